@@ -1,0 +1,50 @@
+/* malloc behind one counter: a torture test fails every allocation of a path in turn. */
+#include "core/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+
+static atomic_size_t count, fail_at;
+
+static int fails_now(void)
+{
+    size_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+    if (at == 0) return 0;
+    return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1 == at;
+}
+
+void *sherd__alloc(size_t n)
+{
+    return fails_now() ? NULL : malloc(n ? n : 1);
+}
+
+void *sherd__calloc(size_t n, size_t size)
+{
+    return fails_now() ? NULL : calloc(n ? n : 1, size ? size : 1);
+}
+
+void *sherd__realloc(void *p, size_t n)
+{
+    return fails_now() ? NULL : realloc(p, n ? n : 1);
+}
+
+void sherd__free(void *p)
+{
+    free(p);
+}
+
+char *sherd__strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = sherd__alloc(n);
+    return copy ? memcpy(copy, s, n) : NULL;
+}
+
+size_t sherd__alloc_fail_nth(size_t n)
+{
+    atomic_store(&fail_at, n);
+    return atomic_exchange(&count, 0);
+}

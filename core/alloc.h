@@ -1,0 +1,21 @@
+/* The one way to allocate, so that tests can make the n-th allocation fail. */
+#ifndef CORE_ALLOC_H
+#define CORE_ALLOC_H
+
+#include <stddef.h>
+
+/** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL. */
+void *sherd__alloc(size_t n);
+/** count * size bytes, zeroed; NULL on failure and where the product would wrap. */
+void *sherd__calloc(size_t count, size_t size);
+/** Grows or shrinks p to n bytes; on failure NULL, and p stays valid. */
+void *sherd__realloc(void *p, size_t n);
+void sherd__free(void *p);
+/** A copy of a terminated string, or NULL. */
+char *sherd__strdup(const char *s);
+
+/** Test hook: makes the nth allocation from now fail (0 = never); returns how many happened since
+ *  the last call. Process-wide, atomic. */
+size_t sherd__alloc_fail_nth(size_t n);
+
+#endif

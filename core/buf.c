@@ -1,0 +1,58 @@
+#include "core/buf.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+void sherd__buf_init(sherd_buf *b, size_t cap_max, int secret)
+{
+    *b = (sherd_buf){ .cap_max = cap_max, .secret = secret };
+}
+
+void sherd__buf_fini(sherd_buf *b)
+{
+    if (b->secret && b->data) sodium_memzero(b->data, b->cap);
+    sherd__free(b->data);
+    *b = (sherd_buf){ .cap_max = b->cap_max, .secret = b->secret };
+}
+
+int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at)
+{
+    if (len > b->cap_max - b->len) return SHERD_EINVAL;
+    if (len > b->cap - b->len) {
+        size_t cap = b->cap ? b->cap : 64;
+        while (cap - b->len < len) cap *= 2;
+        if (cap > b->cap_max) cap = b->cap_max;
+        uint8_t *p = sherd__alloc(cap);
+        if (!p) return SHERD_ENOMEM;
+        if (b->len) memcpy(p, b->data, b->len);
+        if (b->secret && b->data) sodium_memzero(b->data, b->cap);
+        sherd__free(b->data);
+        b->data = p;
+        b->cap = cap;
+    }
+    *at = b->data + b->len;
+    return SHERD_OK;
+}
+
+void sherd__buf_commit(sherd_buf *b, size_t len)
+{
+    b->len += len;
+}
+
+int sherd__buf_append(sherd_buf *b, const void *src, size_t len)
+{
+    uint8_t *at;
+    int err = sherd__buf_reserve(b, len, &at);
+    if (err) return err;
+    if (len) memcpy(at, src, len);
+    b->len += len;
+    return SHERD_OK;
+}
+
+void sherd__buf_consume(sherd_buf *b, size_t n)
+{
+    if (n < b->len) memmove(b->data, b->data + n, b->len - n);
+    b->len -= n;
+}

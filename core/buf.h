@@ -1,0 +1,26 @@
+#ifndef CORE_BUF_H
+#define CORE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+/** Growable byte buffer with a hard cap; `secret` ones are wiped on growth and release. */
+typedef struct sherd_buf {
+    uint8_t *data;
+    size_t len, cap, cap_max;
+    int secret;
+} sherd_buf;
+
+void sherd__buf_init(sherd_buf *b, size_t cap_max, int secret);
+void sherd__buf_fini(sherd_buf *b);
+/** SHERD_EINVAL past the cap, SHERD_ENOMEM; the buffer is then as it was. */
+int sherd__buf_append(sherd_buf *b, const void *src, size_t len) SHERD_MUST;
+/** Room for len more bytes at the end; *at points to it, and sherd__buf_commit makes it count. */
+int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at) SHERD_MUST;
+void sherd__buf_commit(sherd_buf *b, size_t len);
+/** Drops the first n bytes (n <= len). */
+void sherd__buf_consume(sherd_buf *b, size_t n);
+
+#endif

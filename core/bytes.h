@@ -1,0 +1,61 @@
+/* Little-endian loads and stores, and size arithmetic that cannot wrap. */
+#ifndef CORE_BYTES_H
+#define CORE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline void sherd__put_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void sherd__put_u32(uint8_t *p, uint32_t v)
+{
+    sherd__put_u16(p, (uint16_t)v);
+    sherd__put_u16(p + 2, (uint16_t)(v >> 16));
+}
+
+static inline void sherd__put_u64(uint8_t *p, uint64_t v)
+{
+    sherd__put_u32(p, (uint32_t)v);
+    sherd__put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline uint16_t sherd__get_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t sherd__get_u32(const uint8_t *p)
+{
+    return (uint32_t)sherd__get_u16(p) | (uint32_t)sherd__get_u16(p + 2) << 16;
+}
+
+static inline uint64_t sherd__get_u64(const uint8_t *p)
+{
+    return (uint64_t)sherd__get_u32(p) | (uint64_t)sherd__get_u32(p + 4) << 32;
+}
+
+/** *out = a * b; false, and *out untouched, where it would wrap. */
+static inline bool sherd__mul(size_t a, size_t b, size_t *out)
+{
+    size_t r;
+    if (__builtin_mul_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+/** *out = a + b; false, and *out untouched, where it would wrap. */
+static inline bool sherd__add(size_t a, size_t b, size_t *out)
+{
+    size_t r;
+    if (__builtin_add_overflow(a, b, &r)) return false;
+    *out = r;
+    return true;
+}
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef CORE_DIAG_H
+#define CORE_DIAG_H
+
+#include "sherd/err.h"
+
+/**
+ * Records a failure in *d (which may be NULL) and returns `code`, so that a caller can write
+ * `return sherd__fail(d, SHERD_EFORMAT, "re-save it with numpy.save", "%s: byte %zu: ...", ...)`.
+ * hint may be NULL. The first failure wins: a diag that already has a code keeps it.
+ */
+int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

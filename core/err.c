@@ -1,0 +1,63 @@
+/* The error table in its three readings (text, name, exit code), and diagnostics for people. */
+#include "sherd/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/diag.h"
+
+const char *sherd_strerror(int err)
+{
+    switch (err) {
+    case SHERD_OK: return "success";
+#define XX(num, name, exit, text) case SHERD_##name: return text;
+        SHERD_ERR_MAP(XX)
+#undef XX
+    default: return "unknown error";
+    }
+}
+
+const char *sherd_err_name(int err)
+{
+    switch (err) {
+    case SHERD_OK: return "OK";
+#define XX(num, name, exit, text) case SHERD_##name: return #name;
+        SHERD_ERR_MAP(XX)
+#undef XX
+    default: return "EUNKNOWN";
+    }
+}
+
+int sherd_err_exit(int err)
+{
+    switch (err) {
+    case SHERD_OK: return 0;
+#define XX(num, name, exit, text) case SHERD_##name: return exit;
+        SHERD_ERR_MAP(XX)
+#undef XX
+    default: return 1;
+    }
+}
+
+sherd_err_blame sherd_err_class(int err)
+{
+    if (err >= 0) return SHERD_BLAME_NONE;
+    if (err > -100) return SHERD_BLAME_LOCAL;
+    if (err > -200) return SHERD_BLAME_PEER;
+    if (err > -300) return SHERD_BLAME_NET;
+    if (err > -400) return SHERD_BLAME_DEVICE;
+    return SHERD_BLAME_STORE;
+}
+
+int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
+{
+    if (d && d->code == SHERD_OK) {
+        va_list ap;
+        va_start(ap, fmt);
+        d->code = code;
+        vsnprintf(d->message, sizeof d->message, fmt, ap);
+        snprintf(d->hint, sizeof d->hint, "%s", hint ? hint : "");
+        va_end(ap);
+    }
+    return code;
+}

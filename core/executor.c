@@ -1,0 +1,152 @@
+/*
+ * A mutex, a condition and two lists. Not libuv's thread pool: that one is shared with file and
+ * resolver work, cannot be bounded, and runs out of order.
+ */
+#include "core/executor.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "core/alloc.h"
+
+typedef struct queue {
+    sherd_work *head, **tail;
+} queue;
+
+struct sherd_executor {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    pthread_t thread;
+    bool threaded, stop;
+    queue todo, finished;
+    size_t queued, queue_max, pending;
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+};
+
+static void push(queue *q, sherd_work *w)
+{
+    w->next = NULL;
+    *q->tail = w;
+    q->tail = &w->next;
+}
+
+static sherd_work *pop(queue *q)
+{
+    sherd_work *w = q->head;
+    if (w && !(q->head = w->next)) q->tail = &q->head;
+    return w;
+}
+
+static void *loop(void *arg)
+{
+    sherd_executor *e = arg;
+    pthread_mutex_lock(&e->lock);
+    while (!e->stop) {
+        sherd_work *w = pop(&e->todo);
+        if (!w) {
+            pthread_cond_wait(&e->more, &e->lock);
+            continue;
+        }
+        e->queued--;
+        pthread_mutex_unlock(&e->lock);
+        w->run(w);
+        pthread_mutex_lock(&e->lock);
+        push(&e->finished, w);
+        e->wake(e->wake_ctx);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+static sherd_executor *make(size_t queue_max)
+{
+    sherd_executor *e = sherd__calloc(1, sizeof *e);
+    if (!e) return NULL;
+    e->todo.tail = &e->todo.head;
+    e->finished.tail = &e->finished.head;
+    e->queue_max = queue_max;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->more, NULL);
+    return e;
+}
+
+int sherd__executor_new(sherd_executor **out, size_t queue_max, void (*wake)(void *), void *ctx)
+{
+    sherd_executor *e = make(queue_max);
+    *out = NULL;
+    if (!e) return SHERD_ENOMEM;
+    e->wake = wake;
+    e->wake_ctx = ctx;
+    e->threaded = true;
+    if (pthread_create(&e->thread, NULL, loop, e)) {
+        e->threaded = false;
+        sherd__executor_free(e);
+        return SHERD_ENOMEM;
+    }
+    *out = e;
+    return SHERD_OK;
+}
+
+int sherd__executor_new_inline(sherd_executor **out)
+{
+    *out = make((size_t)-1);
+    return *out ? SHERD_OK : SHERD_ENOMEM;
+}
+
+int sherd__executor_submit(sherd_executor *e, sherd_work *w)
+{
+    if (!e->threaded) {
+        w->run(w);
+        push(&e->finished, w);
+        e->pending++;
+        return SHERD_OK;
+    }
+    pthread_mutex_lock(&e->lock);
+    bool full = e->queued >= e->queue_max;
+    if (!full) {
+        push(&e->todo, w);
+        e->queued++;
+        e->pending++;
+        pthread_cond_signal(&e->more);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return full ? SHERD_EBUSY : SHERD_OK;
+}
+
+size_t sherd__executor_drain(sherd_executor *e)
+{
+    pthread_mutex_lock(&e->lock);
+    sherd_work *w = e->finished.head;
+    e->finished = (queue){ NULL, &e->finished.head };
+    pthread_mutex_unlock(&e->lock);
+    size_t n = 0;
+    for (sherd_work *next; w; w = next, n++) {
+        next = w->next;
+        e->pending--; /* only ever touched by the submitting thread */
+        w->done(w);
+    }
+    return n;
+}
+
+size_t sherd__executor_pending(const sherd_executor *e)
+{
+    return e->pending;
+}
+
+void sherd__executor_free(sherd_executor *e)
+{
+    if (!e) return;
+    if (e->threaded) {
+        pthread_mutex_lock(&e->lock);
+        e->stop = true;
+        pthread_cond_signal(&e->more);
+        pthread_mutex_unlock(&e->lock);
+        pthread_join(e->thread, NULL);
+    }
+    for (sherd_work *w; (w = pop(&e->todo));) push(&e->finished, w);
+    while (e->finished.head) sherd__executor_drain(e);
+    pthread_mutex_destroy(&e->lock);
+    pthread_cond_destroy(&e->more);
+    sherd__free(e);
+}

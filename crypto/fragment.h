@@ -1,0 +1,68 @@
+/*
+ * The hidden form of a part of an operand, or a node's result: all that ever travels. Opaque, with
+ * readers only, so that code which sends bytes (wire/) or stores them (node/) cannot make one up;
+ * who may make them is named in tools/layers.txt.
+ *
+ * Body. `groups` pairs of u32 LE (rows_q, cols_q), then the values group after group, each group
+ * row-major, little-endian `dtype`. A dense matrix is one group. groups = 0: no table, one
+ * rows x cols matrix (results are always so).
+ *
+ *   multiply(A, B): group q of A is rows_q x g_q, group q of B is g_q x m; the result stacks the
+ *   rows_q x m products in group order. That one form serves `plain` (one group), `permute` with
+ *   any --group (one group per shared permutation; rows that are wholly zero left out) and a whole
+ *   share.
+ *   map(op, A[, B]): A and B one group each of one shape.
+ *
+ * dtype SHERD__RESIDUES: 3-byte unsigned values in [0, p), `primes` of such blocks one after the
+ * other, groups = 0 or 1.
+ */
+#ifndef CRYPTO_FRAGMENT_H
+#define CRYPTO_FRAGMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+typedef struct sherd_fragment sherd_fragment;
+
+typedef enum sherd__origin {
+    SHERD__HIDDEN = 1, /* made by a scheme: coordinator -> node */
+    SHERD__RESULT = 2  /* made by a node's backend: node -> coordinator */
+} sherd__origin;
+
+/* Element kinds on the wire: the sherd_dtype numbers (mat.h) and packed residues. */
+#define SHERD__RESIDUES 32u
+
+/* Encodings of the values behind the group table. */
+enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
+
+#define SHERD__GROUPS_MAX (1u << 24)
+
+typedef struct sherd__fragment_info {
+    uint8_t origin;   /* sherd__origin */
+    uint8_t dtype;    /* sherd_dtype or SHERD__RESIDUES */
+    uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
+    uint8_t primes;   /* 0, or how many residue blocks */
+    uint32_t groups;
+    uint64_t rows;    /* sum of rows_q */
+    uint64_t cols;    /* of the widest group; cols of the matrix where groups <= 1 */
+    uint64_t len;     /* bytes of the body, table included */
+} sherd__fragment_info;
+
+const sherd__fragment_info *sherd__fragment_info_of(const sherd_fragment *f);
+
+/**
+ * Writes bytes [offset, offset+len) of the body to out; offset+len <= info.len. A fragment made of
+ * a source produces them now: read it in ascending order, once (sherd__fragment_rewinds says
+ * whether it can be read again).
+ */
+int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t len) SHERD_MUST;
+
+/** The body where it lies in memory, or NULL for one that is produced while it is read. */
+const uint8_t *sherd__fragment_bytes(const sherd_fragment *f);
+
+/** Wipes what was hidden-side data and frees; NULL is allowed. */
+void sherd__fragment_free(sherd_fragment *f);
+
+#endif

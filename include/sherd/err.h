@@ -1,0 +1,79 @@
+/*
+ * Errors. Every function that can fail returns 0 or a negative SHERD_E* code; functions that meet
+ * files, peers or users also fill a sherd_diag with one sentence (what was found, what was expected,
+ * where) and a hint (what to do about it).
+ */
+#ifndef SHERD_ERR_H
+#define SHERD_ERR_H
+
+#define SHERD_API __attribute__((visibility("default")))
+#define SHERD_MUST __attribute__((warn_unused_result))
+
+/*
+ * XX(number, NAME, exit code of the command, text). Numbers are grouped by blame:
+ * above -100 this machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx files.
+ */
+#define SHERD_ERR_MAP(XX)                                                                          \
+    XX(-1, ENOMEM, 1, "out of memory")                                                             \
+    XX(-2, EINVAL, 2, "invalid argument")                                                          \
+    XX(-3, ERANGE, 11, "value outside the range that can be computed exactly")                     \
+    XX(-4, EINTERNAL, 1, "internal error")                                                         \
+    XX(-5, EINTERRUPTED, 130, "interrupted")                                                       \
+    XX(-6, ETIMEOUT, 124, "timed out")                                                             \
+    XX(-7, EFEWNODES, 7, "too few live nodes or domains, or too small ones")                       \
+    XX(-8, EEXPOSURE, 10, "an exposure or reuse bound forbids it")                                 \
+    XX(-9, EDIFFERS, 9, "differs from the centralized result")                                     \
+    XX(-10, EUNSUPPORTED, 2, "not supported")                                                      \
+    XX(-11, EBUSY, 1, "busy, try again later")                                                     \
+    XX(-12, ESTOPPED, 13, "stopped, can be resumed")                                               \
+    XX(-100, EFRAME, 5, "peer sent a malformed record")                                            \
+    XX(-101, EAUTH, 6, "peer failed authentication")                                               \
+    XX(-102, EWRONG, 8, "peer returned a result that fails verification")                          \
+    XX(-103, EREFUSED, 7, "peer refused")                                                          \
+    XX(-104, EVERSION, 14, "peer speaks another version")                                          \
+    XX(-105, EUNASKED, 5, "peer sent something that was not asked for")                            \
+    XX(-106, ESILENT, 5, "peer was silent for too long")                                           \
+    XX(-200, ECLOSED, 5, "connection closed")                                                      \
+    XX(-201, ECONNECT, 5, "cannot connect")                                                        \
+    XX(-202, EADDRINUSE, 5, "address already in use")                                              \
+    XX(-203, ENET, 5, "network error")                                                             \
+    XX(-300, EDEVICE, 1, "device failed or failed its self-test")                                  \
+    XX(-400, EOPEN, 4, "cannot open file")                                                         \
+    XX(-401, EIO, 4, "cannot read or write file")                                                  \
+    XX(-402, EFORMAT, 3, "malformed file")                                                         \
+    XX(-403, ESHAPE, 3, "shapes do not agree")                                                     \
+    XX(-404, EKEY, 6, "bad or unreadable key")                                                     \
+    XX(-405, ECHAIN, 12, "checkpoint chain broken")
+
+enum {
+    SHERD_OK = 0,
+#define XX(num, name, exit, text) SHERD_##name = (num),
+    SHERD_ERR_MAP(XX)
+#undef XX
+};
+
+/** Who has to change for an error to go away: what a scheduler acts on. */
+typedef enum sherd_err_blame {
+    SHERD_BLAME_NONE,
+    SHERD_BLAME_LOCAL,
+    SHERD_BLAME_PEER,
+    SHERD_BLAME_NET,
+    SHERD_BLAME_DEVICE,
+    SHERD_BLAME_STORE
+} sherd_err_blame;
+
+/** One failure told to a person. Plain data; message and hint are always terminated. */
+typedef struct sherd_diag {
+    int code;           /* SHERD_E*, 0 while nothing went wrong */
+    char message[480];  /* one sentence: what, where, found and expected */
+    char hint[240];     /* the remedy, or empty */
+} sherd_diag;
+
+SHERD_API const char *sherd_strerror(int err);
+/** "ENOMEM" for SHERD_ENOMEM; "EUNKNOWN" for a number that is none of ours. */
+SHERD_API const char *sherd_err_name(int err);
+SHERD_API sherd_err_blame sherd_err_class(int err);
+/** The exit code that the command gives for an error (docs: sherd(1), EXIT STATUS). */
+SHERD_API int sherd_err_exit(int err);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * Dense matrices as the caller has them: a borrowed pointer, a dtype and strides. Nothing here owns
+ * memory; C order, Fortran order, transposes and sub-matrices are all views.
+ */
+#ifndef SHERD_MAT_H
+#define SHERD_MAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+typedef enum sherd_dtype {
+    SHERD_F64 = 1,
+    SHERD_F32 = 2,
+    SHERD_U8 = 3,
+    SHERD_U16 = 4,
+    SHERD_U32 = 5,
+    SHERD_I8 = 6,
+    SHERD_I16 = 7,
+    SHERD_I32 = 8,
+    SHERD_I64 = 9
+} sherd_dtype;
+
+/** A borrowed rows x cols matrix; strides are in elements, so a transpose swaps them. */
+typedef struct sherd_view {
+    const void *data;
+    sherd_dtype dtype;
+    size_t rows, cols;
+    ptrdiff_t row_stride, col_stride;
+} sherd_view;
+
+/** Bytes of one element; 0 for a value that is no dtype. */
+SHERD_API size_t sherd_dtype_size(sherd_dtype t);
+/** numpy's spelling, "<f8" and so on; NULL for a value that is no dtype. */
+SHERD_API const char *sherd_dtype_name(sherd_dtype t);
+/** View of a row-major (C order) matrix. */
+SHERD_API sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t rows, size_t cols);
+/** The same memory seen transposed. */
+SHERD_API sherd_view sherd_view_t(sherd_view v);
+/** Rows [r0, r0+rows) and columns [c0, c0+cols) of v; the range must lie within v. */
+SHERD_API sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_t cols);
+
+#endif

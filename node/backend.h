@@ -1,0 +1,43 @@
+/*
+ * What computes on a node. A backend is a constant struct of functions; the task loop knows nothing
+ * else of it. One contract suite (tests/contract) runs every backend against the reference.
+ */
+#ifndef NODE_BACKEND_H
+#define NODE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypto/fragment.h"
+#include "sherd/err.h"
+#include "wire/session.h"
+
+#define SHERD__BACKEND_ABI 1
+
+typedef struct sherd__backend_caps {
+    char name[16];
+    char core[32];    /* OpenBLAS core, GPU model */
+    uint32_t threads;
+    double gflops;    /* measured by open's self-test */
+} sherd__backend_caps;
+
+typedef struct sherd__backend {
+    uint32_t abi;
+    const char *name;
+    /** Opens and self-tests the device (a product of awkward shape against a plain int64 loop, in
+     *  f64 and modulo a prime). SHERD_EDEVICE if it computes wrongly: the node must not start. */
+    int (*open)(void **ctx, uint32_t threads, sherd__backend_caps *caps, sherd_diag *d);
+    /**
+     * Runs one task: left (and right, or NULL) are checked fragments in memory; writes
+     * task->result.len bytes to out, which the caller owns. Runs on the compute thread.
+     * SHERD_ESHAPE / SHERD_EINVAL where task and blocks disagree: nothing was computed.
+     */
+    int (*run)(void *ctx, const sherd__task *task, const sherd_fragment *left,
+               const sherd_fragment *right, uint8_t *out, sherd_diag *d);
+    void (*close)(void *ctx);
+} sherd__backend;
+
+extern const sherd__backend sherd__backend_cpu;
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * The thin shell between a session and the network: libuv TCP, TLS 1.3 with pinned keys. A link
+ * pumps bytes between its socket and its session, arms one timer for the session's deadline, and
+ * hands events to its owner. One loop thread owns a link and all its calls.
+ */
+#ifndef WIRE_LINK_H
+#define WIRE_LINK_H
+
+#include <uv.h>
+
+#include "wire/identity.h"
+#include "wire/session.h"
+
+typedef struct sherd_link sherd_link;
+typedef struct sherd_listener sherd_listener;
+
+typedef struct sherd__link_owner {
+    /** Every event of the session. CLOSED is the last one, exactly once, also when the connection
+     *  never came up (unreachable, wrong key, not TLS 1.3); fragments in events are the owner's. */
+    void (*event)(void *ctx, sherd_link *l, sherd__event *event);
+    /** The handle is gone and the link's memory with it, right after this call. */
+    void (*closed)(void *ctx, sherd_link *l);
+    void *ctx;
+} sherd__link_owner;
+
+typedef struct sherd__link_options {
+    uv_loop_t *loop;
+    const sherd_identity *identity;    /* ours; outlives the link */
+    sherd__session_options session;    /* now_ms is filled in by the link */
+    sherd__link_owner owner;
+    uint32_t connect_timeout_ms;       /* 0: 5000 */
+} sherd__link_options;
+
+/** Connects to host:port and accepts exactly `key` there. Returns at once; events follow. */
+int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,
+                        uint16_t port, const sherd__fingerprint *key, sherd_diag *d) SHERD_MUST;
+
+typedef struct sherd__listen_options {
+    uv_loop_t *loop;
+    const sherd_identity *identity;
+    /** Default deny: true lets the key in. */
+    bool (*allow)(void *ctx, const sherd__fingerprint *key);
+    /** A connection has passed TLS and the allow-list: fill in the session's options and the owner
+     *  of its link. Called before its first event. Non-zero turns it away. */
+    int (*accept)(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *peer_address,
+                  sherd__session_options *session, sherd__link_owner *owner);
+    /** A connection that never became one: reason says why (plain text, TLS 1.2, key not allowed,
+     *  handshake timeout), code is SHERD_E*. May be NULL. */
+    void (*rejected)(void *ctx, int code, const char *peer_address, const char *reason);
+    void *ctx;
+    uint32_t half_open_max; /* connections still in handshake, all together; 0: 64 */
+    uint32_t links_max;     /* 0: 1024 */
+} sherd__listen_options;
+
+/** Binds and listens. Port 0: the system chooses; sherd__listener_port says which. SHERD_EADDRINUSE. */
+int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, const char *host,
+                        uint16_t port, sherd_diag *d) SHERD_MUST;
+uint16_t sherd__listener_port(const sherd_listener *l);
+/** Stops accepting; links live on. */
+void sherd__listener_close(sherd_listener *l);
+
+sherd_session *sherd__link_session(sherd_link *l);
+const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l);
+const char *sherd__link_peer_address(const sherd_link *l);
+/** Call after any sherd__session_* call from outside an event callback: sends what is pending. */
+void sherd__link_flush(sherd_link *l);
+/** Stops, or goes on, reading from the socket (back-pressure towards the peer). */
+void sherd__link_pause(sherd_link *l, bool paused);
+/** Ends the connection: BYE with the reason if the session is up, a bounded flush, then close. */
+void sherd__link_close(sherd_link *l, int code, const char *reason);
+
+#endif

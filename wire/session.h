@@ -1,0 +1,186 @@
+/*
+ * One peer's protocol state, without socket, clock or TLS: bytes in, bytes and events out, time as
+ * an argument. libuv + TLS (wire/link.h), the simulation, unit tests and fuzzers all drive this same
+ * object. Both roles are here; the role decides which messages are legal in which direction.
+ *
+ * After any call, send what sherd__session_pending() offers: an error may have queued a BYE.
+ */
+#ifndef WIRE_SESSION_H
+#define WIRE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypto/fragment.h"
+#include "sherd/err.h"
+
+typedef struct sherd_session sherd_session;
+
+typedef enum sherd__role { SHERD__COORDINATOR = 1, SHERD__NODE = 2 } sherd__role;
+
+/* Operations of a task. The numbers travel. */
+typedef enum sherd__op {
+    SHERD__OP_MULTIPLY = 1,
+    SHERD__OP_SIGMOID = 16,
+    SHERD__OP_MINUS = 17,
+    SHERD__OP_SQUARE = 18,
+    SHERD__OP_TIMES = 19, /* element by element */
+    SHERD__OP_RELU = 20,
+    SHERD__OP_TANH = 21,
+    SHERD__OP_EXP = 22
+} sherd__op;
+
+enum { /* sherd__task.flags */
+    SHERD__DROP_LEFT = 1,  /* the node drops the block once the task is done */
+    SHERD__DROP_RIGHT = 2
+};
+
+#define SHERD__PRIMES_MAX 4
+#define SHERD__TEXT_MAX 200 /* bytes of a reason, with its terminator */
+
+/** What a task asks: result = op(left, right), over blocks that were PUT under the same job. */
+typedef struct sherd__task {
+    uint64_t job;           /* random, never reused */
+    uint32_t task, attempt;
+    uint32_t op;            /* sherd__op */
+    uint32_t flags;
+    uint32_t left, right;   /* block numbers; right = 0: none */
+    uint32_t primes_len;    /* 0: plain f64 arithmetic; else modulo each of these */
+    uint32_t primes[SHERD__PRIMES_MAX];
+    sherd__fragment_info result; /* computed by the coordinator; the node refuses if it disagrees */
+} sherd__task;
+
+/** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
+typedef struct sherd__hello {
+    uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME carries the chosen one twice */
+    uint64_t features;             /* bit set, none defined yet */
+    char software[48];             /* "sherd 0.1.0" */
+    char blas_core[32];            /* node: OpenBLAS core name */
+    char backend[16];              /* node: "cpu", ... */
+    uint32_t threads;              /* node: compute threads */
+    uint64_t memory;               /* node: bytes it will store for its coordinators, all together */
+    double gflops;                 /* node: measured at its self-test, f64 */
+} sherd__hello;
+
+typedef enum sherd__event_kind {
+    SHERD__EV_NONE = 0,
+    SHERD__EV_READY,    /* handshake done; event.hello is the peer's */
+    SHERD__EV_BLOCK,    /* node: block complete; event.fragment is the receiver's to free */
+    SHERD__EV_DROP,     /* node: event.job, event.block (0: the whole job) */
+    SHERD__EV_TASK,     /* node: event.task */
+    SHERD__EV_CANCEL,   /* node: event.job, event.number = task (0: all of the job) */
+    SHERD__EV_RESULT,   /* coordinator: event.task (as it was sent), event.fragment the receiver's */
+    SHERD__EV_REFUSED,  /* coordinator: event.refusal */
+    SHERD__EV_CLOSED    /* the session is over: event.err and event.text say why. Always the last. */
+} sherd__event_kind;
+
+typedef struct sherd__refusal {
+    uint64_t job;
+    uint32_t block, task, attempt; /* the one that applies is not 0 */
+    int code;                      /* SHERD_E* that the node gives as its reason */
+    char text[SHERD__TEXT_MAX];
+} sherd__refusal;
+
+typedef struct sherd__event {
+    sherd__event_kind kind;
+    uint64_t job;
+    uint32_t block, number;
+    sherd__hello hello;
+    sherd__task task;
+    sherd__refusal refusal;
+    sherd_fragment *fragment;
+    int err;
+    char text[SHERD__TEXT_MAX];
+} sherd__event;
+
+/** Counters: bytes are plaintext protocol bytes, headers included (what a recorder sees). */
+typedef struct sherd__session_stats {
+    uint64_t bytes_in, bytes_out;
+    uint64_t records_in, records_out;
+    uint64_t tasks, results, refusals;
+    uint64_t last_heard_ms;
+} sherd__session_stats;
+
+typedef struct sherd__session_options {
+    sherd__role role;
+    sherd__hello hello;       /* ours */
+    uint64_t now_ms;
+    uint64_t block_max;       /* node: a longer block is refused, its body skipped */
+    /**
+     * Memory for the body of an arriving block (node) or result (coordinator), after every check of
+     * its description. NULL: no room; a node then REFUSEs the block and skips its body; a
+     * coordinator ends the session with SHERD_ENOMEM. NULL callback: sherd__alloc.
+     */
+    uint8_t *(*place)(void *ctx, uint64_t job, uint32_t number, uint64_t len);
+    /** Gives back what place gave: for bodies cut off midway, and when the fragment is freed. */
+    void (*unplace)(void *ctx, uint8_t *bytes, uint64_t len);
+    void *place_ctx;
+    /** Sees every plaintext byte: out = true for bytes we send. May be NULL. */
+    void (*tap)(void *ctx, bool out, const uint8_t *bytes, size_t len);
+    void *tap_ctx;
+} sherd__session_options;
+
+/* Times, in milliseconds. Any byte from the peer counts as life. */
+#define SHERD__HANDSHAKE_MS 5000u /* HELLO and WELCOME done */
+#define SHERD__PING_MS 2000u      /* a PING after this long without having heard anything */
+#define SHERD__DEAD_MS 6000u      /* silence that ends the session with SHERD_ESILENT */
+#define SHERD__STALL_MS 10000u    /* a body that makes less than SHERD__STALL_BYTES of progress */
+#define SHERD__STALL_BYTES 65536u
+
+int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;
+void sherd__session_free(sherd_session *s);
+
+/**
+ * Gives the session bytes that arrived from its peer. Takes at most one record's worth; *used says
+ * how many bytes were taken (call again with the rest while *used < len). One event at most results;
+ * it is complete in *event (kind NONE where nothing happened). Returns 0, or the SHERD_E* code that
+ * ended the session (event->kind is then SHERD__EV_CLOSED). Never blocks.
+ */
+int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
+                        size_t *used, sherd__event *event);
+/** The peer's end of the connection is gone (err = SHERD_ECLOSED or what the transport met). */
+void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event *event);
+
+/**
+ * Bytes to send now: *out borrows until the next call on the session. 0: nothing. Control messages
+ * go before bulk; bulk is cut into records of at most SHERD__CHUNK bytes, so that a PING or CANCEL
+ * never waits behind a whole block. Fragments are read here, a chunk at a time: do not call it while
+ * the transport already holds more than its high-water mark.
+ */
+size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+/** The first n bytes of what pending offered have been taken over by the transport. */
+void sherd__session_sent(sherd_session *s, size_t n);
+#define SHERD__CHUNK (256u * 1024u)
+
+/** Earliest time at which sherd__session_tick has something to do. */
+uint64_t sherd__session_deadline(const sherd_session *s);
+/** Pings, and ends a session whose peer is silent or stalls (event SHERD__EV_CLOSED). */
+void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event);
+
+bool sherd__session_ready(const sherd_session *s);
+const sherd__session_stats *sherd__session_stats_of(const sherd_session *s);
+/** Bytes of fragments and control messages that wait in the session, not yet offered. */
+uint64_t sherd__session_queued(const sherd_session *s);
+
+/*
+ * Coordinator. Fragments are taken on success and freed when sent; one that is of the wrong origin,
+ * or a session that is not ready, is SHERD_EINVAL and the caller keeps it. Block numbers are the
+ * coordinator's, never 0.
+ */
+int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block, sherd_fragment *f) SHERD_MUST;
+/** Registers (job, task, attempt) as outstanding: only then is a RESULT of it accepted, once, and
+ *  only of task->result's description. Blocks must have been put before. */
+int sherd__session_task(sherd_session *s, const sherd__task *task) SHERD_MUST;
+int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
+/** The task is no longer wanted. A RESULT or REFUSE of it that is already under way is swallowed. */
+int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt) SHERD_MUST;
+
+/* Node. */
+int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f) SHERD_MUST;
+int sherd__session_refuse(sherd_session *s, const sherd__refusal *r) SHERD_MUST;
+
+/** Both: says goodbye with a reason; the session ends once that is sent. */
+void sherd__session_bye(sherd_session *s, int code, const char *reason);
+
+#endif
