@@ -10,7 +10,7 @@ FLAVOR  := $(if $(SAN),$(SAN),plain)
 B       ?= build/$(FLAVOR)
 DIRS    ?= core matrix crypto wire store node scheduler learn audit
 CFLAGS  ?= -O3 -g
-override CFLAGS += -std=c11 -D_GNU_SOURCE -fvisibility=hidden -MMD -MP -I. -Iinclude -I/usr/include/nanopb \
+override CFLAGS += -std=c11 -D_GNU_SOURCE -fvisibility=hidden -MMD -MP -I. -Iinclude \
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -ffp-contract=off -Wstrict-prototypes -Wmissing-prototypes -Wvla \
   $(shell pkg-config --cflags $(PKGS))
 ifeq ($(WERROR),1)

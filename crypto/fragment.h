@@ -34,15 +34,15 @@ typedef enum sherd__origin {
 /* Element kinds on the wire: the sherd_dtype numbers (mat.h) and packed residues. */
 #define SHERD__RESIDUES 32u
 
-/* Encodings of the values behind the group table. */
-enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
+/* Encodings of the values behind the group table (one today; the field travels). */
+enum { SHERD__DENSE = 0 };
 
 #define SHERD__GROUPS_MAX (1u << 24)
 
 typedef struct sherd__fragment_info {
     uint8_t origin;   /* sherd__origin */
     uint8_t dtype;    /* sherd_dtype or SHERD__RESIDUES */
-    uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
+    uint8_t encoding; /* SHERD__DENSE */
     uint8_t primes;   /* 0, or how many residue blocks */
     uint32_t groups;
     uint64_t rows;    /* sum of rows_q */
@@ -54,8 +54,7 @@ const sherd__fragment_info *sherd__fragment_info_of(const sherd_fragment *f);
 
 /**
  * Writes bytes [offset, offset+len) of the body to out; offset+len <= info.len. A fragment made of
- * a source produces them now: read it in ascending order, once (sherd__fragment_rewinds says
- * whether it can be read again).
+ * a source produces them now; any range may be read again.
  */
 int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t len) SHERD_MUST;
 
