@@ -1,0 +1,72 @@
+/*
+ * A cluster: the coordinator's side of a set of scheduler nodes. Opening one starts local node
+ * processes or connects to those of a node file; products and element-wise operations (product.h)
+ * then run over it. One loop thread inside the cluster keeps the connections alive between calls.
+ *
+ * A cluster is used by one thread at a time. Nothing here prints, installs a signal handler or ends
+ * the process; libuv writes to sockets with write(2), so the program must ignore SIGPIPE.
+ */
+#ifndef SHERD_CLUSTER_H
+#define SHERD_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sherd/err.h"
+
+typedef struct sherd_cluster sherd_cluster;
+
+typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
+
+/** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. */
+typedef struct sherd_cluster_options {
+    uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
+    const char *program;     /* the sherd command for local nodes; NULL: this executable */
+    uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
+    const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
+    const char *key_file;    /* our key, which those nodes must allow */
+    uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all */
+    uint32_t connect_timeout_ms; /* 0: 10000 */
+    const char *record_dir;  /* write all bytes sent to and received from each node there */
+    /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
+    bool (*interrupted)(void *ctx);
+    /** What happens, for people: nodes lost, banned, work moved. Called on the calling thread. */
+    void (*log)(void *ctx, sherd_log_level level, const char *text);
+    void *ctx;
+} sherd_cluster_options;
+
+typedef enum sherd_node_state {
+    SHERD_NODE_CONNECTING,
+    SHERD_NODE_UP,
+    SHERD_NODE_LOST,
+    SHERD_NODE_BANNED /* caught with a wrong answer */
+} sherd_node_state;
+
+typedef struct sherd_node_info {
+    char name[64];      /* "node 3", or name= of the node file */
+    char address[280];  /* host:port */
+    char domain[64];
+    char key[56];       /* sha256:... */
+    pid_t pid;          /* of a local node; else 0 */
+    sherd_node_state state;
+    char blas_core[32]; /* as the node says */
+    uint32_t threads;
+    uint64_t memory;
+    double gflops;
+    uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
+    uint64_t tasks;               /* answered and accepted */
+} sherd_node_info;
+
+SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt,
+                                 sherd_diag *d) SHERD_MUST;
+/** How many nodes the cluster was opened with. */
+SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
+/** True for the nodes of local_nodes: they stand for domains on one host. */
+SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
+SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
+/** Says goodbye, ends local nodes, waits for them. NULL is allowed. */
+SHERD_API void sherd_cluster_close(sherd_cluster *c);
+
+#endif

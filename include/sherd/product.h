@@ -1,0 +1,148 @@
+/*
+ * Work over a cluster: products and element-wise operations, hidden by a scheme, checked before use.
+ */
+#ifndef SHERD_PRODUCT_H
+#define SHERD_PRODUCT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/cluster.h"
+#include "sherd/err.h"
+#include "sherd/mat.h"
+
+/** How operands are hidden. Neither of these is private: docs/THREATS.md says what nodes learn. */
+typedef enum sherd_scheme {
+    SHERD_PERMUTE = 1, /* columns dealt by exposure, columns of B's rows shuffled */
+    SHERD_PLAIN = 2    /* row panels in clear, B in clear */
+} sherd_scheme;
+
+typedef enum sherd_elementwise {
+    SHERD_OP_SIGMOID = 16,
+    SHERD_OP_MINUS = 17,
+    SHERD_OP_SQUARE = 18,
+    SHERD_OP_MULTIPLY = 19,
+    SHERD_OP_RELU = 20,
+    SHERD_OP_TANH = 21,
+    SHERD_OP_EXP = 22
+} sherd_elementwise;
+
+/**
+ * Stored exposures and permutations (a metadata file) in place of those derived from the seed.
+ * exposures: one node index per column of A (products) or per column (element-wise); perm writes
+ * permutation `row` (of the columns of B, or of the operands) and may be called from another thread.
+ */
+typedef struct sherd_shuffles {
+    const uint32_t *exposures;
+    int (*perm)(void *ctx, size_t row, uint32_t *out);
+    void *ctx;
+} sherd_shuffles;
+
+typedef struct sherd_progress {
+    uint64_t done, total;       /* tasks: one per node, row panel and column tile */
+    uint64_t bytes_out, bytes_in;
+    uint32_t nodes_up;
+    double seconds;
+} sherd_progress;
+
+/** Zero-initialise with sherd_product_options_init, then set what differs. */
+typedef struct sherd_product_options {
+    sherd_scheme scheme;
+    bool exact;            /* fixed point, bit for bit; else float64 as BLAS computes it */
+    uint32_t bits;         /* exact: width b of each operand, 2..26 */
+    uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
+    bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
+    bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
+    double exposure_max;   /* largest fraction of an operand a domain may be given; 0: twice the
+                              largest planned share */
+    const uint8_t *seed;   /* 32 bytes; NULL: fresh */
+    uint64_t operation;    /* index in the manifest that permutations are derived for */
+    const sherd_shuffles *shuffles; /* NULL: derived from the seed */
+    uint64_t memory;       /* coordinator's working memory besides operands and result; 0: 192 MiB */
+    bool strict;           /* a node's wrong answer is SHERD_EWRONG instead of a warning */
+    uint32_t timeout_ms;   /* for the whole call; 0: none (silent or stalled nodes still end) */
+    void (*progress)(void *ctx, const sherd_progress *p); /* calling thread, at most 10 Hz */
+    void *progress_ctx;
+} sherd_product_options;
+
+/** What happened; sherd_report_fini frees the arrays. */
+typedef struct sherd_report {
+    uint32_t nodes;             /* length of the arrays */
+    uint32_t *planned;          /* columns of A (permute) or rows (plain) dealt to each node */
+    double *exposed_a, *exposed_b; /* fraction of each operand's entries each node was given */
+    uint64_t *bytes_out, *bytes_in; /* of this call, per node, protocol bytes */
+    uint64_t tasks, tasks_repeated; /* accepted; sent again because a node was lost or wrong */
+    uint64_t fragments;         /* permute: (row, group) pieces that a node multiplied */
+    uint64_t panels, tiles;     /* row panels and column tiles of the plan */
+    uint64_t rows_skipped;      /* wholly zero rows (entries, where group = 1) that were not sent */
+    uint32_t nodes_lost, nodes_banned;
+    char banned[256];           /* their names */
+    int scale_a, scale_b;       /* exact: exponents s of the fixed point */
+    uint32_t primes;            /* exact: 0 where one f64 product holds it */
+    double check_error;         /* bound on the probability that a wrong answer was accepted */
+    bool check_tolerant;        /* float mode: the check catches gross errors only */
+    uint8_t seed[32];           /* the seed that was used: a secret of the coordinator */
+    double seconds;             /* of the call */
+} sherd_report;
+
+SHERD_API void sherd_product_options_init(sherd_product_options *opt);
+SHERD_API void sherd_report_fini(sherd_report *r);
+
+/**
+ * C = A*B over the cluster. A is n x k, B is k x m, C is n x m, row-major f64 with ldc >= m.
+ *
+ * exact: bit for bit the fixed-point product of matrix/reference.h on one machine. Float: each entry
+ * within the usual bound gamma_k |A||B|; bits do not depend on arrival order.
+ * Every answer is checked (Freivalds, SCHEMES in docs/) before it is folded into C.
+ * On failure C's contents are undefined and nothing else was written.
+ *
+ * Errors: SHERD_ESHAPE; SHERD_ERANGE NaN or infinity in exact mode, or no set of primes holds the
+ * product; SHERD_EFEWNODES; SHERD_EEXPOSURE; SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_EWRONG
+ * (strict); SHERD_ENOMEM. r may be NULL.
+ * Who learns it: see docs/THREATS.md; C stays here.
+ */
+SHERD_API int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                             const sherd_product_options *opt, sherd_report *r,
+                             sherd_diag *d) SHERD_MUST;
+
+/**
+ * out = op(A) or op(A, B), entry by entry, all n x m; b is ignored for one-operand operations. One
+ * permutation per row, the same for both operands; float64 only. A secret sample of each answer is
+ * recomputed here: r->check_error says how likely one wrong entry is to be missed.
+ */
+SHERD_API int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b,
+                          double *out, size_t ldc, const sherd_product_options *opt,
+                          sherd_report *r, sherd_diag *d) SHERD_MUST;
+
+/** A right operand that stays resident at the nodes over many products. */
+typedef struct sherd_kept sherd_kept;
+
+/**
+ * Keeps B (k x m) at the nodes for products with an A of up to n_max rows. Exposures are drawn once,
+ * here. B's memory must stay valid until sherd_kept_free, which also drops the nodes' blocks.
+ */
+SHERD_API int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
+                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+/** C = A * kept B; as sherd_multiply otherwise. */
+SHERD_API int sherd_multiply_kept(sherd_kept *kept, sherd_view a, double *out, size_t ldc,
+                                  sherd_report *r, sherd_diag *d) SHERD_MUST;
+SHERD_API void sherd_kept_free(sherd_kept *kept);
+
+/** What a product would cost, without sending anything (--dry-run). */
+typedef struct sherd_estimate {
+    uint64_t panels, tiles, tasks, panel_rows, tile_cols;
+    uint64_t bytes_out, bytes_in;   /* exact, protocol bytes of all nodes together */
+    uint64_t flops;                 /* multiply-adds count two */
+    double exposure_a, exposure_b;  /* of the most exposed node */
+    uint64_t node_memory;           /* most that one node holds at a time */
+    uint32_t primes;
+    uint32_t nodes;
+    uint32_t *columns;              /* per node; sherd__free'd by sherd_estimate_fini */
+} sherd_estimate;
+SHERD_API int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b,
+                                      uint32_t nodes, uint64_t node_memory,
+                                      const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+SHERD_API void sherd_estimate_fini(sherd_estimate *e);
+
+#endif

@@ -1,0 +1,10 @@
+/* Everything that libsherd offers. */
+#ifndef SHERD_SHERD_H
+#define SHERD_SHERD_H
+
+#include "sherd/cluster.h"
+#include "sherd/err.h"
+#include "sherd/mat.h"
+#include "sherd/product.h"
+
+#endif
