@@ -1,0 +1,68 @@
+/*
+ * OpenSSL's ChaCha20 rather than libsodium's: the same bytes, three times as fast (it has AVX-512
+ * code). Its IV of 16 bytes is the block counter and the nonce, both 64 bits little-endian, so
+ * seeking is setting an IV. The cipher counts in 32 bits inside; a read that crosses such a border
+ * is cut there and the IV set anew, so nothing rests on how a given version carries.
+ */
+#include "crypto/keystream.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "core/bytes.h"
+
+enum { CHUNK = 1 << 20 }; /* EVP counts in int */
+
+int sherd__keystream_init(sherd__keystream *ks, const uint8_t key[32])
+{
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    ks->cipher = NULL;
+    if (!c) return SHERD_ENOMEM;
+    if (EVP_EncryptInit_ex(c, EVP_chacha20(), NULL, key, NULL) != 1) {
+        EVP_CIPHER_CTX_free(c);
+        return SHERD_EINTERNAL;
+    }
+    ks->cipher = c;
+    return SHERD_OK;
+}
+
+void sherd__keystream_fini(sherd__keystream *ks)
+{
+    EVP_CIPHER_CTX_free(ks->cipher); /* cleanses the key; NULL is allowed */
+    ks->cipher = NULL;
+}
+
+/* Within one span of 2^32 blocks. */
+static int read_span(EVP_CIPHER_CTX *c, uint64_t nonce, uint64_t block, uint8_t *out, size_t len)
+{
+    uint8_t iv[16];
+    sherd__put_u64(iv, block);
+    sherd__put_u64(iv + 8, nonce);
+    if (EVP_EncryptInit_ex(c, NULL, NULL, NULL, iv) != 1) return SHERD_EINTERNAL;
+    while (len > 0) {
+        size_t n = len < CHUNK ? len : CHUNK;
+        int done;
+        memset(out, 0, n);
+        if (EVP_EncryptUpdate(c, out, &done, out, (int)n) != 1) return SHERD_EINTERNAL;
+        out += n;
+        len -= n;
+    }
+    return SHERD_OK;
+}
+
+int sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
+                          size_t len)
+{
+    uint8_t *at = out;
+    while (len > 0) {
+        uint64_t blocks = (UINT64_C(1) << 32) - (block & UINT32_MAX);
+        size_t n = len / SHERD__KEYSTREAM_BLOCK >= blocks
+                       ? (size_t)blocks * SHERD__KEYSTREAM_BLOCK : len;
+        int err = read_span(ks->cipher, nonce, block, at, n);
+        if (err) return err;
+        at += n;
+        len -= n;
+        block += blocks;
+    }
+    return SHERD_OK;
+}

@@ -1,0 +1,99 @@
+/*
+ * Permutations, exposures and row shuffles as pure functions of a 32-byte seed: formats perm-v1,
+ * expo-v1, rows-v1 (docs/METADATA.md; tests/oracle/perm_v1.py says the same again in Python).
+ *
+ * perm-v1. One ChaCha20 key per operation. Row r is a Fisher-Yates shuffle of 0..n-1, downwards:
+ * for i = n, n-1, ..., 2 draw d uniform in [0, i) and exchange p[i-1] with p[d]. A draw takes one
+ * 64-bit word w: d is the upper half of w*i, unless the lower half is below 2^64 mod i; then the
+ * word is dropped and another one is drawn. Words are little-endian, in stream order; row r's first
+ * n-1 words begin at block r * ceil((n-1)/8) of nonce 0, what rejections cost beyond these comes
+ * from nonce 1+r.
+ *
+ * Who learns it: the coordinator only. Memory access depends on the secret, so no machine that
+ * strangers share may run this.
+ */
+#ifndef CRYPTO_PERM_H
+#define CRYPTO_PERM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+#define SHERD__PERM_LABEL "perm-v1" /* enshuffles */
+#define SHERD__EXPO_LABEL "expo-v1" /* exposures */
+#define SHERD__ROWS_LABEL "rows-v1" /* --shuffle-rows */
+
+/** --group all */
+#define SHERD__GROUP_ALL UINT32_MAX
+
+/**
+ * key = BLAKE2b-256(key = seed, label, 0x00, op_index as u64 LE); where step > 0, followed by step as
+ * u64 LE. Step 0 is the step that a metadata file's tables hold; exposures are always of step 0,
+ * since they belong to an operand and outlive a step. The key is a secret: wipe it.
+ */
+void sherd__perm_key(uint8_t key[32], const uint8_t seed[32], const char *label, uint64_t op_index,
+                     uint64_t step);
+
+/** SHA-256("sherd seed-v1", 0x00, seed): binds a file or a certificate to a seed it does not hold. */
+void sherd__seed_commitment(uint8_t out[32], const uint8_t seed[32]);
+
+/** Bytes of an index below n: 1 where n <= 256, 2 where n <= 65536, else 4. */
+unsigned sherd__perm_width(uint64_t n);
+
+/**
+ * Rows [row0, row0+nrows) of the table under key, each a permutation of 0..n-1, row-major, width
+ * (1, 2 or 4, at least sherd__perm_width(n)) bytes an index. `inverse`, unless NULL, gets each
+ * row's inverse in the same form. Errors: SHERD_EINVAL (width), SHERD_ENOMEM, SHERD_EINTERNAL
+ * (keystream); the outputs then hold no secret that is not theirs, but no defined rows either.
+ */
+int sherd__perm_rows(const uint8_t key[32], uint64_t row0, size_t nrows, uint32_t n,
+                     unsigned width, void *perm, void *inverse) SHERD_MUST;
+
+/** One row as u32. A call costs about 1 us beside the row: for many rows ask sherd__perm_rows. */
+int sherd__perm_row(const uint8_t key[32], uint64_t row, uint32_t n, uint32_t *perm) SHERD_MUST;
+
+/**
+ * k exposures in [0, nodes) under the expo-v1 key: out[c] is the node that is given column c of A
+ * and row c of B (element-wise: position c of every shuffled row). Uniform: word c is the draw for
+ * column c, rejections continue in nonce 1. Balanced: with p the perm-v1 row 0 of length k under this
+ * key, out[c] = p[c] mod nodes, so that counts differ by at most one.
+ * SHERD_EINVAL: nodes = 0, or a balanced k beyond 2^32 - 1.
+ */
+int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
+                     uint32_t *out) SHERD_MUST;
+
+/**
+ * Which row of the tables serves column c: `group` columns of one node, ascending and in runs
+ * (SHERD__GROUP_ALL: all of a node's), share the permutation of the first column among them, and
+ * leaders[c] names that column. group = 1: leaders[c] = c. The shared row permutation of
+ * --shuffle-rows is row leaders[c] of the rows-v1 table likewise.
+ * SHERD_EINVAL: group = 0, an exposure >= nodes; SHERD_ENOMEM.
+ */
+int sherd__perm_leaders(const uint32_t *exposures, size_t k, uint32_t nodes, uint32_t group,
+                        uint32_t *leaders) SHERD_MUST;
+
+/**
+ * Where a scheme takes its permutations from: a key (sherd__perm_from_key), or the tables of a
+ * stored file (scheduler/metadata.h). row() writes permutation `row` of 0..n-1; 0 or a SHERD_E*.
+ */
+typedef struct sherd__perm_source {
+    int (*row)(void *ctx, uint64_t row, uint32_t n, uint32_t *perm);
+    void *ctx;
+} sherd__perm_source;
+
+/** The source that derives rows under `key` (borrowed: 32 bytes that outlive the source). */
+sherd__perm_source sherd__perm_from_key(const uint8_t *key);
+
+/**
+ * Where the words of a shuffle come from, for tests of what a real keystream shows once in 2^48
+ * draws: `words` are the row's first n-1, more() every one after these.
+ */
+typedef struct sherd__perm_words {
+    const uint64_t *words;
+    int (*more)(void *ctx, uint64_t *word);
+    void *ctx;
+} sherd__perm_words;
+int sherd__perm_from_words(const sherd__perm_words *src, uint32_t n, uint32_t *perm) SHERD_MUST;
+
+#endif
