@@ -1,0 +1,249 @@
+/*
+ * The command `sherd`: one table of subcommands ("verbs"), one file each. A verb is a
+ * `const sherd__verb sherd__verb_NAME` in cli/NAME.c plus its line in cli/verbs.h; its option table
+ * feeds the parser, `sherd help NAME`, the man page and shell completion alike.
+ *
+ * A verb's `run` reads options and arguments from the sherd__cli, prints results on stdout (or one
+ * JSON object through sherd__cli_json_end), words for people on stderr (sherd__cli_say), and returns
+ * 0 or a SHERD_E* code with *d filled. It never exits, never prints errors: main does.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/diag.h"
+#include "sherd/err.h"
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+typedef enum sherd__option_type {
+    SHERD__FLAG = 1, /* given or not; `--no-NAME` takes back what a file or the environment set */
+    SHERD__COUNT,    /* a flag that adds up: -vv */
+    SHERD__INT,      /* whole number within [min, max], or `word` */
+    SHERD__REAL,     /* number within [min, max] */
+    SHERD__SIZE,     /* bytes: 4G, 512M, 1.5G, 64K, 4096; powers of 1024 */
+    SHERD__TIME,     /* 30 or 30s, 500ms, 2m, 1h; read as milliseconds */
+    SHERD__TEXT,
+    SHERD__FILE, /* a path; completed as one */
+    SHERD__DIR,
+    SHERD__CHOICE /* one of `choices` */
+} sherd__option_type;
+
+enum {
+    SHERD__OPT_REQUIRED = 1, /* the verb cannot do without */
+    SHERD__OPT_NO_ENV = 2,   /* names a secret: never from the environment */
+    SHERD__OPT_ONLY_ARGV = 4 /* belongs to one run: neither environment nor configuration files */
+};
+
+/** One row of a verb's option table. Fields left out are zero. */
+typedef struct sherd__option {
+    const char *name; /* long name, without dashes */
+    char letter;      /* short name, or 0 */
+    sherd__option_type type;
+    const char *arg;            /* what help calls the value: "FILE"; NULL for flags */
+    const char *help;           /* one line: small first letter, no full stop */
+    const char *preset;         /* default, as a user would type it; NULL: none */
+    double min, max;            /* INT, REAL; both 0: any */
+    const char *word;           /* INT: a word that is allowed too ("all"), read as word_value */
+    int64_t word_value;
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *excludes;       /* long name of an option that cannot stand beside this one */
+    unsigned flags;             /* SHERD__OPT_* */
+} sherd__option;
+
+/* ---- verbs ------------------------------------------------------------------------------------ */
+
+typedef struct sherd__cli sherd__cli;
+typedef struct sherd__verb sherd__verb;
+
+typedef struct sherd__example {
+    const char *command; /* "sherd multiply A.npy B.npy -o C.npy -n 7" */
+    const char *says;    /* what it does, one line */
+} sherd__example;
+
+struct sherd__verb {
+    const char *name;    /* "multiply"; of a sub-verb its own word only: "build" */
+    const char *usage;   /* arguments after the options: "A.npy B.npy -o C.npy" */
+    const char *summary; /* one line for the list of verbs */
+    const char *details; /* a paragraph or more for help and man page (plain text), or NULL */
+    const sherd__example *examples; /* three, then {0} */
+    const sherd__option *options;   /* then {0}; the options of SHERD__OPTS_GENERAL are added */
+    int args_min, args_max;         /* positional arguments; args_max < 0: any number */
+    int (*run)(sherd__cli *cli, sherd_diag *d);
+    const sherd__verb *const *subs; /* `meta build`, `cluster up`: NULL-terminated; then no run */
+    bool hidden;                    /* works, but is not listed */
+};
+
+/** Every verb, in the order in which help lists them, then NULL. */
+extern const sherd__verb *const sherd__verbs[];
+/** The options that every verb has (--json, --quiet, ...), then {0}. */
+extern const sherd__option sherd__options_general[];
+
+/* ---- reading options, arguments --------------------------------------------------------------- */
+
+typedef struct sherd__opts sherd__opts; /* parsed values; cli/options.h */
+
+struct sherd__cli {
+    const sherd__verb *verb;
+    char title[48];  /* "multiply", "meta build": opens messages and names the schema */
+    int args_len;    /* positional arguments */
+    char **args;
+    sherd__opts *opts;
+    bool json, quiet;
+    int verbose;
+};
+
+/*
+ * Values by long name. Asking for a name that the verb's table lacks, or as another type, is our own
+ * mistake and aborts. Without value and preset: false, 0, NULL.
+ */
+/** True where a user set it (on the command line, in the environment, in a file): no preset. */
+bool sherd__opt_given(const sherd__cli *cli, const char *name);
+bool sherd__opt_flag(const sherd__cli *cli, const char *name);
+int64_t sherd__opt_int(const sherd__cli *cli, const char *name);
+double sherd__opt_real(const sherd__cli *cli, const char *name);
+uint64_t sherd__opt_size(const sherd__cli *cli, const char *name);
+uint32_t sherd__opt_time_ms(const sherd__cli *cli, const char *name);
+/** TEXT, FILE, DIR, CHOICE; lives as long as *cli. */
+const char *sherd__opt_text(const sherd__cli *cli, const char *name);
+/** CHOICE: index in its table, -1 without a value. */
+int sherd__opt_choice(const sherd__cli *cli, const char *name);
+/** "option --group", "SHERD_GROUP", "/etc/sherd/config:3": where the value came from, for messages. */
+const char *sherd__opt_where(const sherd__cli *cli, const char *name);
+
+/*
+ * Rows that several verbs share: `static const sherd__option options[] = { SHERD__OPTS_CLUSTER,
+ * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
+ */
+extern const char *const sherd__choices_progress[]; /* auto bar plain none */
+extern const char *const sherd__choices_scheme[];   /* permute plain */
+extern const char *const sherd__choices_exposure[]; /* uniform balanced */
+extern const char *const sherd__choices_mode[];     /* float exact */
+
+#define SHERD__OPT_LOCAL                                                                           \
+    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,        \
+     .excludes = "nodes", .help = "start N nodes on this machine for this command"}
+#define SHERD__OPT_NODES                                                                           \
+    {.name = "nodes", .type = SHERD__FILE, .arg = "FILE", .help = "use the nodes that FILE lists"}
+#define SHERD__OPT_KEY                                                                             \
+    {.name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,                \
+     .help = "our private key (sherd keygen)"}
+#define SHERD__OPT_TIMEOUT                                                                         \
+    {.name = "timeout", .type = SHERD__TIME, .arg = "TIME",                                        \
+     .help = "give up after TIME: 30, 500ms, 2m, 1h"}
+#define SHERD__OPT_PROGRESS                                                                        \
+    {.name = "progress", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                    \
+     .choices = sherd__choices_progress, .help = "show progress as auto, bar, plain or none"}
+#define SHERD__OPT_RECORD                                                                          \
+    {.name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,            \
+     .help = "write all bytes sent to and received from each node into the new folder DIR"}
+#define SHERD__OPT_NODE_MEMORY                                                                     \
+    {.name = "node-memory", .type = SHERD__SIZE, .arg = "SIZE",                                    \
+     .help = "budget of each node that -n starts [a share of this machine's]"}
+/* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --timeout,
+ * --progress. sherd__cluster_from_cli (cli/nodes.h) turns them into an open cluster. */
+#define SHERD__OPTS_CLUSTER                                                                        \
+    SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
+        SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
+
+#define SHERD__OPT_OUTPUT(what)                                                                    \
+    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
+     .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,                                          \
+     .help = "write the result to this file; an earlier one survives every failure"}
+#define SHERD__OPT_SEED                                                                            \
+    {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
+     .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
+     .help = "32 bytes that exposures and permutations derive from [fresh]"}
+#define SHERD__OPT_MEMORY                                                                          \
+    {.name = "memory", .type = SHERD__SIZE, .arg = "SIZE",                                         \
+     .help = "most working memory, besides operands and result: 512M, 4G"}
+#define SHERD__OPT_THREADS                                                                         \
+    {.name = "threads", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4096,                     \
+     .help = "threads for products in this process [all cores]"}
+#define SHERD__OPT_DRY_RUN                                                                         \
+    {.name = "dry-run", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                        \
+     .help = "send nothing; print what it would cost"}
+#define SHERD__OPT_CHECK                                                                           \
+    {.name = "check", .type = SHERD__FLAG,                                                         \
+     .help = "compute it here too and compare; exit 9 where they differ"}
+#define SHERD__OPT_CERTIFICATE                                                                     \
+    {.name = "certificate", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,     \
+     .help = "write a signed account of inputs, result and nodes"}
+#define SHERD__OPT_CERTIFICATE_PUBLIC                                                              \
+    {.name = "certificate-public", .type = SHERD__FLAG,                                            \
+     .help = "leave the digests of the inputs out of the certificate"}
+#define SHERD__OPT_META                                                                            \
+    {.name = "meta", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,            \
+     .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
+#define SHERD__OPT_REUSE_METADATA                                                                  \
+    {.name = "reuse-metadata", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                 \
+     .help = "allow metadata that has served other operands"}
+#define SHERD__OPT_STRICT                                                                          \
+    {.name = "strict", .type = SHERD__FLAG,                                                        \
+     .help = "a node's wrong answer ends the run instead of being computed elsewhere"}
+/* How operands are hidden: --scheme, --group, --exposure, --exposure-max, --shuffle-rows. */
+#define SHERD__OPTS_SCHEME                                                                         \
+    {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
+     .choices = sherd__choices_scheme, .help = "how operands are hidden: permute or plain"},       \
+        {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
+         .word = "all", .word_value = 0, .preset = "all",                                          \
+         .help = "permute: columns that share one permutation, 1 to all"},                         \
+        {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",             \
+         .choices = sherd__choices_exposure,                                                       \
+         .help = "permute: draw each column's node (uniform) or deal equal counts (balanced)"},    \
+        {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,           \
+         .help = "largest fraction of an operand that a domain may be given [twice the largest "   \
+                 "planned share]"},                                                                \
+        {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
+         .help = "permute: A's rows travel in another order in every group"}
+/* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads both. */
+#define SHERD__OPTS_ARITHMETIC                                                                     \
+    {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \
+     .choices = sherd__choices_mode,                                                               \
+     .help = "float (as BLAS computes it) or exact (fixed point, bit for bit)"},                   \
+        {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                      \
+         .help = "width of the fixed point; means --mode exact [17]"}
+/** SHERD_EINVAL for --bits beside --mode float given at the same or a stronger place. */
+int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
+                           sherd_diag *d) SHERD_MUST;
+
+/* ---- words and results ------------------------------------------------------------------------ */
+
+/** A line for people on stderr; nothing under --quiet. No newline at the end of fmt. */
+void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/** The same under -v only. */
+void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/** "sherd: multiply: warning: ...": also under --quiet. */
+void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** {"schema": "sherd/multiply/1", "ok": true}: fill it, then give it to sherd__cli_json_end. */
+json_t *sherd__cli_json_new(const sherd__cli *cli);
+/** Writes one line to stdout and releases obj. SHERD_ENOMEM where obj is NULL; SHERD_EIO. */
+int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD_MUST;
+/** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no use. */
+const char *sherd__exit_name(int exit_code);
+
+/** "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as progress and reports give them). */
+const char *sherd__cli_bytes(uint64_t n, char out[24]);
+/** "0.82 s", "12.3 s", "2 min 05 s". */
+const char *sherd__cli_seconds(double s, char out[24]);
+
+/* ---- signals ---------------------------------------------------------------------------------- */
+
+/** The first SIGINT, SIGTERM or SIGHUP that came, else 0. Any thread, and cheap. */
+int sherd__cli_interrupted(void);
+/** A descriptor that becomes readable at the same moment; never read from it. */
+int sherd__cli_interrupt_fd(void);
+
+/** The whole command; main's only call. Returns the exit code. */
+int sherd__cli_main(int argc, char **argv);
+
+#endif

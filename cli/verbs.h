@@ -1,0 +1,12 @@
+/* The verbs, in the order in which help lists them. One line each: add yours when its file exists. */
+#ifndef CLI_VERBS_H
+#define CLI_VERBS_H
+
+#define SHERD__VERBS(XX)                                                                           \
+    XX(keygen)                                                                                     \
+    XX(doctor)                                                                                     \
+    XX(version)                                                                                    \
+    XX(help)                                                                                       \
+    XX(completion)
+
+#endif
