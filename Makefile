@@ -1,67 +1,227 @@
-# sherd: `make` builds, `make check` tests, `make help` lists everything.
+# sherd: `make` builds, `make demo` shows, `make check` tests, `make help` lists everything.
+#
+# One library (the folders of DIRS), one command (cli/), one binary per test. What is built lies in
+# build/<flavour>/, one flavour per set of sanitizers; build/sherd links to the plain one's command.
+# Nothing here needs an installed package to be read: `make help` always works, `make` names what
+# is missing, and `make demo` and `make check` install it first (tools/setup.sh).
+
 CC      ?= cc
+AR      ?= ar
+CFLAGS  ?= -O3 -g
 PREFIX  ?= /usr/local
+DESTDIR ?=
 SAN     ?=
 WERROR  ?= 0
 V       ?= 0
+FUZZ_SECS ?= 30
+
+VERSION := $(shell sed -n 's/^.define SHERD_VERSION "\(.*\)"/\1/p' include/sherd/version.h)
+MAJOR   := $(firstword $(subst ., ,$(VERSION)))
+empty   :=
+comma   := ,
+FLAVOUR := $(if $(SAN),$(subst $(comma),-,$(SAN)),plain)
+ROOMS   := core matrix crypto wire store node scheduler learn audit
+DIRS    ?= $(ROOMS)
+B       ?= build/$(FLAVOUR)
 PKGS    := libuv libsodium openblas openssl libzip zlib jansson
-MISSING := $(strip $(foreach p,$(PKGS),$(shell pkg-config --exists $(p) || echo $(p))))
-FLAVOR  := $(if $(SAN),$(SAN),plain)
-B       ?= build/$(FLAVOR)
-DIRS    ?= core matrix crypto wire store node scheduler learn audit
-CFLAGS  ?= -O3 -g
-override CFLAGS += -std=c11 -D_GNU_SOURCE -fvisibility=hidden -MMD -MP -I. -Iinclude \
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -ffp-contract=off -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-  $(shell pkg-config --cflags $(PKGS))
+
+# As many jobs as there are processors, unless the command line says otherwise.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-print-directory
+Q   := $(if $(filter 1,$(V)),,@)
+say  = $(if $(Q),@printf '  %-5s %s\n' $(1) $(2))
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla
+override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude -I/usr/include/nanopb $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN)
 ifeq ($(WERROR),1)
-override CFLAGS += -Werror
+override CFLAGS   += -Werror
 endif
 ifneq ($(SAN),)
-override CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
-override LDFLAGS += -fsanitize=$(SAN)
+override CFLAGS   += -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all
+override LDFLAGS  += -fsanitize=$(SAN)
 endif
-LDLIBS  := $(shell pkg-config --libs $(PKGS)) -lprotobuf-nanopb -lm -ldl -lpthread
-SRC     := $(sort $(wildcard $(addsuffix /*.c,$(DIRS))))
-OBJ     := $(SRC:%.c=$(B)/%.o)
-TESTS   := $(patsubst tests/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c tests/contract/*/test_*.c)))
-Q       := $(if $(filter 1,$(V)),,@)
+LDLIBS  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lprotobuf-nanopb -lm -ldl -lpthread
 
-all: deps $(B)/libsherd.a ## build the command and the library
-deps:
-	@test -z "$(MISSING)" || { echo "missing: $(MISSING); on Debian: apt-get install libuv1-dev libsodium-dev libopenblas-dev libssl-dev libzip-dev" >&2; exit 1; }
+# --- what there is -----------------------------------------------------------------------------
+# Tests: tests/KIND/[FOLDER/]test_*.c, a binary each. Other files there help their neighbours:
+# tests/support/*.c is linked to every test, FOLDER/*.c to the tests of FOLDER, prog_*.c becomes a
+# program and preload_*.c a shared object beside them, and a line `* link: FLAGS` in a test's
+# opening comment adds linker flags.
+LIBDIRS := $(filter-out cli,$(DIRS))
+SRC     := $(sort $(wildcard $(addsuffix /*.c,$(LIBDIRS))))
+OBJ     := $(SRC:%.c=$(B)/%.o)
+WHOLE   := $(if $(filter file default undefined,$(origin DIRS)),1)
+CLISRC  := $(if $(WHOLE)$(filter cli,$(DIRS)),$(sort $(wildcard cli/*.c)))
+CLIOBJ  := $(CLISRC:%.c=$(B)/%.o)
+COMMAND := $(if $(filter cli/main.c,$(CLISRC)),$(B)/sherd)
+KINDS   := unit contract sim system
+INROOM   = $(if $(WHOLE),$(1),$(foreach d,$(DIRS),$(filter tests/unit/$(d)/% tests/contract/$(d)/% tests/sim/$(d)/% tests/system/$(d)/%,$(1))))
+ALLTSRC := $(sort $(foreach k,$(KINDS),$(wildcard tests/$(k)/*.c tests/$(k)/*/*.c)))
+TSRC    := $(call INROOM,$(foreach f,$(ALLTSRC),$(if $(filter test_%,$(notdir $(f))),$(f))))
+SCRIPTS := $(call INROOM,$(sort $(foreach k,$(KINDS),$(wildcard tests/$(k)/test_*.sh tests/$(k)/*/test_*.sh))))
+PROGSRC := $(foreach f,$(ALLTSRC),$(if $(filter prog_%,$(notdir $(f))),$(f)))
+PRESRC  := $(foreach f,$(ALLTSRC),$(if $(filter preload_%,$(notdir $(f))),$(f)))
+HELPSRC := $(filter-out $(foreach f,$(ALLTSRC),$(if $(filter test_% prog_% preload_%,$(notdir $(f))),$(f))),$(ALLTSRC))
+SUPPORT := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/support/*.c)))
+FUZZSRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+TESTS   := $(TSRC:%.c=$(B)/%)
+PROGS   := $(PROGSRC:%.c=$(B)/%) $(PRESRC:%.c=$(B)/%.so)
+REPLAY  := $(if $(WHOLE),$(FUZZSRC:%.c=$(B)/%))
+# T=wire/test_record picks by the end of the path or, where none ends so, by any part of it.
+exact    = $(foreach t,$(T),$(filter %/$(t) %/$(t).sh,$(1)))
+partial  = $(foreach f,$(1),$(if $(strip $(foreach t,$(T),$(findstring $(t),$(f)))),$(f)))
+CHOICE  := $(TESTS) $(SCRIPTS) $(if $(KINDS_ONLY),,$(REPLAY))
+CHOSEN  := $(sort $(if $(T),$(or $(call exact,$(CHOICE)),$(call partial,$(CHOICE))),$(CHOICE)))
+ifneq ($(KINDS_ONLY),)
+CHOSEN  := $(foreach k,$(KINDS_ONLY),$(filter tests/$(k)/% $(B)/tests/$(k)/%,$(CHOSEN)))
+endif
+HDRS    := $(wildcard include/sherd/*.h $(addsuffix /*.h,$(ROOMS) cli))
+
+# --- building ----------------------------------------------------------------------------------
+all: $(B)/libsherd.a $(B)/libsherd.so $(COMMAND) $(if $(COMMAND),$(if $(filter build/plain,$(B)),build/sherd)) ## build the library and the command (build/sherd)
+
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n",$$1,$$2}' $(MAKEFILE_LIST)
-$(B)/%.o: %.c
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "  T=wire/test_record picks tests; SAN=address,undefined; V=1 shows commands; WERROR=1;"
+	@echo "  PREFIX= and DESTDIR= for install; FUZZ_SECS= for fuzz; CFLAGS= replaces -O3 -g"
+
+deps:
+	@tools/setup.sh --check build
+
+# Rewritten only when they differ, so that new flags rebuild and equal ones do not.
+FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS)
+$(B)/flags: FORCE | deps
+	@mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || \
+	  printf '%s\n' '$(subst ','\'',$(FLAGS))' >$@
+FORCE:
+
+# Generated by nanopb from wire/messages.proto: not held to our warnings.
+$(B)/%.pb.o: override CFLAGS += -Wno-pedantic -Wno-conversion -Wno-missing-prototypes
+
+$(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(if $(Q),@echo "  CC    $@")
-	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
 $(B)/libsherd.a: $(OBJ)
-	$(if $(Q),@echo "  AR    $@")
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)
+
+$(B)/libsherd.so: $(OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
+
+# The command apart from main, so that its pieces can be tested.
+$(B)/libcli.a: $(filter-out $(B)/cli/main.o,$(CLIOBJ))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(B)/sherd: $(B)/cli/main.o $(B)/libsherd.a
-	$(if $(Q),@echo "  LD    $@")
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-$(B)/tests/%: $(B)/tests/%.o $(B)/libsherd.a
-	$(if $(Q),@echo "  LD    $@")
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
-check: $(if $(T),$(filter $(foreach x,$(T),%$(x)),$(TESTS)),$(TESTS)) ## run unit and contract tests (T=frame to pick some)
-	@fail=0; for t in $(if $(T),$(filter $(foreach x,$(T),%$(x)),$(TESTS)),$(TESTS)); do \
-	  CMOCKA_MESSAGE_OUTPUT=TAP timeout 60 $$t >$$t.log 2>&1 && echo "  ok    $${t#$(B)/tests/}" || { fail=1; echo "  FAIL  $$t"; cat $$t.log; }; done; exit $$fail
-check-asan: ## tests under address+undefined sanitizers
-	$(MAKE) SAN=address,undefined check
-check-tsan: ## tests under the thread sanitizer
-	$(MAKE) SAN=thread check
-check-valgrind: $(TESTS) ## tests under valgrind
-	@for t in $(TESTS); do valgrind -q --leak-check=full --error-exitcode=9 $$t >/dev/null 2>$$t.vg || { cat $$t.vg; exit 1; }; echo "  ok    $$t"; done
-HDRS := $(wildcard include/sherd/*.h $(addsuffix /*.h,$(DIRS)))
-lint: $(B)/libsherd.a ## layering, self-contained headers, symbol names
-	@awk -f tools/layers.awk tools/layers.txt $(SRC) $(HDRS) $(wildcard cli/*.c)
-	@for h in $(HDRS); do echo "#include \"$$h\"" | $(CC) -std=c11 -I. -Iinclude -fsyntax-only -x c - || exit 1; done
-	@! nm -g --defined-only $(B)/libsherd.a | awk 'NF==3 && $$3 !~ /^sherd_/{print "bad symbol:",$$3; f=1} END{exit !f}'
-fuzz: ## build fuzzers with clang and run each for FUZZ_SECS
-	@mkdir -p build/fuzz/corpus && for f in tests/fuzz/fuzz_*.c; do n=$$(basename $$f .c); clang -std=c11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. -Iinclude -o build/fuzz/$$n $$f $(SRC) $(LDLIBS) && mkdir -p build/fuzz/corpus/$$n && build/fuzz/$$n -max_total_time=$${FUZZ_SECS:-5} build/fuzz/corpus/$$n >build/fuzz/$$n.log 2>&1 && echo "  ok    $$n" || { cat build/fuzz/$$n.log; exit 1; }; done
+
+$(B)/sherd: $(CLIOBJ) $(B)/libsherd.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLIOBJ) $(B)/libsherd.a $(LDLIBS)
+
+build/sherd: build/plain/sherd
+	@ln -sf plain/sherd $@
+
+# --- tests -------------------------------------------------------------------------------------
+TESTLIBS := $(if $(CLISRC),$(B)/libcli.a) $(B)/libsherd.a
+helpers   = $(patsubst %.c,$(B)/%.o,$(filter $(dir $(1))%,$(foreach h,$(HELPSRC),$(if $(filter $(dir $(1)),$(dir $(h))),$(h)))))
+linkflags = $(shell sed -n '1,30s/^.*\* link: //p' $(1))
+
+define test_rule
+$(B)/$(1:.c=): $(B)/$(1:.c=.o) $(call helpers,$(1)) $(SUPPORT) $(TESTLIBS)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(TESTLIBS) $$(call linkflags,$(1)) $$(LDLIBS) -lcmocka
+endef
+$(foreach t,$(TSRC) $(PROGSRC),$(eval $(call test_rule,$(t))))
+
+$(PRESRC:%.c=$(B)/%.so): $(B)/%.so: $(B)/%.o
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $< -ldl
+
+$(FUZZSRC:%.c=$(B)/%): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay_main.o $(TESTLIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(TESTLIBS) $(LDLIBS)
+
+demo: ## install what is missing, build, run the main job on 7 local nodes
+	@tools/setup.sh build
+	+@$(MAKE) all
+	@build/sherd demo
+
+check: ## install what is missing, build, run every test (T=wire/test_record for some)
+	@tools/setup.sh test
+	+@$(MAKE) run-tests
+
+NEEDS_COMMAND := $(filter tests/system/% $(B)/tests/system/%,$(CHOSEN))
+BESIDE := $(foreach p,$(PROGS),$(if $(filter $(dir $(p)),$(dir $(CHOSEN:tests/%=$(B)/tests/%))),$(p)))
+run-tests: $(filter $(B)/%,$(CHOSEN)) $(BESIDE) $(if $(WHOLE),$(if $(or $(if $(T),,1),$(NEEDS_COMMAND)),all))
+	@SHERD=$(COMMAND) B=$(B) SAN=$(SAN) CC="$(CC)" tools/run-tests $(B) $(CHOSEN)
+
+check-asan: ## the tests under the address and undefined-behaviour sanitizers
+	@tools/setup.sh test
+	+@$(MAKE) SAN=address,undefined run-tests
+
+check-tsan: ## the unit and contract tests under the thread sanitizer
+	@tools/setup.sh test
+	+@OPENBLAS_NUM_THREADS=1 $(MAKE) SAN=thread KINDS_ONLY="unit contract" run-tests
+
+check-valgrind: ## the unit tests under valgrind
+	@tools/setup.sh test
+	+@WRAP="valgrind -q --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
+	  TIMEOUT_FACTOR=20 $(MAKE) KINDS_ONLY=unit run-tests
+
+lint: ## layers, headers, names, packages, words and links
+	@tools/setup.sh test
+	+@$(MAKE) run-lint
+
+run-lint: all $(if $(WHOLE),$(TESTS))
+	@B=$(B) CC="$(CC)" tools/lint
+
+tidy: ## clang-tidy over the sources
+	@clang-tidy --quiet $(SRC) $(CLISRC) -- -std=c11 $(CPPFLAGS)
+
+format: ## clang-format over the sources, in place
+	@clang-format -i $(filter-out %.pb.c %.pb.h,$(SRC) $(CLISRC) $(HDRS) $(ALLTSRC) $(FUZZSRC))
+
+bench: all ## figures of this machine, side by side with numpy
+	@build/sherd bench
+
+fuzz: ## each fuzz target with clang for FUZZ_SECS
+	@FUZZ_SECS=$(FUZZ_SECS) CPPFLAGS="$(CPPFLAGS)" LDLIBS="$(LDLIBS)" tools/fuzz.sh $(T)
+
+mutants: ## break the code in known ways: each must turn its test red
+	@tools/setup.sh test
+	@tools/mutants.sh $(T)
+
+# --- installing --------------------------------------------------------------------------------
+INSTALL    ?= install
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+install: all ## install under DESTDIR and PREFIX: headers, libraries, command, man page
+	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(INCLUDEDIR)/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1"
+	$(INSTALL) -m 644 include/sherd/*.h "$(DESTDIR)$(INCLUDEDIR)/sherd/"
+	$(INSTALL) -m 644 $(B)/libsherd.a "$(DESTDIR)$(LIBDIR)/"
+	$(INSTALL) -m 755 $(B)/libsherd.so "$(DESTDIR)$(LIBDIR)/libsherd.so.$(VERSION)"
+	ln -sf libsherd.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libsherd.so.$(MAJOR)"
+	ln -sf libsherd.so.$(MAJOR) "$(DESTDIR)$(LIBDIR)/libsherd.so"
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(PKGS)|' \
+	  tools/sherd.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
+	$(if $(COMMAND),$(INSTALL) -m 755 $(COMMAND) "$(DESTDIR)$(PREFIX)/bin/sherd")
+	$(if $(wildcard docs/sherd.1),$(INSTALL) -m 644 docs/sherd.1 "$(DESTDIR)$(PREFIX)/share/man/man1/")
+
+uninstall: ## remove what install put there
+	rm -f "$(DESTDIR)$(PREFIX)/bin/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1/sherd.1" \
+	  "$(DESTDIR)$(LIBDIR)/libsherd.a" "$(DESTDIR)$(LIBDIR)"/libsherd.so* "$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
+	rm -rf "$(DESTDIR)$(INCLUDEDIR)/sherd"
+
 clean: ## remove build/
 	rm -rf build
-.PHONY: all deps help check check-asan check-tsan check-valgrind lint fuzz clean
+
+.PHONY: all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy \
+  format bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
--include $(OBJ:.o=.d) $(TESTS:=.d)
+.DELETE_ON_ERROR:
+-include $(OBJ:.o=.d) $(CLIOBJ:.o=.d) $(SUPPORT:.o=.d) $(patsubst %.c,$(B)/%.d,$(TSRC) $(PROGSRC) $(PRESRC) $(HELPSRC) $(FUZZSRC))

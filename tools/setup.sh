@@ -1,0 +1,88 @@
+#!/bin/sh
+# Installs the Debian packages that are missing, saying first which.
+#
+#   tools/setup.sh build          what building needs (tools/packages-build.txt)
+#   tools/setup.sh test           that and what the tests need (tools/packages-test.txt)
+#   tools/setup.sh --check build  installs nothing: names what is missing and fails
+#
+# Trusts dpkg to know what is there. On another system a package counts as present when the
+# commands and pkg-config modules it stands for are (cmd: and pkg: in the lists).
+set -eu
+cd "$(dirname "$0")/.."
+
+check=no
+if [ "${1:-}" = --check ]; then check=yes; shift; fi
+case "${1:-}" in
+build) lists=tools/packages-build.txt ;;
+test) lists="tools/packages-build.txt tools/packages-test.txt" ;;
+*) echo "usage: tools/setup.sh [--check] build|test" >&2; exit 2 ;;
+esac
+
+packages() {
+    # shellcheck disable=SC2086
+    sed 's/#.*//' $lists | awk 'NF { print $1 }'
+}
+
+debian() {
+    command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
+}
+
+missing_by_dpkg() {
+    # dpkg-query fails when it knows none of a name; what is installed is on its output all the same.
+    { packages | xargs dpkg-query -W -f '${Package} ${db:Status-Status}\n' 2>/dev/null || :
+      echo :
+      packages; } |
+        awk '$1 == ":" { listed = 1; next }
+             !listed { if ($2 == "installed") have[$1] = 1; next }
+             !($1 in have) { print $1 }'
+}
+
+missing_by_look() {
+    # shellcheck disable=SC2086
+    sed 's/#.*//' $lists | while read -r name marks; do
+        [ -n "$name" ] || continue
+        for mark in $marks; do
+            case $mark in
+            cmd:*) command -v "${mark#cmd:}" >/dev/null || { echo "$name"; break; } ;;
+            pkg:*) pkg-config --exists "${mark#pkg:}" 2>/dev/null || { echo "$name"; break; } ;;
+            esac
+        done
+    done
+}
+
+if debian; then missing=$(missing_by_dpkg); else missing=$(missing_by_look); fi
+missing=$(echo $missing)
+[ -n "$missing" ] || exit 0
+
+if [ "$check" = yes ]; then
+    echo "missing: $missing" >&2
+    if debian; then
+        echo "\`make demo\` and \`make check\` install them; or: apt-get install -y $missing" >&2
+    else
+        echo "install what your system calls these Debian packages, then run make again" >&2
+    fi
+    exit 1
+fi
+if ! debian; then
+    echo "This needs what Debian 12 calls: $missing" >&2
+    echo "Packages are installed automatically on Debian only; install these, then run make again." >&2
+    exit 1
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+        echo "Missing packages: $missing" >&2
+        echo "As root, run: apt-get install -y $missing" >&2
+        exit 1
+    fi
+    as_root=sudo
+fi
+echo "Installing through apt: $missing"
+# -o: wait for another apt rather than fail; the lists are fetched only where they do not suffice.
+apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120"
+# shellcheck disable=SC2086
+if ! $apt install --no-install-recommends $missing </dev/null; then
+    $apt update </dev/null
+    $apt install --no-install-recommends $missing </dev/null
+fi
