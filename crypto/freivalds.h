@@ -1,0 +1,132 @@
+/*
+ * Freivalds' check, two-sided and streaming: for secret vectors r, s an answer Y to U*V passes if
+ * rT*Y*s = (rT*U)*(V*s). The coordinator reads each element of Y once, while it folds it in, and
+ * never computes the product. r and s stay with the coordinator; a node that knew them could pass
+ * any answer. All kernels take row panels, so that a panel is judged as soon as it is complete.
+ *
+ * Three arithmetics:
+ *   f61  integers modulo q = 2^61-1: exact products of `plain` and `permute`. A wrong Y passes with
+ *        probability under 2/q (Schwartz-Zippel: degree 2), whatever the node knows of U and V.
+ *   fp   integers modulo p, packed residues: for the coded schemes; 2/p a trial, two trials at once.
+ *   f64  signs and a tolerance: catches gross errors only. A single error e passes if |e| is below
+ *        the tolerance; several pass if they cancel, at most half the sign draws (for errors in one
+ *        row and one column each side a fair coin: 3/4 over both sides). Repeat with fresh signs.
+ */
+#ifndef CRYPTO_FREIVALDS_H
+#define CRYPTO_FREIVALDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/rand.h"
+#include "sherd/err.h"
+
+/* --- integers modulo q = 2^61 - 1 ------------------------------------------------------------ */
+
+#define SHERD__F61 UINT64_C(0x1fffffffffffffff)
+
+/** Field operations on values below q. */
+uint64_t sherd__f61_add(uint64_t a, uint64_t b);
+uint64_t sherd__f61_sub(uint64_t a, uint64_t b);
+uint64_t sherd__f61_mul(uint64_t a, uint64_t b);
+uint64_t sherd__f61_from_i64(int64_t x);
+
+/** n uniform elements, by rejection. */
+void sherd__f61_draw(const sherd_entropy *e, size_t n, uint64_t *out);
+/** sum a[i]*b[i]. */
+uint64_t sherd__f61_dot(const uint64_t *a, const uint64_t *b, size_t n);
+/**
+ * *out = sum y[i]*s[i] over an answer's row: y must hold whole numbers |y| < 2^53. SHERD_EFRAME
+ * where one is not (NaN, infinity, a fraction, too large): the peer's fault, *out untouched.
+ */
+int sherd__f61_dot_f64(const double *y, const uint64_t *s, size_t n, uint64_t *out) SHERD_MUST;
+/** out[i] = sum_j x(i,j)*s[j] for a rows x cols panel of whole numbers |x| < 2^53, row-major: V*s.
+ *  SHERD_EINVAL where a value is not one. */
+int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *s,
+                     uint64_t *out) SHERD_MUST;
+/** acc[j] = acc[j] + sum_i r[i]*x(i,j): rT*U, panel after panel (acc zeroed first by the caller).
+ *  SHERD_EINVAL as above (acc is then of no use), SHERD_ENOMEM. */
+int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
+                    uint64_t *acc) SHERD_MUST;
+/** *acc = *acc + sum_i r[i] * (sum_j y(i,j)*s[j]): rT*Y*s of an answer's panel. SHERD_EFRAME as
+ *  sherd__f61_dot_f64, *acc untouched. */
+int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
+                      const uint64_t *s, uint64_t *acc) SHERD_MUST;
+
+/* --- floats ---------------------------------------------------------------------------------- */
+
+/** n signs, +1 or -1. */
+void sherd__fv_signs(const sherd_entropy *e, size_t n, double *out);
+
+/**
+ * sum y[i]*s[i] over the i with s[i] != 0, in a fixed order (eight lanes); *abs_acc (may be NULL)
+ * grows by sum |y[i]|*|s[i]|. An s of 0 masks its element even where y is NaN or infinite.
+ */
+double sherd__fv_dot_f64(const double *y, const double *s, size_t n, double *abs_acc);
+/** out[i] = x(i,:)*s and out_abs[i] = |x(i,:)|*|s|: V*s and |V||s|. */
+void sherd__fv_right_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
+                         double *out, double *out_abs);
+/** acc[j] += sum_i r[i]*x(i,j), acc_abs[j] += sum_i |r[i]*x(i,j)|: rT*U and |r|T|U|. Rows with
+ *  r = 0 are not read. */
+void sherd__fv_left_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
+                        double *acc, double *acc_abs);
+/** rT*Y*s of a panel; rows with r = 0 and columns with s = 0 do not take part. */
+double sherd__fv_answer_f64(const double *y, size_t rows, size_t cols, size_t ld, const double *r,
+                            const double *s);
+
+/**
+ * NaN and infinities in honest data: a row of U that holds one makes its whole row of Y
+ * non-finite, a column of V its column. Such rows and columns are left out of the check (their r or
+ * s is set to 0 here), and the caller states how many; what is left must be finite.
+ * Both return how many they masked. x(i,:) belongs to r[i], x(:,j) to s[j].
+ */
+size_t sherd__fv_mask_rows(const double *x, size_t rows, size_t cols, size_t ld, double *r);
+size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld, double *s);
+
+typedef enum sherd__verdict {
+    SHERD__ACCEPTED = 0,
+    SHERD__REJECTED = 1,
+    SHERD__UNJUDGED = 2 /* |r||U||V||s| overflows: honest products may, so nothing can be said */
+} sherd__verdict;
+
+/**
+ * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs; n and m are
+ * the rows and columns of the panel that was judged. A rys that is not finite is rejected.
+ */
+sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
+                                   const double *abs_ru, const double *abs_vs, size_t n, size_t k,
+                                   size_t m);
+
+/* --- packed residues modulo p ---------------------------------------------------------------- */
+
+/** Two running sums rT*Y modulo p over one answer that arrives in panels of whole rows. */
+typedef struct sherd__fvp {
+    uint32_t p;
+    size_t cols;
+    size_t room;    /* rows that fit before the next reduction */
+    size_t left;
+    double *sum[2]; /* cols each */
+} sherd__fvp;
+
+/** p passes sherd__prime_ok. SHERD_EINVAL, SHERD_ENOMEM. */
+int sherd__fvp_init(sherd__fvp *f, uint32_t p, size_t cols) SHERD_MUST;
+void sherd__fvp_fini(sherd__fvp *f);
+/** n uniform residues in canonical form (doubles), by rejection. */
+void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out);
+/** Adds `rows` rows of packed residues (3*cols bytes each), with their entries of the two vectors.
+ *  SHERD_EFRAME: a value >= p; the sums are then of no use. */
+int sherd__fvp_rows(sherd__fvp *f, const uint8_t *packed, size_t rows, const double *r0,
+                    const double *r1) SHERD_MUST;
+/** out[t] = sum[t]*s[t] mod p in [0, p): rT*Y*s of both trials; s[t] canonical, cols long. */
+void sherd__fvp_close(sherd__fvp *f, const double *s0, const double *s1, uint32_t out[2]);
+/** sum a[i]*b[i] mod p in [0, p), canonical inputs. */
+uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p);
+/** out[i] = x(i,:)*s mod p canonical, acc[j] = (acc[j] + sum_i r[i]*x(i,j)) mod p canonical: V*s and
+ *  rT*U for row-major canonical residues. */
+void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
+                      uint32_t p, double *out);
+void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
+                     uint32_t p, double *acc);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * How a computed product differs from the centralized one: what --check prints and judges.
+ */
+#ifndef MATRIX_COMPARE_H
+#define MATRIX_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/mat.h"
+
+typedef struct sherd__compare {
+    uint64_t count;          /* entries compared */
+    uint64_t equal;          /* bit for bit; any NaN equals any NaN, +0 and -0 differ */
+    uint64_t close;          /* numpy.isclose(c, reference, equal_nan=True) with its defaults */
+    uint64_t mismatched;     /* NaN or infinity on one side only, or of opposite signs */
+    double max_abs;          /* largest |c - reference| over entries finite on both sides */
+    size_t abs_row, abs_col;
+    uint64_t max_ulp;        /* steps between adjacent doubles, over the same entries */
+    size_t ulp_row, ulp_col;
+    size_t bit_row, bit_col; /* the first entry that is not bit-equal, if equal < count */
+    double sum_d2, sum_r2;   /* sums of squares; see sherd__compare_frobenius */
+
+    /* Set by sherd__compare_product only. */
+    uint64_t beyond;         /* entries with |c - A*B| > gamma_k*(|A|*|B|) or mismatched */
+    uint64_t unjudged;       /* |A|*|B| overflows though A's row and B's column are finite */
+    size_t beyond_row, beyond_col; /* the first of `beyond` */
+    double worst;            /* largest |c - reference| / bound; may pass 1, see below */
+} sherd__compare;
+
+/** An empty comparison: sherd__compare_rows adds to it, in any number of calls. */
+void sherd__compare_init(sherd__compare *out);
+/** Adds `rows` x m entries, c against ref, row0 the number of the first row. */
+void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
+                         size_t ldr, size_t row0, size_t rows, size_t m);
+/** ||c - ref|| / ||ref|| (Frobenius, finite entries); 0 where both vanish. */
+double sherd__compare_frobenius(const sherd__compare *x);
+
+/**
+ * Compares C with A*B computed here in float64, panel by panel, and judges every entry by
+ * |c - A*B| <= gamma_k*(|A|*|B|), gamma_k = k*u/(1-k*u), u = 2^-53 (Higham, section 3.1: true of any
+ * order of summation, fused or not; plus k*2^-1074 for underflow). The local product has an error
+ * of its own, so an entry that is within gamma_k of it passes, one beyond 2 gamma_k fails, and one
+ * between is judged against a dot product in twice the precision: no false alarm, none missed for
+ * lack of it. Where operands hold NaN or infinity the classes must agree.
+ *
+ * Returns 0 when it could compare; the verdict is out->beyond == 0. Temporaries: O(k + m) times a
+ * panel of 256. SHERD_ESHAPE, SHERD_ENOMEM.
+ */
+int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t ldc,
+                           sherd__compare *out, sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Fixed point: one power-of-two exponent per tensor. a = rint(x * 2^s), ties to even, with s the
+ * largest integer, at most b-1, for which max|a| <= 2^(b-1)-1 (all zero: s = 0). Integer dtypes are
+ * taken as they are: s = 0, exact. The distributed run and the reference both call these functions,
+ * so that they cannot differ in how they round.
+ */
+#ifndef MATRIX_FIXED_H
+#define MATRIX_FIXED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/mat.h"
+
+#define SHERD__FIXED_BITS 17u    /* default b */
+#define SHERD__FIXED_BITS_MIN 2u
+#define SHERD__FIXED_BITS_MAX 53u
+
+typedef struct sherd__fixed {
+    int scale;        /* s: a stands for a * 2^-s */
+    unsigned bits;    /* b: sign and magnitude bits of `bound` */
+    bool integers;    /* s = 0 and nothing was rounded */
+    uint64_t bound;   /* |a| <= bound, from dtype and b alone: what plans and range proofs use.
+                         i64: the least 2^j - 1 that holds the data, so j is of the data */
+    uint64_t largest; /* max |a| itself: it is of the data, and to act on it tells it */
+    double max_abs;   /* max |x| */
+} sherd__fixed;
+
+/**
+ * Chooses the exponent for all of v. bits in [2, 53], or 0: v's values are whole numbers and are
+ * to be taken exactly (any dtype; bound from the data as for i64).
+ * SHERD_ERANGE naming row, column and value: NaN or infinity; bits = 0 and not a whole number; an
+ * integer beyond 2^53. SHERD_EINVAL: bits. `name` is the operand's name in messages.
+ */
+int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
+                        sherd_diag *d) SHERD_MUST;
+
+/** x[i] = rint(x[i] * 2^s) in place: whole numbers in doubles. */
+void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n);
+/** Row readers like sherd__view_row_f64 and so on, quantised. v is the view f was chosen for, or a
+ *  part of it. */
+void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
+                      double *out);
+void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const uint32_t *cols,
+                         size_t n, double *out);
+void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t ld);
+/** Stochastic rounding of x[i] * 2^s: up with probability the fraction, by 53 bits of SplitMix64
+ *  over (key, index + i); whole numbers stay, and nothing passes `bound`. */
+void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t index, double *x,
+                                   size_t n);
+
+/**
+ * How far an entry of the fixed-point product may lie from the same entry of a float64 product, both
+ * rounding errors included. With eA = 2^-(sA+1) (0 for integers), eB likewise, a = max|A|,
+ * b = max|B|, u = 2^-53, gamma = k*u/(1-k*u):
+ *   k*(eA*b + eB*a + eA*eB)  quantisation, worst case
+ *   + u*k*(a+eA)*(b+eB)      the one rounding of the fixed-point result
+ *   + gamma*k*a*b            the float64 product (Higham, Accuracy and Stability, 3.1)
+ */
+double sherd__fixed_product_bound(const sherd__fixed *a, const sherd__fixed *b, size_t k);
+
+#endif

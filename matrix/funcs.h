@@ -1,0 +1,35 @@
+/*
+ * Element-wise functions whose bits are promised: the same on every CPU, compiler flag and vector
+ * width, because they are built from IEEE operations in one fixed order (fma only where written).
+ * exp, tanh, sigmoid and log are within 1 ulp of the true value. NaN, infinities, signed zeros and
+ * denormals as numpy gives them.
+ */
+#ifndef MATRIX_FUNCS_H
+#define MATRIX_FUNCS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+/* out may be x (or a, b) itself. */
+void sherd__exp_f64(const double *x, size_t n, double *out);
+void sherd__log_f64(const double *x, size_t n, double *out);
+void sherd__tanh_f64(const double *x, size_t n, double *out);
+void sherd__sigmoid_f64(const double *x, size_t n, double *out); /* 1/(1+exp(-x)); -800: 0-ish */
+void sherd__relu_f64(const double *x, size_t n, double *out);    /* np.maximum(x, 0): NaN stays */
+void sherd__square_f64(const double *x, size_t n, double *out);
+void sherd__minus_f64(const double *a, const double *b, size_t n, double *out);
+void sherd__times_f64(const double *a, const double *b, size_t n, double *out);
+
+/** 1 or 2 operands for a sherd_op number (sherd/multiplier.h); 0: not an element-wise operation. */
+unsigned sherd__map_arity(uint32_t op);
+/** "sigmoid"; NULL for a number that is no element-wise operation. */
+const char *sherd__map_name(uint32_t op);
+/** The number of a name ("multiply" is times, as numpy calls it); 0 if unknown. */
+uint32_t sherd__map_find(const char *name);
+/** Applies op to n elements; b is NULL exactly for one operand. SHERD_EINVAL otherwise. */
+int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, double *out) SHERD_MUST;
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * The only door to BLAS. Validates shapes (a wrong one kills the process inside OpenBLAS or is
+ * silently ignored), splits what does not fit a 32-bit blasint, and takes the rank-1 and thin cases
+ * that BLAS is slow at. Not for several threads at once: OpenBLAS serialises, and so should callers.
+ */
+#ifndef MATRIX_GEMM_H
+#define MATRIX_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+/**
+ * C = A*B + beta*C; A is n x k, B is k x m, C is n x m, all row-major f64 with leading dimensions
+ * lda >= k, ldb >= m, ldc >= m. Any dimension may be 0 (k = 0: C = beta*C). beta = 0 writes C
+ * without reading it, so that garbage or NaN in it does not matter. C overlaps neither A nor B.
+ *
+ * Which of several correctly rounded orders of summation is used depends on shape, CPU and threads:
+ * bits are promised only where every partial sum is an integer below 2^53.
+ * SHERD_EINVAL: a leading dimension is too small, or a size wraps.
+ */
+int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                    size_t ldb, double beta, double *c, size_t ldc) SHERD_MUST;
+
+/** BLAS threads of this process; 0 is taken as 1. */
+void sherd__blas_threads_set(unsigned threads);
+unsigned sherd__blas_threads(void);
+/** OpenBLAS's core name ("SkylakeX"); never NULL, borrowed for ever. */
+const char *sherd__blas_core(void);
+/** Calls that reached BLAS in this process so far: tests prove with it where products happen. */
+uint64_t sherd__blas_calls(void);
+
+/**
+ * Products of awkward shapes and worst-case values against an int64 loop, through every path of
+ * sherd__gemm_f64. SHERD_EDEVICE naming the first wrong element: such a BLAS must not be used.
+ * About 5 ms.
+ */
+int sherd__gemm_selftest(sherd_diag *d) SHERD_MUST;
+/** Billions of floating-point operations a second of sherd__gemm_f64, best of a few at dim^3;
+ *  0 where memory is short. */
+double sherd__gemm_gflops(size_t dim);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * The centralized result that distributed ones are compared with. Exact: the fixed-point
+ * specification of matrix/fixed.h, computed here; and the same by a plain __int128 triple loop that
+ * shares no arithmetic with it, for tests and --check. Float: local dgemm.
+ */
+#ifndef MATRIX_REFERENCE_H
+#define MATRIX_REFERENCE_H
+
+#include <stddef.h>
+
+#include "matrix/exact.h"
+#include "matrix/fixed.h"
+#include "sherd/mat.h"
+
+/** SHERD_ESHAPE unless a.cols == b.rows; both views checked. `ldc` >= b.cols. */
+int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d) SHERD_MUST;
+
+/**
+ * C = A*B in fixed point, n x m row-major. fa, fb from sherd__fixed_choose. One dgemm while
+ * k*|a|*|b| < 2^53 (the actual maxima: nothing leaves this process), residues and CRT beyond: the
+ * bits do not depend on which. Temporaries: the quantised operands, and beyond 2^53 a row panel.
+ * SHERD_ESHAPE, SHERD_ERANGE (more than four primes), SHERD_ENOMEM.
+ */
+int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
+                           const sherd__fixed *fb, double *c, size_t ldc,
+                           sherd_diag *d) SHERD_MUST;
+/** The same by k*n*m multiplications in __int128, element by element: slow, independent. */
+int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
+                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d) SHERD_MUST;
+/** C = A*B by local dgemm in f64. */
+int sherd__reference_float(sherd_view a, sherd_view b, double *c, size_t ldc,
+                           sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Integers modulo a prime p < 2^23 held in doubles, so that products run on dgemm. Canonical form is
+ * balanced, [-(p-1)/2, (p-1)/2]; on the wire 3 bytes little-endian, unsigned, in [0, p).
+ *
+ * Why it is exact: with h = (p-1)/2 and block rows at a time, every partial sum of a block on top of
+ * a reduced accumulator is an integer below block*h*h + h + 1 <= 2^53, whatever the order, the
+ * threads or the CPU. One unit beyond the canonical range breaks it, hence the checks on entry.
+ */
+#ifndef MATRIX_RESIDUE_H
+#define MATRIX_RESIDUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+#define SHERD__RESIDUE_BYTES 3u
+#define SHERD__TABLE_PRIMES 4u
+
+/** Primes in the order in which they are used, and the k-block that all of them allow. */
+typedef struct sherd__primes {
+    uint32_t p[SHERD__TABLE_PRIMES];
+    size_t block;
+} sherd__primes;
+
+extern const sherd__primes sherd__primes_default; /* 5931641, ...: block 1024 */
+extern const sherd__primes sherd__primes_wide;    /* 8388593, ...: block 512 */
+
+/** Odd prime in [3, 2^23): what the functions below accept. For values that came from a peer. */
+bool sherd__prime_ok(uint32_t p);
+/** Largest power of two of rows that may be summed between reductions, at most 4096. */
+size_t sherd__prime_block(uint32_t p);
+
+/** out[i] = x[i] mod p, canonical; x holds integers |x| <= 2^53. out may be x. */
+void sherd__residue_from_f64(const double *x, size_t n, uint32_t p, double *out);
+/** True if every x is an integer in the canonical range. */
+bool sherd__residue_canonical(const double *x, size_t n, uint32_t p);
+/** Canonical doubles -> 3 n bytes. Values outside the canonical range are a mistake of ours. */
+void sherd__residue_pack(const double *x, size_t n, uint32_t p, uint8_t *out);
+/** 3 n bytes -> canonical doubles. SHERD_EFRAME where a value is >= p: *bad (may be NULL) is the
+ *  first such index and out holds nothing of use. */
+int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out,
+                          size_t *bad) SHERD_MUST;
+
+/**
+ * C = A*B mod p, canonical. Shapes, leading dimensions and overlap as sherd__gemm_f64; A and B hold
+ * canonical residues (a requirement: check what a peer sent with unpack). Costs one dgemm plus
+ * 0.25 ns per element of C and block.
+ */
+int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
+                        const double *b, size_t ldb, double *c, size_t ldc) SHERD_MUST;
+/** sherd__residue_gemm with random and worst-case values against int64, for every table prime.
+ *  SHERD_EDEVICE. */
+int sherd__residue_selftest(sherd_diag *d) SHERD_MUST;
+
+#endif
