@@ -48,6 +48,9 @@ int sherd__file_write(sherd__file *f, const void *bytes, size_t len, sherd_diag 
 /** Writes at an offset, for formats that come back to their head. SHERD_EUNSUPPORTED on a pipe. */
 int sherd__file_write_at(sherd__file *f, uint64_t offset, const void *bytes, size_t len,
                          sherd_diag *d) SHERD_MUST;
+/** Makes the file at least `size` bytes long; what was never written reads as zero. Errors as
+ *  sherd__file_write_at. */
+int sherd__file_stretch(sherd__file *f, uint64_t size, sherd_diag *d) SHERD_MUST;
 /** Bytes appended so far. */
 uint64_t sherd__file_size(const sherd__file *f);
 /** The descriptor, for libraries that write by themselves; readable and writable unless the target
@@ -59,8 +62,11 @@ int sherd__file_commit(sherd__file *f, sherd_diag *d) SHERD_MUST;
 /** Drops what was written and frees f; NULL is allowed. */
 void sherd__file_abort(sherd__file *f);
 
-/** A path's folder, synced: what makes a rename or a removal in it last. */
-int sherd__file_sync_folder(const char *path, sherd_diag *d) SHERD_MUST;
+/** The end of a path that is too long for a message; else the path. */
+const char *sherd__path_tail(const char *path);
+
+/** Syncs a folder: what makes a rename or a removal in it last. */
+int sherd__file_sync_folder(const char *folder, sherd_diag *d) SHERD_MUST;
 
 /*
  * Reading. A regular file above SHERD__MAP_COPY bytes is mapped; smaller ones, and pipes, are read

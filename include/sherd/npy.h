@@ -45,14 +45,15 @@ typedef struct sherd_npy_writer sherd_npy_writer;
 /** Starts a rows x cols file and asks the disk for its room. */
 SHERD_API int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype dtype,
                                    size_t rows, size_t cols, sherd_diag *d) SHERD_MUST;
-/** Appends v's rows; dtype and cols must be the writer's and the rows fit (SHERD_EINVAL). */
+/** Appends v's rows; dtype and cols must be the writer's and the rows fit (SHERD_EINVAL). A writer
+ *  takes rows or tiles, not both. */
 SHERD_API int sherd_npy_writer_rows(sherd_npy_writer *w, sherd_view v, sherd_diag *d) SHERD_MUST;
 /** Writes v at [row, row + v.rows) x [col, col + v.cols), for tiles that come in any order. Places
  *  never written read as zero. SHERD_EINVAL outside the matrix; SHERD_EUNSUPPORTED on a pipe. */
 SHERD_API int sherd_npy_writer_tile(sherd_npy_writer *w, size_t row, size_t col, sherd_view v,
                                     sherd_diag *d) SHERD_MUST;
-/** Makes the file appear and frees w, on failure too. SHERD_EINVAL where rows were appended, but
- *  not all of them. */
+/** Makes the file appear and frees w, on failure too. SHERD_EINVAL where rows are missing and no
+ *  tile was written. */
 SHERD_API int sherd_npy_writer_commit(sherd_npy_writer *w, sherd_diag *d) SHERD_MUST;
 /** Drops it; NULL is allowed. */
 SHERD_API void sherd_npy_writer_abort(sherd_npy_writer *w);

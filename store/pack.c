@@ -1,0 +1,85 @@
+/*
+ * Packing of strided views. One loop per element size, since values are only moved; the inner loop
+ * follows the smaller stride, so that a Fortran-order matrix is read along its columns, in blocks
+ * that stay in cache.
+ */
+#include "store/pack.h"
+
+#include <string.h>
+
+#define PIECE_MAX ((size_t)1 << 30)
+
+bool sherd__view_packed(sherd_view v)
+{
+    if (v.rows == 0 || v.cols == 0) return true;
+    return (v.cols == 1 || v.col_stride == 1) &&
+           (v.rows == 1 || v.row_stride == (ptrdiff_t)v.cols);
+}
+
+#define PACK(type)                                                                                 \
+    static void pack_##type(type *out, const type *in, const sherd_view *v)                        \
+    {                                                                                              \
+        ptrdiff_t rs = v->row_stride, cs = v->col_stride;                                          \
+        ptrdiff_t rows = (ptrdiff_t)v->rows, cols = (ptrdiff_t)v->cols;                            \
+        if ((rs < 0 ? -rs : rs) >= (cs < 0 ? -cs : cs)) {                                          \
+            for (ptrdiff_t r = 0; r < rows; r++)                                                   \
+                for (ptrdiff_t c = 0; c < cols; c++) out[r * cols + c] = in[r * rs + c * cs];      \
+        } else {                                                                                   \
+            for (ptrdiff_t c = 0; c < cols; c++)                                                   \
+                for (ptrdiff_t r = 0; r < rows; r++) out[r * cols + c] = in[r * rs + c * cs];      \
+        }                                                                                          \
+    }
+
+PACK(uint8_t)
+PACK(uint16_t)
+PACK(uint32_t)
+PACK(uint64_t)
+
+void sherd__view_pack(void *out, sherd_view v)
+{
+    size_t size = sherd_dtype_size(v.dtype);
+    if (v.rows == 0 || v.cols == 0) return;
+    if (sherd__view_packed(v)) {
+        memcpy(out, v.data, v.rows * v.cols * size);
+        return;
+    }
+    switch (size) {
+    case 1: pack_uint8_t(out, v.data, &v); break;
+    case 2: pack_uint16_t(out, v.data, &v); break;
+    case 4: pack_uint32_t(out, v.data, &v); break;
+    default: pack_uint64_t(out, v.data, &v); break;
+    }
+}
+
+static int stream_packed(sherd_view v, size_t size, sherd__pack_sink sink, void *ctx, sherd_diag *d)
+{
+    const uint8_t *at = v.data;
+    size_t len = v.rows * v.cols * size;
+    for (size_t n; len > 0; at += n, len -= n) {
+        n = len < PIECE_MAX ? len : PIECE_MAX;
+        int err = sink(ctx, at, n, d);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+int sherd__view_stream(sherd_view v, void *buf, size_t buf_len, sherd__pack_sink sink, void *ctx,
+                       sherd_diag *d)
+{
+    size_t size = sherd_dtype_size(v.dtype);
+    if (v.rows == 0 || v.cols == 0) return SHERD_OK;
+    if (sherd__view_packed(v)) return stream_packed(v, size, sink, ctx, d);
+    size_t cap = buf_len / size; /* values */
+    size_t rows_max = v.cols <= cap ? cap / v.cols : 1;
+    size_t cols_max = v.cols <= cap ? v.cols : cap;
+    for (size_t r = 0, n; r < v.rows; r += n) {
+        n = v.rows - r < rows_max ? v.rows - r : rows_max;
+        for (size_t c = 0, m; c < v.cols; c += m) {
+            m = v.cols - c < cols_max ? v.cols - c : cols_max;
+            sherd__view_pack(buf, sherd_view_sub(v, r, n, c, m));
+            int err = sink(ctx, buf, n * m * size, d);
+            if (err) return err;
+        }
+    }
+    return SHERD_OK;
+}
