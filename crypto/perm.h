@@ -3,11 +3,17 @@
  * expo-v1, rows-v1 (docs/METADATA.md; tests/oracle/perm_v1.py says the same again in Python).
  *
  * perm-v1. One ChaCha20 key per operation. Row r is a Fisher-Yates shuffle of 0..n-1, downwards:
- * for i = n, n-1, ..., 2 draw d uniform in [0, i) and exchange p[i-1] with p[d]. A draw takes one
- * 64-bit word w: d is the upper half of w*i, unless the lower half is below 2^64 mod i; then the
- * word is dropped and another one is drawn. Words are little-endian, in stream order; row r's first
- * n-1 words begin at block r * ceil((n-1)/8) of nonce 0, what rejections cost beyond these comes
- * from nonce 1+r.
+ * for i = n, n-1, ..., 2 draw d uniform in [0, i) and exchange p[i-1] with p[d]. One 64-bit word
+ * serves q draws at once (Brackett-Rozinsky and Lemire, arXiv 2408.06213), q by the first i of them:
+ *
+ *   i >   2^30  2^19  2^14  2^11  2^9  6   else
+ *   q =   1     2     3     4     5    6   i - 1
+ *
+ * For each of i, i-1, ..., i-q+1: w * i is 128 bits; d is the upper half, the lower half becomes w.
+ * Where the w that is left is below 2^64 mod (i * (i-1) * ... * (i-q+1)), all q draws are dropped,
+ * before any exchange, and drawn again from the next word; so every order is equally likely.
+ * Words are little-endian, in stream order. A row that drops nothing needs W words; row r's first W
+ * begin at block r * ceil(W/8) of nonce 0, what it needs beyond these at block 0 of nonce 1+r.
  *
  * Who learns it: the coordinator only. Memory access depends on the secret, so no machine that
  * strangers share may run this.
@@ -55,9 +61,10 @@ int sherd__perm_row(const uint8_t key[32], uint64_t row, uint32_t n, uint32_t *p
 
 /**
  * k exposures in [0, nodes) under the expo-v1 key: out[c] is the node that is given column c of A
- * and row c of B (element-wise: position c of every shuffled row). Uniform: word c is the draw for
- * column c, rejections continue in nonce 1. Balanced: with p the perm-v1 row 0 of length k under this
- * key, out[c] = p[c] mod nodes, so that counts differ by at most one.
+ * and row c of B (element-wise: position c of every shuffled row). Uniform: a word w of nonce 0
+ * each, the upper half of w * nodes, dropped where the lower half is below 2^64 mod nodes.
+ * Balanced: with p the perm-v1 row 0 of length k under this key, out[c] = p[c] mod nodes, so that
+ * counts differ by at most one.
  * SHERD_EINVAL: nodes = 0, or a balanced k beyond 2^32 - 1.
  */
 int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
@@ -85,15 +92,18 @@ typedef struct sherd__perm_source {
 /** The source that derives rows under `key` (borrowed: 32 bytes that outlive the source). */
 sherd__perm_source sherd__perm_from_key(const uint8_t *key);
 
+/** W above: the words that a row of n needs when none is dropped. */
+uint64_t sherd__perm_words_needed(uint32_t n);
+
 /**
- * Where the words of a shuffle come from, for tests of what a real keystream shows once in 2^48
- * draws: `words` are the row's first n-1, more() every one after these.
+ * The shuffle alone, for tests of drops that a keystream seldom shows: `words` are the row's first
+ * sherd__perm_words_needed(n), more() gives every one after these.
  */
 typedef struct sherd__perm_words {
     const uint64_t *words;
-    int (*more)(void *ctx, uint64_t *word);
+    uint64_t (*more)(void *ctx);
     void *ctx;
 } sherd__perm_words;
-int sherd__perm_from_words(const sherd__perm_words *src, uint32_t n, uint32_t *perm) SHERD_MUST;
+void sherd__perm_from_words(const sherd__perm_words *src, uint32_t n, uint32_t *perm);
 
 #endif
