@@ -1,0 +1,55 @@
+/*
+ * Optimal string alignment distance (Damerau-Levenshtein without overlapping edits) in three rows
+ * of fixed length: words longer than LETTERS_MAX are nobody's typing error, so no allocation.
+ */
+#include "core/suggest.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define LETTERS_MAX 48
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t rows[3][LETTERS_MAX + 1];
+    for (size_t j = 0; j <= b_len; j++) rows[0][j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *now = rows[i % 3];
+        const size_t *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            size_t wrong = lower(a[i - 1]) != lower(b[j - 1]);
+            now[j] = least(least(above[j], now[j - 1]) + 1, above[j - 1] + wrong);
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                lower(a[i - 2]) == lower(b[j - 1]))
+                now[j] = least(now[j], above2[j - 2] + 1);
+        }
+    }
+    return rows[a_len % 3][b_len];
+}
+
+const char *sherd__suggest(const char *word, const char *const *known)
+{
+    const char *nearest = NULL;
+    size_t len = strlen(word), best = len / 3 > 1 ? len / 3 : 1;
+    if (len == 0 || len > LETTERS_MAX) return NULL;
+    for (; *known; known++) {
+        size_t known_len = strlen(*known);
+        if (known_len > LETTERS_MAX) continue;
+        size_t d = distance(word, len, *known, known_len);
+        if (d >= known_len || d > best || (nearest && d == best)) continue;
+        nearest = *known;
+        best = d;
+    }
+    return nearest;
+}
