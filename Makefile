@@ -105,7 +105,7 @@ $(B)/%.pb.o: override CFLAGS += -Wno-pedantic -Wno-conversion -Wno-missing-proto
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MD -MP -c -o $@ $<
 
 $(B)/libsherd.a: $(OBJ)
 	$(call say,AR,$@)

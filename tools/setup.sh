@@ -20,7 +20,7 @@ esac
 
 packages() {
     # shellcheck disable=SC2086
-    sed 's/#.*//' $lists | awk 'NF { print $1 }'
+    sed 's/[#?].*//' $lists | awk 'NF { print $1 }'
 }
 
 debian() {
@@ -39,7 +39,7 @@ missing_by_dpkg() {
 
 missing_by_look() {
     # shellcheck disable=SC2086
-    sed 's/#.*//' $lists | while read -r name marks; do
+    sed 's/[#?].*//' $lists | while read -r name marks; do
         [ -n "$name" ] || continue
         for mark in $marks; do
             case $mark in

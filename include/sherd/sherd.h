@@ -6,5 +6,6 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 #include "sherd/product.h"
+#include "sherd/version.h"
 
 #endif

@@ -1,7 +1,12 @@
-/* The version that these headers belong to; sherd_version() tells that of the library loaded. */
+/* The version that these headers belong to, and that of the library loaded. */
 #ifndef SHERD_VERSION_H
 #define SHERD_VERSION_H
 
+#include "sherd/err.h"
+
 #define SHERD_VERSION "0.1.0"
+
+/** SHERD_VERSION as it was when the library was built. */
+SHERD_API const char *sherd_version(void);
 
 #endif

@@ -1,0 +1,2 @@
+/* Wrong. */
+#include <matrix/m.h>

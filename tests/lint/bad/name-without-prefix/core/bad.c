@@ -1,0 +1,6 @@
+/* Wrong. */
+int helper(void);
+int helper(void)
+{
+    return 1;
+}

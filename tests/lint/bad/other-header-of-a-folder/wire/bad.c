@@ -1,0 +1,2 @@
+/* Wrong. */
+#include "crypto/perm.h"

@@ -1,0 +1,2 @@
+#!/bin/sh
+x="$(cat a | jq .b)"

@@ -1,0 +1,8 @@
+#ifndef SHERD_ERR_H
+#define SHERD_ERR_H
+
+#include "core/a.h"
+#define SHERD_API __attribute__((visibility("default")))
+SHERD_API const char *sherd_strerror(int err);
+
+#endif

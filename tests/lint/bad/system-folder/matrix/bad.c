@@ -1,0 +1,2 @@
+/* Wrong. */
+#include <openssl/evp.h>

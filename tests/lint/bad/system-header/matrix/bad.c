@@ -1,0 +1,2 @@
+/* Wrong. */
+#include <uv.h>

@@ -1,0 +1,7 @@
+/* The command. */
+#include "wire/link.h"
+
+int main(void)
+{
+    return sherd__link(0);
+}

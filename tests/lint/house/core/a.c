@@ -1,0 +1,14 @@
+/* Core: knows nobody. */
+#include "core/a.h"
+
+#include "sherd/err.h"
+
+const char *sherd_strerror(int err)
+{
+    return err ? "error" : "success";
+}
+
+int sherd__a(int x)
+{
+    return x + 1;
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# The lint itself: a small house that it passes, and violations laid over it one at a time, each of
+# which it must name (tests/lint/bad/NAME/EXPECT: the check, and a pattern of what it prints). The tables are the real ones.
+set -u
+cd "$(dirname "$0")/../../.." || exit 2
+top=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TOP=$top WORK=$work
+
+try() { # name -> TAP line in $WORK/name.tap
+    local name=$1 house=$WORK/$1 c check='' pattern=''
+    [ "$name" = house ] || { read -r check; read -r pattern; } <"tests/lint/bad/$name/EXPECT"
+    mkdir -p "$house"
+    cp -r tests/lint/house/. "$house"
+    [ "$name" = house ] || cp -r "tests/lint/bad/$name/." "$house"
+    cp tools/layers.txt tools/packages-*.txt "$house/tools"
+    (cd "$house" && for c in */*.c; do
+        mkdir -p "build/plain/${c%/*}"
+        cc -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -I. -Iinclude -MD -MP -c -o "build/plain/${c%.c}.o" "$c"
+    done
+    find build/plain -name '*.o' ! -path '*/cli/*' -print0 | xargs -0 cc -shared -o build/plain/libsherd.so) >"$WORK/$name.cc" 2>&1
+    LINT=$check ROOT=$house B=build/plain tools/lint >"$WORK/$name.out" 2>&1
+    local status=$?
+    if [ "$name" = house ]; then
+        [ $status -eq 0 ] && echo "ok - a clean house passes" && return
+    elif [ $status -eq 1 ] && grep -q "$pattern" "$WORK/$name.out"; then
+        echo "ok - ${name//-/ } is found"
+        return
+    fi
+    echo "not ok - $name (status $status)"
+    sed 's/^/# /' "$WORK/$name.cc" "$WORK/$name.out"
+}
+export -f try
+
+{ echo house; ls tests/lint/bad; } | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$WORK/{}.tap"'
+cat "$work"/*.tap
+! grep -q '^not ok' "$work"/*.tap
