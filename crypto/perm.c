@@ -334,14 +334,14 @@ int sherd__perm_leaders(const uint32_t *exposures, size_t k, uint32_t nodes, uin
                         uint32_t *leaders)
 {
     typedef struct run { uint32_t leader, taken; } run;
-    if (group == 0 || k > UINT32_MAX) return SHERD_EINVAL;
+    if (k > UINT32_MAX) return SHERD_EINVAL;
     for (size_t c = 0; c < k; c++)
         if (exposures[c] >= nodes) return SHERD_EINVAL;
     run *runs = sherd__calloc(nodes, sizeof *runs);
     if (!runs) return SHERD_ENOMEM;
     for (size_t c = 0; c < k; c++) {
         run *r = &runs[exposures[c]];
-        if (r->taken == 0 || r->taken == group) *r = (run){ (uint32_t)c, 0 };
+        if (r->taken == 0 || (group && r->taken == group)) *r = (run){ (uint32_t)c, 0 };
         r->taken++;
         leaders[c] = r->leader;
     }

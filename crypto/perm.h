@@ -30,7 +30,7 @@
 #define SHERD__EXPO_LABEL "expo-v1" /* exposures */
 #define SHERD__ROWS_LABEL "rows-v1" /* --shuffle-rows */
 
-/** --group all */
+/** --group all; 0 means the same, as in the public options. */
 #define SHERD__GROUP_ALL UINT32_MAX
 
 /**
@@ -71,11 +71,10 @@ int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanc
                      uint32_t *out) SHERD_MUST;
 
 /**
- * Which row of the tables serves column c: `group` columns of one node, ascending and in runs
- * (SHERD__GROUP_ALL: all of a node's), share the permutation of the first column among them, and
- * leaders[c] names that column. group = 1: leaders[c] = c. The shared row permutation of
- * --shuffle-rows is row leaders[c] of the rows-v1 table likewise.
- * SHERD_EINVAL: group = 0, an exposure >= nodes; SHERD_ENOMEM.
+ * Which row of the tables serves column c: `group` columns of one node, ascending and in runs (0: all
+ * of a node's), share the permutation of the first column among them, and leaders[c] names that
+ * column. group = 1: leaders[c] = c. The shared row permutation of --shuffle-rows is row leaders[c]
+ * of the rows-v1 table likewise. SHERD_EINVAL: an exposure >= nodes; SHERD_ENOMEM.
  */
 int sherd__perm_leaders(const uint32_t *exposures, size_t k, uint32_t nodes, uint32_t group,
                         uint32_t *leaders) SHERD_MUST;
