@@ -1,0 +1,345 @@
+/*
+ * Products on OpenBLAS and element-wise functions on matrix/funcs, over blocks as they came off the
+ * wire. What is f64 already goes to BLAS where it lies; everything else (small integers, floats,
+ * packed residues) is converted panel by panel into a fixed scratch, which stays in cache and whose
+ * size does not depend on the task. One panel's conversion is paid back by a thousand times as
+ * many products.
+ *
+ * sherd__task_check has established that task and blocks agree; values are still hostile: residues
+ * at or above the modulus and integers beyond 2^53 are found here, as they are converted.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "matrix/funcs.h"
+#include "matrix/gemm.h"
+#include "matrix/residue.h"
+#include "matrix/view.h"
+#include "node/backend.h"
+#include "node/check.h"
+#include "node/outer.h"
+
+#define PANEL 1024u /* rows, inner and columns of a panel */
+#define AREA ((size_t)PANEL * PANEL)
+
+typedef struct cpu {
+    double *left, *right, *acc, *sum; /* AREA each: the operands' panels, and the result's */
+    double *all;
+    size_t used; /* doubles written in the fullest of the four since the last wipe */
+} cpu;
+
+/* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
+typedef struct operand {
+    const uint8_t *values;
+    uint64_t rows, cols;
+    uint8_t dtype;
+    uint32_t prime; /* 0: plain arithmetic */
+} operand;
+
+typedef struct range {
+    size_t from, len;
+} range;
+
+static range panel(uint64_t total, size_t from)
+{
+    return (range){ from, total - from < PANEL ? (size_t)(total - from) : PANEL };
+}
+
+static double *use(cpu *c, double *area, size_t n)
+{
+    if (n > c->used) c->used = n;
+    return area;
+}
+
+static void forget(cpu *c)
+{
+    if (c->used == 0) return;
+    for (int i = 0; i < 4; i++) sherd__wipe(c->all + (size_t)i * AREA, c->used * sizeof(double));
+    c->used = 0;
+}
+
+static int unpack_row(const operand *o, size_t r, range cols, double *out, sherd_diag *d)
+{
+    size_t bad, at = r * o->cols + cols.from;
+    int err = sherd__residue_unpack(o->values + SHERD__RESIDUE_BYTES * at, cols.len, o->prime, out,
+                                    &bad);
+    if (err)
+        return sherd__fail(d, SHERD_ERANGE, NULL, "residue %zu of a block is not below %u", at + bad,
+                           o->prime);
+    return SHERD_OK;
+}
+
+static int too_large(const double *x, size_t n, sherd_diag *d)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i] > 0x1p53 || x[i] < -0x1p53)
+            return sherd__fail(d, SHERD_ERANGE, NULL, "integer beyond 2^53 in a block");
+    return SHERD_OK;
+}
+
+/* A panel of o as f64 (canonical residues where it has a prime), into `area`. */
+static int convert(cpu *c, const operand *o, range rows, range cols, double *area, sherd_diag *d)
+{
+    use(c, area, rows.len * cols.len);
+    sherd_view v = { .data = o->values, .rows = o->rows, .cols = o->cols,
+                     .row_stride = (ptrdiff_t)o->cols, .col_stride = 1 };
+    int err = 0;
+    if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
+    for (size_t r = 0; r < rows.len && !err; r++) {
+        double *to = area + r * cols.len;
+        if (o->dtype == SHERD__RESIDUES) {
+            err = unpack_row(o, rows.from + r, cols, to, d);
+            continue;
+        }
+        sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
+        if (o->prime && o->dtype == SHERD_I64) err = too_large(to, cols.len, d);
+    }
+    if (!err && o->prime && o->dtype != SHERD__RESIDUES)
+        sherd__residue_from_f64(area, rows.len * cols.len, o->prime, area);
+    return err;
+}
+
+/* The panel where it lies, if it is f64, else converted into `area`. */
+static int fetch(cpu *c, const operand *o, range rows, range cols, double *area, const double **at,
+                 size_t *ld, sherd_diag *d)
+{
+    if (o->dtype == SHERD_F64 && !o->prime) {
+        *at = (const double *)(const void *)o->values + rows.from * o->cols + cols.from;
+        *ld = (size_t)o->cols;
+        return SHERD_OK;
+    }
+    *at = area;
+    *ld = cols.len;
+    return convert(c, o, rows, cols, area, d);
+}
+
+/* One panel of a plain product on top of what C holds (inner.from > 0) or instead of it. */
+static int multiply_panel(cpu *c, const operand *a, const operand *b, range rows, range inner,
+                          range cols, double *out, size_t ldc, sherd_diag *d)
+{
+    const double *u, *v;
+    size_t lda, ldb;
+    int err = fetch(c, a, rows, inner, c->left, &u, &lda, d);
+    if (!err) err = fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    if (err) return err;
+    return sherd__gemm_f64(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0,
+                           out, ldc);
+}
+
+static void narrow(const double *x, size_t n, uint8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        float f = (float)x[i];
+        memcpy(out + i * sizeof f, &f, sizeof f);
+    }
+}
+
+/* out (rows x cols, row-major, of dtype) = a * b in f64. */
+static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dtype, uint8_t *out,
+                          sherd_diag *d)
+{
+    size_t m = (size_t)b->cols;
+    if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
+        return sherd__gemm_f64((size_t)a->rows, (size_t)a->cols, m,
+                               (const double *)(const void *)a->values, (size_t)a->cols,
+                               (const double *)(const void *)b->values, m, 0.0,
+                               (double *)(void *)out, m);
+    for (size_t r = 0; r < a->rows; r += PANEL) {
+        for (size_t j = 0; j < m; j += PANEL) {
+            range rows = panel(a->rows, r), cols = panel(m, j);
+            bool wide = dtype == SHERD_F64;
+            double *to = wide ? (double *)(void *)out + r * m + j
+                              : use(c, c->acc, rows.len * cols.len);
+            size_t ldc = wide ? m : cols.len, k = 0;
+            do { /* once for an inner size of 0: writes zeros */
+                int err = multiply_panel(c, a, b, rows, panel(a->cols, k), cols, to, ldc, d);
+                if (err) return err;
+            } while ((k += PANEL) < a->cols);
+            for (size_t i = 0; i < rows.len && !wide; i++)
+                narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
+        }
+    }
+    return SHERD_OK;
+}
+
+/* acc = rows x cols panel of a * b modulo a's prime, canonical. */
+static int residue_panel(cpu *c, const operand *a, const operand *b, range rows, range cols,
+                         sherd_diag *d)
+{
+    size_t n = rows.len * cols.len, k = 0;
+    use(c, c->acc, n);
+    do {
+        range inner = panel(a->cols, k);
+        double *to = k ? use(c, c->sum, n) : c->acc;
+        int err = convert(c, a, rows, inner, c->left, d);
+        if (!err) err = convert(c, b, inner, cols, c->right, d);
+        if (!err)
+            err = sherd__residue_gemm(a->prime, rows.len, inner.len, cols.len, c->left, inner.len,
+                                      c->right, cols.len, to, cols.len);
+        if (err) return err;
+        if (k) {
+            for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
+            sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
+        }
+    } while ((k += PANEL) < a->cols);
+    return SHERD_OK;
+}
+
+static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t *out, sherd_diag *d)
+{
+    size_t m = (size_t)b->cols;
+    for (size_t r = 0; r < a->rows; r += PANEL) {
+        for (size_t j = 0; j < m; j += PANEL) {
+            range rows = panel(a->rows, r), cols = panel(m, j);
+            int err = residue_panel(c, a, b, rows, cols, d);
+            if (err) return err;
+            for (size_t i = 0; i < rows.len; i++)
+                sherd__residue_pack(c->acc + i * cols.len, cols.len, a->prime,
+                                    out + SHERD__RESIDUE_BYTES * ((r + i) * m + j));
+        }
+    }
+    return SHERD_OK;
+}
+
+/* All groups; with primes, for prime number q of the task. */
+static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left), *b = sherd__fragment_info_of(right);
+    size_t wa = sherd__wire_size(a->dtype), wb = sherd__wire_size(b->dtype);
+    const uint8_t *u = sherd__group_first(left), *v = sherd__group_first(right);
+    if (a->primes) u += q * a->rows * a->cols * wa; /* residues: one group, one block per prime */
+    if (b->primes) v += q * b->rows * b->cols * wb;
+    for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
+        sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
+        uint32_t p = t->primes_len ? t->primes[q] : 0;
+        operand x = { ga.values, ga.rows, ga.cols, a->dtype, p };
+        operand y = { gb.values, gb.rows, gb.cols, b->dtype, p };
+        int err = p ? multiply_modular(c, &x, &y, out, d)
+                    : multiply_plain(c, &x, &y, t->result.dtype, out, d);
+        if (err) return err;
+        u += ga.rows * ga.cols * wa;
+        v += gb.rows * gb.cols * wb;
+        out += ga.rows * gb.cols * sherd__wire_size(t->result.dtype);
+    }
+    return SHERD_OK;
+}
+
+static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left,
+                        const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    if (sherd__outer_fits(t, left)) {
+        sherd__fragment_source s;
+        int err = sherd__outer_source(&s, left, right, NULL);
+        if (err) return err;
+        err = s.fill(s.ctx, 0, out, t->result.len);
+        s.free(s.ctx);
+        return err;
+    }
+    size_t each = t->result.rows * t->result.cols * sherd__wire_size(t->result.dtype);
+    uint32_t primes = t->primes_len ? t->primes_len : 1;
+    int err = 0;
+    for (uint32_t q = 0; q < primes && !err; q++)
+        err = multiply_groups(c, t, q, left, right, out + q * each, d);
+    return err;
+}
+
+static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
+                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    enum { CHUNK = 4096 };
+    const sherd__fragment_info *i = sherd__fragment_info_of(left);
+    size_t n = i->rows * i->cols;
+    operand a = { sherd__group_first(left), 1, n, i->dtype, 0 }, b = { .rows = 1, .cols = n };
+    if (right) {
+        b.values = sherd__group_first(right);
+        b.dtype = sherd__fragment_info_of(right)->dtype;
+    }
+    for (size_t at = 0; at < n; at += CHUNK) {
+        range row = { 0, 1 }, part = { at, n - at < CHUNK ? n - at : CHUNK };
+        const double *x, *y = NULL;
+        size_t ld;
+        int err = fetch(c, &a, row, part, c->left, &x, &ld, d);
+        if (!err && right) err = fetch(c, &b, row, part, c->right, &y, &ld, d);
+        bool wide = t->result.dtype == SHERD_F64;
+        double *to = wide ? (double *)(void *)out + at : use(c, c->acc, part.len);
+        if (!err) err = sherd__map_f64(t->op, x, y, part.len, to);
+        if (err) return err;
+        if (!wide) narrow(to, part.len, out + 4 * at);
+    }
+    return SHERD_OK;
+}
+
+static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    cpu *c = ctx;
+    int err = sherd__task_check(t, left, right, d);
+    if (err || t->result.len == 0) return err;
+    err = t->op == SHERD__OP_MULTIPLY ? run_multiply(c, t, left, right, out, d)
+                                      : run_map(c, t, left, right, out, d);
+    forget(c);
+    return err;
+}
+
+static int cpu_stream(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                      const sherd_fragment *right, sherd__fragment_source *out, uint64_t *memory,
+                      sherd_diag *d)
+{
+    (void)ctx;
+    int err = sherd__task_check(t, left, right, d);
+    *out = (sherd__fragment_source){ .fill = NULL };
+    if (err || t->result.len == 0 || !sherd__outer_fits(t, left)) return err;
+    return sherd__outer_source(out, left, right, memory);
+}
+
+static void cpu_close(void *ctx)
+{
+    cpu *c = ctx;
+    if (!c) return;
+    forget(c);
+    sherd__free(c->all);
+    sherd__free(c);
+}
+
+static void describe(sherd__backend_caps *caps, const sherd__backend_options *opt)
+{
+    *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
+    strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
+    caps->scratch = 4 * AREA * sizeof(double);
+    caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
+}
+
+static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backend_caps *caps,
+                    sherd_diag *d)
+{
+    *ctx = NULL;
+    if (opt->threads) sherd__blas_threads_set(opt->threads);
+    int err = sherd__gemm_selftest(d);
+    if (!err) err = sherd__residue_selftest(d);
+    if (err) return err;
+    cpu *c = sherd__calloc(1, sizeof *c);
+    if (c) c->all = sherd__alloc(4 * AREA * sizeof(double));
+    if (!c || !c->all) {
+        cpu_close(c);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
+    }
+    c->left = c->all;
+    c->right = c->all + AREA;
+    c->acc = c->all + 2 * AREA;
+    c->sum = c->all + 3 * AREA;
+    describe(caps, opt);
+    *ctx = c;
+    return SHERD_OK;
+}
+
+const sherd__backend sherd__backend_cpu = {
+    .abi = SHERD__BACKEND_ABI,
+    .name = "cpu",
+    .open = cpu_open,
+    .run = cpu_run,
+    .stream = cpu_stream,
+    .close = cpu_close,
+};

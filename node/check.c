@@ -1,0 +1,164 @@
+/*
+ * A task is the coordinator's word about blocks that it put earlier; both came over the network, and
+ * a node serves several coordinators. So everything that the backends' loops rely on is established
+ * here: equal numbers of groups, inner sizes, one width of the right operand, and a result of
+ * exactly the size that the blocks give.
+ */
+#include "node/check.h"
+
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "crypto/fragment_make.h"
+#include "sherd/mat.h"
+
+typedef unsigned long long ull;
+
+size_t sherd__wire_size(uint8_t dtype)
+{
+    return dtype == SHERD__RESIDUES ? 3 : sherd_dtype_size((sherd_dtype)dtype);
+}
+
+uint32_t sherd__groups_of(const sherd__fragment_info *info)
+{
+    return info->groups ? info->groups : 1;
+}
+
+const uint8_t *sherd__group_first(const sherd_fragment *f)
+{
+    return sherd__fragment_bytes(f) + 8 * (size_t)sherd__fragment_info_of(f)->groups;
+}
+
+sherd__group sherd__group_at(const sherd_fragment *f, uint32_t q, const uint8_t *values)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(f);
+    if (i->groups == 0) return (sherd__group){ values, i->rows, i->cols };
+    const uint8_t *entry = sherd__fragment_bytes(f) + 8 * (size_t)q;
+    return (sherd__group){ values, sherd__get_u32(entry), sherd__get_u32(entry + 4) };
+}
+
+static bool is_float(uint8_t dtype)
+{
+    return dtype == SHERD_F64 || dtype == SHERD_F32;
+}
+
+static int check_arithmetic(const sherd__task *t, const sherd__fragment_info *f, const char *which,
+                            sherd_diag *d)
+{
+    if (t->primes_len == 0 && f->dtype == SHERD__RESIDUES)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s holds residues, but the task has no primes",
+                           which);
+    if (t->primes_len && is_float(f->dtype))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s holds floats, but the task has primes", which);
+    if (f->dtype == SHERD__RESIDUES && f->primes != t->primes_len)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s is modulo %u primes, the task modulo %u",
+                           which, f->primes, t->primes_len);
+    return SHERD_OK;
+}
+
+static int check_primes(const sherd__task *t, sherd_diag *d)
+{
+    if (t->primes_len > SHERD__PRIMES_MAX)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "%u primes, at most %u are computed with",
+                           t->primes_len, SHERD__PRIMES_MAX);
+    for (uint32_t i = 0; i < t->primes_len; i++) {
+        if (t->primes[i] < 3 || t->primes[i] > SHERD__PRIME_MAX || t->primes[i] % 2 == 0)
+            return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                               "modulus %u, expected an odd one from 3 to %u", t->primes[i],
+                               SHERD__PRIME_MAX);
+    }
+    return SHERD_OK;
+}
+
+static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, sherd_diag *d)
+{
+    const sherd__fragment_info *r = &t->result;
+    if (r->rows != rows || r->cols != cols)
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "the blocks give %llu x %llu, the task announces %llu x %llu", (ull)rows,
+                           (ull)cols, (ull)r->rows, (ull)r->cols);
+    if (r->origin != SHERD__RESULT || r->groups != 0 || r->primes != t->primes_len ||
+        (t->primes_len ? r->dtype != SHERD__RESIDUES : !is_float(r->dtype)))
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "a result of dtype %u with %u primes and %u groups is not computed",
+                           r->dtype, r->primes, r->groups);
+    if (sherd__fragment_info_check(r, d)) return SHERD_ESHAPE;
+    return SHERD_OK;
+}
+
+static int check_multiply(const sherd__task *t, const sherd_fragment *left,
+                          const sherd_fragment *right, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    uint32_t groups = sherd__groups_of(a);
+    if (groups != sherd__groups_of(b))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "left has %u groups, right %u", groups,
+                           sherd__groups_of(b));
+    for (uint32_t q = 0; q < groups; q++) {
+        sherd__group u = sherd__group_at(left, q, NULL), v = sherd__group_at(right, q, NULL);
+        if (u.cols != v.rows || v.cols != b->cols)
+            return sherd__fail(d, SHERD_ESHAPE, NULL,
+                               "group %u: left is %llu x %llu, right %llu x %llu of width %llu", q,
+                               (ull)u.rows, (ull)u.cols, (ull)v.rows, (ull)v.cols, (ull)b->cols);
+    }
+    return check_result(t, a->rows, b->cols, d);
+}
+
+static int check_map(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
+                     sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    if (t->primes_len)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "operation %u modulo primes", t->op);
+    if (a->groups > 1 || (right && sherd__fragment_info_of(right)->groups > 1))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "operation %u on more than one group", t->op);
+    if (right) {
+        const sherd__fragment_info *b = sherd__fragment_info_of(right);
+        if (a->rows != b->rows || a->cols != b->cols)
+            return sherd__fail(d, SHERD_ESHAPE, NULL, "left is %llu x %llu, right %llu x %llu",
+                               (ull)a->rows, (ull)a->cols, (ull)b->rows, (ull)b->cols);
+    }
+    return check_result(t, a->rows, a->cols, d);
+}
+
+int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
+                      sherd_diag *d)
+{
+    bool two;
+    switch (t->op) {
+    case SHERD__OP_MULTIPLY:
+    case SHERD__OP_MINUS:
+    case SHERD__OP_TIMES: two = true; break;
+    case SHERD__OP_SIGMOID:
+    case SHERD__OP_SQUARE:
+    case SHERD__OP_RELU:
+    case SHERD__OP_TANH:
+    case SHERD__OP_EXP: two = false; break;
+    default: return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "unknown operation %u", t->op);
+    }
+    if (!left || two != (right != NULL))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %d operand%s", t->op, 1 + two,
+                           two ? "s" : "");
+    int err = check_primes(t, d);
+    if (!err) err = check_arithmetic(t, sherd__fragment_info_of(left), "left", d);
+    if (!err && right) err = check_arithmetic(t, sherd__fragment_info_of(right), "right", d);
+    if (err) return err;
+    return t->op == SHERD__OP_MULTIPLY ? check_multiply(t, left, right, d)
+                                       : check_map(t, left, right, d);
+}
+
+double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    double values = (double)(a->len - 8 * (uint64_t)a->groups) / (double)sherd__wire_size(a->dtype);
+    if (a->primes) values /= a->primes;
+    if (t->op != SHERD__OP_MULTIPLY) return 16 * values;
+    return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
+}
+
+double sherd__task_bytes(const sherd__task *t, const sherd_fragment *left,
+                         const sherd_fragment *right)
+{
+    double bytes = (double)sherd__fragment_info_of(left)->len + (double)t->result.len;
+    return right ? bytes + (double)sherd__fragment_info_of(right)->len : bytes;
+}

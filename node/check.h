@@ -1,0 +1,40 @@
+/* Whether a task and the blocks that it names agree: before any memory, before any arithmetic. */
+#ifndef NODE_CHECK_H
+#define NODE_CHECK_H
+
+#include "crypto/fragment.h"
+#include "sherd/err.h"
+#include "wire/session.h"
+
+/** Largest modulus of a task (matrix/residue.h). */
+#define SHERD__PRIME_MAX ((1u << 23) - 1)
+
+/**
+ * left and right (NULL where the task names none) must have passed sherd__fragment_table_check.
+ * SHERD_EUNSUPPORTED: an operation, dtype or modulus that no node computes; SHERD_EINVAL: an operand
+ * too many or too few; SHERD_ESHAPE: shapes that disagree with each other or with the announced
+ * result. *d names the two that disagree.
+ */
+int sherd__task_check(const sherd__task *task, const sherd_fragment *left,
+                      const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
+
+/** Rough count of arithmetic operations and of bytes touched, of a task that passed the check. */
+double sherd__task_flops(const sherd__task *task, const sherd_fragment *left);
+double sherd__task_bytes(const sherd__task *task, const sherd_fragment *left,
+                         const sherd_fragment *right);
+
+/** Bytes of one value as it travels; 0 for an unknown kind. */
+size_t sherd__wire_size(uint8_t dtype);
+
+/** Walks the groups of a block, whether it has a table or is one matrix. */
+typedef struct sherd__group {
+    const uint8_t *values; /* of this group; NULL where the body is not looked at */
+    uint64_t rows, cols;
+} sherd__group;
+uint32_t sherd__groups_of(const sherd__fragment_info *info);
+/** Group q; `values` is where q's values begin, group 0's behind the table. */
+sherd__group sherd__group_at(const sherd_fragment *f, uint32_t q, const uint8_t *values);
+/** Where the values of group 0 begin. */
+const uint8_t *sherd__group_first(const sherd_fragment *f);
+
+#endif

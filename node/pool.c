@@ -1,0 +1,162 @@
+/*
+ * Sizes are rounded up to eighths of a power of two, at least 64 bytes, so that a kept buffer fits
+ * every later request of its class and at most an eighth is wasted. A freed buffer is wiped before it is
+ * listed; the list is threaded through its first bytes. Buffers are carved with a 64-byte margin,
+ * because core/alloc.h promises malloc's alignment only; the margin holds the block's true start.
+ * Large kept buffers go first when room is needed: they free the most with one call.
+ */
+#include "node/pool.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/wipe.h"
+
+#define ALIGN 64u
+#define CLASSES (64u * 8u)
+
+typedef struct kept {
+    struct kept *next;
+} kept;
+
+struct sherd__pool {
+    sherd__pool_stats stats;
+    kept *lists[CLASSES];
+};
+
+/* Class of a size: position of its top bit, and the three bits below it, rounded up. */
+static unsigned class_of(uint64_t len, uint64_t *rounded)
+{
+    if (len < ALIGN) len = ALIGN;
+    unsigned top = 63u - (unsigned)__builtin_clzll(len);
+    uint64_t step = UINT64_C(1) << (top - 3);
+    uint64_t up = (len + step - 1) & ~(step - 1);
+    top = 63u - (unsigned)__builtin_clzll(up);
+    *rounded = up;
+    return top * 8 + (unsigned)(up >> (top - 3) & 7);
+}
+
+static void *carve(uint64_t size)
+{
+    uint8_t *start = sherd__alloc(size + ALIGN + sizeof(void *));
+    if (!start) return NULL;
+    uintptr_t at = ((uintptr_t)start + sizeof(void *) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
+    uint8_t *bytes = start + (at - (uintptr_t)start);
+    memcpy(bytes - sizeof start, &start, sizeof start);
+    return bytes;
+}
+
+static void uncarve(void *bytes)
+{
+    uint8_t *start;
+    memcpy(&start, (uint8_t *)bytes - sizeof start, sizeof start);
+    sherd__free(start);
+}
+
+static uint64_t class_size(unsigned class)
+{
+    return (UINT64_C(8) + (class & 7)) << (class / 8 - 3);
+}
+
+/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept. */
+static void shrink(sherd__pool *p, uint64_t need)
+{
+    uint64_t freed = 0;
+    for (unsigned c = CLASSES; c-- > 0 && freed < need;) {
+        while (p->lists[c] && freed < need) {
+            kept *k = p->lists[c];
+            p->lists[c] = k->next;
+            uncarve(k);
+            freed += class_size(c) + SHERD__POOL_OVERHEAD;
+        }
+    }
+    p->stats.kept -= freed;
+}
+
+int sherd__pool_new(sherd__pool **out, uint64_t budget)
+{
+    sherd__pool *p = *out = sherd__calloc(1, sizeof *p);
+    if (!p) return SHERD_ENOMEM;
+    p->stats.budget = budget;
+    return SHERD_OK;
+}
+
+void sherd__pool_free(sherd__pool *p)
+{
+    if (!p) return;
+    sherd__pool_trim(p);
+    sherd__free(p);
+}
+
+uint64_t sherd__pool_cost(uint64_t len)
+{
+    uint64_t rounded;
+    if (len > UINT64_MAX / 4) return UINT64_MAX;
+    class_of(len, &rounded);
+    return rounded + SHERD__POOL_OVERHEAD;
+}
+
+bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
+{
+    sherd__pool_stats *s = &p->stats;
+    if (len > s->budget - s->used) {
+        s->refused++;
+        return false;
+    }
+    uint64_t room = s->budget - s->used - s->kept;
+    if (len > room) shrink(p, len - room);
+    s->used += len;
+    if (s->used > s->peak) s->peak = s->used;
+    return true;
+}
+
+void sherd__pool_unreserve(sherd__pool *p, uint64_t len)
+{
+    p->stats.used -= len;
+}
+
+uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
+{
+    uint64_t cost = sherd__pool_cost(len), rounded;
+    if (cost == UINT64_MAX) {
+        p->stats.refused++;
+        return NULL;
+    }
+    kept **list = &p->lists[class_of(len, &rounded)];
+    kept *k = *list;
+    if (k) { /* leaves `kept` before it enters `used`: nothing needs to shrink for it */
+        *list = k->next;
+        p->stats.kept -= cost;
+        k->next = NULL;
+    }
+    if (!sherd__pool_reserve(p, cost)) {
+        if (k) uncarve(k);
+        return NULL;
+    }
+    if (!k) k = carve(rounded);
+    if (!k) sherd__pool_unreserve(p, cost);
+    return (uint8_t *)k;
+}
+
+void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
+{
+    if (!bytes) return;
+    uint64_t cost = sherd__pool_cost(len), rounded;
+    unsigned class = class_of(len, &rounded);
+    sherd__wipe(bytes, len);
+    p->stats.used -= cost;
+    p->stats.kept += cost;
+    kept *k = (kept *)(void *)bytes;
+    k->next = p->lists[class];
+    p->lists[class] = k;
+}
+
+void sherd__pool_trim(sherd__pool *p)
+{
+    shrink(p, UINT64_MAX);
+}
+
+const sherd__pool_stats *sherd__pool_stats_of(const sherd__pool *p)
+{
+    return &p->stats;
+}

@@ -1,0 +1,51 @@
+/*
+ * Memory under one budget: every block, arriving body, result and scratch of a node comes from
+ * here, so that its coordinators, all together, cannot make it grow beyond what it was started
+ * with. Buffers that are given back are wiped and kept for the next one of their size: fresh
+ * megabytes cost a page fault every 4 KB, which is more than filling them. What is kept counts in
+ * the budget too, and goes back to the system when the room is needed.
+ *
+ * One thread (the loop's) makes all calls on a pool.
+ */
+#ifndef NODE_POOL_H
+#define NODE_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+typedef struct sherd__pool sherd__pool;
+
+/** What each buffer counts beyond its bytes: the bookkeeping that comes with it. */
+#define SHERD__POOL_OVERHEAD 512u
+
+typedef struct sherd__pool_stats {
+    uint64_t budget;
+    uint64_t used;     /* bytes in buffers handed out, and reserved */
+    uint64_t kept;     /* bytes in wiped buffers that wait for reuse; used + kept <= budget */
+    uint64_t peak;     /* most that used ever was */
+    uint64_t refused;  /* requests that found no room */
+} sherd__pool_stats;
+
+int sherd__pool_new(sherd__pool **out, uint64_t budget) SHERD_MUST;
+/** Every buffer must have been given back. NULL is allowed. */
+void sherd__pool_free(sherd__pool *p);
+
+/** len bytes, aligned to 64, uninitialised or zero; NULL where the budget or the system has none. */
+uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len);
+/** Gives back what get gave for len. The bytes are wiped. NULL is allowed. */
+void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
+
+/** Counts len bytes as used, without memory yet; false where there is no room. */
+bool sherd__pool_reserve(sherd__pool *p, uint64_t len);
+void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
+/** What a buffer of len bytes will count: for reserving one before it is needed. */
+uint64_t sherd__pool_cost(uint64_t len);
+
+/** Hands kept buffers back to the system (a session ended: the next may come in hours). */
+void sherd__pool_trim(sherd__pool *p);
+
+const sherd__pool_stats *sherd__pool_stats_of(const sherd__pool *p);
+
+#endif

@@ -1,0 +1,561 @@
+/*
+ * A task's life: accepted (checked, memory reserved, blocks held) -> queued with its client -> started
+ * (its result's buffer taken) -> run -> answered. At most two are with the executor at a time: one
+ * runs, one is there for the compute thread to go on with; the rest waits in the clients' queues, where
+ * turns are taken and where CANCEL finds it.
+ *
+ * flush may come back with an event, even the client's end: so it is called last, and nothing of the
+ * client is touched behind it.
+ */
+#include "node/worker.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "crypto/fragment_make.h"
+#include "node/check.h"
+#include "node/store.h"
+
+#define RUNNING_MAX 2u
+
+typedef struct task {
+    sherd_work work; /* first: the executor hands it back */
+    struct task *next;
+    sherd__client *client;
+    sherd__task what;
+    sherd__block *left, *right;
+    uint8_t *out;
+    uint64_t reserved; /* in the pool; 0 once out is there */
+    bool cancelled;
+    int err;
+    char text[SHERD__TEXT_MAX];
+} task;
+
+struct sherd__client {
+    sherd__worker *worker;
+    sherd_session *session; /* NULL before the first event and after the last */
+    void *tag;
+    sherd__store store;
+    task *head, **tail;
+    uint32_t running;                /* with the executor */
+    bool closed;
+    sherd__client *turn_next;        /* ring of clients with queued tasks; NULL: not in it */
+    sherd__client *prev, *next;      /* all clients */
+};
+
+struct sherd__worker {
+    sherd__worker_options opt;
+    sherd__pool *pool;
+    sherd__worker_stats stats;
+    sherd__client *clients;
+    sherd__client *last;             /* whose turn was last; its turn_next is the next one's */
+    sherd__client *inside;           /* whose event is being handled: its session is flushed after */
+    task *running[RUNNING_MAX];
+    uint32_t running_len;
+    bool pumping;
+};
+
+static void pump(sherd__worker *w);
+
+/* --- memory ------------------------------------------------------------------------------ */
+
+static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    return sherd__pool_get(ctx, len);
+}
+
+static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    sherd__pool_give(ctx, bytes, len);
+}
+
+void sherd__worker_session(sherd__worker *w, sherd__session_options *opt)
+{
+    opt->place = place;
+    opt->unplace = unplace;
+    opt->place_ctx = w->pool;
+    opt->block_max = w->opt.memory;
+}
+
+/* --- tasks ------------------------------------------------------------------------------- */
+
+/* The DROP flags of a task that is over, however it ended. */
+static void drop_flagged(task *t)
+{
+    sherd__store *s = &t->client->store;
+    uint64_t job = t->what.job;
+    if (t->what.flags & SHERD__DROP_LEFT && sherd__store_find(s, job, t->left->number) == t->left)
+        (void)sherd__store_drop(s, job, t->left->number);
+    if (t->right && t->what.flags & SHERD__DROP_RIGHT &&
+        sherd__store_find(s, job, t->right->number) == t->right)
+        (void)sherd__store_drop(s, job, t->right->number);
+}
+
+static void free_task(task *t)
+{
+    sherd__worker *w = t->client->worker;
+    drop_flagged(t);
+    sherd__block_release(t->left);
+    sherd__block_release(t->right);
+    sherd__pool_give(w->pool, t->out, t->what.result.len);
+    sherd__pool_unreserve(w->pool, t->reserved + sizeof *t);
+    w->stats.queued--;
+    sherd__free(t);
+}
+
+static void refuse(sherd__client *c, const sherd__refusal *r)
+{
+    c->worker->stats.refused++;
+    /* A session that cannot take it is closing: its CLOSED event follows. */
+    if (c->session && sherd__session_refuse(c->session, r)) return;
+}
+
+static void set_text(char out[SHERD__TEXT_MAX], int code, const char *text)
+{
+    if (!text[0]) text = sherd_strerror(code);
+    size_t len = strnlen(text, SHERD__TEXT_MAX - 1);
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+static void refuse_task(sherd__client *c, const sherd__task *t, int code, const char *text)
+{
+    sherd__refusal r = { .job = t->job, .task = t->task, .attempt = t->attempt, .code = code };
+    set_text(r.text, code, text);
+    refuse(c, &r);
+}
+
+static void refuse_block(sherd__client *c, const sherd__event *e, int code, const char *text)
+{
+    sherd__refusal r = { .job = e->job, .block = e->block, .code = code };
+    set_text(r.text, code, text);
+    refuse(c, &r);
+}
+
+/* Sends what has been answered, unless the client's session is being pumped right now. */
+static void flush(sherd__worker *w, sherd__client *c)
+{
+    if (w->opt.flush && c->session && c != w->inside) w->opt.flush(w->opt.flush_ctx, c->tag);
+}
+
+static void count_result(sherd__worker *w, const sherd__task *t)
+{
+    w->stats.tasks[t->op % SHERD__OPS_MAX]++;
+    w->stats.bytes_out += t->result.len;
+}
+
+/* Hands a finished result over; t->out is the session's then. */
+static int hand_over(task *t)
+{
+    sherd__client *c = t->client;
+    sherd_fragment *f;
+    int err = sherd__fragment_take(&f, &t->what.result, t->out, unplace, c->worker->pool);
+    if (err) return err;
+    t->out = NULL;
+    count_result(c->worker, &t->what);
+    if (sherd__session_result(c->session, &t->what, f)) sherd__fragment_free(f);
+    return SHERD_OK;
+}
+
+/* Answers a task that was run, and lets go of it. */
+static void answer(task *t)
+{
+    sherd__client *c = t->client;
+    if (c->session && !t->cancelled) {
+        if (!t->err) t->err = hand_over(t);
+        if (t->err) refuse_task(c, &t->what, t->err, t->text);
+    }
+    free_task(t);
+}
+
+static void run_task(task *t)
+{
+    sherd__worker *w = t->client->worker;
+    sherd_diag d = { .code = 0 };
+    t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment,
+                                 t->right ? t->right->fragment : NULL, t->out, &d);
+    if (t->err) set_text(t->text, t->err, d.message);
+}
+
+static void free_client(sherd__client *c)
+{
+    sherd__worker *w = c->worker;
+    *(c->prev ? &c->prev->next : &w->clients) = c->next;
+    if (c->next) c->next->prev = c->prev;
+    sherd__free(c);
+}
+
+static void on_run(sherd_work *work)
+{
+    run_task((task *)work);
+}
+
+static void on_done(sherd_work *work)
+{
+    task *t = (task *)work;
+    sherd__client *c = t->client;
+    sherd__worker *w = c->worker;
+    for (uint32_t i = 0; i < w->running_len; i++)
+        if (w->running[i] == t) w->running[i] = w->running[--w->running_len];
+    c->running--;
+    answer(t);
+    if (c->closed && c->running == 0) free_client(c);
+    else flush(w, c);
+    pump(w);
+}
+
+/* --- results that are produced while they are sent ------------------------------------------ */
+
+typedef struct stream {
+    sherd__fragment_source source;
+    sherd__block *left, *right;
+    sherd__pool *pool;
+    uint64_t counted;
+} stream;
+
+static int stream_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    stream *s = ctx;
+    return s->source.fill(s->source.ctx, offset, out, len);
+}
+
+static void stream_free(void *ctx)
+{
+    stream *s = ctx;
+    if (s->source.free) s->source.free(s->source.ctx);
+    sherd__block_release(s->left);
+    sherd__block_release(s->right);
+    sherd__pool_unreserve(s->pool, s->counted);
+    sherd__free(s);
+}
+
+/* A fragment over the backend's source, which it takes; it holds the blocks until it is sent. */
+static int stream_fragment(task *t, sherd__fragment_source source, uint64_t memory,
+                           sherd_fragment **out)
+{
+    sherd__pool *pool = t->client->worker->pool;
+    uint64_t counted = memory + sizeof(stream) + SHERD__POOL_OVERHEAD;
+    int err = SHERD_ENOMEM;
+    stream *s = NULL;
+    if (!sherd__pool_reserve(pool, counted)) return err;
+    s = sherd__alloc(sizeof *s);
+    if (!s) goto out;
+    *s = (stream){ source, t->left, t->right, pool, counted };
+    err = sherd__fragment_new_source(out, &t->what.result,
+                                     (sherd__fragment_source){ stream_fill, stream_free, s });
+    if (err) goto out;
+    sherd__block_hold(t->left);
+    if (t->right) sherd__block_hold(t->right);
+    return SHERD_OK;
+out:
+    sherd__free(s);
+    sherd__pool_unreserve(pool, counted);
+    return err;
+}
+
+/* True if the backend streams this task: it is answered then, one way or the other. */
+static bool try_stream(task *t)
+{
+    sherd__worker *w = t->client->worker;
+    sherd__fragment_source source = { .fill = NULL };
+    sherd_fragment *f;
+    sherd_diag d = { .code = 0 };
+    uint64_t memory = 0;
+    if (!w->opt.backend->stream) return false;
+    t->err = w->opt.backend->stream(w->opt.backend_ctx, &t->what, t->left->fragment,
+                                    t->right ? t->right->fragment : NULL, &source, &memory, &d);
+    if (!t->err && !source.fill) return false;
+    if (!t->err && (t->err = stream_fragment(t, source, memory, &f)) && source.free)
+        source.free(source.ctx);
+    if (t->err) {
+        refuse_task(t->client, &t->what, t->err, d.message);
+    } else {
+        count_result(w, &t->what);
+        w->stats.streamed_tasks++;
+        if (sherd__session_result(t->client->session, &t->what, f)) sherd__fragment_free(f);
+    }
+    free_task(t);
+    return true;
+}
+
+/* --- turns ------------------------------------------------------------------------------- */
+
+static void enter_ring(sherd__worker *w, sherd__client *c)
+{
+    if (c->turn_next) return;
+    if (w->last) {
+        c->turn_next = w->last->turn_next;
+        w->last->turn_next = c;
+    } else {
+        c->turn_next = c;
+    }
+    w->last = c;
+}
+
+static void leave_ring(sherd__worker *w, sherd__client *c)
+{
+    if (!c->turn_next) return;
+    sherd__client *before = c;
+    while (before->turn_next != c) before = before->turn_next;
+    before->turn_next = c->turn_next;
+    if (w->last == c) w->last = before == c ? NULL : before;
+    c->turn_next = NULL;
+}
+
+/* The next client's oldest task, or NULL. */
+static task *next_task(sherd__worker *w)
+{
+    if (!w->last) return NULL;
+    sherd__client *c = w->last->turn_next;
+    task *t = c->head;
+    if (!(c->head = t->next)) {
+        c->tail = &c->head;
+        leave_ring(w, c);
+    } else {
+        w->last = c;
+    }
+    return t;
+}
+
+static bool is_tiny(const sherd__worker *w, const task *t)
+{
+    const sherd_fragment *right = t->right ? t->right->fragment : NULL;
+    double gflops = w->opt.caps.gflops > 1 ? w->opt.caps.gflops : 1;
+    double us = sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
+                sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
+    return us < SHERD__INLINE_US;
+}
+
+/* Turns the reservation into the buffer of the result. */
+static int take_buffer(task *t)
+{
+    sherd__pool *pool = t->client->worker->pool;
+    sherd__pool_unreserve(pool, t->reserved);
+    t->reserved = 0;
+    t->out = sherd__pool_get(pool, t->what.result.len);
+    return t->out ? SHERD_OK : SHERD_ENOMEM;
+}
+
+static void start(sherd__worker *w, task *t)
+{
+    sherd__client *c = t->client;
+    bool run_here = w->running_len == 0 && is_tiny(w, t);
+    if (!try_stream(t)) {
+        t->err = take_buffer(t);
+        if (!t->err && !run_here) {
+            t->work = (sherd_work){ .run = on_run, .done = on_done };
+            t->err = sherd__executor_submit(w->opt.executor, &t->work);
+            if (!t->err) {
+                w->running[w->running_len++] = t;
+                c->running++;
+                return;
+            }
+        } else if (!t->err) {
+            run_task(t);
+            w->stats.inline_tasks++;
+        }
+        answer(t);
+    }
+    flush(w, c);
+}
+
+static void pump(sherd__worker *w)
+{
+    if (w->pumping) return;
+    w->pumping = true;
+    while (w->running_len < RUNNING_MAX) {
+        task *t = next_task(w);
+        if (!t) break;
+        start(w, t);
+    }
+    w->pumping = false;
+}
+
+/* --- events ------------------------------------------------------------------------------ */
+
+static void on_block(sherd__client *c, sherd__event *e)
+{
+    sherd__worker *w = c->worker;
+    sherd_fragment *f = e->fragment;
+    sherd_diag d = { .code = 0 };
+    e->fragment = NULL;
+    const sherd__fragment_info *info = sherd__fragment_info_of(f);
+    int err = sherd__fragment_table_check(info, sherd__fragment_bytes(f), &d);
+    if (!err) err = sherd__store_put(&c->store, e->job, e->block, f);
+    if (err == SHERD_EINVAL)
+        (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
+    if (err) {
+        refuse_block(c, e, err, d.message);
+        sherd__fragment_free(f);
+        return;
+    }
+    w->stats.blocks_in++;
+    w->stats.bytes_in += info->len;
+}
+
+/* Blocks found, agreed with, and room for the result: else the reason in *d. */
+static int accept_task(sherd__client *c, const sherd__task *what, task **out, sherd_diag *d)
+{
+    sherd__worker *w = c->worker;
+    sherd__block *left = sherd__store_find(&c->store, what->job, what->left), *right = NULL;
+    if (!left)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->left);
+    if (what->right && !(right = sherd__store_find(&c->store, what->job, what->right)))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->right);
+    int err = sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
+    if (err) return err;
+    uint64_t cost = sherd__pool_cost(what->result.len);
+    bool room = cost <= w->opt.memory && sherd__pool_reserve(w->pool, cost + sizeof(task));
+    task *t = room ? sherd__calloc(1, sizeof *t) : NULL;
+    if (!t) {
+        const sherd__pool_stats *m = sherd__pool_stats_of(w->pool);
+        if (room) sherd__pool_unreserve(w->pool, cost + sizeof(task));
+        return sherd__fail(d, SHERD_ENOMEM, NULL,
+                           "no room for a result of %llu bytes: %llu of %llu are in use",
+                           (unsigned long long)what->result.len, (unsigned long long)m->used,
+                           (unsigned long long)m->budget);
+    }
+    *t = (task){ .client = c, .what = *what, .left = left, .right = right, .reserved = cost };
+    sherd__block_hold(left);
+    if (right) sherd__block_hold(right);
+    w->stats.queued++;
+    *out = t;
+    return SHERD_OK;
+}
+
+static void on_task(sherd__client *c, const sherd__event *e)
+{
+    sherd_diag d = { .code = 0 };
+    task *t = NULL;
+    int err = accept_task(c, &e->task, &t, &d);
+    if (err) {
+        refuse_task(c, &e->task, err, d.message);
+        return;
+    }
+    *c->tail = t;
+    c->tail = &t->next;
+    enter_ring(c->worker, c);
+    pump(c->worker);
+}
+
+static bool concerns(const task *t, uint64_t job, uint32_t number)
+{
+    return t->what.job == job && (number == 0 || t->what.task == number);
+}
+
+static void on_cancel(sherd__client *c, uint64_t job, uint32_t number)
+{
+    sherd__worker *w = c->worker;
+    for (task **at = &c->head; *at;) {
+        task *t = *at;
+        if (!concerns(t, job, number)) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        free_task(t);
+        w->stats.cancelled++;
+    }
+    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
+    if (!c->head) leave_ring(w, c);
+    for (uint32_t i = 0; i < w->running_len; i++) {
+        task *t = w->running[i];
+        if (t->client != c || t->cancelled || !concerns(t, job, number)) continue;
+        t->cancelled = true;
+        w->stats.cancelled++;
+    }
+}
+
+static void on_closed(sherd__client *c)
+{
+    sherd__worker *w = c->worker;
+    c->session = NULL;
+    c->closed = true;
+    leave_ring(w, c);
+    for (task *t; (t = c->head);) {
+        c->head = t->next;
+        free_task(t);
+    }
+    c->tail = &c->head;
+    sherd__store_fini(&c->store);
+    w->stats.clients_now--;
+    if (w->stats.clients_now == 0) sherd__pool_trim(w->pool);
+    if (c->running == 0) free_client(c);
+}
+
+void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
+{
+    sherd__worker *w = c->worker;
+    sherd__client *outer = w->inside;
+    if (e->kind == SHERD__EV_CLOSED) {
+        on_closed(c);
+        pump(w);
+        return;
+    }
+    w->inside = c;
+    c->session = s;
+    switch (e->kind) {
+    case SHERD__EV_BLOCK: on_block(c, e); break;
+    case SHERD__EV_TASK: on_task(c, e); break;
+    case SHERD__EV_CANCEL: on_cancel(c, e->job, e->number); break;
+    case SHERD__EV_DROP: (void)sherd__store_drop(&c->store, e->job, e->block); break;
+    default: break;
+    }
+    w->inside = outer;
+}
+
+/* --- beginning and end ------------------------------------------------------------------- */
+
+int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag)
+{
+    sherd__client *c = *out = sherd__calloc(1, sizeof *c);
+    if (!c) return SHERD_ENOMEM;
+    c->worker = w;
+    c->tag = tag;
+    c->tail = &c->head;
+    sherd__store_init(&c->store);
+    c->next = w->clients;
+    if (c->next) c->next->prev = c;
+    w->clients = c;
+    w->stats.clients++;
+    w->stats.clients_now++;
+    return SHERD_OK;
+}
+
+void sherd__worker_leave(sherd__client *c)
+{
+    on_closed(c);
+}
+
+int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
+{
+    sherd__worker *w = *out = sherd__calloc(1, sizeof *w);
+    if (!w) return SHERD_ENOMEM;
+    w->opt = *opt;
+    int err = sherd__pool_new(&w->pool, opt->memory);
+    if (err) {
+        sherd__free(w);
+        *out = NULL;
+    }
+    return err;
+}
+
+void sherd__worker_free(sherd__worker *w)
+{
+    if (!w) return;
+    sherd__pool_free(w->pool);
+    sherd__free(w);
+}
+
+const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w)
+{
+    return &w->stats;
+}
+
+const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w)
+{
+    return sherd__pool_stats_of(w->pool);
+}

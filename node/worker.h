@@ -1,0 +1,77 @@
+/*
+ * The task loop of a node, without socket, clock or thread of its own: sessions' events in, results
+ * and refusals out through the sessions, products on an executor. The server (node/server.h) and the
+ * simulation drive the same object.
+ *
+ * Every session is one client with its own blocks and its own queue; clients take turns. Memory is
+ * reserved when a task arrives, so that an accepted task cannot fail for want of it later; what does
+ * not fit is refused, with the reason. A task small enough not to hold up the loop runs at once on
+ * the calling thread when nothing else runs: a hop to the compute thread costs more than it does.
+ *
+ * One thread (the loop's) makes all calls here, and drains the executor.
+ */
+#ifndef NODE_WORKER_H
+#define NODE_WORKER_H
+
+#include <stdint.h>
+
+#include "core/executor.h"
+#include "node/backend.h"
+#include "node/pool.h"
+#include "sherd/err.h"
+#include "wire/session.h"
+
+typedef struct sherd__worker sherd__worker;
+typedef struct sherd__client sherd__client;
+
+/** A task estimated to take less than this runs on the loop's thread. */
+#define SHERD__INLINE_US 60.0
+
+typedef struct sherd__worker_options {
+    const sherd__backend *backend;
+    void *backend_ctx;
+    sherd__backend_caps caps;
+    sherd_executor *executor;
+    uint64_t memory; /* budget of blocks, arriving bodies and results of all clients */
+    /** A session has something to send, from outside one of its own events. May end in an event of
+     *  the same session. May be NULL. */
+    void (*flush)(void *ctx, void *tag);
+    void *flush_ctx;
+} sherd__worker_options;
+
+#define SHERD__OPS_MAX 32u /* sherd__op numbers are below */
+
+/** Counters since the start; never reset. */
+typedef struct sherd__worker_stats {
+    uint64_t tasks[SHERD__OPS_MAX]; /* results handed to a session, by operation */
+    uint64_t inline_tasks;          /* of these, on the loop's thread */
+    uint64_t streamed_tasks;        /* of these, produced while sent */
+    uint64_t refused, cancelled;
+    uint64_t blocks_in, bytes_in;   /* bodies stored */
+    uint64_t bytes_out;             /* bodies of results handed to a session */
+    uint64_t clients_now, clients;
+    uint64_t queued;                /* tasks accepted and not answered, now */
+} sherd__worker_stats;
+
+/** The executor outlives the worker's use of it: free the worker only once it is drained. */
+int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt) SHERD_MUST;
+/** All clients have seen SHERD__EV_CLOSED, and the executor is drained. NULL is allowed. */
+void sherd__worker_free(sherd__worker *w);
+
+/** Sets place, unplace and block_max of a node's session: arriving bodies come from the budget. */
+void sherd__worker_session(sherd__worker *w, sherd__session_options *opt);
+
+/** A new session. `tag` comes back in flush. */
+int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag) SHERD_MUST;
+/** The session never came to be (no event was ever given): forgets the client. */
+void sherd__worker_leave(sherd__client *c);
+/**
+ * An event of the client's session. Takes the event's fragment. SHERD__EV_CLOSED is the last one:
+ * queued tasks and blocks go at once, those that the compute thread uses when it is done.
+ */
+void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *event);
+
+const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);
+const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w);
+
+#endif
