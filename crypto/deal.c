@@ -1,0 +1,297 @@
+/*
+ * Who is dealt what: slots, groups, panels and tiles of `permute` and `plain`, and the permutations
+ * behind them. Pure layout; the operands are first read by deal_hide.c.
+ */
+#include "crypto/deal.h"
+
+#include <math.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/deal_internal.h"
+#include "matrix/view.h"
+
+size_t sherd__deal_rows(const deal *d, sherd__cell c, size_t *first)
+{
+    const deal_slot *s = &d->slots[c.slot];
+    size_t from = (size_t)c.panel * d->p.panel_rows;
+    *first = from < s->rows ? from : s->rows;
+    return s->rows - *first < d->p.panel_rows ? s->rows - *first : d->p.panel_rows;
+}
+
+const uint32_t *sherd__deal_perm(const deal *d, const deal_group *g, uint32_t *scratch, int *err)
+{
+    *err = SHERD_OK;
+    if (deal_plain(d)) return NULL;
+    if (d->perms) return d->perms + g->cached * d->m;
+    *err = d->p.perm.row(d->p.perm.ctx, g->leader, (uint32_t)d->m, scratch);
+    return *err ? NULL : scratch;
+}
+
+const uint32_t *sherd__deal_order(const deal *d, const deal_group *g, uint32_t *scratch, int *err)
+{
+    *err = SHERD_OK;
+    if (!d->p.rows.row) return NULL;
+    if (d->rowperms) return d->rowperms + g->cached * d->n;
+    *err = d->p.rows.row(d->p.rows.ctx, g->leader, (uint32_t)d->n, scratch);
+    return *err ? NULL : scratch;
+}
+
+void sherd__deal_row_b(const deal *d, size_t c, double *out)
+{
+    if (d->p.exact) sherd__fixed_row(&d->p.fixed_b, d->p.b, c, 0, d->m, out);
+    else sherd__view_row_f64(d->p.b, c, 0, d->m, out);
+}
+
+/* The narrowest kind of element that carries an operand without loss. */
+static uint8_t wire_dtype(const deal *d, sherd_view v, const sherd__fixed *f)
+{
+    bool small = sherd_dtype_size(v.dtype) <= 4 || v.dtype == SHERD_F64;
+    if (!d->p.exact) return (uint8_t)(small ? v.dtype : SHERD_F64);
+    if (f->integers && small && v.dtype != SHERD_F32 && v.dtype != SHERD_F64) return (uint8_t)v.dtype;
+    if (f->bound <= INT8_MAX) return SHERD_I8;
+    if (f->bound <= INT16_MAX) return SHERD_I16;
+    return f->bound <= INT32_MAX ? SHERD_I32 : SHERD_F64;
+}
+
+static int slots_plain(deal *d)
+{
+    size_t each = d->n / d->p.slots, more = d->n % d->p.slots, row = 0;
+    for (uint32_t i = 0; i < d->p.slots; i++) {
+        deal_slot *s = &d->slots[i];
+        s->groups = sherd__calloc(1, sizeof *s->groups);
+        if (!s->groups) return SHERD_ENOMEM;
+        s->ngroups = 1;
+        s->ncols = s->groups[0].len = (uint32_t)d->k;
+        s->row0 = row;
+        s->rows = each + (i < more);
+        row += s->rows;
+    }
+    d->widest = d->k;
+    return SHERD_OK;
+}
+
+static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
+{
+    deal_slot *s = &d->slots[i];
+    for (size_t c = 0; c < d->k; c++) s->ncols += exposures[c] == i;
+    uint32_t g = d->p.group == SHERD__GROUP_ALL || d->p.group > s->ncols ? s->ncols : d->p.group;
+    s->ngroups = s->ncols ? (s->ncols - 1) / g + 1 : 0;
+    s->cols = sherd__calloc(s->ncols, sizeof *s->cols);
+    s->groups = sherd__calloc(s->ngroups, sizeof *s->groups);
+    if (!s->cols || !s->groups) return SHERD_ENOMEM;
+    uint32_t at = 0;
+    for (size_t c = 0; c < d->k; c++)
+        if (exposures[c] == i) s->cols[at++] = (uint32_t)c;
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        uint32_t first = q * g, len = s->ncols - first < g ? s->ncols - first : g;
+        s->groups[q] = (deal_group){ s->cols[first], first, len, 0 };
+    }
+    s->rows = d->n;
+    if (s->ncols > d->widest) d->widest = s->ncols;
+    return SHERD_OK;
+}
+
+static int slots_permute(deal *d)
+{
+    for (size_t c = 0; c < d->k; c++)
+        if (d->p.exposures[c] >= d->p.slots) return SHERD_EINVAL;
+    for (uint32_t i = 0; i < d->p.slots; i++) {
+        int err = slot_permute(d, i, d->p.exposures);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+/* Keeps all permutations of one kind where they fit: deriving one costs more than using it. */
+static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_t **out)
+{
+    size_t groups = 0, len;
+    for (uint32_t i = 0; i < d->p.slots; i++)
+        for (uint32_t q = 0; q < d->slots[i].ngroups; q++) d->slots[i].groups[q].cached = groups++;
+    if (!src->row || !sherd__mul(groups, n, &len) || !sherd__mul(len, sizeof **out, &len) ||
+        len > d->p.perm_cache)
+        return SHERD_OK;
+    if (!(*out = sherd__alloc(len))) return SHERD_ENOMEM;
+    for (uint32_t i = 0; i < d->p.slots; i++) {
+        for (uint32_t q = 0; q < d->slots[i].ngroups; q++) {
+            const deal_group *g = &d->slots[i].groups[q];
+            int err = src->row(src->ctx, g->leader, (uint32_t)n, *out + g->cached * n);
+            if (err) return err;
+        }
+    }
+    return SHERD_OK;
+}
+
+/* A wide sum holds any k * max_a * max_b that the primes hold. */
+static int wide_sums(deal *d)
+{
+    size_t len;
+    if (!d->p.primes_len) return SHERD_OK;
+    int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
+    if (err) return err;
+    if (!sherd__mul(d->n, d->m, &len) || !(d->wide = sherd__calloc(len, sizeof *d->wide)))
+        return SHERD_ENOMEM;
+    d->residues = sherd__calloc(d->p.primes_len * d->p.tile_cols, sizeof *d->residues);
+    d->wide_line = sherd__calloc(d->p.tile_cols, sizeof *d->wide_line);
+    return d->residues && d->wide_line ? SHERD_OK : SHERD_ENOMEM;
+}
+
+static int open_deal(deal *d)
+{
+    size_t cells, line = d->m > d->k ? d->m : d->k;
+    d->slots = sherd__calloc(d->p.slots, sizeof *d->slots);
+    if (!d->slots) return SHERD_ENOMEM;
+    int err = deal_plain(d) ? slots_plain(d) : slots_permute(d);
+    if (err) return err;
+    size_t longest = 0;
+    for (uint32_t i = 0; i < d->p.slots; i++)
+        if (d->slots[i].rows > longest) longest = d->slots[i].rows;
+    d->panels = longest ? (uint32_t)((longest - 1) / d->p.panel_rows + 1) : 0;
+    d->tiles = d->m ? (uint32_t)((d->m - 1) / d->p.tile_cols + 1) : 0;
+    if (!sherd__mul((size_t)d->panels * d->tiles, d->p.slots, &cells)) return SHERD_ENOMEM;
+    d->cells = sherd__calloc(cells, sizeof(deal_cell *));
+    d->probes = sherd__calloc((deal_plain(d) ? 1 : (size_t)d->p.slots) * d->tiles,
+                              sizeof *d->probes);
+    d->colbuf = sherd__calloc(d->m, sizeof *d->colbuf);
+    d->rowbuf = sherd__calloc(d->p.rows.row ? d->n : 0, sizeof *d->rowbuf);
+    d->panel = sherd__calloc(d->p.panel_rows, d->widest * sizeof *d->panel);
+    d->line = sherd__calloc(2 * line, sizeof *d->line);
+    if (!d->cells || !d->probes || !d->colbuf || !d->rowbuf || !d->panel || !d->line)
+        return SHERD_ENOMEM;
+    d->dtype_a = wire_dtype(d, d->p.a, &d->p.fixed_a);
+    d->dtype_b = wire_dtype(d, d->p.b, &d->p.fixed_b);
+    err = cache_perms(d, &d->p.perm, d->m, &d->perms);
+    if (!err) err = cache_perms(d, &d->p.rows, d->n, &d->rowperms);
+    return err ? err : wide_sums(d);
+}
+
+static void free_probe(deal_probe *probe, size_t width)
+{
+    if (probe->s) sodium_memzero(probe->s, width * sizeof *probe->s);
+    if (probe->s61) sodium_memzero(probe->s61, width * sizeof *probe->s61);
+    sherd__free(probe->s);
+    sherd__free(probe->vs);
+    sherd__free(probe->abs_vs);
+    sherd__free(probe->s61);
+    sherd__free(probe->vs61);
+}
+
+void sherd__deal_cell_free(deal_cell *cell)
+{
+    if (!cell) return;
+    sherd__free(cell->count);
+    sherd__free(cell->row);
+    sherd__free(cell->r);
+    sherd__free(cell->r61);
+    sherd__free(cell);
+}
+
+static void free_secret(uint32_t *p, size_t n)
+{
+    if (p) sodium_memzero(p, n * sizeof *p);
+    sherd__free(p);
+}
+
+static void deal_free(void *ctx)
+{
+    deal *d = ctx;
+    size_t groups = 0, cells = (size_t)d->panels * d->tiles * d->p.slots;
+    for (uint32_t i = 0; d->slots && i < d->p.slots; i++) {
+        groups += d->slots[i].ngroups;
+        sherd__free(d->slots[i].cols);
+        sherd__free(d->slots[i].groups);
+    }
+    for (size_t i = 0; d->cells && i < cells; i++) sherd__deal_cell_free(d->cells[i]);
+    for (size_t i = 0; d->probes && i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++)
+        free_probe(&d->probes[i], d->p.tile_cols);
+    sherd__free(d->slots);
+    sherd__free(d->cells);
+    sherd__free(d->probes);
+    free_secret(d->perms, groups * d->m);
+    free_secret(d->rowperms, groups * d->n);
+    free_secret(d->colbuf, d->m);
+    sherd__free(d->rowbuf);
+    sherd__free(d->panel);
+    sherd__free(d->line);
+    sherd__free(d->wide);
+    sherd__free(d->residues);
+    sherd__free(d->wide_line);
+    sherd__free(d);
+}
+
+static void deal_shape(const void *ctx, sherd__scheme_shape *out)
+{
+    const deal *d = ctx;
+    *out = (sherd__scheme_shape){
+        .slots = d->p.slots,
+        .tiles = d->tiles,
+        .panels = d->panels,
+        .resident = true,
+        .shared = deal_plain(d),
+        .ordered = !d->p.exact && !deal_plain(d),
+        .primes_len = d->p.primes_len,
+    };
+    memcpy(out->primes, d->p.primes, sizeof out->primes);
+    for (uint32_t i = 0; i < d->p.slots; i++) {
+        const deal_slot *s = &d->slots[i];
+        size_t rows = s->rows < d->p.panel_rows ? s->rows : d->p.panel_rows;
+        size_t each = d->p.primes_len ? 3 * d->p.primes_len : sizeof(double);
+        uint64_t len = (uint64_t)rows * s->ngroups * d->p.tile_cols * each;
+        if (len > out->result_max) out->result_max = len;
+    }
+}
+
+static void deal_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b)
+{
+    const deal *d = ctx;
+    size_t first, rows = sherd__deal_rows(d, cell, &first);
+    *a = (uint64_t)rows * d->slots[cell.slot].ncols;
+    *b = (uint64_t)d->slots[cell.slot].ncols * deal_tile_width(d, cell.tile);
+}
+
+static const sherd__scheme scheme_permute = {
+    SHERD__SCHEME_ABI, "permute", deal_shape, sherd__deal_hide, sherd__deal_resident,
+    sherd__deal_check, sherd__deal_fold, deal_entries, sherd__deal_finish, deal_free,
+};
+static const sherd__scheme scheme_plain = {
+    SHERD__SCHEME_ABI, "plain", deal_shape, sherd__deal_hide, sherd__deal_resident,
+    sherd__deal_check, sherd__deal_fold, deal_entries, sherd__deal_finish, deal_free,
+};
+
+int sherd__deal_open(sherd__hiding *out, const sherd__deal_params *p)
+{
+    *out = (sherd__hiding){ 0 };
+    if (!p->slots || !p->panel_rows || !p->tile_cols || !p->group) return SHERD_EINVAL;
+    deal *d = sherd__calloc(1, sizeof *d);
+    if (!d) return SHERD_ENOMEM;
+    d->p = *p;
+    d->n = p->a.rows;
+    d->k = p->a.cols;
+    d->m = p->b.cols;
+    if (d->p.panel_rows > d->n) d->p.panel_rows = d->n ? d->n : 1;
+    if (d->p.tile_cols > d->m) d->p.tile_cols = d->m ? d->m : 1;
+    int err = open_deal(d);
+    if (err) {
+        deal_free(d);
+        return err;
+    }
+    for (size_t i = 0; i < d->n; i++) memset(p->c + i * p->ldc, 0, d->m * sizeof *p->c);
+    *out = (sherd__hiding){ deal_plain(d) ? &scheme_plain : &scheme_permute, d };
+    return SHERD_OK;
+}
+
+void sherd__deal_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments)
+{
+    const deal *d = h->ctx;
+    *skipped = d->skipped;
+    *fragments = d->fragments;
+}
+
+size_t sherd__deal_planned(const sherd__hiding *h, uint32_t slot)
+{
+    const deal *d = h->ctx;
+    return deal_plain(d) ? d->slots[slot].rows : d->slots[slot].ncols;
+}

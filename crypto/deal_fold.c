@@ -1,0 +1,125 @@
+/*
+ * Checking and folding of `permute` and `plain`. An answer's rows are first judged as a whole
+ * (Freivalds, two-sided; crypto/freivalds.h), then each is added into its row of C, its columns put
+ * back in order: column j of a shuffled answer belongs to column perm[j] of C.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/deal_internal.h"
+#include "crypto/freivalds.h"
+#include "matrix/residue.h"
+
+/* Row t of a residue answer, recombined: the integers that the residues stand for. */
+static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t)
+{
+    const double *residue[4];
+    for (uint32_t i = 0; i < d->p.primes_len; i++) {
+        const uint8_t *from = body + ((uint64_t)i * cell->rows + t) * width * 3;
+        double *to = d->residues + i * d->p.tile_cols;
+        int err = sherd__residue_unpack(from, width, d->p.primes[i], to, NULL);
+        if (err) return SHERD_EWRONG;
+        residue[i] = to;
+    }
+    sherd__crt_i128(&d->crt, residue, width, d->wide_line);
+    return SHERD_OK;
+}
+
+static uint64_t f61_from_i128(sherd__i128 x)
+{
+    sherd__u128 mag = x < 0 ? (sherd__u128)0 - (sherd__u128)x : (sherd__u128)x;
+    sherd__u128 folded = (mag & SHERD__F61) + (mag >> 61 & SHERD__F61) + (mag >> 122);
+    uint64_t r = (uint64_t)(folded % SHERD__F61);
+    return x < 0 ? sherd__f61_sub(0, r) : r;
+}
+
+static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
+                      const uint8_t *body, size_t width)
+{
+    uint64_t sum = 0;
+    for (size_t t = 0; t < cell->rows; t++) {
+        uint64_t dot = 0;
+        int err = wide_row(d, cell, body, width, t);
+        if (err) return err;
+        for (size_t j = 0; j < width; j++)
+            dot = sherd__f61_add(dot, sherd__f61_mul(f61_from_i128(d->wide_line[j]), p->s61[j]));
+        sum = sherd__f61_add(sum, sherd__f61_mul(cell->r61[t], dot));
+    }
+    return sum == cell->ru_vs61 ? SHERD_OK : SHERD_EWRONG;
+}
+
+int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)
+{
+    const deal *d = ctx;
+    const deal_cell *cell = d->cells[deal_index(d, at)];
+    const deal_probe *p = deal_probe_of(d, at.slot, at.tile);
+    const double *y = (const double *)(const void *)body;
+    size_t width = deal_tile_width(d, at.tile);
+    if (!cell) return SHERD_EINTERNAL;
+    if (d->p.primes_len) return check_wide(d, cell, p, body, width);
+    if (d->p.exact) {
+        uint64_t sum = 0;
+        int err = sherd__f61_answer(y, cell->rows, width, width, cell->r61, p->s61, &sum);
+        return err || sum != cell->ru_vs61 ? SHERD_EWRONG : SHERD_OK;
+    }
+    double sum = sherd__fv_answer_f64(y, cell->rows, width, width, cell->r, p->s);
+    if (cell->unjudged) return SHERD_OK;
+    return fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
+}
+
+static void add_row(double *restrict c, const double *restrict y, const uint32_t *restrict perm,
+                    size_t n)
+{
+    if (!perm)
+        for (size_t j = 0; j < n; j++) c[j] += y[j];
+    else
+        for (size_t j = 0; j < n; j++) c[perm[j]] += y[j];
+}
+
+static int fold_row(deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t,
+                    const uint32_t *perm, size_t from)
+{
+    size_t row = cell->row[t];
+    if (!d->p.primes_len) {
+        double *c = d->p.c + row * d->p.ldc;
+        const double *y = (const double *)(const void *)body + t * width;
+        add_row(perm ? c : c + from, y, perm, width);
+        return SHERD_OK;
+    }
+    int err = wide_row(d, cell, body, width, t);
+    sherd__i128 *c = d->wide + row * d->m;
+    for (size_t j = 0; j < width && !err; j++) c[perm ? perm[j] : from + j] += d->wide_line[j];
+    return err;
+}
+
+int sherd__deal_fold(void *ctx, sherd__cell at, const uint8_t *body)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[at.slot];
+    deal_cell **keep = &d->cells[deal_index(d, at)], *cell = *keep;
+    size_t width = deal_tile_width(d, at.tile), from = (size_t)at.tile * d->p.tile_cols, t = 0;
+    int err = SHERD_OK;
+    for (uint32_t q = 0; cell && q < s->ngroups && !err; q++) {
+        if (!cell->count[q]) continue;
+        const uint32_t *perm = sherd__deal_perm(d, &s->groups[q], d->colbuf, &err);
+        for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++)
+            err = fold_row(d, cell, body, width, t, perm ? perm + from : NULL, from);
+    }
+    sherd__deal_cell_free(cell);
+    *keep = NULL;
+    return err;
+}
+
+int sherd__deal_finish(void *ctx)
+{
+    deal *d = ctx;
+    int shift = d->p.fixed_a.scale + d->p.fixed_b.scale;
+    if (!d->p.exact || (shift == 0 && !d->wide)) return SHERD_OK;
+    for (size_t i = 0; i < d->n; i++) {
+        double *c = d->p.c + i * d->p.ldc;
+        for (size_t j = 0; j < d->m; j++)
+            c[j] = ldexp(d->wide ? sherd__i128_f64(d->wide[i * d->m + j]) : c[j], -shift);
+    }
+    return SHERD_OK;
+}

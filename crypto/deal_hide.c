@@ -1,0 +1,376 @@
+/*
+ * Hiding of `permute` and `plain`: a cell's rows of A are gathered into one dense panel, cut into
+ * the groups, freed of zero rows, and written in the narrowest element kind; B's rows are shuffled
+ * while they are sent. While a row of A passes, its part of the check (rT*U)*(V*s) is added up, so
+ * that the answer can be judged without reading A again.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/deal_internal.h"
+#include "crypto/fragment_make.h"
+#include "crypto/freivalds.h"
+#include "matrix/view.h"
+
+/* --- elements -------------------------------------------------------------------------------- */
+
+#define NARROW(type)                                                                               \
+    do {                                                                                           \
+        for (size_t j = 0; j < n; j++) {                                                           \
+            type v = (type)x[j];                                                                   \
+            memcpy(out + j * sizeof v, &v, sizeof v);                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Values that the element kind is known to hold; little-endian machines only (asserted at build). */
+static void narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
+{
+    switch (dtype) {
+    case SHERD_F32: NARROW(float); break;
+    case SHERD_U8: NARROW(uint8_t); break;
+    case SHERD_I8: NARROW(int8_t); break;
+    case SHERD_U16: NARROW(uint16_t); break;
+    case SHERD_I16: NARROW(int16_t); break;
+    case SHERD_U32: NARROW(uint32_t); break;
+    case SHERD_I32: NARROW(int32_t); break;
+    default: memcpy(out, x, n * sizeof *x);
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bodies are little-endian memory");
+
+static bool all_zero(const double *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        if (x[j] != 0) return false;
+    return true;
+}
+
+/* --- V*s of the resident block --------------------------------------------------------------- */
+
+static int probe_alloc(const deal *d, deal_probe *p, size_t width, size_t ncols)
+{
+    if (d->p.exact) {
+        p->s61 = sherd__calloc(width, sizeof *p->s61);
+        p->vs61 = sherd__calloc(ncols, sizeof *p->vs61);
+        return p->s61 && p->vs61 ? SHERD_OK : SHERD_ENOMEM;
+    }
+    p->s = sherd__calloc(width, sizeof *p->s);
+    p->vs = sherd__calloc(ncols, sizeof *p->vs);
+    p->abs_vs = sherd__calloc(ncols, sizeof *p->abs_vs);
+    return p->s && p->vs && p->abs_vs ? SHERD_OK : SHERD_ENOMEM;
+}
+
+/* Row `at` of the slot's resident block, columns of the tile, as the node is given it. */
+static int shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at, uint32_t tile,
+                        double *line, uint32_t *scratch, const uint32_t **perm, double *out)
+{
+    size_t from = (size_t)tile * d->p.tile_cols, width = deal_tile_width(d, tile);
+    size_t c = s->cols ? s->cols[at] : at;
+    int err = SHERD_OK;
+    if (at == s->groups[q].first || !*perm) *perm = sherd__deal_perm(d, &s->groups[q], scratch, &err);
+    if (err) return err;
+    sherd__deal_row_b(d, c, line);
+    if (!*perm) memcpy(out, line + from, width * sizeof *out);
+    else
+        for (size_t j = 0; j < width; j++) out[j] = line[(*perm)[from + j]];
+    return SHERD_OK;
+}
+
+/* Draws s and computes V*s: one pass over the slot's rows of B, once per (slot, tile). Where B holds
+ * NaN or infinity a first pass masks the columns that they spoil. */
+static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe *p)
+{
+    size_t width = deal_tile_width(d, tile);
+    const uint32_t *perm = NULL;
+    double *row = d->line + (d->m > d->k ? d->m : d->k);
+    int err = probe_alloc(d, p, width, s->ncols);
+    if (err) return err;
+    if (d->p.exact) sherd__f61_draw(&d->p.entropy, width, p->s61);
+    else sherd__fv_signs(&d->p.entropy, width, p->s);
+    for (int pass = d->p.finite ? 1 : 0; pass < 2; pass++) {
+        for (uint32_t q = 0; q < s->ngroups; q++) {
+            const deal_group *g = &s->groups[q];
+            for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
+                err = shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
+                if (err) break;
+                if (pass == 0) sherd__fv_mask_cols(row, 1, width, width, p->s);
+                else if (d->p.exact)
+                    err = sherd__f61_right(row, 1, width, width, p->s61, &p->vs61[at]);
+                else
+                    sherd__fv_right_f64(row, 1, width, width, p->s, &p->vs[at], &p->abs_vs[at]);
+            }
+            perm = NULL;
+        }
+    }
+    return err;
+}
+
+/* --- a cell ---------------------------------------------------------------------------------- */
+
+/* Reads row `r` of A, columns [first, first+len) of the slot. */
+static void gather(const deal *d, const deal_slot *s, size_t r, uint32_t first, uint32_t len,
+                   double *out)
+{
+    const uint32_t *cols = s->cols ? s->cols + first : NULL;
+    if (cols && d->p.exact) sherd__fixed_gather(&d->p.fixed_a, d->p.a, r, cols, len, out);
+    else if (cols) sherd__view_gather_f64(d->p.a, r, cols, len, out);
+    else if (d->p.exact) sherd__fixed_row(&d->p.fixed_a, d->p.a, r, first, len, out);
+    else sherd__view_row_f64(d->p.a, r, first, len, out);
+}
+
+static int gather_panel(deal *d, const deal_slot *s, size_t first, size_t rows)
+{
+    if (!d->p.rows.row) {
+        for (size_t t = 0; t < rows; t++)
+            gather(d, s, s->row0 + first + t, 0, s->ncols, d->panel + t * s->ncols);
+        return SHERD_OK;
+    }
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        const deal_group *g = &s->groups[q];
+        int err;
+        const uint32_t *order = sherd__deal_order(d, g, d->rowbuf, &err);
+        if (err) return err;
+        for (size_t t = 0; t < rows; t++)
+            gather(d, s, order[first + t], g->first, g->len, d->panel + t * s->ncols + g->first);
+    }
+    return SHERD_OK;
+}
+
+/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A). */
+static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
+                     uint32_t first, uint32_t len)
+{
+    size_t i = cell->rows++;
+    cell->row[i] = (uint32_t)r;
+    if (d->p.exact) {
+        uint64_t dot;
+        if (sherd__f61_dot_f64(x, p->vs61 + first, len, &dot)) dot = 0; /* quantised: whole numbers */
+        cell->ru_vs61 = sherd__f61_add(cell->ru_vs61, sherd__f61_mul(cell->r61[i], dot));
+        return;
+    }
+    if (!d->p.finite && sherd__fv_mask_rows(x, 1, len, len, &cell->r[i])) return;
+    double sum = 0, abs = 0;
+    for (uint32_t j = 0; j < len; j++) {
+        sum += x[j] * p->vs[first + j];
+        abs += fabs(x[j]) * p->abs_vs[first + j];
+    }
+    cell->ru_vs += cell->r[i] * sum;
+    cell->tolerance += abs;
+}
+
+/* Writes the groups of the gathered panel behind the table, and notes every row that stays. */
+static size_t emit(deal *d, const deal_slot *s, sherd__cell at, deal_cell *cell, size_t first,
+                   size_t rows, uint8_t *body, int *err)
+{
+    const deal_probe *p = deal_probe_of(d, at.slot, at.tile);
+    size_t size = sherd_dtype_size((sherd_dtype)d->dtype_a), len = 8 * (size_t)s->ngroups;
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        const deal_group *g = &s->groups[q];
+        const uint32_t *order = sherd__deal_order(d, g, d->rowbuf, err);
+        if (*err) return 0;
+        size_t before = cell->rows;
+        for (size_t t = 0; t < rows; t++) {
+            const double *x = d->panel + t * s->ncols + g->first;
+            if (d->p.skip_zeros && all_zero(x, g->len)) continue;
+            narrow(d->dtype_a, x, g->len, body + len);
+            len += g->len * size;
+            note_row(d, cell, p, order ? order[first + t] : s->row0 + first + t, x, g->first,
+                     g->len);
+        }
+        cell->count[q] = (uint32_t)(cell->rows - before);
+        sherd__put_u32(body + 8 * (size_t)q, cell->count[q]);
+        sherd__put_u32(body + 8 * (size_t)q + 4, g->len);
+    }
+    return len;
+}
+
+static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
+{
+    size_t most;
+    deal_cell *cell = sherd__calloc(1, sizeof *cell);
+    if (!cell || !sherd__mul(rows, s->ngroups, &most)) goto fail;
+    cell->count = sherd__calloc(s->ngroups, sizeof *cell->count);
+    cell->row = sherd__calloc(most, sizeof *cell->row);
+    if (d->p.exact) cell->r61 = sherd__alloc(most * sizeof *cell->r61);
+    else cell->r = sherd__alloc(most * sizeof *cell->r);
+    if (!cell->count || !cell->row || !(cell->r || cell->r61)) goto fail;
+    if (d->p.exact) sherd__f61_draw(&d->p.entropy, most, cell->r61);
+    else sherd__fv_signs(&d->p.entropy, most, cell->r);
+    return cell;
+fail:
+    sherd__deal_cell_free(cell);
+    return NULL;
+}
+
+static void describe(const deal *d, const deal_slot *s, sherd__cell at, const deal_cell *cell,
+                     uint64_t len, sherd__fragment_info *left, sherd__fragment_info *result)
+{
+    uint32_t widest = 0;
+    for (uint32_t q = 0; q < s->ngroups; q++)
+        if (s->groups[q].len > widest) widest = s->groups[q].len;
+    *left = (sherd__fragment_info){
+        .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .groups = s->ngroups,
+        .rows = cell->rows, .cols = widest, .len = len,
+    };
+    size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
+    *result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = r ? SHERD__RESIDUES : SHERD_F64, .primes = (uint8_t)r,
+        .rows = cell->rows, .cols = width, .len = (uint64_t)cell->rows * width * (r ? 3 * r : 8),
+    };
+}
+
+int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[at.slot];
+    deal_probe *probe = deal_probe_of(d, at.slot, at.tile);
+    deal_cell **keep = &d->cells[deal_index(d, at)];
+    size_t first, rows = sherd__deal_rows(d, at, &first), room;
+    uint8_t *body = NULL;
+    *out = (sherd__cell_work){ .empty = rows == 0 || s->ncols == 0 };
+    sherd__deal_cell_free(*keep);
+    *keep = NULL;
+    if (out->empty) return SHERD_OK;
+
+    int err = probe->vs || probe->vs61 ? SHERD_OK : make_probe(d, s, at.tile, probe);
+    if (!err) err = gather_panel(d, s, first, rows);
+    if (err) return err;
+    deal_cell *cell = cell_new(d, s, rows);
+    if (!cell) return SHERD_ENOMEM;
+    sherd__fragment_info left;
+    room = rows * s->ncols * sherd_dtype_size((sherd_dtype)d->dtype_a) + 8 * (size_t)s->ngroups;
+    err = (body = sherd__alloc(room)) ? SHERD_OK : SHERD_ENOMEM;
+    if (!err) {
+        size_t len = emit(d, s, at, cell, first, rows, body, &err);
+        describe(d, s, at, cell, len, &left, &out->result);
+    }
+    out->empty = !err && cell->rows == 0;
+    if (!err && !out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
+    if (!err) {
+        size_t all = 0;
+        for (uint32_t q = 0; q < s->ngroups; q++) all += rows;
+        d->skipped += all - cell->rows;
+        d->fragments += cell->rows;
+        double limit = (double)(d->k + rows + d->m) * 0x1p-52;
+        cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
+        cell->tolerance *= limit;
+        *keep = cell;
+    } else {
+        sherd__deal_cell_free(cell);
+    }
+    if (!out->left) sherd__free(body);
+    return err;
+}
+
+/* --- the resident block ---------------------------------------------------------------------- */
+
+/* Produces the shuffled rows of B while they are sent; on the loop thread, so with own scratch. */
+typedef struct resident {
+    deal *d;
+    uint32_t slot, tile, group;
+    size_t row_bytes;
+    uint32_t made;         /* row of the slot that `bytes` holds, or UINT32_MAX */
+    uint8_t *bytes;        /* row_bytes */
+    double *line, *row;    /* m each */
+    uint32_t *scratch;     /* m */
+    const uint32_t *perm;
+} resident;
+
+static void resident_free(void *ctx)
+{
+    resident *r = ctx;
+    sherd__free(r->bytes);
+    sherd__free(r->line);
+    sherd__free(r->row);
+    sherd__free(r->scratch);
+    sherd__free(r);
+}
+
+static int resident_row(resident *r, uint32_t at, uint8_t *out)
+{
+    deal *d = r->d;
+    const deal_slot *s = &d->slots[r->slot];
+    uint32_t q = r->group;
+    if (at < s->groups[q].first) q = 0;
+    while (at >= s->groups[q].first + s->groups[q].len) q++;
+    if (q != r->group) r->perm = NULL;
+    r->group = q;
+    size_t width = deal_tile_width(d, r->tile);
+    double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out : r->row;
+    int err = shuffled_row(d, s, q, at, r->tile, r->line, r->scratch, &r->perm, row);
+    if (!err && (uint8_t *)row != out) narrow(d->dtype_b, row, width, out);
+    return err;
+}
+
+static void resident_table(const deal_slot *s, size_t width, uint64_t offset, uint8_t *out,
+                           size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        uint64_t at = offset + i;
+        uint8_t pair[8];
+        sherd__put_u32(pair, s->groups[at / 8].len);
+        sherd__put_u32(pair + 4, (uint32_t)width);
+        out[i] = pair[at % 8];
+    }
+}
+
+static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    resident *r = ctx;
+    const deal_slot *s = &r->d->slots[r->slot];
+    uint64_t table = 8 * (uint64_t)s->ngroups;
+    if (offset < table) {
+        size_t n = table - offset < len ? (size_t)(table - offset) : len;
+        resident_table(s, deal_tile_width(r->d, r->tile), offset, out, n);
+        offset += n;
+        out += n;
+        len -= n;
+    }
+    while (len) {
+        uint32_t at = (uint32_t)((offset - table) / r->row_bytes);
+        size_t skip = (size_t)((offset - table) % r->row_bytes), n = r->row_bytes - skip;
+        if (n > len) n = len;
+        int err = SHERD_OK;
+        if (n == r->row_bytes) {
+            err = resident_row(r, at, out);
+        } else {
+            if (r->made != at) err = resident_row(r, at, r->bytes);
+            r->made = at;
+            memcpy(out, r->bytes + skip, n);
+        }
+        if (err) return err;
+        offset += n;
+        out += n;
+        len -= n;
+    }
+    return SHERD_OK;
+}
+
+int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[slot];
+    size_t width = deal_tile_width(d, tile);
+    resident *r = sherd__calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r) return SHERD_ENOMEM;
+    *r = (resident){ .d = d, .slot = slot, .tile = tile, .made = UINT32_MAX };
+    r->row_bytes = width * sherd_dtype_size((sherd_dtype)d->dtype_b);
+    r->bytes = sherd__alloc(r->row_bytes);
+    r->line = sherd__alloc(d->m * sizeof *r->line);
+    r->row = sherd__alloc(width * sizeof *r->row);
+    r->scratch = sherd__alloc(d->m * sizeof *r->scratch);
+    sherd__fragment_info info = {
+        .origin = SHERD__HIDDEN, .dtype = d->dtype_b, .groups = s->ngroups, .rows = s->ncols,
+        .cols = width, .len = 8 * (uint64_t)s->ngroups + (uint64_t)s->ncols * r->row_bytes,
+    };
+    int err = r->bytes && r->line && r->row && r->scratch ? SHERD_OK : SHERD_ENOMEM;
+    if (!err)
+        err = sherd__fragment_new_source(out, &info,
+                                         (sherd__fragment_source){ resident_fill, resident_free, r });
+    if (err) resident_free(r);
+    return err;
+}

@@ -1,0 +1,100 @@
+/* What the three files of the deal share: layout (deal.c), hiding (deal_hide.c), checking and folding
+ * (deal_fold.c). */
+#ifndef CRYPTO_DEAL_INTERNAL_H
+#define CRYPTO_DEAL_INTERNAL_H
+
+#include "crypto/deal.h"
+#include "matrix/exact.h"
+
+/** Columns of one slot that share a permutation: positions [first, first+len) of the slot's list. */
+typedef struct deal_group {
+    uint32_t leader, first, len;
+    size_t cached; /* row of the permutation cache, if there is one */
+} deal_group;
+
+/** V*s of a resident block, for the check: one entry per column of A in the slot. */
+typedef struct deal_probe {
+    double *s, *vs, *abs_vs;    /* float: signs (0 where masked), V*s, |V||s| */
+    uint64_t *s61, *vs61;       /* exact: modulo 2^61-1 */
+} deal_probe;
+
+typedef struct deal_slot {
+    uint32_t *cols;    /* ascending within a group, groups one after another; plain: NULL */
+    uint32_t ncols;
+    deal_group *groups;
+    uint32_t ngroups;
+    size_t row0, rows; /* of A */
+} deal_slot;
+
+/** What the coordinator remembers of a cell between hiding and folding it. */
+typedef struct deal_cell {
+    size_t rows;        /* rows of the answer, all groups */
+    uint32_t *count;    /* per group */
+    uint32_t *row;      /* rows of C, group after group */
+    double *r;          /* float: signs; NULL in exact mode */
+    uint64_t *r61;
+    double ru_vs, tolerance; /* float: (rT*U)*(V*s), and how far an honest answer may be off */
+    bool unjudged;           /* |r||U||V||s| overflows */
+    uint64_t ru_vs61;
+} deal_cell;
+
+typedef struct deal {
+    sherd__deal_params p;
+    size_t n, k, m;
+    uint32_t panels, tiles;
+    deal_slot *slots;
+    deal_cell **cells;       /* by deal_index */
+    deal_probe *probes;      /* slots (1 where plain) x tiles */
+    uint32_t *perms;         /* cached permutations, m each; NULL: derived when needed */
+    uint32_t *rowperms;      /* cached row orders, n each; NULL likewise */
+    uint32_t *colbuf, *rowbuf;  /* compute thread's scratch: m, n */
+    double *panel;           /* panel_rows x widest slot */
+    double *line;            /* max(m, k) */
+    size_t widest;
+    uint8_t dtype_a, dtype_b; /* on the wire */
+    sherd__crt crt;
+    sherd__i128 *wide;       /* n x m sums, where residues are in use */
+    double *residues;        /* primes x tile_cols of one answer row */
+    sherd__i128 *wide_line;
+    uint64_t skipped, fragments;
+} deal;
+
+static inline bool deal_plain(const deal *d)
+{
+    return d->p.exposures == NULL;
+}
+
+static inline size_t deal_index(const deal *d, sherd__cell c)
+{
+    return ((size_t)c.tile * d->panels + c.panel) * d->p.slots + c.slot;
+}
+
+static inline size_t deal_tile_width(const deal *d, uint32_t tile)
+{
+    size_t from = (size_t)tile * d->p.tile_cols, left = d->m - from;
+    return left < d->p.tile_cols ? left : d->p.tile_cols;
+}
+
+static inline deal_probe *deal_probe_of(const deal *d, uint32_t slot, uint32_t tile)
+{
+    return &d->probes[(deal_plain(d) ? 0 : (size_t)slot) * d->tiles + tile];
+}
+
+/** Rows of A that a cell covers: *first within the slot's rows, as positions of its row order. */
+size_t sherd__deal_rows(const deal *d, sherd__cell c, size_t *first);
+/** Permutation of a group's columns: cached, or derived into scratch (m entries). NULL on failure,
+ *  with *err; plain gives NULL with *err = 0: the identity. */
+const uint32_t *sherd__deal_perm(const deal *d, const deal_group *g, uint32_t *scratch, int *err);
+/** Row order of a group, likewise; NULL with *err = 0: the natural order. */
+const uint32_t *sherd__deal_order(const deal *d, const deal_group *g, uint32_t *scratch, int *err);
+/** Row c of B, quantised in exact mode, m doubles. */
+void sherd__deal_row_b(const deal *d, size_t c, double *out);
+void sherd__deal_cell_free(deal_cell *cell);
+
+int sherd__deal_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
+int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+int sherd__deal_check(void *ctx, sherd__cell cell, const uint8_t *body);
+int sherd__deal_fold(void *ctx, sherd__cell cell, const uint8_t *body);
+int sherd__deal_finish(void *ctx);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * The seam between hiding and sending. A scheme turns one job (a product, an element-wise operation)
+ * into cells, makes the fragments of each, checks each answer and folds it into the result. The job
+ * (scheduler/job.h) decides which node computes which cell and when, and knows nothing of operands.
+ *
+ * A cell is the answer of one slot for one row panel and one column tile. A slot is a part of the
+ * work that is planned for one node; every cell must be folded exactly once, whoever computed it.
+ */
+#ifndef CRYPTO_SCHEME_H
+#define CRYPTO_SCHEME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "crypto/fragment.h"
+#include "sherd/err.h"
+
+#define SHERD__SCHEME_ABI 1
+
+typedef struct sherd__cell {
+    uint32_t slot, tile, panel;
+} sherd__cell;
+
+typedef struct sherd__scheme_shape {
+    uint32_t slots, tiles, panels; /* every slot has `panels` panels in each of `tiles` tiles */
+    bool resident;  /* multiply by a block that is resident per (slot, tile) */
+    bool shared;    /* the resident block of a tile is the same for every slot */
+    bool ordered;   /* answers are folded in ascending (tile, panel, slot): sums of floats */
+    uint64_t result_max; /* bytes of the largest answer */
+    uint32_t primes_len; /* 0: f64 arithmetic at the node */
+    uint32_t primes[4];
+} sherd__scheme_shape;
+
+/** What a cell's task needs, and what its answer must look like. */
+typedef struct sherd__cell_work {
+    sherd_fragment *left, *right; /* the receiver's to free; right NULL unless it travels per cell */
+    sherd__fragment_info result;
+    bool empty;                   /* nothing to compute: fold it at once, nothing travels */
+} sherd__cell_work;
+
+typedef struct sherd__scheme {
+    uint32_t abi;
+    const char *name;
+    void (*shape)(const void *ctx, sherd__scheme_shape *out);
+    /** Compute thread. A cell may be hidden again after its node was lost. */
+    int (*hide)(void *ctx, sherd__cell cell, sherd__cell_work *out);
+    /** Loop thread. The block that stays at the node: a source, read while it is sent. */
+    int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+    /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not right. */
+    int (*check)(void *ctx, sherd__cell cell, const uint8_t *body);
+    /** Compute thread, once per cell, after check (body NULL where the cell was empty). */
+    int (*fold)(void *ctx, sherd__cell cell, const uint8_t *body);
+    /** Entries of operand A that the cell shows its node, and of B that its resident block shows:
+     *  distinct for distinct (slot, panel) and (slot, tile). */
+    void (*entries)(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b);
+    /** Converts what was folded to the final result; after the last cell. */
+    int (*finish)(void *ctx);
+    void (*free)(void *ctx);
+} sherd__scheme;
+
+/** A scheme opened for one job: the functions and what they work on. */
+typedef struct sherd__hiding {
+    const sherd__scheme *ops;
+    void *ctx;
+} sherd__hiding;
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * What each domain has been given of a job's operands, in distinct entries, and whether it may be
+ * given more. Asked before every send; it alone holds the bound, whatever the plan says.
+ */
+#ifndef SCHEDULER_LEDGER_H
+#define SCHEDULER_LEDGER_H
+
+#include "crypto/scheme.h"
+
+typedef struct sherd_ledger sherd_ledger;
+
+typedef struct sherd__ledger_options {
+    const sherd__hiding *hiding; /* for shape and entries; outlives the ledger */
+    uint32_t domains;
+    uint64_t total_a, total_b;   /* entries of the operands */
+    double max_fraction;         /* of either operand to one domain; 0: twice the largest planned */
+    const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to */
+} sherd__ledger_options;
+
+int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
+void sherd__ledger_free(sherd_ledger *l);
+/** Whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
+bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
+/** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound. */
+int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
+/** Forgets operand A: the next product with the same resident B. */
+void sherd__ledger_next_left(sherd_ledger *l);
+/** Fraction of operand A (which = 0) or B (1) that the domain has been given. */
+double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which);
+/** The bound in force for operand A (0) or B (1). */
+double sherd__ledger_bound(const sherd_ledger *l, int which);
+
+#endif
