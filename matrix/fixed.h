@@ -36,7 +36,7 @@ typedef struct sherd__fixed {
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d) SHERD_MUST;
 
-/** x[i] = rint(x[i] * 2^s) in place: whole numbers in doubles. */
+/** x[i] = rint(x[i] * 2^s) in place: whole numbers in doubles, zeros positive. */
 void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n);
 /** Row readers like sherd__view_row_f64 and so on, quantised. v is the view f was chosen for, or a
  *  part of it. */
@@ -49,6 +49,13 @@ void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t
  *  over (key, index + i); whole numbers stay, and nothing passes `bound`. */
 void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t index, double *x,
                                    size_t n);
+
+/**
+ * The way back: c[i] = c[i] * 2^-(sA+sB), in place, for sums of products that are exact in doubles.
+ * Exact but where the result leaves the doubles' range (then infinite, as in float64); zeros come
+ * out positive, so that equal results have equal bits however they were summed.
+ */
+void sherd__fixed_unscale(const sherd__fixed *a, const sherd__fixed *b, double *c, size_t n);
 
 /**
  * How far an entry of the fixed-point product may lie from the same entry of a float64 product, both

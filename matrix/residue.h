@@ -27,7 +27,7 @@ typedef struct sherd__primes {
 extern const sherd__primes sherd__primes_default; /* 5931641, ...: block 1024 */
 extern const sherd__primes sherd__primes_wide;    /* 8388593, ...: block 512 */
 
-/** Odd prime in [3, 2^23): what the functions below accept. For values that came from a peer. */
+/** Prime in [5, 2^23): what the functions below accept. For values that came from a peer. */
 bool sherd__prime_ok(uint32_t p);
 /** Largest power of two of rows that may be summed between reductions, at most 4096. */
 size_t sherd__prime_block(uint32_t p);

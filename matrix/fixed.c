@@ -1,0 +1,176 @@
+/*
+ * Fixed point by one exponent per tensor. Multiplying by 2^s is exact wherever the result is at
+ * least 2^-1022, and below that it rounds to 0 anyhow, so rint(x * 2^s) is the one rounding. The
+ * exponent is found from the exponent of max|x| and one trial: no search, no logarithm.
+ */
+#include "matrix/fixed.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/diag.h"
+#include "matrix/view.h"
+
+#define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
+
+static bool whole_dtype(sherd_dtype t)
+{
+    return t != SHERD_F64 && t != SHERD_F32;
+}
+
+/* Bound of a dtype's magnitudes; 0 where only the data tell. */
+static uint64_t dtype_bound(sherd_dtype t)
+{
+    switch (t) {
+    case SHERD_U8: return UINT8_MAX;
+    case SHERD_I8: return UINT64_C(1) << 7;
+    case SHERD_U16: return UINT16_MAX;
+    case SHERD_I16: return UINT64_C(1) << 15;
+    case SHERD_U32: return UINT32_MAX;
+    case SHERD_I32: return UINT64_C(1) << 31;
+    default: return 0;
+    }
+}
+
+static unsigned length(uint64_t x)
+{
+    return x == 0 ? 0 : 64 - (unsigned)__builtin_clzll(x);
+}
+
+/* The first value in row order that cannot be taken as a whole number. */
+static int not_whole(sherd_view v, const char *name, sherd_diag *d)
+{
+    for (size_t r = 0; r < v.rows; r++)
+        for (size_t c = 0; c < v.cols; c++) {
+            double x = sherd__view_at(v, r, c);
+            if (fabs(x) > 0x1p53)
+                return sherd__fail(d, SHERD_ERANGE, "scale the data, or multiply in floats",
+                                   "%s: row %zu, column %zu: %.17g is beyond 2^53 and has no exact "
+                                   "double",
+                                   name, r, c, x);
+            if (x != rint(x))
+                return sherd__fail(d, SHERD_ERANGE, "give the number of bits to round to",
+                                   "%s: row %zu, column %zu: %.17g is no whole number", name, r, c,
+                                   x);
+        }
+    /* An i64 just above 2^53 that rounds to it. */
+    return sherd__fail(d, SHERD_ERANGE, "scale the data, or multiply in floats",
+                       "%s: holds integers beyond 2^53", name);
+}
+
+static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name, sherd__fixed *out,
+                        sherd_diag *d)
+{
+    if (!scan->integers || scan->inexact || scan->max_abs > 0x1p53) return not_whole(v, name, d);
+    uint64_t largest = (uint64_t)scan->max_abs, bound = dtype_bound(v.dtype);
+    if (bound == 0) bound = (UINT64_C(1) << length(largest)) - 1;
+    *out = (sherd__fixed){.scale = 0,
+                          .bits = 1 + length(bound),
+                          .integers = true,
+                          .bound = bound,
+                          .largest = largest,
+                          .max_abs = scan->max_abs};
+    return SHERD_OK;
+}
+
+int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
+                        sherd_diag *d)
+{
+    sherd__scan scan;
+    int err = sherd__view_check(v, name, d), exponent;
+    if (err != 0) return err;
+    bool whole = bits == 0 || whole_dtype(v.dtype);
+    if (!whole && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
+        return sherd__fail(d, SHERD_EINVAL, "17 is the default", "%u bits: expected %u to %u", bits,
+                           SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
+    sherd__view_scan(v, &scan);
+    if (scan.nonfinite != 0)
+        return sherd__fail(d, SHERD_ERANGE, "clean the data, or multiply in floats",
+                           "%s: row %zu, column %zu is %s: fixed point has no such value", name,
+                           scan.bad_row, scan.bad_col,
+                           isnan(scan.bad_value)  ? "NaN"
+                           : scan.bad_value < 0.0 ? "-infinity"
+                                                  : "infinity");
+    if (whole) return choose_whole(v, &scan, name, out, d);
+
+    int top = (int)bits - 1;
+    uint64_t bound = (UINT64_C(1) << top) - 1;
+    sherd__fixed f = {.bits = bits, .bound = bound, .max_abs = scan.max_abs};
+    if (scan.max_abs > 0.0) {
+        (void)frexp(scan.max_abs, &exponent); /* max|x| in [2^(e-1), 2^e) */
+        f.scale = top - exponent < top ? top - exponent : top;
+        if (rint(ldexp(scan.max_abs, f.scale)) > (double)bound) f.scale--;
+        f.largest = (uint64_t)rint(ldexp(scan.max_abs, f.scale));
+    }
+    *out = f;
+    return SHERD_OK;
+}
+
+CLONES static void quantise(double *x, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++) x[i] = rint(x[i] * factor) + 0.0;
+}
+
+void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n)
+{
+    quantise(x, n, ldexp(1.0, f->scale));
+}
+
+void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
+                      double *out)
+{
+    sherd__view_row_f64(v, r, c0, n, out);
+    sherd__fixed_apply(f, out, n);
+}
+
+void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const uint32_t *cols,
+                         size_t n, double *out)
+{
+    sherd__view_gather_f64(v, r, cols, n, out);
+    sherd__fixed_apply(f, out, n);
+}
+
+void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t ld)
+{
+    sherd__view_dense_f64(v, out, ld);
+    for (size_t r = 0; r < v.rows; r++) sherd__fixed_apply(f, out + r * ld, v.cols);
+}
+
+/* SplitMix64 of a counter (Steele, Lea, Flood 2014): stateless, so any order gives the same bits. */
+static uint64_t mix(uint64_t key, uint64_t index)
+{
+    uint64_t z = key + index * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t index, double *x,
+                                   size_t n)
+{
+    double factor = ldexp(1.0, f->scale), bound = (double)f->bound;
+    for (size_t i = 0; i < n; i++) {
+        double y = x[i] * factor, low = floor(y);
+        double toss = (double)(mix(key, index + i) >> 11) * 0x1p-53;
+        double z = low + (toss < y - low ? 1.0 : 0.0);
+        x[i] = (z > bound ? bound : z < -bound ? -bound : z) + 0.0;
+    }
+}
+
+void sherd__fixed_unscale(const sherd__fixed *a, const sherd__fixed *b, double *c, size_t n)
+{
+    int shift = a->scale + b->scale, first = -shift / 2;
+    double f = ldexp(1.0, first), g = ldexp(1.0, -shift - first);
+    for (size_t i = 0; i < n; i++) c[i] = c[i] * f * g + 0.0;
+}
+
+double sherd__fixed_product_bound(const sherd__fixed *a, const sherd__fixed *b, size_t k)
+{
+    double ea = a->integers ? 0.0 : ldexp(0.5, -a->scale);
+    double eb = b->integers ? 0.0 : ldexp(0.5, -b->scale);
+    double x = a->max_abs, y = b->max_abs, kd = (double)k, u = 0x1p-53;
+    double gamma = kd * u / (1.0 - kd * u);
+    double sum = kd * (ea * y + eb * x + ea * eb) + u * kd * (x + ea) * (y + eb) +
+                 gamma * kd * x * y;
+    return sum * (1.0 + 0x1p-40); /* this sum's own roundings */
+}

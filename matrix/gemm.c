@@ -1,0 +1,232 @@
+/*
+ * dgemm behind one function. OpenBLAS ends the process (or prints and returns) on a bad leading
+ * dimension and takes 32-bit sizes, so shapes are checked here and long dimensions are cut. Outer
+ * products and other thin ones are bound by writing C, which plain loops do faster than BLAS packs.
+ */
+#include "matrix/gemm.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+
+/* Up to this inner dimension the loops below beat OpenBLAS's packing (measured: see bench). */
+#define THIN_K 2u
+/* Piece of a dimension too long for blasint; a multiple of every kernel's unrolling. */
+#define PIECE ((size_t)1 << 30)
+
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+
+static atomic_uint_fast64_t calls;
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* c = beta*c, without reading c where beta = 0. */
+static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
+{
+    if (beta == 1.0 || m == 0) return;
+    for (size_t i = 0; i < n; i++) {
+        if (beta == 0.0)
+            memset(c + i * ldc, 0, m * sizeof *c);
+        else
+            for (size_t j = 0; j < m; j++) c[i * ldc + j] *= beta;
+    }
+}
+
+/* A rounding for each operation, no fma, so that bits do not depend on the clone; and zeros come out
+ * positive, as from a sum that starts at 0. */
+CLONES static void row_set(size_t m, double x, const double *b, double *c)
+{
+    for (size_t j = 0; j < m; j++) c[j] = x * b[j] + 0.0;
+}
+
+CLONES static void row_add(size_t m, double x, const double *b, double *c)
+{
+    for (size_t j = 0; j < m; j++) c[j] += x * b[j];
+}
+
+CLONES static void row_set2(size_t m, double x, const double *b, double y, const double *e,
+                            double *c)
+{
+    for (size_t j = 0; j < m; j++) c[j] = x * b[j] + y * e[j] + 0.0;
+}
+
+/* A few columns of A, or dimensions that BLAS cannot be told. */
+static void loops(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                  size_t ldb, double beta, double *c, size_t ldc)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double *ai = a + i * lda;
+        double *ci = c + i * ldc;
+        size_t l = 0;
+        if (beta == 0.0 && k >= 2) {
+            row_set2(m, ai[0], b, ai[1], b + ldb, ci);
+            l = 2;
+        } else if (beta == 0.0) {
+            row_set(m, ai[0], b, ci);
+            l = 1;
+        } else {
+            scale(1, m, beta, ci, ldc);
+        }
+        for (; l < k; l++) row_add(m, ai[l], b + l * ldb, ci);
+    }
+}
+
+static void blas(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                 size_t ldb, double beta, double *c, size_t ldc)
+{
+    for (size_t i = 0; i < n; i += PIECE)
+        for (size_t j = 0; j < m; j += PIECE)
+            for (size_t l = 0; l < k; l += PIECE)
+                cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)least(n - i, PIECE),
+                            (int)least(m - j, PIECE), (int)least(k - l, PIECE), 1.0,
+                            a + i * lda + l, (int)lda, b + l * ldb + j, (int)ldb,
+                            l == 0 ? beta : 1.0, c + i * ldc + j, (int)ldc);
+}
+
+/* The last element of an x with leading dimension ld lies within the address space. */
+static int addressable(size_t rows, size_t cols, size_t ld)
+{
+    size_t len;
+    return ld >= cols && (rows == 0 || (sherd__mul(rows - 1, ld, &len) &&
+                                        sherd__add(len, cols, &len) &&
+                                        sherd__mul(len, sizeof(double), &len) && len <= PTRDIFF_MAX));
+}
+
+int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                    size_t ldb, double beta, double *c, size_t ldc)
+{
+    if (!addressable(n, k, lda) || !addressable(k, m, ldb) || !addressable(n, m, ldc))
+        return SHERD_EINVAL;
+    if (n == 0 || m == 0) return SHERD_OK;
+    if (k == 0) {
+        scale(n, m, beta, c, ldc);
+        return SHERD_OK;
+    }
+    atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
+    if (k <= THIN_K || lda > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
+        loops(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    else
+        blas(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    return SHERD_OK;
+}
+
+void sherd__blas_threads_set(unsigned threads)
+{
+    openblas_set_num_threads(threads == 0 ? 1 : threads > 1024 ? 1024 : (int)threads);
+}
+
+unsigned sherd__blas_threads(void)
+{
+    int n = openblas_get_num_threads();
+    return n < 1 ? 1 : (unsigned)n;
+}
+
+const char *sherd__blas_core(void)
+{
+    const char *core = openblas_get_corename();
+    return core == NULL ? "unknown" : core;
+}
+
+uint64_t sherd__blas_calls(void)
+{
+    return atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
+/* Whole numbers in [-h, h], extremes in every other place. */
+static int64_t sample(uint64_t *state, int64_t h)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    uint64_t x = *state >> 33;
+    if (x & 1) return x & 2 ? h : -h;
+    return (int64_t)(x % (uint64_t)(2 * h + 1)) - h;
+}
+
+/* The product must be exact: k*h*h, with C's h on top, stays below 2^53. */
+static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, double *buf,
+                          sherd_diag *d)
+{
+    size_t lda = k + 3, ldb = m + 1, ldc = m + 5;
+    double *a = buf, *b = a + n * lda, *c = b + k * ldb;
+    uint64_t seed = n * 1000003 + k * 1009 + m;
+    for (size_t i = 0; i < n * lda; i++) a[i] = (double)sample(&seed, h);
+    for (size_t i = 0; i < k * ldb; i++) b[i] = (double)sample(&seed, h);
+    for (size_t i = 0; i < n * ldc; i++) c[i] = beta == 0.0 ? __builtin_nan("") : (double)(i % 97);
+    int err = sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    if (err != 0) return err;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < m; j++) {
+            int64_t want = beta == 0.0 ? 0 : (int64_t)((i * ldc + j) % 97);
+            for (size_t l = 0; l < k; l++)
+                want += (int64_t)a[i * lda + l] * (int64_t)b[l * ldb + j];
+            if (c[i * ldc + j] != (double)want)
+                return sherd__fail(d, SHERD_EDEVICE,
+                                   "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
+                                   "BLAS core %s: element (%zu, %zu) of a %zu x %zu x %zu product "
+                                   "is %.17g, expected %lld",
+                                   sherd__blas_core(), i, j, n, k, m, c[i * ldc + j],
+                                   (long long)want);
+        }
+    return SHERD_OK;
+}
+
+int sherd__gemm_selftest(sherd_diag *d)
+{
+    /* 512 products of (2^22-8)^2 reach 2^53 - 2^35: the worst that modular products ask for. */
+    static const struct {
+        size_t n, k, m;
+        int64_t h;
+        double beta;
+    } cases[] = {
+        {1, 1, 1, 94906265, 0.0},       {67, 512, 43, 4194296, 0.0}, {67, 512, 43, 4194296, 1.0},
+        {33, 1, 71, 94906264, 1.0},     {13, 2, 5, 67108863, 0.0},   {5, 1024, 131, 2965820, 0.0},
+        {129, 7, 3, 33554431, 1.0},     {1, 1024, 257, 2965820, 1.0}, {257, 1024, 1, 2965820, 0.0},
+        {150, 255, 160, 4194296, 1.0},
+    };
+    size_t max = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t len = cases[i].n * (cases[i].k + 3) + cases[i].k * (cases[i].m + 1) +
+                     cases[i].n * (cases[i].m + 5);
+        if (len > max) max = len;
+    }
+    double *buf = sherd__alloc(max * sizeof *buf);
+    if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
+    int err = SHERD_OK;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && err == 0; i++)
+        err = selftest_shape(cases[i].n, cases[i].k, cases[i].m, cases[i].h, cases[i].beta, buf, d);
+    sherd__free(buf);
+    return err;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double sherd__gemm_gflops(size_t dim)
+{
+    size_t len, bytes;
+    if (dim == 0 || !sherd__mul(dim, dim, &len) || !sherd__mul(len, 3 * sizeof(double), &bytes))
+        return 0.0;
+    double *buf = sherd__calloc(bytes, 1), best = 0.0;
+    if (buf == NULL) return 0.0;
+    for (int round = 0; round < 4; round++) {
+        double t = seconds();
+        int err = sherd__gemm_f64(dim, dim, dim, buf, dim, buf + len, dim, 0.0, buf + 2 * len, dim);
+        t = seconds() - t;
+        double flops = 2.0 * (double)dim * (double)dim * (double)dim;
+        if (err == 0 && t > 0.0 && flops / t > best) best = flops / t;
+    }
+    sherd__free(buf);
+    return best * 1e-9;
+}

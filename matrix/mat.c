@@ -1,0 +1,101 @@
+/*
+ * Dtypes and views: pure arithmetic on descriptions, no element is touched. Ranges are the caller's
+ * to respect (sherd_view_sub asserts them: a view is made by our code from checked shapes).
+ */
+#include "sherd/mat.h"
+
+#include <assert.h>
+#include <limits.h>
+
+#include "core/diag.h"
+#include "matrix/view.h"
+
+static const struct {
+    size_t size;
+    const char *name;
+} dtypes[] = {
+    [SHERD_F64] = {8, "<f8"}, [SHERD_F32] = {4, "<f4"}, [SHERD_U8] = {1, "|u1"},
+    [SHERD_U16] = {2, "<u2"}, [SHERD_U32] = {4, "<u4"}, [SHERD_I8] = {1, "|i1"},
+    [SHERD_I16] = {2, "<i2"}, [SHERD_I32] = {4, "<i4"}, [SHERD_I64] = {8, "<i8"},
+};
+
+static int known(sherd_dtype t)
+{
+    return (unsigned)t < sizeof dtypes / sizeof *dtypes && dtypes[t].size != 0;
+}
+
+size_t sherd_dtype_size(sherd_dtype t)
+{
+    return known(t) ? dtypes[t].size : 0;
+}
+
+const char *sherd_dtype_name(sherd_dtype t)
+{
+    return known(t) ? dtypes[t].name : NULL;
+}
+
+sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t rows, size_t cols)
+{
+    return (sherd_view){.data = data,
+                        .dtype = dtype,
+                        .rows = rows,
+                        .cols = cols,
+                        .row_stride = (ptrdiff_t)cols,
+                        .col_stride = 1};
+}
+
+sherd_view sherd_view_t(sherd_view v)
+{
+    sherd_view t = v;
+    t.rows = v.cols;
+    t.cols = v.rows;
+    t.row_stride = v.col_stride;
+    t.col_stride = v.row_stride;
+    return t;
+}
+
+sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_t cols)
+{
+    assert(r0 <= v.rows && rows <= v.rows - r0 && c0 <= v.cols && cols <= v.cols - c0);
+    sherd_view s = v;
+    s.rows = rows;
+    s.cols = cols;
+    /* An empty part may start where no element is: it keeps the old base. */
+    if (rows != 0 && cols != 0) {
+        ptrdiff_t at = (ptrdiff_t)r0 * v.row_stride + (ptrdiff_t)c0 * v.col_stride;
+        s.data = (const char *)v.data + at * (ptrdiff_t)sherd_dtype_size(v.dtype);
+    }
+    return s;
+}
+
+/* |stride| * (n - 1) * size, added to *span; nonzero where it leaves ptrdiff_t. */
+static int add_extent(size_t n, ptrdiff_t stride, size_t size, ptrdiff_t *span)
+{
+    ptrdiff_t reach;
+    if (n < 2) return 0;
+    if (n - 1 > PTRDIFF_MAX || stride == PTRDIFF_MIN) return 1;
+    ptrdiff_t step = stride < 0 ? -stride : stride;
+    return __builtin_mul_overflow((ptrdiff_t)(n - 1), step, &reach) ||
+           __builtin_mul_overflow(reach, (ptrdiff_t)size, &reach) ||
+           __builtin_add_overflow(*span, reach, span);
+}
+
+int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
+{
+    size_t size = sherd_dtype_size(v.dtype);
+    ptrdiff_t span = (ptrdiff_t)size;
+    if (size == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is not an element type", name,
+                           (int)v.dtype);
+    if (v.rows == 0 || v.cols == 0) return SHERD_OK;
+    if (v.data == NULL)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu x %zu elements, but no data", name,
+                           v.rows, v.cols);
+    if (add_extent(v.rows, v.row_stride, size, &span) ||
+        add_extent(v.cols, v.col_stride, size, &span))
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "%s: %zu x %zu elements with strides %td and %td exceed the address "
+                           "space",
+                           name, v.rows, v.cols, v.row_stride, v.col_stride);
+    return SHERD_OK;
+}

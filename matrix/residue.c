@@ -1,0 +1,227 @@
+/*
+ * Products modulo a prime on dgemm: k is cut into blocks whose sums stay below 2^53, and between
+ * blocks x - p*rint(x/p) brings the accumulator back. rint by adding and subtracting 1.5*2^52, which
+ * every vector width has; the fma makes x - q*p exact even where q*p alone would round. The quotient
+ * may be one off where x/p lies next to a half, so |r| <= h+1 between blocks (allowed for in
+ * sherd__prime_block) and one comparison at the end makes it canonical.
+ */
+#include "matrix/residue.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "matrix/gemm.h"
+
+#define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
+#define ROUND 0x1.8p52
+#define BLOCK_MAX 4096u
+
+/* The largest primes for which blocks of 1024 and 512 rows are exact, downwards. */
+const sherd__primes sherd__primes_default = {{5931641, 5931637, 5931559, 5931533}, 1024};
+const sherd__primes sherd__primes_wide = {{8388593, 8388587, 8388581, 8388571}, 512};
+
+bool sherd__prime_ok(uint32_t p)
+{
+    if (p < 5 || p >= UINT32_C(1) << 23 || p % 2 == 0) return false;
+    for (uint32_t q = 3; q * q <= p; q += 2)
+        if (p % q == 0) return false;
+    return true;
+}
+
+size_t sherd__prime_block(uint32_t p)
+{
+    uint64_t h = (p - 1) / 2, room = (UINT64_C(1) << 53) - h - 1;
+    size_t block = 1;
+    while (block < BLOCK_MAX && 2 * block * h * h <= room) block *= 2;
+    return block;
+}
+
+/* |x| <= 2^53 whole -> |r| <= h + 1. */
+CLONES static void reduce(double *x, size_t n, double p, double inverse)
+{
+    for (size_t i = 0; i < n; i++) {
+        double q = x[i] * inverse + ROUND - ROUND;
+        x[i] = fma(-q, p, x[i]);
+    }
+}
+
+/* The same, and canonical. + 0.0: no negative zeros. */
+CLONES static void canonise(const double *x, size_t n, double p, double inverse, double h,
+                            double *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double q = x[i] * inverse + ROUND - ROUND;
+        double r = fma(-q, p, x[i]) + 0.0;
+        r = r > h ? r - p : r;
+        out[i] = r < -h ? r + p : r;
+    }
+}
+
+static double half(uint32_t p)
+{
+    return (double)((p - 1) / 2);
+}
+
+void sherd__residue_from_f64(const double *x, size_t n, uint32_t p, double *out)
+{
+    canonise(x, n, (double)p, 1.0 / (double)p, half(p), out);
+}
+
+bool sherd__residue_canonical(const double *x, size_t n, uint32_t p)
+{
+    double h = half(p);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(x[i]) <= h) || x[i] != rint(x[i])) return false;
+    return true;
+}
+
+/* Four 3-byte values <-> four u32: shuffles of 16 bytes, index 16 and up picks a zero. */
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef int32_t words4 __attribute__((vector_size(16)));
+typedef double f64x4 __attribute__((vector_size(32)));
+
+CLONES static void pack_four(const double *x, size_t fours, double p, uint8_t *out)
+{
+    const bytes16 pick = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 16, 16, 16}, zero = {0};
+    for (size_t i = 0; i < fours; i++) {
+        int32_t w[4];
+        bytes16 b;
+        for (size_t j = 0; j < 4; j++) {
+            double v = x[4 * i + j];
+            w[j] = (int32_t)(v < 0.0 ? v + p : v);
+        }
+        memcpy(&b, w, sizeof b);
+        b = __builtin_shuffle(b, zero, pick);
+        memcpy(out + 12 * i, &b, 12);
+    }
+}
+
+void sherd__residue_pack(const double *x, size_t n, uint32_t p, uint8_t *out)
+{
+    size_t fours = n / 4;
+    pack_four(x, fours, (double)p, out);
+    for (size_t i = 4 * fours; i < n; i++) {
+        uint32_t v = (uint32_t)(x[i] < 0.0 ? x[i] + (double)p : x[i]);
+        out[3 * i] = (uint8_t)v;
+        out[3 * i + 1] = (uint8_t)(v >> 8);
+        out[3 * i + 2] = (uint8_t)(v >> 16);
+    }
+}
+
+/* Reads 16 bytes for every 12: the last group of a buffer is not for it. Returns nonzero if some
+ * value is >= p. */
+CLONES static int unpack_four(const uint8_t *in, size_t fours, int32_t p, double *out)
+{
+    const bytes16 pick = {0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10, 11, 16}, zero = {0};
+    int32_t h = (p - 1) / 2;
+    words4 bad = {0};
+    for (size_t i = 0; i < fours; i++) {
+        bytes16 b;
+        words4 w;
+        memcpy(&b, in + 12 * i, sizeof b);
+        b = __builtin_shuffle(b, zero, pick);
+        memcpy(&w, &b, sizeof w);
+        bad |= w >= p;
+        w -= (w > h) & p;
+        f64x4 v = __builtin_convertvector(w, f64x4);
+        memcpy(out + 4 * i, &v, sizeof v);
+    }
+    return (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
+}
+
+static uint32_t get_u24(const uint8_t *in)
+{
+    return in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16;
+}
+
+int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out, size_t *bad)
+{
+    size_t fours = n < 6 ? 0 : (n - 2) / 4; /* at least two values, six bytes, stay behind */
+    int wrong = unpack_four(in, fours, (int32_t)p, out);
+    for (size_t i = 4 * fours; i < n; i++) {
+        uint32_t v = get_u24(in + 3 * i);
+        wrong |= v >= p;
+        out[i] = v > (p - 1) / 2 ? (double)v - (double)p : (double)v;
+    }
+    if (!wrong) return SHERD_OK;
+    if (bad != NULL)
+        for (*bad = 0; get_u24(in + 3 * *bad) < p;) ++*bad;
+    return SHERD_EFRAME;
+}
+
+int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
+                        const double *b, size_t ldb, double *c, size_t ldc)
+{
+    size_t block = sherd__prime_block(p), l = 0;
+    double f = (double)p, inverse = 1.0 / f, h = half(p);
+    do {
+        size_t part = k - l < block ? k - l : block;
+        int err = sherd__gemm_f64(n, part, m, a + l, lda, b + l * ldb, ldb, l == 0 ? 0.0 : 1.0, c,
+                                  ldc);
+        if (err != 0) return err;
+        l += part;
+        bool last = l == k;
+        for (size_t i = 0; i < n; i++) {
+            double *row = c + i * ldc;
+            if (last)
+                canonise(row, m, f, inverse, h, row);
+            else
+                reduce(row, m, f, inverse);
+        }
+    } while (l < k);
+    return SHERD_OK;
+}
+
+/* --- self-test ------------------------------------------------------------------------------- */
+
+/* Extremes of the canonical range with one sign throughout, else a linear congruence. */
+static double sample(uint64_t *state, int64_t h, bool extreme)
+{
+    if (extreme) return (double)h;
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (double)((int64_t)((*state >> 33) % (uint64_t)(2 * h + 1)) - h);
+}
+
+static int selftest_prime(uint32_t p, bool extreme, double *buf, sherd_diag *d)
+{
+    enum { N = 9, M = 14, LDA = 1100, LDC = 17 };
+    size_t k = sherd__prime_block(p) + 37;
+    double *a = buf, *b = a + N * LDA, *c = b + LDA * M;
+    int64_t h = (p - 1) / 2, q = p;
+    uint64_t seed = p;
+    assert(k <= LDA);
+    for (size_t i = 0; i < N * LDA; i++) a[i] = sample(&seed, h, extreme);
+    for (size_t i = 0; i < LDA * M; i++) b[i] = sample(&seed, h, extreme);
+    int err = sherd__residue_gemm(p, N, k, M, a, LDA, b, M, c, LDC);
+    if (err != 0) return err;
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < M; j++) {
+            int64_t want = 0;
+            for (size_t l = 0; l < k; l++)
+                want = (want + (int64_t)a[i * LDA + l] * (int64_t)b[l * M + j]) % q;
+            want += want > h ? -q : want < -h ? q : 0;
+            if (c[i * LDC + j] != (double)want)
+                return sherd__fail(d, SHERD_EDEVICE,
+                                   "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
+                                   "BLAS core %s: element (%zu, %zu) of a product modulo %u is "
+                                   "%.17g, expected %lld",
+                                   sherd__blas_core(), i, j, p, c[i * LDC + j], (long long)want);
+        }
+    return SHERD_OK;
+}
+
+int sherd__residue_selftest(sherd_diag *d)
+{
+    int err = SHERD_OK;
+    double *buf = sherd__alloc((9 * 1100 + 1100 * 14 + 9 * 17) * sizeof *buf);
+    if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
+    for (size_t i = 0; i < 4 * SHERD__TABLE_PRIMES && err == 0; i++) {
+        const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
+        err = selftest_prime(table->p[i / 4], (i & 2) != 0, buf, d);
+    }
+    sherd__free(buf);
+    return err;
+}

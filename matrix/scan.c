@@ -1,0 +1,159 @@
+/*
+ * One pass over a matrix: magnitudes, zeros, whole numbers, and the first value that is no number.
+ * Works on the bit patterns as integers: |x| orders like its bits, and integer reductions vectorise
+ * without relaxed floating-point rules. Columns of a Fortran-order view are scanned as rows of its
+ * transpose; only the position of a bad value needs row order.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "matrix/view.h"
+
+#define CHUNK 512u
+#define INF_BITS UINT64_C(0x7ff0000000000000)
+
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+
+typedef struct totals {
+    uint64_t min, max, nonzeros, nonfinite, fractions;
+} totals;
+
+CLONES static void scan_chunk(const double *x, size_t n, totals *t)
+{
+    uint64_t min = t->min, max = t->max, nonzeros = 0, nonfinite = 0, fractions = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= ~(UINT64_C(1) << 63);
+        uint64_t bad = bits >= INF_BITS;
+        /* Signed comparisons: the sign bit is clear, and AVX2 has no unsigned ones. */
+        int64_t low = (int64_t)(bad ? INF_BITS - 1 : bits), high = (int64_t)(bad ? 0 : bits);
+        min = low < (int64_t)min ? (uint64_t)low : min;
+        max = high > (int64_t)max ? (uint64_t)high : max;
+        nonzeros += bits != 0;
+        nonfinite += bad;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double a = fabs(x[i]);
+        double whole = (a + 0x1p52) - 0x1p52;
+        /* From 2^52 on every double is whole; NaN and infinity are counted above. */
+        fractions += (uint64_t)((a < 0x1p52) & (whole != a));
+    }
+    t->min = min;
+    t->max = max;
+    t->nonzeros += nonzeros;
+    t->nonfinite += nonfinite;
+    t->fractions += fractions;
+}
+
+static double from_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void find_bad(sherd_view v, sherd__scan *out)
+{
+    double x[CHUNK];
+    for (size_t r = 0; r < v.rows; r++)
+        for (size_t c = 0; c < v.cols; c += CHUNK) {
+            size_t n = v.cols - c < CHUNK ? v.cols - c : CHUNK;
+            sherd__view_row_f64(v, r, c, n, x);
+            for (size_t j = 0; j < n; j++)
+                if (!isfinite(x[j])) {
+                    out->bad_row = r;
+                    out->bad_col = c + j;
+                    out->bad_value = x[j];
+                    return;
+                }
+        }
+}
+
+/* Whether some i64 of the view loses bits as a double. */
+static bool loses_bits(sherd_view v)
+{
+    for (size_t r = 0; r < v.rows; r++)
+        for (size_t c = 0; c < v.cols; c++) {
+            int64_t x;
+            ptrdiff_t at = (ptrdiff_t)r * v.row_stride + (ptrdiff_t)c * v.col_stride;
+            memcpy(&x, (const char *)v.data + at * (ptrdiff_t)sizeof x, sizeof x);
+            /* INT64_MAX rounds up to 2^63, which does not convert back. */
+            if ((double)x >= 0x1p63 || (int64_t)(double)x != x) return true;
+        }
+    return false;
+}
+
+static sherd_view along_memory(sherd_view v)
+{
+    ptrdiff_t row = v.row_stride < 0 ? -v.row_stride : v.row_stride;
+    ptrdiff_t col = v.col_stride < 0 ? -v.col_stride : v.col_stride;
+    return row < col ? sherd_view_t(v) : v;
+}
+
+void sherd__view_scan(sherd_view v, sherd__scan *out)
+{
+    double x[CHUNK];
+    totals t = {.min = INF_BITS - 1};
+    sherd_view s = along_memory(v);
+    *out = (sherd__scan){.integers = true};
+    if (v.rows == 0 || v.cols == 0) return;
+    for (size_t r = 0; r < s.rows; r++)
+        for (size_t c = 0; c < s.cols; c += CHUNK) {
+            size_t n = s.cols - c < CHUNK ? s.cols - c : CHUNK;
+            sherd__view_row_f64(s, r, c, n, x);
+            scan_chunk(x, n, &t);
+        }
+    out->nonzeros = t.nonzeros;
+    out->nonfinite = t.nonfinite;
+    out->integers = t.nonfinite == 0 && t.fractions == 0;
+    if (t.nonfinite < (uint64_t)v.rows * v.cols) {
+        out->min_abs = from_bits(t.min);
+        out->max_abs = from_bits(t.max);
+    }
+    if (t.nonfinite != 0) find_bad(v, out);
+    if (v.dtype == SHERD_I64 && out->max_abs > 0x1p53) out->inexact = loses_bits(s);
+}
+
+#define COUNT(t)                                                                                   \
+    CLONES static uint64_t nonzeros_##t(const char *p, size_t n)                                   \
+    {                                                                                              \
+        uint64_t sum = 0;                                                                          \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + i * sizeof x, sizeof x);                                                \
+            sum += x != 0;                                                                         \
+        }                                                                                          \
+        return sum;                                                                                \
+    }
+COUNT(uint8_t)
+COUNT(uint16_t)
+COUNT(uint32_t)
+COUNT(uint64_t)
+COUNT(double)
+COUNT(float)
+
+uint64_t sherd__view_nonzeros(sherd_view v)
+{
+    sherd_view s = along_memory(v);
+    size_t size = sherd_dtype_size(v.dtype);
+    uint64_t sum = 0;
+    if (v.rows == 0 || v.cols == 0) return 0;
+    if (s.col_stride != 1) {
+        sherd__scan scan;
+        sherd__view_scan(v, &scan);
+        return scan.nonzeros;
+    }
+    for (size_t r = 0; r < s.rows; r++) {
+        const char *p = (const char *)s.data + (ptrdiff_t)r * s.row_stride * (ptrdiff_t)size;
+        switch (v.dtype) {
+        case SHERD_F64: sum += nonzeros_double(p, s.cols); break;
+        case SHERD_F32: sum += nonzeros_float(p, s.cols); break;
+        case SHERD_U8: case SHERD_I8: sum += nonzeros_uint8_t(p, s.cols); break;
+        case SHERD_U16: case SHERD_I16: sum += nonzeros_uint16_t(p, s.cols); break;
+        case SHERD_U32: case SHERD_I32: sum += nonzeros_uint32_t(p, s.cols); break;
+        case SHERD_I64: sum += nonzeros_uint64_t(p, s.cols); break;
+        }
+    }
+    return sum;
+}
