@@ -51,6 +51,9 @@ typedef struct sherd__task {
     sherd__fragment_info result; /* computed by the coordinator; the node refuses if it disagrees */
 } sherd__task;
 
+/** The protocol minor that this code speaks: minor_min and minor_max of our HELLO and WELCOME. */
+#define SHERD__MINOR 0u
+
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
     uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME carries the chosen one twice */
