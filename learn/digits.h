@@ -1,0 +1,25 @@
+/*
+ * The embedded data set: handwritten-looking digits of 28 x 28 pixels, drawn from strokes under
+ * random jitter, shaped like MNIST (about 80 % of the pixels are zero) so that examples, tests and
+ * benchmarks need no download. Integer arithmetic only: the same bits on every machine.
+ */
+#ifndef LEARN_DIGITS_H
+#define LEARN_DIGITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHERD__DIGIT_SIDE 28u
+#define SHERD__DIGIT_PIXELS (SHERD__DIGIT_SIDE * SHERD__DIGIT_SIDE)
+/** The seed of `sherd demo` and of the tests. */
+#define SHERD__DIGITS_SEED UINT64_C(0x7368657264)
+
+/**
+ * Draws rows [first, first + rows) of the data set `seed`: pixels is rows x 784, row-major, 0 where
+ * there is no ink; labels, unless NULL, gets rows digits 0..9. Row i is a pure function of (seed, i):
+ * any cutting into calls or threads gives the same bytes. About 3 microseconds a row.
+ */
+void sherd__digits_draw(uint64_t seed, uint64_t first, size_t rows, uint8_t *pixels,
+                        uint8_t *labels);
+
+#endif
