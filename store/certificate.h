@@ -1,0 +1,112 @@
+/*
+ * The certificate of a result: which inputs gave which result, under which scheme, on which nodes,
+ * checked how strongly. Whoever has the file, the matrices and the coordinator's public key can
+ * recompute the product centrally and compare (`sherd verify`). Written as JSON, mode 0600.
+ *
+ * Signed bytes: "sherd-certificate-v1\n", then the object without its member "signature", keys
+ * sorted, no white space (jansson's JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII). All numbers
+ * are integers. A reader that knows fewer members than the file has still verifies them all.
+ *
+ * Who learns it: input digests let a holder test guesses of the inputs; has_inputs = false leaves
+ * them out. It holds no seed, permutation, mask or check vector.
+ */
+#ifndef STORE_CERTIFICATE_H
+#define STORE_CERTIFICATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+#include "store/digest.h"
+
+#define SHERD__CERTIFICATE_BYTES_MAX ((size_t)1 << 20)
+#define SHERD__CERTIFICATE_CORES 64u
+#define SHERD__CERTIFICATE_WARNINGS 16u
+
+typedef enum sherd__certified {
+    SHERD__UNCHECKED = 0, /* not compared with a centralized computation */
+    SHERD__EQUAL = 1,     /* exact: bit for bit; float: within gamma_k of it, every entry */
+    SHERD__DIFFERS = 2
+} sherd__certified;
+
+typedef struct sherd__certificate_matrix {
+    sherd_dtype dtype;
+    uint64_t rows, cols;
+    sherd__digest digest; /* of an input only where has_inputs */
+} sherd__certificate_matrix;
+
+typedef struct sherd__certificate {
+    int64_t created_unix;
+    char operation[24]; /* "multiply", or an element-wise one: "sigmoid" */
+    sherd__certificate_matrix inputs[2], result;
+    uint32_t inputs_len;       /* 1 or 2 */
+    bool has_inputs;           /* input digests are given */
+
+    bool exact;                /* fixed point; else floats */
+    uint32_t bits[2];          /* exact: of A and of B; 0: integers taken as they are */
+    uint32_t primes[4], primes_len; /* 0: one product in doubles sufficed */
+    bool norms_leaked;         /* the number of primes was fitted to the data */
+
+    char scheme[16];           /* "permute", "plain" */
+    uint64_t group;            /* 0: all */
+    char exposure[16];         /* "uniform", "balanced" */
+    bool shuffle_rows;
+    uint32_t colluding;        /* T; 0 where the scheme claims no privacy */
+    bool has_seed;
+    sherd__digest seed_commitment;
+    bool reused_metadata;      /* served other operands before: --reuse-metadata */
+
+    uint32_t freivalds_trials; /* per result; 0: results were not checked so */
+    int32_t freivalds_error_log2; /* a wrong result passes with probability 2^this */
+    sherd__certified equal;
+
+    uint32_t nodes, domains;
+    bool domains_simulated;    /* one host played all nodes */
+    char sherd_version[32], protocol_version[16], blas_version[96];
+    char cores[SHERD__CERTIFICATE_CORES][32]; /* BLAS cores of the nodes, each once */
+    uint32_t cores_len;
+    char warnings[SHERD__CERTIFICATE_WARNINGS][200];
+    uint32_t warnings_len;
+
+    bool has_signature;        /* what follows: set by reading and by signing */
+    uint8_t key[32];           /* the coordinator's raw Ed25519 public key */
+    uint8_t signature[64];
+} sherd__certificate;
+
+/** Signs len bytes; 0 or SHERD_E*. Stays the caller's: store/ sees no private key. */
+typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64]);
+
+/** Commitment to a 32-byte seed: SHA-256("sherd-seed-v1" NUL seed). */
+int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
+/** Adds a line to c->warnings, printf style; dropped where there is no room. */
+void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/** Adds a BLAS core, once. */
+void sherd__certificate_core(sherd__certificate *c, const char *core);
+
+/**
+ * Renders c, signs it as `key` (raw Ed25519) and gives the whole file's text in *text (NUL
+ * terminated, sherd__free). c->key and c->signature are set. SHERD_EINVAL where a member is out of
+ * range (no dtype, too many inputs), SHERD_ENOMEM, or what `sign` returns.
+ */
+int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
+                            sherd__certificate_sign sign, void *sign_ctx, char **text,
+                            sherd_diag *d) SHERD_MUST;
+/** The same into a file, mode 0600, all or nothing. */
+int sherd__certificate_save(sherd__certificate *c, const char *path, const uint8_t key[32],
+                            sherd__certificate_sign sign, void *sign_ctx,
+                            sherd_diag *d) SHERD_MUST;
+
+/**
+ * Reads a certificate and verifies its signature by the key that it names; whether that key is the
+ * coordinator's the caller must ask. SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: malformed, or a member
+ * missing or out of range, by name; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does
+ * not fit the text (edited, or damaged).
+ */
+int sherd__certificate_load(sherd__certificate *out, const char *path, sherd_diag *d) SHERD_MUST;
+/** The same from memory; `where` names it in messages. */
+int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t len,
+                             const char *where, sherd_diag *d) SHERD_MUST;
+
+#endif

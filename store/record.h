@@ -1,0 +1,56 @@
+/*
+ * A record of a conversation (--record DIR): for each peer the plaintext protocol bytes that were
+ * sent to it and received from it, as they went, and index.json which names them. Coordinator and
+ * node write the same form, so that two records can be compared byte for byte and an audit can read
+ * what a node saw.
+ *
+ *     DIR/README      what this is
+ *     DIR/NAME.sent, DIR/NAME.received
+ *     DIR/index.json  {"schema": "sherd/record/1", "side": ..., "peers": [{"name", "about", "sent":
+ *                     {"file", "bytes"}, "received": {...}}]}, written at the end
+ *
+ * Who learns it: the folder contains enough to rebuild the data; it is made with mode 0700, its
+ * files 0600. Every byte is written when it is tapped, so a killed process leaves all that it saw.
+ * One thread at a time.
+ */
+#ifndef STORE_RECORD_H
+#define STORE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+typedef struct sherd__record sherd__record;
+typedef struct sherd__record_peer sherd__record_peer;
+
+/**
+ * Makes the folder `dir`, or takes an empty one. side is "coordinator" or "node". SHERD_EOPEN where
+ * it cannot be made, is no folder, or holds something already; SHERD_EIO, SHERD_ENOMEM.
+ */
+int sherd__record_new(sherd__record **out, const char *dir, const char *side,
+                      sherd_diag *d) SHERD_MUST;
+/**
+ * Opens a peer's two files. `name` becomes the files' name: characters outside [A-Za-z0-9._-] turn
+ * into '_', and a second peer of a name gets "-2". *out belongs to the record.
+ */
+int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const char *name,
+                           sherd_diag *d) SHERD_MUST;
+/** What the index says about a peer (its address, key, ...); the last call counts. */
+int sherd__record_peer_about(sherd__record_peer *p, const char *about) SHERD_MUST;
+
+/** A session's tap (wire/session.h): peer is a sherd__record_peer. A write that fails is kept, stops
+ *  the recording of all peers, and is told by sherd__record_error and by the end. */
+void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len);
+uint64_t sherd__record_sent(const sherd__record_peer *p);
+uint64_t sherd__record_received(const sherd__record_peer *p);
+/** The peer says nothing more: its files are closed, and stay. Frees no peer. */
+void sherd__record_peer_end(sherd__record_peer *p);
+
+/** 0, or the first write that failed. */
+int sherd__record_error(const sherd__record *r, sherd_diag *d) SHERD_MUST;
+/** Writes the index and frees everything, also on failure. */
+int sherd__record_end(sherd__record *r, sherd_diag *d) SHERD_MUST;
+
+#endif
