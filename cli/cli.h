@@ -35,9 +35,10 @@ typedef enum sherd__option_type {
 } sherd__option_type;
 
 enum {
-    SHERD__OPT_REQUIRED = 1, /* the verb cannot do without */
-    SHERD__OPT_NO_ENV = 2,   /* names a secret: never from the environment */
-    SHERD__OPT_ONLY_ARGV = 4 /* belongs to one run: neither environment nor configuration files */
+    SHERD__OPT_REQUIRED = 1,  /* the verb cannot do without (but with --dry-run it can) */
+    SHERD__OPT_NO_ENV = 2,    /* names a secret: never from the environment */
+    SHERD__OPT_ONLY_ARGV = 4, /* belongs to one run: neither environment nor configuration files */
+    SHERD__OPT_HIDDEN = 8     /* works, but is not listed */
 };
 
 /** One row of a verb's option table. Fields left out are zero. */
@@ -95,6 +96,7 @@ struct sherd__cli {
     char **args;
     sherd__opts *opts;
     bool json, quiet;
+    bool told; /* the failure is on stdout already (sherd__cli_json_fail) */
     int verbose;
 };
 
@@ -228,6 +230,9 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 json_t *sherd__cli_json_new(const sherd__cli *cli);
 /** Writes one line to stdout and releases obj. SHERD_ENOMEM where obj is NULL; SHERD_EIO. */
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD_MUST;
+/** For a failure that has results to show (--check that differs, doctor): turns obj into ok = false
+ *  with the error beside them, prints and releases it. Returns err, for the verb to return. */
+int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d) SHERD_MUST;
 /** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no use. */
 const char *sherd__exit_name(int exit_code);
 

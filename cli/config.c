@@ -1,0 +1,99 @@
+/*
+ * Configuration files: `option = value` lines, `#` comments, nothing else; no sections, no quoting,
+ * no inclusion, so that each message can name one file and one line. A file is read only where the
+ * user or the system's owner put it on purpose: never because it lies in the working directory.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "core/alloc.h"
+
+#define FILE_BYTES_MAX 65536
+
+static char *trim(char *s)
+{
+    while (*s == ' ' || *s == '\t') s++;
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\r", s[n - 1]) != NULL) n--;
+    s[n] = '\0';
+    return s;
+}
+
+/* One line without its newline: blank, a comment, `name = value`, or `name` alone (value "yes"). */
+static int take_line(char *line, const char *where, sherd__config_set *set, void *ctx,
+                     sherd_diag *d)
+{
+    char yes[] = "yes";
+    char *name = trim(line);
+    if (*name == '\0' || *name == '#') return 0;
+    char *eq = strchr(name, '=');
+    char *value = yes;
+    if (eq != NULL) {
+        *eq = '\0';
+        value = trim(eq + 1);
+        name = trim(name);
+    }
+    if (*name == '\0' || strpbrk(name, " \t") != NULL)
+        return sherd__fail(d, SHERD_EFORMAT, "lines read `option = value`; # starts a comment",
+                           "%s: expected `option = value`, found '%.60s'", where, name);
+    if (name[0] == '-')
+        return sherd__fail(d, SHERD_EFORMAT, "write the option without dashes",
+                           "%s: expected an option's long name, found '%.60s'", where, name);
+    return set(ctx, where, name, value, d);
+}
+
+/* text is terminated and has no other NUL. */
+static int take_lines(char *text, const char *path, sherd__config_set *set, void *ctx,
+                      sherd_diag *d)
+{
+    char where[PATH_MAX + 32];
+    unsigned long number = 0;
+    for (char *line = text; line != NULL;) {
+        char *end = strchr(line, '\n');
+        if (end != NULL) *end = '\0';
+        snprintf(where, sizeof where, "%s:%lu", path, ++number);
+        int err = take_line(line, where, set, ctx, d);
+        if (err) return err;
+        line = end != NULL ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, void *ctx,
+                       sherd_diag *d)
+{
+    int err = 0;
+    char *text = NULL;
+    *missing = false;
+    FILE *f = fopen(path, "re");
+    if (f == NULL) {
+        *missing = errno == ENOENT || errno == ENOTDIR;
+        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot open the configuration file: %s",
+                           path, strerror(errno));
+    }
+    text = sherd__alloc(FILE_BYTES_MAX + 1);
+    if (text == NULL) {
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", path);
+        goto out;
+    }
+    size_t len = fread(text, 1, FILE_BYTES_MAX + 1, f);
+    if (ferror(f)) {
+        err = sherd__fail(d, SHERD_EIO, NULL, "%s: cannot read: %s", path, strerror(errno));
+        goto out;
+    }
+    if (len > FILE_BYTES_MAX || memchr(text, '\0', len) != NULL) {
+        err = sherd__fail(d, SHERD_EFORMAT, NULL,
+                          "%s: expected a text file of at most %d bytes, found a %s one", path,
+                          FILE_BYTES_MAX, len > FILE_BYTES_MAX ? "longer" : "binary");
+        goto out;
+    }
+    text[len] = '\0';
+    err = take_lines(text, path, set, ctx, d);
+out:
+    sherd__free(text);
+    fclose(f);
+    return err;
+}

@@ -1,0 +1,340 @@
+/*
+ * `sherd doctor`: is this machine fit to run nodes and a coordinator? Each check is one line that
+ * says what was found and, where it is not good, what to do. A check that fails decides the exit
+ * code; a warning does not.
+ *
+ * The kernels that OpenBLAS would choose by itself are found by asking a second process of this
+ * command without OPENBLAS_CORETYPE: the library reads it before main begins.
+ */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/version.h"
+#include "core/alloc.h"
+#include "sherd/version.h"
+
+typedef enum level { GOOD, WARNING, FAILED } level;
+static const char *const level_names[] = {"ok", "warning", "failed"};
+
+typedef struct checkup {
+    sherd__cli *cli;
+    json_t *checks; /* array, where --json */
+    int err;        /* of the first check that failed */
+    int failed;
+} checkup;
+
+/* hint may be NULL. err: what a failed check means for the exit code. */
+static void tell(checkup *c, level l, int err, const char *name, const char *hint,
+                 const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+static void tell(checkup *c, level l, int err, const char *name, const char *hint,
+                 const char *fmt, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (l == FAILED && c->failed++ == 0) c->err = err;
+    if (c->checks != NULL) {
+        json_array_append_new(c->checks, json_pack("{s:s, s:s, s:s, s:s*}", "name", name, "level",
+                                                   level_names[l], "found", text, "hint", hint));
+        return;
+    }
+    if (l == GOOD && c->cli->quiet) return;
+    printf("%-8s %-12s %s\n", l == GOOD ? "ok" : l == WARNING ? "WARNING" : "FAILED", name, text);
+    if (hint != NULL) printf("%21s try: %s\n", "", hint);
+}
+
+/* ---- libraries and BLAS ----------------------------------------------------------------------- */
+
+static void check_versions(checkup *c)
+{
+    char text[64], all[256] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < sherd__library_count() && at < sizeof all; i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s %s", i > 0 ? ", " : "",
+                               sherd__library_name(i), sherd__library_version(i, text));
+    tell(c, GOOD, 0, "versions", NULL, "sherd %s; %s", sherd_version(), all);
+}
+
+/* environ without `name`; the array is the caller's to free, the strings are not. */
+static char **environment_without(const char *name)
+{
+    size_t n = 0, len = 0, name_len = strlen(name);
+    while (environ[n] != NULL) n++;
+    char **env = sherd__calloc(n + 1, sizeof *env);
+    for (size_t i = 0; i < n && env != NULL; i++)
+        if (strncmp(environ[i], name, name_len) != 0 || environ[i][name_len] != '=')
+            env[len++] = environ[i];
+    return env;
+}
+
+/* What OpenBLAS chooses where nothing forces it; false where that cannot be found out. */
+static bool natural_core(char out[64])
+{
+    static char self[] = "/proc/self/exe", verb[] = "doctor", option[] = "--blas-core";
+    char *argv[] = {self, verb, option, NULL};
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) return false;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+    char **env = environment_without("OPENBLAS_CORETYPE");
+    pid_t pid = -1;
+    bool started = env != NULL && posix_spawn(&pid, self, &actions, NULL, argv, env) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    sherd__free(env);
+    close(fds[1]);
+    ssize_t n = started ? read(fds[0], out, 63) : -1;
+    close(fds[0]);
+    if (started) waitpid(pid, NULL, 0);
+    if (n <= 1) return false;
+    out[n] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    return true;
+}
+
+static void check_blas(checkup *c)
+{
+    const char *forced = getenv("OPENBLAS_CORETYPE"), *core = sherd__blas_core();
+    char natural[64];
+    if (forced == NULL || *forced == '\0')
+        tell(c, GOOD, 0, "blas", NULL, "OpenBLAS uses its %s kernels", core);
+    else if (!natural_core(natural))
+        tell(c, WARNING, 0, "blas", NULL, "OPENBLAS_CORETYPE=%s forces the %s kernels", forced,
+             core);
+    else if (strcmp(natural, core) != 0)
+        tell(c, WARNING, 0, "blas", "unset OPENBLAS_CORETYPE, unless this is a measurement",
+             "OPENBLAS_CORETYPE=%s forces the %s kernels; this processor would get %s", forced,
+             core, natural);
+    else
+        tell(c, GOOD, 0, "blas", NULL,
+             "OpenBLAS uses its %s kernels (OPENBLAS_CORETYPE=%s changes nothing)", core, forced);
+}
+
+/* ---- the machine ------------------------------------------------------------------------------ */
+
+/* The first line of a small file; false where it cannot be read. */
+static bool first_line(const char *path, char *out, int size)
+{
+    FILE *f = fopen(path, "re");
+    bool got = f != NULL && fgets(out, size, f) != NULL;
+    if (f != NULL) fclose(f);
+    return got;
+}
+
+static void check_cores(checkup *c)
+{
+    cpu_set_t set;
+    char line[64];
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)online;
+    double quota, period;
+    if (first_line("/sys/fs/cgroup/cpu.max", line, sizeof line) &&
+        sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 && quota / period < usable)
+        tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
+             "%d of %ld usable, but the control group allows %.1f", usable, online,
+             quota / period);
+    else
+        tell(c, GOOD, 0, "cores", NULL, "%d of %ld usable", usable, online);
+}
+
+/* A line of /proc/meminfo in bytes; 0 where it is not there. */
+static uint64_t meminfo(const char *name)
+{
+    char line[128];
+    uint64_t bytes = 0;
+    size_t n = strlen(name);
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+        if (strncmp(line, name, n) == 0 && line[n] == ':')
+            bytes = strtoull(line + n + 1, NULL, 10) * 1024;
+    if (f != NULL) fclose(f);
+    return bytes;
+}
+
+static void check_memory(checkup *c)
+{
+    char a[24], b[24], limit[24], line[64];
+    uint64_t total = meminfo("MemTotal"), available = meminfo("MemAvailable");
+    uint64_t cap = first_line("/sys/fs/cgroup/memory.max", line, sizeof line)
+                       ? strtoull(line, NULL, 10) : 0; /* "max" reads as 0 */
+    bool low = available < 512u * 1000 * 1000;
+    tell(c, low ? WARNING : GOOD, 0, "memory",
+         low ? "the main job (sherd demo) needs about 2 GB; give --memory to others" : NULL,
+         "%s of %s available%s%s", sherd__cli_bytes(available, a), sherd__cli_bytes(total, b),
+         cap > 0 && cap < total ? ", control group limit " : "",
+         cap > 0 && cap < total ? sherd__cli_bytes(cap, limit) : "");
+}
+
+static void check_files(checkup *c)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) != 0) return;
+    bool low = l.rlim_max != RLIM_INFINITY && l.rlim_max < 1024;
+    tell(c, low ? WARNING : GOOD, 0, "files",
+         low ? "raise the hard limit (ulimit -Hn) for clusters of more than 100 nodes" : NULL,
+         "%llu open files allowed, %llu at most", (unsigned long long)l.rlim_cur,
+         (unsigned long long)l.rlim_max);
+}
+
+/* Binds, listens and connects; 0 or errno, and in *what the step. */
+static int loopback(const char **what, int *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof at;
+    int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *what = "make a socket";
+    if (server < 0 || client < 0) err = errno;
+    if (!err && (*what = "bind a port", bind(server, (struct sockaddr *)&at, len)) != 0) err = errno;
+    if (!err && listen(server, 1) != 0) err = errno;
+    if (!err && getsockname(server, (struct sockaddr *)&at, &len) != 0) err = errno;
+    if (!err && (*what = "connect", connect(client, (struct sockaddr *)&at, len)) != 0) err = errno;
+    *port = ntohs(at.sin_port);
+    if (server >= 0) close(server);
+    if (client >= 0) close(client);
+    return err;
+}
+
+static void check_loopback(checkup *c)
+{
+    const char *what;
+    int port, err = loopback(&what, &port);
+    if (err)
+        tell(c, FAILED, SHERD_ENET, "loopback", "bring the loopback interface up: ip link set lo up",
+             "cannot %s on 127.0.0.1: %s", what, strerror(err));
+    else
+        tell(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
+}
+
+static void check_space(checkup *c, const char *name, const char *dir, bool needed)
+{
+    struct statvfs s;
+    char a[24];
+    if (statvfs(dir, &s) != 0 || access(dir, W_OK | X_OK) != 0) {
+        tell(c, needed ? FAILED : WARNING, SHERD_EOPEN, name, "name another folder",
+             "%s cannot be written: %s", dir, strerror(errno));
+        return;
+    }
+    uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
+    bool low = room < 100u * 1000 * 1000;
+    tell(c, low ? WARNING : GOOD, 0, name, low ? "make room" : NULL, "%s: %s free", dir,
+         sherd__cli_bytes(room, a));
+}
+
+static void check_gpus(checkup *c)
+{
+    static const char *const names[] = {"libcuda.so.1", "libOpenCL.so.1"};
+    char found[96] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < 2; i++) {
+        void *lib = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+        at += (size_t)snprintf(found + at, sizeof found - at, "%s%s %s", i > 0 ? ", " : "",
+                               names[i], lib != NULL ? "found" : "not found");
+        if (lib != NULL) dlclose(lib);
+    }
+    tell(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
+}
+
+/* ---- configuration ---------------------------------------------------------------------------- */
+
+typedef struct naming {
+    const char *variable; /* NAME=value */
+    bool found;
+} naming;
+
+static bool names_option(void *ctx, const sherd__verb *v, const char *title)
+{
+    (void)title;
+    naming *n = ctx;
+    char name[64];
+    const sherd__option *list[SHERD__OPTIONS_MAX];
+    size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
+    for (size_t i = 0; i < len && !n->found; i++) {
+        sherd__option_env_name(list[i], name);
+        size_t name_len = strlen(name);
+        n->found = (list[i]->flags & (SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV)) == 0 &&
+                   strncmp(n->variable, name, name_len) == 0 && n->variable[name_len] == '=';
+    }
+    return n->found;
+}
+
+static void check_environment(checkup *c)
+{
+    int strange = 0;
+    for (char **e = environ; *e != NULL; e++) {
+        if (strncmp(*e, "SHERD_", 6) != 0) continue;
+        naming n = {.variable = *e};
+        if (sherd__verbs_each(names_option, &n)) continue;
+        strange++;
+        tell(c, WARNING, 0, "environment", "unset it",
+             "%.*s sets no option", (int)strcspn(*e, "="), *e);
+    }
+    if (strange == 0) tell(c, GOOD, 0, "environment", NULL, "every SHERD_ variable sets an option");
+}
+
+static int run_doctor(sherd__cli *cli, sherd_diag *d)
+{
+    checkup c = {.cli = cli};
+    if (sherd__opt_flag(cli, "blas-core")) {
+        puts(sherd__blas_core());
+        return 0;
+    }
+    if (cli->json && (c.checks = json_array()) == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    const char *tmp = getenv("TMPDIR"), *runtime = getenv("XDG_RUNTIME_DIR");
+    check_versions(&c);
+    check_blas(&c);
+    check_cores(&c);
+    check_memory(&c);
+    check_files(&c);
+    check_loopback(&c);
+    check_space(&c, "temporary", tmp != NULL && *tmp != '\0' ? tmp : "/tmp", true);
+    if (runtime != NULL && *runtime != '\0') check_space(&c, "runtime", runtime, false);
+    check_space(&c, "here", ".", false);
+    check_gpus(&c);
+    check_environment(&c);
+    int err = c.failed == 0 ? 0
+                            : sherd__fail(d, c.err, NULL, "%d check%s failed", c.failed,
+                                          c.failed == 1 ? "" : "s");
+    if (c.checks == NULL) return err;
+    json_t *obj = sherd__cli_json_new(cli);
+    json_object_set_new(obj, "checks", c.checks);
+    return err ? sherd__cli_json_fail(cli, obj, err, d) : sherd__cli_json_end(cli, obj, d);
+}
+
+static const sherd__example examples[] = {
+    {"sherd doctor", "checks this machine"},
+    {"sherd doctor --json", "the same for a program"},
+    {"sherd doctor -q && sherd demo", "shows only what is not good; runs the main job where nothing failed"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "blas-core", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+     .help = "print the BLAS core and nothing else"},
+    {0},
+};
+
+const sherd__verb sherd__verb_doctor = {
+    .name = "doctor",
+    .summary = "is this machine fit: BLAS, cores, memory, ports, space, versions",
+    .examples = examples,
+    .options = options,
+    .run = run_doctor,
+};

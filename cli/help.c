@@ -1,0 +1,224 @@
+/*
+ * Help from the tables. What is shown here is what the parser reads: there is no second list.
+ * Help that was asked for goes to stdout; help in answer to a mistake goes to stderr.
+ */
+#include "cli/help.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "core/suggest.h"
+
+#define WIDTH 80
+#define OPTION_COLUMN 26
+
+/* ---- laying out text -------------------------------------------------------------------------- */
+
+static void newline(FILE *out, int indent)
+{
+    fprintf(out, "\n%*s", indent, "");
+}
+
+static const char *put_word(FILE *out, const char *s, int *at, int indent, int width)
+{
+    size_t n = strcspn(s, " \n");
+    bool first = *at == indent;
+    if (!first && *at + 1 + (int)n > width) {
+        newline(out, indent);
+        *at = indent;
+        first = true;
+    }
+    fprintf(out, "%s%.*s", first ? "" : " ", (int)n, s);
+    *at += (int)n + (first ? 0 : 1);
+    return s + n;
+}
+
+void sherd__print_filled(FILE *out, const char *text, int at, int indent, int width)
+{
+    const char *s = text;
+    while (*s != '\0') {
+        if (*s == ' ' && (s == text || s[-1] == '\n')) { /* kept as it is */
+            int n = (int)strcspn(s, "\n");
+            if (at != indent) newline(out, indent);
+            fprintf(out, "%.*s", n, s);
+            at = indent + n;
+            s += n;
+        } else if (*s == '\n') {
+            size_t n = strspn(s, "\n");
+            if (n > 1) fputc('\n', out);
+            if (n > 1 && s[n] != '\0') newline(out, indent);
+            if (n > 1) at = indent;
+            s += n;
+        } else if (*s == ' ') {
+            s++;
+        } else {
+            s = put_word(out, s, &at, indent, width);
+        }
+    }
+    fputc('\n', out);
+}
+
+int sherd__option_synopsis(const sherd__option *o, char *out, size_t size)
+{
+    char letter[8] = "    ";
+    if (o->letter != 0) snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    return snprintf(out, size, "%s--%s%s%s", letter, o->name, o->arg != NULL ? " " : "",
+                    o->arg != NULL ? o->arg : "");
+}
+
+static void print_option(FILE *out, const sherd__option *o)
+{
+    char head[96], text[320];
+    int at = sherd__option_synopsis(o, head, sizeof head) + 2;
+    snprintf(text, sizeof text, "%s%s%s%s", o->help, o->preset != NULL ? " [" : "",
+             o->preset != NULL ? o->preset : "", o->preset != NULL ? "]" : "");
+    fprintf(out, "  %s", head);
+    if (at + 2 > OPTION_COLUMN)
+        newline(out, OPTION_COLUMN);
+    else
+        fprintf(out, "%*s", OPTION_COLUMN - at, "");
+    sherd__print_filled(out, text, OPTION_COLUMN, OPTION_COLUMN, WIDTH);
+}
+
+/* ---- finding verbs ---------------------------------------------------------------------------- */
+
+const sherd__verb *sherd__verb_find(const sherd__verb *const *list, const char *name)
+{
+    for (; *list != NULL; list++)
+        if (strcmp((*list)->name, name) == 0) return *list;
+    return NULL;
+}
+
+int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const char *name,
+                        sherd_diag *d)
+{
+    char hint[120];
+    const char *known[64];
+    size_t len = 0;
+    for (; *list != NULL; list++)
+        if (!(*list)->hidden && len < 63) known[len++] = (*list)->name;
+    known[len] = NULL;
+    const char *near = sherd__suggest(name, known);
+    const char *space = *title != '\0' ? " " : "";
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean `sherd %s%s%s`?", title, space, near);
+    else
+        snprintf(hint, sizeof hint, "`sherd help%s%s` lists them", space, title);
+    return sherd__fail(d, SHERD_EINVAL, hint, "unknown verb '%.60s'", name);
+}
+
+/* ---- the three sizes of help ------------------------------------------------------------------ */
+
+void sherd__help_short(FILE *out)
+{
+    char names[400] = "";
+    size_t at = 0;
+    for (const sherd__verb *const *v = sherd__verbs; *v != NULL && at < sizeof names; v++)
+        if (!(*v)->hidden)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", (*v)->name,
+                                   v[1] != NULL ? ", " : "");
+    fputs("sherd splits matrix products into fragments, has them computed by machines that are\n"
+          "not trusted with the whole, and puts the results together.\n"
+          "\n"
+          "  sherd demo                                the main job on 7 local nodes\n"
+          "  sherd multiply A.npy B.npy -o C.npy -n 7  a product over 7 local nodes\n"
+          "  sherd help VERB                           examples and options of a verb\n"
+          "\n"
+          "Verbs: ",
+          out);
+    sherd__print_filled(out, names, 7, 7, 88);
+    fputs("`sherd help` says what each verb does.\n", out);
+}
+
+static void print_verbs(FILE *out, const sherd__verb *const *list, const char *title)
+{
+    char name[64];
+    for (; *list != NULL; list++) {
+        if ((*list)->hidden) continue;
+        snprintf(name, sizeof name, "%s%s%s", title, *title != '\0' ? " " : "", (*list)->name);
+        fprintf(out, "  %-16s ", name);
+        sherd__print_filled(out, (*list)->summary, 19, 19, WIDTH);
+    }
+}
+
+void sherd__help_verbs(FILE *out)
+{
+    fputs("Usage: sherd VERB [options] [--] [arguments]\n\n", out);
+    print_verbs(out, sherd__verbs, "");
+    fputs("\n`sherd help VERB` opens with three examples. Options can be abbreviated, and set by\n"
+          "SHERD_OPTION in the environment or `option = value` in ~/.config/sherd/config.\n",
+          out);
+}
+
+void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
+{
+    for (const sherd__example *e = v->examples; e != NULL && e->command != NULL; e++) {
+        fprintf(out, "  %s\n      ", e->command);
+        sherd__print_filled(out, e->says, 6, 6, WIDTH);
+    }
+    if (v->subs != NULL) {
+        fprintf(out, "\nUsage: sherd %s VERB [options] [arguments]\n\n", title);
+        print_verbs(out, v->subs, title);
+        return;
+    }
+    fprintf(out, "\nUsage: sherd %s [options]%s%s\n\n", title, v->usage != NULL ? " " : "",
+            v->usage != NULL ? v->usage : "");
+    sherd__print_filled(out, v->details != NULL ? v->details : v->summary, 0, 0, WIDTH);
+    fputc('\n', out);
+    const sherd__option *list[SHERD__OPTIONS_MAX];
+    size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
+    for (size_t i = 0; i < len; i++)
+        if ((list[i]->flags & SHERD__OPT_HIDDEN) == 0) print_option(out, list[i]);
+}
+
+/* ---- the verb --------------------------------------------------------------------------------- */
+
+static int run_help(sherd__cli *cli, sherd_diag *d)
+{
+    char title[48];
+    if (sherd__opt_flag(cli, "man")) {
+        sherd__help_man(stdout);
+        return 0;
+    }
+    if (cli->args_len == 0) {
+        sherd__help_verbs(stdout);
+        return 0;
+    }
+    const sherd__verb *v = sherd__verb_find(sherd__verbs, cli->args[0]);
+    if (v == NULL) return sherd__verb_unknown(sherd__verbs, "", cli->args[0], d);
+    snprintf(title, sizeof title, "%s", v->name);
+    if (cli->args_len == 2) {
+        if (v->subs == NULL)
+            return sherd__fail(d, SHERD_EINVAL, NULL, "%s has no verbs of its own", v->name);
+        const sherd__verb *sub = sherd__verb_find(v->subs, cli->args[1]);
+        if (sub == NULL) return sherd__verb_unknown(v->subs, v->name, cli->args[1], d);
+        snprintf(title, sizeof title, "%s %s", v->name, sub->name);
+        v = sub;
+    }
+    sherd__help_verb(stdout, v, title);
+    return 0;
+}
+
+static const sherd__example examples[] = {
+    {"sherd help", "lists the verbs"},
+    {"sherd help multiply", "examples and options of `multiply`"},
+    {"sherd help meta build", "the same of a verb within a verb"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "man", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+     .help = "print sherd(1) in man macros"},
+    {0},
+};
+
+const sherd__verb sherd__verb_help = {
+    .name = "help",
+    .usage = "[VERB [VERB]]",
+    .summary = "examples and options of a verb",
+    .examples = examples,
+    .options = options,
+    .args_max = 2,
+    .run = run_help,
+};

@@ -1,0 +1,72 @@
+/*
+ * `sherd keygen FILE`: a new Ed25519 key for a node or a coordinator. The private half goes to FILE
+ * (0600, never over an existing one), the fingerprint to stdout: it is what the other side's node
+ * file or allow-list needs, and no secret.
+ */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "wire/identity.h"
+
+static int print_fingerprint(sherd__cli *cli, const sherd_identity *id, const char *path,
+                             sherd_diag *d)
+{
+    char text[SHERD__FINGERPRINT_TEXT];
+    sherd__fingerprint_text(sherd__identity_fingerprint(id), text);
+    if (!cli->json) {
+        printf("key=%s\n", text);
+        return 0;
+    }
+    json_t *obj = sherd__cli_json_new(cli);
+    json_object_set_new(obj, "key", json_string(text));
+    json_object_set_new(obj, "file", json_string(path));
+    return sherd__cli_json_end(cli, obj, d);
+}
+
+static int run_keygen(sherd__cli *cli, sherd_diag *d)
+{
+    const char *path = cli->args[0];
+    sherd_identity *id = NULL;
+    int err;
+    if (sherd__opt_flag(cli, "show")) {
+        err = sherd__identity_load(&id, path, d);
+    } else {
+        err = sherd__identity_new(&id);
+        if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+        err = sherd__identity_save(id, path, d);
+    }
+    if (!err) err = print_fingerprint(cli, id, path, d);
+    if (!err && !sherd__opt_flag(cli, "show"))
+        sherd__cli_say(cli, "wrote the private key to %s; the line above is for the other side's "
+                            "node file or allow-list", path);
+    sherd__identity_free(id);
+    return err;
+}
+
+static const sherd__example examples[] = {
+    {"sherd keygen node.key", "makes a key and prints its fingerprint"},
+    {"sherd keygen --show node.key", "prints the fingerprint of a key that exists"},
+    {"echo \"* $(sherd keygen me.key -q) role=coordinator\" >>allow.txt",
+     "makes a coordinator's key and allows it"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "print the fingerprint of an existing key"},
+    {0},
+};
+
+const sherd__verb sherd__verb_keygen = {
+    .name = "keygen",
+    .usage = "FILE",
+    .summary = "make a key for a node or a coordinator",
+    .details = "Writes a new Ed25519 private key to FILE (PEM, mode 0600; an existing file is never "
+               "overwritten) and prints key=sha256:..., the fingerprint that the other side's node "
+               "file or allow-list needs.",
+    .examples = examples,
+    .options = options,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_keygen,
+};

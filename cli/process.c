@@ -1,0 +1,87 @@
+/*
+ * The command's own process. A library must not do any of this; a command has to.
+ *
+ * Handlers only set a flag and write to an eventfd: product code polls the one or watches the other
+ * and unwinds, so that local nodes and temporary files go away. Whoever presses Ctrl-C twice means
+ * it: the default action then ends the process (local nodes end with the pipe that they watch).
+ */
+#include "cli/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static atomic_int first_signal;
+static atomic_int signal_fd = -1;
+
+static void on_signal(int sig)
+{
+    int saved = errno, none = 0;
+    if (atomic_compare_exchange_strong(&first_signal, &none, sig)) {
+        int fd = atomic_load(&signal_fd);
+        uint64_t one = 1;
+        if (fd >= 0 && write(fd, &one, sizeof one) < 0) errno = saved;
+    } else {
+        signal(sig, SIG_DFL);
+        raise(sig); /* delivered when this handler returns */
+    }
+    errno = saved;
+}
+
+int sherd__cli_interrupted(void)
+{
+    return atomic_load(&first_signal);
+}
+
+int sherd__cli_interrupt_fd(void)
+{
+    return atomic_load(&signal_fd);
+}
+
+/* A closed stdin reads as empty; a closed stdout or stderr is held by a descriptor that cannot be
+   written to, so that output fails as the caller asked for. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        int got = open("/dev/null", O_RDONLY);
+        if (got >= 0 && got != fd) {
+            dup2(got, fd);
+            close(got);
+        }
+    }
+}
+
+static void catch_signals(void)
+{
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction was, act;
+    memset(&act, 0, sizeof act);
+    sigemptyset(&act.sa_mask);
+    act.sa_flags = SA_RESTART;
+    act.sa_handler = on_signal;
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
+        /* nohup and background jobs ignore on purpose: leave it so */
+        if (sigaction(caught[i], NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
+        sigaction(caught[i], &act, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+void sherd__process_start(void)
+{
+    static const struct rlimit none = {0, 0};
+    fill_standard_descriptors();
+    atomic_store(&signal_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    catch_signals();
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_DUMPABLE, 0);
+}

@@ -1,0 +1,43 @@
+/*
+ * The progress line. On a terminal one line is redrawn at most ten times a second; elsewhere a line
+ * is printed for each tenth of the work; under --quiet or --progress none nothing at all.
+ *
+ *     multiply  62 % [############--------]  41/64 tasks  1.2 GB out, 310 MB in  8/s  3 s left
+ */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef enum sherd__progress_mode {
+    SHERD__PROGRESS_AUTO, /* bar on a terminal, else plain: in the order of --progress */
+    SHERD__PROGRESS_BAR,
+    SHERD__PROGRESS_PLAIN,
+    SHERD__PROGRESS_NONE
+} sherd__progress_mode;
+
+/** Caller's storage; set up by sherd__progress_init. One thread at a time. */
+typedef struct sherd__progress_line {
+    FILE *out;
+    sherd__progress_mode mode;
+    const char *what, *unit; /* "multiply", "tasks" */
+    double started, drawn;   /* seconds of the caller's clock; drawn < 0: never */
+    int tenths;              /* plain: tenths told so far */
+    bool shown;              /* a bar stands on the terminal now */
+} sherd__progress_line;
+
+/** `what` and `unit` are borrowed. AUTO is resolved here by isatty and TERM. now: any clock. */
+void sherd__progress_init(sherd__progress_line *p, FILE *out, sherd__progress_mode mode,
+                          const char *what, const char *unit, double now);
+/** done of total (0: not known yet); `extra` ("1.2 GB out") or NULL. */
+void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t total,
+                            const char *extra, double now);
+/** Takes the bar off the screen: the work is over. */
+void sherd__progress_fini(sherd__progress_line *p);
+
+/** Erases the bar that stands on stderr now, if one: called before anything else is printed. */
+void sherd__progress_clear(void);
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Words and results. Errors are printed here and nowhere else, once, when a run ends: as two lines
+ * for people or as one JSON object for programs, never as both. A result that could not be written
+ * (stdout closed, its disk full) is a failure of the run, whatever the verb said.
+ */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/progress.h"
+
+static const struct {
+    int code;
+    const char *name;
+} exits[] = {
+    {0, "done"},          {1, "failed"},       {2, "usage"},         {3, "input"},
+    {4, "file"},          {5, "network"},      {6, "authentication"}, {7, "nodes"},
+    {8, "verification"},  {9, "differs"},      {10, "exposure"},     {11, "range"},
+    {12, "chain"},        {13, "stopped"},     {14, "version"},      {124, "timeout"},
+    {130, "interrupted"},
+};
+
+const char *sherd__exit_name(int exit_code)
+{
+    for (size_t i = 0; i < sizeof exits / sizeof *exits; i++)
+        if (exits[i].code == exit_code) return exits[i].name;
+    return NULL;
+}
+
+bool sherd__cli_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDERR_FILENO) == 1 && (no == NULL || *no == '\0') && term != NULL &&
+           strcmp(term, "dumb") != 0;
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+static void say(const char *fmt, va_list args)
+{
+    sherd__progress_clear();
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
+
+void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
+{
+    if (cli->quiet) return;
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
+{
+    if (cli->quiet || cli->verbose < 1) return;
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
+{
+    bool colour = sherd__cli_colour();
+    va_list args;
+    va_start(args, fmt);
+    sherd__progress_clear();
+    fprintf(stderr, "sherd: %s: %swarning:%s ", cli->title, colour ? "\033[33m" : "",
+            colour ? "\033[0m" : "");
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+/* "sherd/multiply/1", "sherd/meta-build/1". */
+static json_t *new_object(const sherd__cli *cli, bool ok)
+{
+    char schema[80];
+    int n = snprintf(schema, sizeof schema, "sherd/%s/1", *cli->title ? cli->title : "sherd");
+    for (int i = 0; i < n; i++)
+        if (schema[i] == ' ') schema[i] = '-';
+    return json_pack("{s:s, s:b}", "schema", schema, "ok", ok);
+}
+
+json_t *sherd__cli_json_new(const sherd__cli *cli)
+{
+    return new_object(cli, true);
+}
+
+static int print_object(json_t *obj)
+{
+    char *text = obj != NULL ? json_dumps(obj, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    if (text == NULL) return SHERD_ENOMEM;
+    int err = puts(text) < 0 ? SHERD_EIO : 0;
+    free(text); /* jansson's allocation */
+    return err;
+}
+
+int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
+{
+    (void)cli;
+    int err = print_object(obj);
+    json_decref(obj);
+    if (err == SHERD_EIO)
+        return sherd__fail(d, err, NULL, "cannot write to standard output: %s", strerror(errno));
+    return err ? sherd__fail(d, err, NULL, "out of memory") : 0;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
+{
+    bool colour = sherd__cli_colour();
+    sherd__progress_clear();
+    fprintf(stderr, "%ssherd:%s %s%s%s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
+            cli->title, *cli->title ? ": " : "",
+            *d->message ? d->message : sherd_strerror(err));
+    if (*d->hint) fprintf(stderr, "  try: %s\n", d->hint);
+}
+
+/* {"code": 8, "name": "verification", ...}; a message that is not UTF-8 (a path can be anything)
+   loses the bytes that are not. */
+static json_t *error_object(int err, const sherd_diag *d)
+{
+    char message[sizeof d->message];
+    snprintf(message, sizeof message, "%s", *d->message ? d->message : sherd_strerror(err));
+    json_t *text = json_string(message);
+    if (text == NULL) {
+        for (char *p = message; *p != '\0'; p++)
+            if ((unsigned char)*p >= 0x80) *p = '?';
+        text = json_string(message);
+    }
+    int code = sherd_err_exit(err);
+    const char *name = sherd__exit_name(code);
+    json_t *hint = json_string(d->hint);
+    return json_pack("{s:i, s:s, s:s, s:o, s:o}", "code", code, "name",
+                     name != NULL ? name : "failed", "error", sherd_err_name(err), "message", text,
+                     "hint", hint != NULL ? hint : json_string(""));
+}
+
+int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d)
+{
+    if (obj != NULL && json_object_set_new(obj, "ok", json_false()) == 0 &&
+        json_object_set_new(obj, "error", error_object(err, d)) == 0)
+        cli->told = print_object(obj) == 0;
+    json_decref(obj);
+    return err;
+}
+
+/* What a failed run says with --json; false where it could not be said. */
+static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
+{
+    if (cli->told) return true;
+    json_t *obj = new_object(cli, false);
+    bool told = obj != NULL && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
+                print_object(obj) == 0;
+    json_decref(obj);
+    return told;
+}
+
+int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
+{
+    sherd_diag mine = *d;
+    sherd__progress_clear();
+    bool told = err != 0 && cli->json && tell_json(cli, err, &mine);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || told)) {
+        told = false;
+        if (err == 0) {
+            err = SHERD_EIO;
+            mine = (sherd_diag){0};
+            (void)sherd__fail(&mine, err, "check that its reader is alive and its disk has room",
+                              "cannot write to standard output: %s", strerror(errno));
+        }
+    }
+    if (err != 0 && !told) print_error(cli, err, &mine);
+    return err ? sherd_err_exit(err) : 0;
+}
+
+/* ---- numbers for people ----------------------------------------------------------------------- */
+
+const char *sherd__cli_bytes(uint64_t n, char out[24])
+{
+    static const char *const units[] = {"bytes", "KB", "MB", "GB", "TB", "PB"};
+    double v = (double)n;
+    size_t u = 0;
+    while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) {
+        v /= 1000;
+        u++;
+    }
+    snprintf(out, 24, u > 0 && v < 9.95 ? "%.1f %s" : "%.0f %s", v, units[u]);
+    return out;
+}
+
+const char *sherd__cli_seconds(double s, char out[24])
+{
+    if (!(s >= 0)) s = 0;
+    if (s < 0.0995)
+        snprintf(out, 24, "%.1f ms", s * 1e3);
+    else if (s < 9.995)
+        snprintf(out, 24, "%.2f s", s);
+    else if (s < 99.95)
+        snprintf(out, 24, "%.1f s", s);
+    else if (s < 5999.5)
+        snprintf(out, 24, "%d min %02d s", (int)(s + 0.5) / 60, (int)(s + 0.5) % 60);
+    else
+        snprintf(out, 24, "%.0f h %02d min", floor(s / 3600), (int)fmod(s / 60, 60));
+    return out;
+}
