@@ -54,9 +54,14 @@ typedef struct sherd__task {
 /** The protocol minor that this code speaks: minor_min and minor_max of our HELLO and WELCOME. */
 #define SHERD__MINOR 0u
 
+/* Protocol minors that this library speaks (the major version is the ALPN name, wire/link.h). */
+#define SHERD__MINOR_MIN 1u
+#define SHERD__MINOR_MAX 1u
+
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
-    uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME carries the chosen one twice */
+    uint32_t minor_min, minor_max; /* protocol minors offered (max 0: what this library speaks);
+                                      WELCOME carries the chosen one twice */
     uint64_t features;             /* bit set, none defined yet */
     char software[48];             /* "sherd 0.1.0" */
     char blas_core[32];            /* node: OpenBLAS core name */
@@ -72,10 +77,12 @@ typedef enum sherd__event_kind {
     SHERD__EV_BLOCK,    /* node: block complete; event.fragment is the receiver's to free */
     SHERD__EV_DROP,     /* node: event.job, event.block (0: the whole job) */
     SHERD__EV_TASK,     /* node: event.task */
-    SHERD__EV_CANCEL,   /* node: event.job, event.number = task (0: all of the job) */
+    SHERD__EV_CANCEL,   /* node: event.job, event.number = task (0: all of the job), event.task has
+                           the attempt. The session has answered: give no RESULT or REFUSE. */
     SHERD__EV_RESULT,   /* coordinator: event.task (as it was sent), event.fragment the receiver's */
     SHERD__EV_REFUSED,  /* coordinator: event.refusal */
-    SHERD__EV_CLOSED    /* the session is over: event.err and event.text say why. Always the last. */
+    SHERD__EV_CLOSED    /* the session is over: event.err and event.text say why; event.refusal.code
+                           is the code of the peer's BYE, if one came. Always the last, once. */
 } sherd__event_kind;
 
 typedef struct sherd__refusal {
@@ -109,7 +116,7 @@ typedef struct sherd__session_options {
     sherd__role role;
     sherd__hello hello;       /* ours */
     uint64_t now_ms;
-    uint64_t block_max;       /* node: a longer block is refused, its body skipped */
+    uint64_t block_max;       /* node: a longer block is refused, its body skipped; 0: any */
     /**
      * Memory for the body of an arriving block (node) or result (coordinator), after every check of
      * its description. NULL: no room; a node then REFUSEs the block and skips its body; a
@@ -158,7 +165,9 @@ void sherd__session_sent(sherd_session *s, size_t n);
 
 /** Earliest time at which sherd__session_tick has something to do. */
 uint64_t sherd__session_deadline(const sherd_session *s);
-/** Pings, and ends a session whose peer is silent or stalls (event SHERD__EV_CLOSED). */
+/** Pings, ends a session whose peer is silent or stalls, and tells of an end that another call
+ *  met (event SHERD__EV_CLOSED). A call far behind its deadline after which nothing was heard is
+ *  forgiven once: then it was this process that slept, and the peer's bytes may lie unread. */
 void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event);
 
 bool sherd__session_ready(const sherd_session *s);
@@ -173,17 +182,27 @@ uint64_t sherd__session_queued(const sherd_session *s);
  */
 int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block, sherd_fragment *f) SHERD_MUST;
 /** Registers (job, task, attempt) as outstanding: only then is a RESULT of it accepted, once, and
- *  only of task->result's description. Blocks must have been put before. */
+ *  only of task->result's description. Blocks must have been put before. SHERD_EBUSY with 131072
+ *  tasks outstanding; SHERD_EINVAL for one that is outstanding already. */
 int sherd__session_task(sherd_session *s, const sherd__task *task) SHERD_MUST;
 int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
-/** The task is no longer wanted. A RESULT or REFUSE of it that is already under way is swallowed. */
+/** The task is no longer wanted (task and attempt 0: all of the job). A RESULT or REFUSE of it that
+ *  is already under way is swallowed. SHERD_EINVAL for a task that is not outstanding. */
 int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt) SHERD_MUST;
 
-/* Node. */
+/*
+ * Node. Every TASK is answered once. SHERD_EUNASKED, and the caller keeps the fragment, for a task
+ * that is not open: answered before, or cancelled meanwhile.
+ */
 int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f) SHERD_MUST;
 int sherd__session_refuse(sherd_session *s, const sherd__refusal *r) SHERD_MUST;
 
-/** Both: says goodbye with a reason; the session ends once that is sent. */
+/** Both: reading from the peer is held back by us (true), or goes on. While it is, the peer's silence
+ *  says nothing and ends nothing; PINGs keep telling it that we live. */
+void sherd__session_hold(sherd_session *s, bool held, uint64_t now_ms);
+
+/** Both: says goodbye with a reason; what still waits in bulk is dropped. The session ends
+ *  (SHERD__EV_CLOSED from tick, err = code, or SHERD_ECLOSED for 0) once that is sent. */
 void sherd__session_bye(sherd_session *s, int code, const char *reason);
 
 #endif

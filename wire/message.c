@@ -1,0 +1,224 @@
+/*
+ * The only file that knows protobuf. nanopb's structs stay in here: the rest of the house sees its
+ * own. Fields that must be there are `required` in the schema, because a body cut at the boundary
+ * of two fields would otherwise decode as success; ranges are checked by hand. Trusts nothing that
+ * it parses, and that what it encodes was checked by the session.
+ */
+#include "wire/message.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pb_decode.h>
+#include <pb_encode.h>
+#include <string.h>
+
+#include "core/diag.h"
+#include "crypto/fragment_make.h"
+#include "wire/messages.pb.h"
+#include "wire/record.h"
+
+_Static_assert(sherd_pb_Hello_size <= SHERD__CONTROL_MAX &&
+                   sherd_pb_Task_size <= SHERD__CONTROL_MAX &&
+                   sherd_pb_Refuse_size <= SHERD__CONTROL_MAX,
+               "every control body fits its cap");
+
+enum { WHAT_BLOCK = 1, WHAT_TASK = 2 };
+enum { CODE_MIN = -999 }; /* codes below are none of anybody's */
+
+static size_t encode(uint8_t *out, const pb_msgdesc_t *fields, const void *msg)
+{
+    pb_ostream_t stream = pb_ostream_from_buffer(out, SHERD__CONTROL_MAX);
+    bool ok = pb_encode(&stream, fields, msg);
+    assert(ok && "bounded messages fit their cap");
+    (void)ok;
+    return stream.bytes_written;
+}
+
+static int decode(void *msg, const pb_msgdesc_t *fields, const uint8_t *body, size_t len,
+                  const char *name, sherd_diag *d)
+{
+    pb_istream_t stream = pb_istream_from_buffer(body, len);
+    if (pb_decode(&stream, fields, msg)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFRAME, NULL, "%s: body of %zu bytes: %s", name, len,
+                       PB_GET_ERROR(&stream));
+}
+
+/* Copies at most size-1 bytes; what is not printable ASCII becomes '?'. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; n + 1 < size && text[n]; n++)
+        out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+    out[n] = 0;
+}
+
+size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
+{
+    sherd_pb_Hello m = {
+        .minor_min = h->minor_min, .minor_max = h->minor_max, .features = h->features,
+        .threads = h->threads,     .memory = h->memory,       .gflops = h->gflops,
+    };
+    copy_text(m.software, sizeof m.software, h->software);
+    copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
+    copy_text(m.backend, sizeof m.backend, h->backend);
+    return encode(out, sherd_pb_Hello_fields, &m);
+}
+
+int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t len, sherd_diag *d)
+{
+    sherd_pb_Hello m = sherd_pb_Hello_init_zero;
+    int err = decode(&m, sherd_pb_Hello_fields, body, len, "HELLO or WELCOME", d);
+    if (err) return err;
+    if (m.minor_min > m.minor_max)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "minor versions %" PRIu32 " to %" PRIu32
+                           ": the least is above the greatest", m.minor_min, m.minor_max);
+    if (!isfinite(m.gflops) || m.gflops < 0)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s", m.gflops);
+    *out = (sherd__hello){
+        .minor_min = m.minor_min, .minor_max = m.minor_max, .features = m.features,
+        .threads = m.threads,     .memory = m.memory,       .gflops = m.gflops,
+    };
+    copy_text(out->software, sizeof out->software, m.software);
+    copy_text(out->blas_core, sizeof out->blas_core, m.blas_core);
+    copy_text(out->backend, sizeof out->backend, m.backend);
+    return SHERD_OK;
+}
+
+static sherd_pb_Description description_of(const sherd__fragment_info *i)
+{
+    return (sherd_pb_Description){
+        .origin = i->origin, .dtype = i->dtype, .encoding = i->encoding, .primes = i->primes,
+        .groups = i->groups, .rows = i->rows,   .cols = i->cols,         .len = i->len,
+    };
+}
+
+static int info_of(sherd__fragment_info *out, const sherd_pb_Description *m, sherd_diag *d)
+{
+    if ((m->origin | m->dtype | m->encoding | m->primes) > UINT8_MAX)
+        return sherd__fail(d, SHERD_EFRAME, NULL,
+                           "description with origin %" PRIu32 ", dtype %" PRIu32
+                           ", encoding %" PRIu32 ", primes %" PRIu32 ": each at most 255",
+                           m->origin, m->dtype, m->encoding, m->primes);
+    sherd__fragment_info info = {
+        .origin = (uint8_t)m->origin,     .dtype = (uint8_t)m->dtype,
+        .encoding = (uint8_t)m->encoding, .primes = (uint8_t)m->primes,
+        .groups = m->groups,              .rows = m->rows,
+        .cols = m->cols,                  .len = m->len,
+    };
+    int err = sherd__fragment_info_check(&info, d);
+    if (!err) *out = info;
+    return err;
+}
+
+size_t sherd__message_description(uint8_t *out, const sherd__fragment_info *info,
+                                  const uint32_t *attempt)
+{
+    sherd_pb_Description m = description_of(info);
+    m.has_attempt = attempt != NULL;
+    m.attempt = attempt ? *attempt : 0;
+    return encode(out, sherd_pb_Description_fields, &m);
+}
+
+int sherd__message_description_parse(sherd__fragment_info *out, uint32_t *attempt,
+                                     const uint8_t *body, size_t len, sherd_diag *d)
+{
+    sherd_pb_Description m = sherd_pb_Description_init_zero;
+    sherd__fragment_info info;
+    int err = decode(&m, sherd_pb_Description_fields, body, len, "description", d);
+    if (err) return err;
+    if (m.has_attempt != (attempt != NULL))
+        return sherd__fail(d, SHERD_EFRAME, NULL, "%s", attempt ? "RESULT without its attempt"
+                                                                : "PUT with an attempt");
+    err = info_of(&info, &m, d);
+    if (err) return err;
+    *out = info;
+    if (attempt) *attempt = m.attempt;
+    return SHERD_OK;
+}
+
+size_t sherd__message_task(uint8_t *out, const sherd__task *t)
+{
+    sherd_pb_Task m = {
+        .op = t->op, .flags = t->flags, .left = t->left, .right = t->right,
+        .primes_count = (pb_size_t)t->primes_len, .result = description_of(&t->result),
+    };
+    memcpy(m.primes, t->primes, sizeof m.primes);
+    return encode(out, sherd_pb_Task_fields, &m);
+}
+
+int sherd__message_task_parse(sherd__task *out, const uint8_t *body, size_t len, sherd_diag *d)
+{
+    sherd_pb_Task m = sherd_pb_Task_init_zero;
+    int err = decode(&m, sherd_pb_Task_fields, body, len, "TASK", d);
+    if (err) return err;
+    sherd__task t = {
+        .op = m.op, .flags = m.flags, .left = m.left, .right = m.right,
+        .primes_len = m.primes_count,
+    };
+    if (m.left == 0) return sherd__fail(d, SHERD_EFRAME, NULL, "TASK without a left block");
+    if (m.flags & ~(uint32_t)(SHERD__DROP_LEFT | SHERD__DROP_RIGHT))
+        return sherd__fail(d, SHERD_EFRAME, NULL, "TASK with flags 0x%" PRIx32, m.flags);
+    for (uint32_t i = 0; i < t.primes_len; i++) {
+        t.primes[i] = m.primes[i];
+        if (m.primes[i] < 3 || m.primes[i] >= 1u << 24)
+            return sherd__fail(d, SHERD_EFRAME, NULL, "TASK modulo %" PRIu32
+                               ": expected a prime of at most 24 bits", m.primes[i]);
+    }
+    if (m.result.has_attempt) return sherd__fail(d, SHERD_EFRAME, NULL, "TASK with two attempts");
+    err = info_of(&t.result, &m.result, d);
+    if (err) return err;
+    if (t.result.origin != SHERD__RESULT)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "TASK whose result has origin %u: expected %u",
+                           t.result.origin, SHERD__RESULT);
+    *out = t;
+    return SHERD_OK;
+}
+
+/* A code of a peer as one of ours: newer peers may know reasons that we do not. */
+static int code_of(int32_t code)
+{
+    return strcmp(sherd_err_name(code), "EUNKNOWN") ? code : SHERD_EREFUSED;
+}
+
+size_t sherd__message_refuse(uint8_t *out, const sherd__refusal *r)
+{
+    sherd_pb_Refuse m = { .what = r->block ? WHAT_BLOCK : WHAT_TASK, .code = r->code };
+    copy_text(m.text, sizeof m.text, r->text);
+    return encode(out, sherd_pb_Refuse_fields, &m);
+}
+
+int sherd__message_refuse_parse(sherd__refusal *out, const uint8_t *body, size_t len,
+                                sherd_diag *d)
+{
+    sherd_pb_Refuse m = sherd_pb_Refuse_init_zero;
+    int err = decode(&m, sherd_pb_Refuse_fields, body, len, "REFUSE", d);
+    if (err) return err;
+    if (m.what != WHAT_BLOCK && m.what != WHAT_TASK)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "REFUSE of kind %" PRIu32, m.what);
+    if (m.code >= 0 || m.code < CODE_MIN)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "REFUSE with code %" PRId32, m.code);
+    *out = (sherd__refusal){ .block = m.what == WHAT_BLOCK, .task = m.what == WHAT_TASK,
+                             .code = code_of(m.code) };
+    copy_text(out->text, sizeof out->text, m.text);
+    return SHERD_OK;
+}
+
+size_t sherd__message_bye(uint8_t *out, int code, const char *text)
+{
+    sherd_pb_Bye m = { .code = code };
+    copy_text(m.text, sizeof m.text, text);
+    return encode(out, sherd_pb_Bye_fields, &m);
+}
+
+int sherd__message_bye_parse(int *code, char *text, const uint8_t *body, size_t len, sherd_diag *d)
+{
+    sherd_pb_Bye m = sherd_pb_Bye_init_zero;
+    int err = decode(&m, sherd_pb_Bye_fields, body, len, "BYE", d);
+    if (err) return err;
+    if (m.code > 0 || m.code < CODE_MIN)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "BYE with code %" PRId32, m.code);
+    *code = m.code ? code_of(m.code) : 0;
+    copy_text(text, SHERD__TEXT_MAX, m.text);
+    return SHERD_OK;
+}
