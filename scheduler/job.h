@@ -1,0 +1,90 @@
+/*
+ * One job: which node computes which cell, when, and what happens when a node is slow, lost, wrong or
+ * full. A state machine over sessions (wire/session.h), without socket or clock: the cluster's loop
+ * thread drives it, and so does the simulation. Hiding, checking and folding run on the executor.
+ *
+ * Every cell goes  todo -> hiding -> sent -> judging -> done,  back to todo when its node is lost,
+ * refuses or answers wrongly. A slot belongs to one node; when that node is gone for good the slot
+ * is given to another one, as far as the ledger allows.
+ */
+#ifndef SCHEDULER_JOB_H
+#define SCHEDULER_JOB_H
+
+#include "core/executor.h"
+#include "crypto/scheme.h"
+#include "scheduler/ledger.h"
+#include "sherd/cluster.h"
+#include "wire/session.h"
+
+typedef struct sherd_job sherd_job;
+
+typedef struct sherd__job_owner {
+    /** The node's session has something to send. */
+    void (*touch)(void *ctx, uint32_t node);
+    /** The node answered wrongly (code SHERD_EWRONG) or makes no progress (SHERD_ESILENT): its
+     *  connection is to be closed; a wrong one is not to be let back in. */
+    void (*expel)(void *ctx, uint32_t node, int code, const char *why);
+    void (*log)(void *ctx, sherd_log_level level, const char *text);
+    /** How a node is called in messages. */
+    const char *(*name)(void *ctx, uint32_t node);
+    void *ctx;
+} sherd__job_owner;
+
+typedef struct sherd__job_options {
+    const sherd__hiding *hiding; /* outlives the job's executor work */
+    sherd_ledger *ledger;        /* outlives the job */
+    sherd_executor *executor;
+    uint32_t op;                 /* sherd__op of its tasks */
+    uint64_t id;                 /* random */
+    uint32_t nodes;              /* at least the scheme's slots; slot i is planned for node i */
+    const uint32_t *domain;      /* per node; copied */
+    uint32_t depth;              /* cells under way per node; ordered: panels between first and last */
+    uint32_t return_ms;          /* how long a lost node's work waits for it to come back */
+    bool strict;                 /* a wrong answer fails the job */
+    sherd__job_owner owner;
+} sherd__job_options;
+
+/** What the job has counted, for reports and progress. */
+typedef struct sherd__job_stats {
+    uint64_t cells, folded;
+    uint64_t accepted, repeated; /* tasks answered rightly; sent again */
+    uint32_t lost, banned;
+} sherd__job_stats;
+
+int sherd__job_new(sherd_job **out, const sherd__job_options *opt) SHERD_MUST;
+/** Only once sherd__job_idle: the executor must not hold its work. */
+void sherd__job_free(sherd_job *j);
+
+/** The node can be sent to: at the start, or again after its connection came back. */
+void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t now_ms);
+/** Its session is over. back: it may return (the network failed, not the node). */
+void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms);
+/** A RESULT or REFUSED of this job; the fragment in it is taken. */
+void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *event, uint64_t now_ms);
+/** Notices overdue tasks and nodes that did not return; call about ten times a second. */
+void sherd__job_tick(sherd_job *j, uint64_t now_ms);
+/** Drains the executor's finished pieces and sends what they made possible. */
+void sherd__job_pump(sherd_job *j, uint64_t now_ms);
+
+/** True once it has succeeded or failed; *err and *d then say how. */
+bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d);
+/** Gives the job up with this error (interrupted, timed out), unless it is done. */
+void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message);
+/** Cancels what is under way and drops the job's blocks at the nodes. */
+void sherd__job_end(sherd_job *j);
+/** True when the executor holds none of its work. */
+bool sherd__job_idle(const sherd_job *j);
+
+/**
+ * Another run over the same resident blocks: the scheme has been given a new operand A. Only when
+ * done without error and idle; nodes keep what they hold.
+ */
+int sherd__job_again(sherd_job *j) SHERD_MUST;
+
+void sherd__job_count(const sherd_job *j, sherd__job_stats *out);
+/** Tasks of this job that node answered and that were accepted. */
+uint64_t sherd__job_node_tasks(const sherd_job *j, uint32_t node);
+/** What the job waits for, in a sentence ("waiting 12 s for node 3, ..."); empty when nothing. */
+void sherd__job_waiting(const sherd_job *j, uint64_t now_ms, char *out, size_t size);
+
+#endif

@@ -1,0 +1,123 @@
+/*
+ * The compute work of a job: hide a cell, judge and fold an answer, finish. A piece carries all that
+ * it needs; `run` touches the scheme and the folding state and nothing else of the job, `done` (loop
+ * thread) hands the outcome back to the state machine.
+ *
+ * Answers of an ordered scheme wait in `held` until all before them are folded, so that sums of
+ * floats have the same bits whatever the order of arrival.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "scheduler/job_internal.h"
+
+typedef enum piece_kind { PIECE_HIDE, PIECE_JUDGE, PIECE_FINISH } piece_kind;
+
+typedef struct piece {
+    sherd_work work; /* first: the executor hands this back */
+    sherd_job *job;
+    piece_kind kind;
+    uint64_t ordinal;
+    uint32_t attempt;
+    bool ran;
+    int err;
+    sherd__cell_work hidden;
+    sherd_fragment *answer;
+    uint64_t folded, next;
+} piece;
+
+static int fold(sherd_job *j, uint64_t ordinal)
+{
+    job_folding *f = &j->folding;
+    const uint8_t *body = f->held[ordinal] ? sherd__fragment_bytes(f->held[ordinal]) : NULL;
+    int err = j->hiding.ops->fold(j->hiding.ctx, job_cell_at(j, ordinal), body);
+    sherd__fragment_free(f->held[ordinal]);
+    f->held[ordinal] = NULL;
+    f->folded++;
+    return err;
+}
+
+/* An accepted answer (or an empty cell) takes its place; everything that can be folded is. */
+static int settle(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+{
+    job_folding *f = &j->folding;
+    int err = SHERD_OK;
+    f->held[ordinal] = answer;
+    f->ready[ordinal] = 1;
+    if (!j->shape.ordered) return fold(j, ordinal);
+    while (!err && f->next < j->cells_len && f->ready[f->next]) err = fold(j, f->next++);
+    return err;
+}
+
+static void run(sherd_work *w)
+{
+    piece *p = (piece *)w;
+    sherd_job *j = p->job;
+    const sherd__scheme *ops = j->hiding.ops;
+    p->ran = true;
+    switch (p->kind) {
+    case PIECE_HIDE:
+        if (j->folding.ready[p->ordinal]) { /* an earlier attempt has found it empty */
+            p->hidden.empty = true;
+            break;
+        }
+        p->err = ops->hide(j->hiding.ctx, job_cell_at(j, p->ordinal), &p->hidden);
+        if (!p->err && p->hidden.empty) p->err = settle(j, p->ordinal, NULL);
+        break;
+    case PIECE_JUDGE:
+        p->err = ops->check(j->hiding.ctx, job_cell_at(j, p->ordinal),
+                            sherd__fragment_bytes(p->answer));
+        if (!p->err) {
+            p->err = settle(j, p->ordinal, p->answer);
+            p->answer = NULL;
+        }
+        break;
+    case PIECE_FINISH: p->err = ops->finish(j->hiding.ctx); break;
+    }
+    p->folded = j->folding.folded;
+    p->next = j->folding.next;
+}
+
+static void done(sherd_work *w)
+{
+    piece *p = (piece *)w;
+    sherd_job *j = p->job;
+    j->pieces--;
+    if (!p->ran) p->err = SHERD_EINTERRUPTED; /* the executor is going down */
+    else sherd__job_folded(j, p->folded, p->next);
+    switch (p->kind) {
+    case PIECE_HIDE: sherd__job_hidden(j, p->ordinal, p->attempt, p->err, &p->hidden); break;
+    case PIECE_JUDGE: sherd__job_judged(j, p->ordinal, p->attempt, p->err); break;
+    case PIECE_FINISH: sherd__job_finished(j, p->err); break;
+    }
+    sherd__fragment_free(p->answer);
+    sherd__free(p);
+}
+
+static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment *answer)
+{
+    piece *p = sherd__calloc(1, sizeof *p);
+    if (!p) return SHERD_ENOMEM;
+    *p = (piece){ .work = { run, done, NULL }, .job = j, .kind = kind, .ordinal = ordinal };
+    p->answer = answer;
+    if (kind != PIECE_FINISH) p->attempt = j->cells[ordinal].attempt;
+    int err = sherd__executor_submit(j->o.executor, &p->work);
+    if (err) sherd__free(p);
+    else j->pieces++;
+    return err;
+}
+
+int sherd__job_hide(sherd_job *j, uint64_t ordinal)
+{
+    return start(j, PIECE_HIDE, ordinal, NULL);
+}
+
+int sherd__job_judge(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+{
+    return start(j, PIECE_JUDGE, ordinal, answer);
+}
+
+int sherd__job_finish(sherd_job *j)
+{
+    return start(j, PIECE_FINISH, 0, NULL);
+}
