@@ -383,8 +383,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     sherd_diag d = { .code = 0 };
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
-    int err = sherd__fragment_table_check(info, sherd__fragment_bytes(f), &d);
-    if (!err) err = sherd__store_put(&c->store, e->job, e->block, f);
+    int err = sherd__store_put(&c->store, e->job, e->block, f); /* its session checked the table */
     if (err == SHERD_EINVAL)
         (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
     if (err) {
@@ -441,17 +440,19 @@ static void on_task(sherd__client *c, const sherd__event *e)
     pump(c->worker);
 }
 
-static bool concerns(const task *t, uint64_t job, uint32_t number)
+/* One attempt of a task, or with number 0 all tasks of the job. */
+static bool concerns(const task *t, const sherd__event *e)
 {
-    return t->what.job == job && (number == 0 || t->what.task == number);
+    return t->what.job == e->job &&
+           (e->number == 0 || (t->what.task == e->number && t->what.attempt == e->task.attempt));
 }
 
-static void on_cancel(sherd__client *c, uint64_t job, uint32_t number)
+static void on_cancel(sherd__client *c, const sherd__event *e)
 {
     sherd__worker *w = c->worker;
     for (task **at = &c->head; *at;) {
         task *t = *at;
-        if (!concerns(t, job, number)) {
+        if (!concerns(t, e)) {
             at = &t->next;
             continue;
         }
@@ -463,7 +464,7 @@ static void on_cancel(sherd__client *c, uint64_t job, uint32_t number)
     if (!c->head) leave_ring(w, c);
     for (uint32_t i = 0; i < w->running_len; i++) {
         task *t = w->running[i];
-        if (t->client != c || t->cancelled || !concerns(t, job, number)) continue;
+        if (t->client != c || t->cancelled || !concerns(t, e)) continue;
         t->cancelled = true;
         w->stats.cancelled++;
     }
@@ -500,7 +501,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_BLOCK: on_block(c, e); break;
     case SHERD__EV_TASK: on_task(c, e); break;
-    case SHERD__EV_CANCEL: on_cancel(c, e->job, e->number); break;
+    case SHERD__EV_CANCEL: on_cancel(c, e); break;
     case SHERD__EV_DROP: (void)sherd__store_drop(&c->store, e->job, e->block); break;
     default: break;
     }

@@ -1,0 +1,468 @@
+/*
+ * The libuv shell around node/worker.c. What it adds: who may come in, which connection belongs to
+ * which client, and an orderly end. Ends in this order: stop accepting, say goodbye on every
+ * session, wait for the running product, close the handles, free. The compute thread is only ever
+ * reached through the executor; everything here runs on the loop's thread.
+ */
+#include "node/server.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/executor.h"
+#include "sherd/version.h"
+#include "wire/handoff.h"
+#include "wire/link.h"
+
+#define HANDOFF_MS 10000u
+#define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
+#define REJECTIONS_MAX 20u   /* told a minute: strangers do not fill the log */
+#define REJECTIONS_MS 60000u
+#define QUEUE_MAX 16u        /* of the executor; the worker keeps at most two there */
+
+typedef struct server server;
+
+/* One connection that passed the allow-list. */
+typedef struct conn {
+    server *server;
+    sherd_link *link;
+    sherd__client *client; /* NULL once its session is over */
+    sherd__fingerprint key;
+    char name[64];
+    void *tap;
+    struct conn *prev, *next;
+} conn;
+
+struct server {
+    const sherd__node_options *opt;
+    uv_loop_t loop;
+    sherd_identity *identity;
+    sherd__peers allowed;
+    void *backend_ctx;
+    sherd__backend_caps caps;
+    sherd_executor *executor;
+    sherd__worker *worker;
+    sherd_listener *listener;
+    conn *conns;
+    uint64_t sessions;
+    bool loop_up, ending;
+    uint64_t ending_ms;      /* when the last connection was gone */
+    uint64_t told_ms;        /* rejections: since when they are counted */
+    uint32_t told;
+    uv_async_t wake;
+    uv_signal_t signals[4];
+    uv_pipe_t parent;
+    uv_timer_t drain;
+    unsigned handles;        /* of the four above that are initialised, for closing */
+};
+
+static void say(server *s, sherd__node_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(server *s, sherd__node_level level, const char *fmt, ...)
+{
+    char line[640];
+    va_list ap;
+    if (!s->opt->say) return;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    s->opt->say(s->opt->ctx, level, line);
+}
+
+static void report(server *s)
+{
+    if (s->opt->report && s->worker)
+        s->opt->report(s->opt->ctx, sherd__worker_stats_of(s->worker),
+                       sherd__worker_memory(s->worker), &s->caps);
+}
+
+/* --- who may come in ----------------------------------------------------------------------- */
+
+static const sherd__peer *find_allowed(const server *s, const sherd__fingerprint *key)
+{
+    const sherd__peer *p = sherd__peers_find(&s->allowed, key);
+    return p && strcmp(p->role, "node") != 0 ? p : NULL;
+}
+
+static bool allow(void *ctx, const sherd__fingerprint *key)
+{
+    const server *s = ctx;
+    return !s->ending && find_allowed(s, key);
+}
+
+/* The host of an allow-list is an address, or `*`; the peer's is "address:port" or "[address]:port". */
+static bool host_matches(const char *host, const char *peer_address)
+{
+    char text[256];
+    unsigned char want[16], have[16];
+    if (strcmp(host, "*") == 0) return true;
+    const char *from = peer_address + (peer_address[0] == '[');
+    size_t len = peer_address[0] == '[' ? strcspn(from, "]") : strcspn(from, ":");
+    if (peer_address[0] != '[' && strrchr(from, ':') != strchr(from, ':')) len = strlen(from);
+    snprintf(text, sizeof text, "%.*s", (int)(len < 255 ? len : 255), from);
+    if (strncasecmp(text, "::ffff:", 7) == 0) memmove(text, text + 7, strlen(text + 7) + 1);
+    for (int family = AF_INET;; family = AF_INET6) {
+        size_t size = family == AF_INET ? 4 : 16;
+        if (inet_pton(family, host, want) == 1 && inet_pton(family, text, have) == 1)
+            return memcmp(want, have, size) == 0;
+        if (family == AF_INET6) return false;
+    }
+}
+
+static void rejected(void *ctx, int code, const char *peer_address, const char *reason)
+{
+    server *s = ctx;
+    uint64_t now = uv_now(&s->loop);
+    if (s->told == 0 || now - s->told_ms > REJECTIONS_MS) {
+        if (s->told > REJECTIONS_MAX)
+            say(s, SHERD__NODE_WARN, "%u more connections were turned away",
+                s->told - REJECTIONS_MAX);
+        s->told = 0;
+        s->told_ms = now;
+    }
+    if (s->told++ < REJECTIONS_MAX)
+        say(s, SHERD__NODE_WARN, "turned away %s: %s (%s)", peer_address, reason,
+            sherd_err_name(code));
+}
+
+/* --- connections --------------------------------------------------------------------------- */
+
+static void check_drained(server *s);
+
+static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+{
+    conn *c = ctx;
+    sherd__event_kind kind = e->kind;
+    if (kind == SHERD__EV_READY)
+        say(c->server, SHERD__NODE_NOTE, "coordinator %s (%s) is here: %s", c->name,
+            sherd__link_peer_address(l), e->hello.software);
+    if (kind == SHERD__EV_CLOSED)
+        say(c->server, SHERD__NODE_NOTE, "coordinator %s (%s) is gone: %s", c->name,
+            sherd__link_peer_address(l), e->text);
+    if (!c->client) return;
+    sherd__worker_event(c->client, sherd__link_session(l), e);
+    if (kind == SHERD__EV_CLOSED) c->client = NULL;
+}
+
+static void free_conn(conn *c)
+{
+    server *s = c->server;
+    *(c->prev ? &c->prev->next : &s->conns) = c->next;
+    if (c->next) c->next->prev = c->prev;
+    if (c->tap && s->opt->tap.close) s->opt->tap.close(c->tap);
+    sherd__free(c);
+}
+
+static void on_closed(void *ctx, sherd_link *l)
+{
+    conn *c = ctx;
+    server *s = c->server;
+    (void)l;
+    free_conn(c);
+    check_drained(s);
+}
+
+static void describe_session(const server *s, sherd__session_options *o)
+{
+    sherd__hello *h = &o->hello;
+    o->role = SHERD__NODE;
+    *h = (sherd__hello){ .minor_min = SHERD__MINOR, .minor_max = SHERD__MINOR,
+                         .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
+                         .memory = s->opt->memory, .gflops = s->caps.gflops };
+    memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
+    memcpy(h->backend, s->caps.name, sizeof h->backend);
+}
+
+static void name_conn(conn *c, const sherd__peer *p)
+{
+    char text[SHERD__FINGERPRINT_TEXT];
+    sherd__fingerprint_text(&c->key, text);
+    snprintf(c->name, sizeof c->name, "%s", p->name[0] ? p->name : text);
+}
+
+static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
+                       const char *peer_address, sherd__session_options *session,
+                       sherd__link_owner *owner)
+{
+    server *s = ctx;
+    const sherd__peer *p = find_allowed(s, key);
+    if (!p || !host_matches(p->host, peer_address)) {
+        rejected(s, SHERD_EAUTH, peer_address,
+                 "its key is allowed from another address only (allow-list: `*` is any)");
+        return SHERD_EAUTH;
+    }
+    conn *c = sherd__calloc(1, sizeof *c);
+    if (!c) return SHERD_ENOMEM;
+    c->server = s;
+    c->link = l;
+    c->key = *key;
+    name_conn(c, p);
+    int err = sherd__worker_join(s->worker, &c->client, c);
+    if (err) {
+        sherd__free(c);
+        return err;
+    }
+    c->next = s->conns;
+    if (c->next) c->next->prev = c;
+    s->conns = c;
+    if (s->opt->tap.open) {
+        c->tap = s->opt->tap.open(s->opt->tap.ctx, key, ++s->sessions);
+        if (!c->tap) {
+            rejected(s, SHERD_EIO, peer_address, "its session cannot be recorded");
+            sherd__worker_leave(c->client);
+            free_conn(c);
+            return SHERD_EIO;
+        }
+        session->tap = s->opt->tap.bytes;
+        session->tap_ctx = c->tap;
+    }
+    describe_session(s, session);
+    sherd__worker_session(s->worker, session);
+    *owner = (sherd__link_owner){ on_event, on_closed, c };
+    return SHERD_OK;
+}
+
+static void flush(void *ctx, void *tag)
+{
+    (void)ctx;
+    sherd__link_flush(((conn *)tag)->link);
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+static void close_handles(server *s)
+{
+    uv_handle_t *all[] = { (uv_handle_t *)&s->wake,       (uv_handle_t *)&s->drain,
+                           (uv_handle_t *)&s->signals[0], (uv_handle_t *)&s->signals[1],
+                           (uv_handle_t *)&s->signals[2], (uv_handle_t *)&s->signals[3],
+                           (uv_handle_t *)&s->parent };
+    for (unsigned i = 0; i < s->handles; i++)
+        if (!uv_is_closing(all[i])) uv_close(all[i], NULL);
+}
+
+static void on_drain(uv_timer_t *t)
+{
+    check_drained(t->data);
+}
+
+/* Once the last connection is gone: waits for the running product, then lets the loop end. */
+static void check_drained(server *s)
+{
+    if (!s->ending || s->conns) return;
+    if (sherd__executor_pending(s->executor) == 0) {
+        close_handles(s);
+        return;
+    }
+    uint64_t now = uv_now(&s->loop);
+    if (s->ending_ms == 0) s->ending_ms = now;
+    if (now - s->ending_ms > COMPUTE_MS && s->opt->abandon) {
+        report(s);
+        s->opt->abandon(s->opt->ctx);
+    }
+    uv_timer_start(&s->drain, on_drain, 20, 0);
+}
+
+static void end(server *s, const char *why)
+{
+    if (s->ending) return;
+    s->ending = true;
+    say(s, SHERD__NODE_NOTE, "ending: %s", why);
+    sherd__listener_close(s->listener);
+    s->listener = NULL;
+    for (conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
+    }
+    check_drained(s);
+}
+
+/* --- signals, parent, compute thread --------------------------------------------------------- */
+
+static void reload(server *s)
+{
+    sherd_diag d = { .code = 0 };
+    sherd__peers fresh;
+    if (!s->opt->allow_file) return;
+    if (sherd__peers_load(&fresh, s->opt->allow_file, &d)) {
+        say(s, SHERD__NODE_WARN, "the allow-list stays as it was: %s", d.message);
+        return;
+    }
+    sherd__peers_fini(&s->allowed);
+    s->allowed = fresh;
+    say(s, SHERD__NODE_SAY, "read %s again: %zu lines", s->opt->allow_file, fresh.len);
+    for (conn *c = s->conns, *next; c; c = next) {
+        next = c->next;
+        if (!find_allowed(s, &c->key))
+            sherd__link_close(c->link, SHERD_EAUTH, "key is no longer allowed");
+    }
+}
+
+static void on_signal(uv_signal_t *h, int number)
+{
+    server *s = h->data;
+    if (number == SIGUSR1) report(s);
+    else if (number == SIGHUP && s->opt->parent_pipe < 0) reload(s);
+    else if (number != SIGHUP) end(s, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    static char nothing[64]; /* what a parent writes after the handoff is not read */
+    (void)h;
+    (void)suggested;
+    *buf = uv_buf_init(nothing, sizeof nothing);
+}
+
+static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
+{
+    (void)buf;
+    if (n >= 0) return;
+    uv_read_stop(h);
+    end(h->data, "the process that started this node is gone");
+}
+
+static void on_wake(uv_async_t *h)
+{
+    server *s = h->data;
+    sherd__executor_drain(s->executor);
+    check_drained(s);
+}
+
+static void wake(void *ctx)
+{
+    uv_async_send(ctx);
+}
+
+static int uv_fail(sherd_diag *d, int err, const char *what)
+{
+    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", what, uv_strerror(err));
+}
+
+static int watch_signals(server *s, sherd_diag *d)
+{
+    static const int numbers[4] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
+    for (int i = 0; i < 4; i++) {
+        uv_signal_init(&s->loop, &s->signals[i]);
+        s->signals[i].data = s;
+        s->handles++;
+        int err = uv_signal_start(&s->signals[i], on_signal, numbers[i]);
+        if (err) return uv_fail(d, err, "cannot watch signals");
+    }
+    return SHERD_OK;
+}
+
+static int watch_parent(server *s, sherd_diag *d)
+{
+    if (s->opt->parent_pipe < 0) return SHERD_OK;
+    uv_pipe_init(&s->loop, &s->parent, 0);
+    s->parent.data = s;
+    s->handles++;
+    int err = uv_pipe_open(&s->parent, s->opt->parent_pipe);
+    if (!err) err = uv_read_start((uv_stream_t *)&s->parent, parent_alloc, parent_read);
+    return err ? uv_fail(d, err, "cannot watch the parent's pipe") : SHERD_OK;
+}
+
+/* --- the beginning --------------------------------------------------------------------------- */
+
+static int load_keys(server *s, sherd_diag *d)
+{
+    const sherd__node_options *o = s->opt;
+    if (o->parent_pipe < 0) {
+        int err = sherd__identity_load(&s->identity, o->key_file, d);
+        if (!err) err = sherd__peers_load(&s->allowed, o->allow_file, d);
+        if (!err && s->allowed.len == 0)
+            err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
+                              "%s allows nobody", o->allow_file);
+        return err;
+    }
+    sherd__handoff h;
+    int err = sherd__handoff_read(o->parent_pipe, HANDOFF_MS, &h, d);
+    if (err) return err;
+    err = sherd__identity_parse(&s->identity, h.key, h.key_len, d);
+    if (!err) err = sherd__peers_parse(&s->allowed, h.allow, h.allow_len, "allow-list of the parent", d);
+    sherd__handoff_fini(&h);
+    return err;
+}
+
+static int start_compute(server *s, sherd_diag *d)
+{
+    const sherd__node_options *o = s->opt;
+    sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
+    int err = o->backend->open(&s->backend_ctx, &b, &s->caps, d);
+    if (err) return err;
+    err = uv_loop_init(&s->loop);
+    if (err) return uv_fail(d, err, "cannot start an event loop");
+    s->loop_up = true;
+    uv_async_init(&s->loop, &s->wake, on_wake);
+    uv_timer_init(&s->loop, &s->drain);
+    s->wake.data = s->drain.data = s;
+    s->handles = 2;
+    err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
+    sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
+                                .caps = s->caps, .executor = s->executor, .memory = o->memory,
+                                .flush = flush };
+    if (!err) err = sherd__worker_new(&s->worker, &w);
+    return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
+}
+
+static int start_listening(server *s, sherd_diag *d)
+{
+    const sherd__node_options *o = s->opt;
+    sherd__listen_options l = { .loop = &s->loop, .identity = s->identity, .allow = allow,
+                                .accept = accept_link, .rejected = rejected, .ctx = s,
+                                .links_max = o->connections_max ? o->connections_max : 64 };
+    return sherd__listener_new(&s->listener, &l, o->host, o->port, d);
+}
+
+static void announce(server *s)
+{
+    const sherd__node_options *o = s->opt;
+    sherd__peer p = { .port = sherd__listener_port(s->listener), .has_key = true, .weight = 1,
+                      .key = *sherd__identity_fingerprint(s->identity) };
+    char line[1024];
+    bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
+    if (!any || gethostname(p.host, sizeof p.host - 1))
+        snprintf(p.host, sizeof p.host, "%s", o->host);
+    if (o->name) snprintf(p.name, sizeof p.name, "%s", o->name);
+    if (o->domain) snprintf(p.domain, sizeof p.domain, "%s", o->domain);
+    sherd__peer_format(&p, line, sizeof line);
+    if (o->listening) o->listening(o->ctx, line);
+}
+
+static void fini(server *s)
+{
+    if (s->loop_up) {
+        close_handles(s);
+        uv_run(&s->loop, UV_RUN_DEFAULT);
+    }
+    sherd__executor_free(s->executor);
+    sherd__worker_free(s->worker);
+    if (s->loop_up) (void)uv_loop_close(&s->loop);
+    if (s->backend_ctx) s->opt->backend->close(s->backend_ctx);
+    sherd__peers_fini(&s->allowed);
+    sherd__identity_free(s->identity);
+}
+
+int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
+{
+    server s = { .opt = opt };
+    int err = load_keys(&s, d);
+    if (!err) err = start_compute(&s, d);
+    if (!err) err = watch_signals(&s, d);
+    if (!err) err = watch_parent(&s, d);
+    if (!err) err = start_listening(&s, d);
+    if (!err) {
+        announce(&s);
+        uv_run(&s.loop, UV_RUN_DEFAULT);
+        report(&s);
+    }
+    fini(&s);
+    return err;
+}
