@@ -113,9 +113,11 @@ CLONES static void join(const double *d0, const double *d1, const double *d2, si
     for (size_t i = 0; i < n; i++) out[i] = fma(p0, d1[i] + p1 * d2[i], d0[i]);
 }
 
-/* x * 2^-shift in two factors: either may be needed to leave the range of one. */
-static void unscale(double *x, size_t n, int shift)
+/* In two factors, since one may leave the doubles' range; past 2^2046 any whole number but 0 has
+ * overflowed already. */
+void sherd__exact_unscale(double *x, size_t n, int shift)
 {
+    if (shift < -2046) shift = -2046;
     int first = -shift / 2;
     double f = ldexp(1.0, first), g = ldexp(1.0, -shift - first);
     for (size_t i = 0; i < n; i++) x[i] = x[i] * f * g + 0.0;
@@ -134,7 +136,7 @@ void sherd__crt_f64(const sherd__crt *crt, const double *const *residue, size_t 
                  part, (double)crt->p[0], crt->count > 2 ? (double)crt->p[1] : 0.0, out + at);
         else
             for (size_t i = 0; i < part; i++) out[at + i] = sherd__i128_f64(whole(crt, digit, i));
-        unscale(out + at, part, shift);
+        sherd__exact_unscale(out + at, part, shift);
     }
 }
 

@@ -41,6 +41,8 @@ void sherd__crt_i128(const sherd__crt *crt, const double *const *residue, size_t
 /** The same as doubles times 2^-shift: rounded once, ties to even, then scaled. */
 void sherd__crt_f64(const sherd__crt *crt, const double *const *residue, size_t n, int shift,
                     double *out);
+/** x[i] = x[i] * 2^-shift, x whole numbers; zeros come out positive. */
+void sherd__exact_unscale(double *x, size_t n, int shift);
 /** Nearest double, ties to even. */
 double sherd__i128_f64(sherd__i128 x);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/diag.h"
+#include "matrix/exact.h"
 #include "matrix/view.h"
 
 #define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
@@ -159,9 +160,7 @@ void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t
 
 void sherd__fixed_unscale(const sherd__fixed *a, const sherd__fixed *b, double *c, size_t n)
 {
-    int shift = a->scale + b->scale, first = -shift / 2;
-    double f = ldexp(1.0, first), g = ldexp(1.0, -shift - first);
-    for (size_t i = 0; i < n; i++) c[i] = c[i] * f * g + 0.0;
+    sherd__exact_unscale(c, n, a->scale + b->scale);
 }
 
 double sherd__fixed_product_bound(const sherd__fixed *a, const sherd__fixed *b, size_t k)

@@ -1,0 +1,182 @@
+/*
+ * Element-wise functions compiled three times from one set of kernels: for AVX-512, for AVX2 with
+ * FMA, and for any x86-64 (where fma is the C library's exact one). The choice is made here and not
+ * by target_clones, so that a test can run all three and compare bits.
+ */
+#include "matrix/funcs.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "matrix/funcs_kernels.h"
+
+typedef struct level {
+    void (*one[8])(const double *x, size_t n, double *out);
+    void (*two[2])(const double *a, const double *b, size_t n, double *out);
+} level;
+
+enum { EXP, LOG, TANH, SIGMOID, RELU, SQUARE };
+enum { MINUS, TIMES };
+
+/* out is the input itself or apart from it: either way no iteration waits for another. */
+#define IN_PLACE _Pragma("GCC ivdep")
+
+#define ONE(target, suffix, f)                                                                     \
+    target static void f##_##suffix(const double *x, size_t n, double *out)                        \
+    {                                                                                              \
+        IN_PLACE for (size_t i = 0; i < n; i++) out[i] = k_##f(x[i]);                              \
+    }
+#define TWO(target, suffix, f)                                                                     \
+    target static void f##_##suffix(const double *a, const double *b, size_t n, double *out)       \
+    {                                                                                              \
+        IN_PLACE for (size_t i = 0; i < n; i++) out[i] = k_##f(a[i], b[i]);                        \
+    }
+#define LEVEL(target, suffix)                                                                      \
+    ONE(target, suffix, exp)                                                                       \
+    ONE(target, suffix, log)                                                                       \
+    ONE(target, suffix, tanh)                                                                      \
+    ONE(target, suffix, sigmoid)                                                                   \
+    ONE(target, suffix, relu)                                                                      \
+    ONE(target, suffix, square)                                                                    \
+    TWO(target, suffix, minus)                                                                     \
+    TWO(target, suffix, times)                                                                     \
+    static const level level_##suffix = {                                                          \
+        .one = {[EXP] = exp_##suffix,                                                              \
+                [LOG] = log_##suffix,                                                              \
+                [TANH] = tanh_##suffix,                                                            \
+                [SIGMOID] = sigmoid_##suffix,                                                      \
+                [RELU] = relu_##suffix,                                                            \
+                [SQUARE] = square_##suffix},                                                       \
+        .two = {[MINUS] = minus_##suffix, [TIMES] = times_##suffix},                               \
+    };
+
+#define NOTHING
+LEVEL(NOTHING, base)
+#ifdef __x86_64__
+LEVEL(__attribute__((target("avx2,fma"))), fma)
+LEVEL(__attribute__((target("avx512f,avx512dq,avx512vl,fma"))), avx512)
+#endif
+
+static _Atomic(const level *) forced;
+
+static bool level_runs(unsigned n)
+{
+#ifdef __x86_64__
+    if (n == 2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (n == 3)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+#endif
+    return n == 1;
+}
+
+static const level *level_of(unsigned n)
+{
+#ifdef __x86_64__
+    if (n == 2) return &level_fma;
+    if (n == 3) return &level_avx512;
+#endif
+    (void)n;
+    return &level_base;
+}
+
+bool sherd__funcs_force(unsigned n)
+{
+    if (n != 0 && !level_runs(n)) return false;
+    atomic_store(&forced, n == 0 ? NULL : level_of(n));
+    return true;
+}
+
+static const level *chosen(void)
+{
+    const level *l = atomic_load_explicit(&forced, memory_order_relaxed);
+    if (l != NULL) return l;
+    return level_of(level_runs(3) ? 3 : level_runs(2) ? 2 : 1);
+}
+
+void sherd__exp_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[EXP](x, n, out);
+}
+
+void sherd__log_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[LOG](x, n, out);
+}
+
+void sherd__tanh_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[TANH](x, n, out);
+}
+
+void sherd__sigmoid_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[SIGMOID](x, n, out);
+}
+
+void sherd__relu_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[RELU](x, n, out);
+}
+
+void sherd__square_f64(const double *x, size_t n, double *out)
+{
+    chosen()->one[SQUARE](x, n, out);
+}
+
+void sherd__minus_f64(const double *a, const double *b, size_t n, double *out)
+{
+    chosen()->two[MINUS](a, b, n, out);
+}
+
+void sherd__times_f64(const double *a, const double *b, size_t n, double *out)
+{
+    chosen()->two[TIMES](a, b, n, out);
+}
+
+/* --- by number ------------------------------------------------------------------------------- */
+
+static const struct operation {
+    const char *name;
+    void (*one)(const double *x, size_t n, double *out);
+    void (*two)(const double *a, const double *b, size_t n, double *out);
+} operations[] = {
+    [SHERD_SIGMOID] = {"sigmoid", sherd__sigmoid_f64, NULL},
+    [SHERD_MINUS] = {"minus", NULL, sherd__minus_f64},
+    [SHERD_SQUARE] = {"square", sherd__square_f64, NULL},
+    [SHERD_TIMES] = {"multiply", NULL, sherd__times_f64},
+    [SHERD_RELU] = {"relu", sherd__relu_f64, NULL},
+    [SHERD_TANH] = {"tanh", sherd__tanh_f64, NULL},
+    [SHERD_EXP] = {"exp", sherd__exp_f64, NULL},
+};
+
+#define OPERATIONS (sizeof operations / sizeof *operations)
+
+unsigned sherd__map_arity(uint32_t op)
+{
+    if (op >= OPERATIONS || operations[op].name == NULL) return 0;
+    return operations[op].one != NULL ? 1 : 2;
+}
+
+const char *sherd__map_name(uint32_t op)
+{
+    return op < OPERATIONS ? operations[op].name : NULL;
+}
+
+uint32_t sherd__map_find(const char *name)
+{
+    for (uint32_t op = 0; op < OPERATIONS; op++)
+        if (operations[op].name != NULL && strcmp(name, operations[op].name) == 0) return op;
+    return 0;
+}
+
+int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, double *out)
+{
+    unsigned arity = sherd__map_arity(op);
+    if (arity == 0 || (b != NULL) != (arity == 2)) return SHERD_EINVAL;
+    if (arity == 1)
+        operations[op].one(a, n, out);
+    else
+        operations[op].two(a, b, n, out);
+    return SHERD_OK;
+}
