@@ -243,9 +243,9 @@ int sherd__file_reserve(sherd__file *f, uint64_t size, sherd_diag *d)
                        (unsigned long long)size, reason(e, buf));
 }
 
-/* All of `bytes`, at an offset or (offset < 0) where the descriptor stands. 0 or an errno. */
-static int write_all(int fd, int64_t offset, const uint8_t *bytes, size_t len)
+int sherd__write_all(int fd, int64_t offset, const void *from, size_t len)
 {
+    const uint8_t *bytes = from;
     while (len > 0) {
         size_t want = len < WRITE_CHUNK ? len : WRITE_CHUNK;
         ssize_t got = offset < 0 ? write(fd, bytes, want) : pwrite(fd, bytes, want, offset);
@@ -262,7 +262,7 @@ static int write_all(int fd, int64_t offset, const uint8_t *bytes, size_t len)
 int sherd__file_write(sherd__file *f, const void *bytes, size_t len, sherd_diag *d)
 {
     if (len > INT64_MAX || f->size > INT64_MAX - len) return fail_write(f, EFBIG, d);
-    int e = write_all(f->fd, f->name ? (int64_t)f->size : -1, bytes, len);
+    int e = sherd__write_all(f->fd, f->name ? (int64_t)f->size : -1, bytes, len);
     if (e) return fail_write(f, e, d);
     f->size += len;
     return SHERD_OK;
@@ -275,7 +275,7 @@ int sherd__file_write_at(sherd__file *f, uint64_t offset, const void *bytes, siz
         return sherd__fail(d, SHERD_EUNSUPPORTED, "write to a regular file",
                            "%s: cannot be written out of order", sherd__path_tail(f->path));
     if (len > INT64_MAX || offset > INT64_MAX - len) return fail_write(f, EFBIG, d);
-    int e = write_all(f->fd, (int64_t)offset, bytes, len);
+    int e = sherd__write_all(f->fd, (int64_t)offset, bytes, len);
     return e ? fail_write(f, e, d) : SHERD_OK;
 }
 

@@ -65,6 +65,10 @@ void sherd__file_abort(sherd__file *f);
 /** The end of a path that is too long for a message; else the path. */
 const char *sherd__path_tail(const char *path);
 
+/** Writes all of it at an offset, or (offset < 0) where the descriptor stands, through signals and
+ *  short writes. 0 or an errno. */
+int sherd__write_all(int fd, int64_t offset, const void *bytes, size_t len) SHERD_MUST;
+
 /** Syncs a folder: what makes a rename or a removal in it last. */
 int sherd__file_sync_folder(const char *folder, sherd_diag *d) SHERD_MUST;
 

@@ -1,0 +1,293 @@
+/*
+ * Recording of what is said to and by each peer. Written straight through, unbuffered: a record is
+ * for looking at what went wrong, and that may be the death of this very process. The tap cannot
+ * fail, so the first error is kept and told at the end; recording stops there, because a record with
+ * a hole in it would be taken for what was said.
+ */
+#include "store/record.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "store/file.h"
+
+#define NAME_SHOWN 64 /* bytes of a peer's name that its files keep */
+#define NAME_SIZE (NAME_SHOWN + 24)
+
+static const char readme[] =
+    "This folder was written by sherd --record. For each peer it holds the plaintext protocol bytes\n"
+    "that were sent to it and received from it, as they went; index.json names the files.\n"
+    "\n"
+    "It contains enough to rebuild your data. Keep it to yourself, and remove it when you are done.\n";
+
+typedef struct stream {
+    int fd;
+    uint64_t len;
+} stream;
+
+struct sherd__record_peer {
+    sherd__record *record;
+    sherd__record_peer *next;
+    char name[NAME_SIZE];
+    char *about;
+    stream sent, received;
+};
+
+struct sherd__record {
+    char *dir, *side;
+    int dir_fd;
+    sherd__record_peer *first, **last;
+    sherd_diag error; /* code 0 while all is well */
+};
+
+static int fail_record(const sherd__record *r, int code, const char *what, int e, sherd_diag *d)
+{
+    char buf[96];
+    const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
+                                                  : "give a new folder that can be written to";
+    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(r->dir), what,
+                       strerror_r(e, buf, sizeof buf));
+}
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+static int check_empty(const sherd__record *r, sherd_diag *d)
+{
+    int fd = openat(r->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list) {
+        int e = errno;
+        if (fd >= 0) close(fd);
+        return fail_record(r, SHERD_EOPEN, "look into it", e, d);
+    }
+    int err = SHERD_OK;
+    for (struct dirent *e; !err && (e = readdir(list)) != NULL;)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            err = sherd__fail(d, SHERD_EOPEN, "give a folder that does not exist yet",
+                              "%s: holds \"%.60s\" already; a record wants a folder of its own",
+                              sherd__path_tail(r->dir), e->d_name);
+    closedir(list);
+    return err;
+}
+
+static int open_folder(sherd__record *r, sherd_diag *d)
+{
+    bool made = mkdir(r->dir, 0700) == 0;
+    if (!made && errno != EEXIST) return fail_record(r, SHERD_EOPEN, "make the folder", errno, d);
+    r->dir_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->dir_fd < 0) return fail_record(r, SHERD_EOPEN, "open the folder", errno, d);
+    int err = made ? SHERD_OK : check_empty(r, d);
+    if (err) return err;
+    if (fchmod(r->dir_fd, 0700) != 0)
+        return fail_record(r, SHERD_EOPEN, "close the folder to others", errno, d);
+    int fd = openat(r->dir_fd, "README", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return fail_record(r, SHERD_EOPEN, "write into it", errno, d);
+    int e = sherd__write_all(fd, -1, readme, sizeof readme - 1);
+    close(fd);
+    return e ? fail_record(r, SHERD_EIO, "write README", e, d) : SHERD_OK;
+}
+
+static void free_record(sherd__record *r)
+{
+    for (sherd__record_peer *p = r->first, *next; p; p = next) {
+        next = p->next;
+        sherd__record_peer_end(p);
+        sherd__free(p->about);
+        sherd__free(p);
+    }
+    if (r->dir_fd >= 0) close(r->dir_fd);
+    sherd__free(r->dir);
+    sherd__free(r->side);
+    sherd__free(r);
+}
+
+int sherd__record_new(sherd__record **out, const char *dir, const char *side, sherd_diag *d)
+{
+    *out = NULL;
+    sherd__record *r = sherd__calloc(1, sizeof *r);
+    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    r->dir_fd = -1;
+    r->last = &r->first;
+    r->dir = sherd__strdup(dir);
+    r->side = r->dir ? sherd__strdup(side) : NULL;
+    int err = r->side ? open_folder(r, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (err) {
+        free_record(r);
+        return err;
+    }
+    *out = r;
+    return SHERD_OK;
+}
+
+/* ---- peers ----------------------------------------------------------------------------------- */
+
+static bool name_taken(const sherd__record *r, const char *name)
+{
+    for (const sherd__record_peer *p = r->first; p; p = p->next)
+        if (!strcmp(p->name, name)) return true;
+    return false;
+}
+
+static void choose_name(sherd__record_peer *p, const char *wanted)
+{
+    char stem[NAME_SHOWN + 1];
+    size_t n = 0;
+    for (; wanted[n] && n < NAME_SHOWN; n++) {
+        unsigned char ch = (unsigned char)wanted[n];
+        bool plain = ch < 0x80 && (isalnum(ch) || ch == '_' || ch == '-' || (ch == '.' && n > 0));
+        stem[n] = plain ? (char)ch : '_';
+    }
+    stem[n] = '\0';
+    snprintf(p->name, sizeof p->name, "%s", n ? stem : "peer");
+    for (unsigned k = 2; name_taken(p->record, p->name); k++)
+        snprintf(p->name, sizeof p->name, "%s-%u", n ? stem : "peer", k);
+}
+
+static int open_stream(sherd__record_peer *p, stream *s, const char *suffix, sherd_diag *d)
+{
+    char file[NAME_SIZE + 16];
+    snprintf(file, sizeof file, "%s.%s", p->name, suffix);
+    s->fd = openat(p->record->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return s->fd < 0 ? fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d) : SHERD_OK;
+}
+
+int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const char *name,
+                           sherd_diag *d)
+{
+    *out = NULL;
+    sherd__record_peer *p = sherd__calloc(1, sizeof *p);
+    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    p->record = r;
+    p->sent.fd = p->received.fd = -1;
+    choose_name(p, name);
+    int err = open_stream(p, &p->sent, "sent", d);
+    if (!err) err = open_stream(p, &p->received, "received", d);
+    if (err) {
+        sherd__record_peer_end(p);
+        sherd__free(p);
+        return err;
+    }
+    *r->last = p;
+    r->last = &p->next;
+    *out = p;
+    return SHERD_OK;
+}
+
+int sherd__record_peer_about(sherd__record_peer *p, const char *about)
+{
+    char *copy = sherd__strdup(about);
+    if (!copy) return SHERD_ENOMEM;
+    for (char *c = copy; *c; c++) /* JSON holds text, peers may say anything */
+        if (*c < 0x20 || *c >= 0x7f) *c = '?';
+    sherd__free(p->about);
+    p->about = copy;
+    return SHERD_OK;
+}
+
+void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
+{
+    sherd__record_peer *p = peer;
+    sherd__record *r = p->record;
+    stream *s = out ? &p->sent : &p->received;
+    if (r->error.code || s->fd < 0 || len == 0) return;
+    int e = sherd__write_all(s->fd, -1, bytes, len);
+    if (e)
+        (void)fail_record(r, SHERD_EIO, "write the record", e, &r->error);
+    else
+        s->len += len;
+}
+
+uint64_t sherd__record_sent(const sherd__record_peer *p)
+{
+    return p->sent.len;
+}
+
+uint64_t sherd__record_received(const sherd__record_peer *p)
+{
+    return p->received.len;
+}
+
+void sherd__record_peer_end(sherd__record_peer *p)
+{
+    if (p->sent.fd >= 0) close(p->sent.fd);
+    if (p->received.fd >= 0) close(p->received.fd);
+    p->sent.fd = p->received.fd = -1;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static json_t *stream_json(const sherd__record_peer *p, const stream *s, const char *suffix)
+{
+    char file[NAME_SIZE + 16];
+    snprintf(file, sizeof file, "%s.%s", p->name, suffix);
+    return json_pack("{s:s, s:I}", "file", file, "bytes", (json_int_t)s->len);
+}
+
+static char *index_text(const sherd__record *r)
+{
+    json_t *root = json_object(), *peers = json_array();
+    int bad = json_object_set_new(root, "schema", json_string("sherd/record/1"));
+    bad |= json_object_set_new(root, "side", json_string(r->side));
+    bad |= json_object_set_new(root, "complete", json_boolean(r->error.code == 0));
+    bad |= json_object_set_new(root, "peers", peers);
+    for (const sherd__record_peer *p = r->first; p; p = p->next) {
+        json_t *o = json_object();
+        bad |= json_object_set_new(o, "name", json_string(p->name));
+        bad |= json_object_set_new(o, "about", json_string(p->about ? p->about : ""));
+        bad |= json_object_set_new(o, "sent", stream_json(p, &p->sent, "sent"));
+        bad |= json_object_set_new(o, "received", stream_json(p, &p->received, "received"));
+        bad |= json_array_append_new(peers, o);
+    }
+    size_t len = bad ? 0 : json_dumpb(root, NULL, 0, JSON_INDENT(2));
+    char *text = len ? sherd__alloc(len + 2) : NULL;
+    if (text) {
+        json_dumpb(root, text, len, JSON_INDENT(2));
+        memcpy(text + len, "\n", 2);
+    }
+    json_decref(root);
+    return text;
+}
+
+static int write_index(const sherd__record *r, sherd_diag *d)
+{
+    size_t path_len = strlen(r->dir) + sizeof "/index.json";
+    char *path = sherd__alloc(path_len), *text = index_text(r);
+    sherd__file *f = NULL;
+    int err = path && text ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) {
+        snprintf(path, path_len, "%s/index.json", r->dir);
+        err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
+    }
+    if (!err) err = sherd__file_write(f, text, strlen(text), d);
+    if (!err) {
+        err = sherd__file_commit(f, d);
+        f = NULL;
+    }
+    sherd__file_abort(f);
+    sherd__free(text);
+    sherd__free(path);
+    return err;
+}
+
+int sherd__record_error(const sherd__record *r, sherd_diag *d)
+{
+    if (!r->error.code) return SHERD_OK;
+    return sherd__fail(d, r->error.code, r->error.hint, "%s", r->error.message);
+}
+
+int sherd__record_end(sherd__record *r, sherd_diag *d)
+{
+    int err = sherd__record_error(r, d);
+    int index_err = write_index(r, d);
+    free_record(r);
+    return err ? err : index_err;
+}
