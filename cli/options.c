@@ -310,6 +310,7 @@ static int set_from_file(void *ctx, const char *where, const char *name, const c
         return sherd__fail(d, SHERD_EFORMAT, "give it on the command line",
                            "%s: cannot be set in a configuration file", place);
     const char *known[256] = {NULL};
+    add_names(known, r->opts->verb, "");
     sherd__verbs_each(add_names, known);
     const char *near = sherd__suggest(name, known);
     if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);

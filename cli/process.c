@@ -73,7 +73,8 @@ static void catch_signals(void)
         if (sigaction(caught[i], NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
         sigaction(caught[i], &act, NULL);
     }
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE */
+    signal(SIGXFSZ, SIG_IGN); /* and with EFBIG */
 }
 
 void sherd__process_start(void)
