@@ -185,8 +185,8 @@ static const char *const files[][2] = {
     {"~/.config/sherd/config", "the user's configuration: `option = value` lines, # comments "
                                "($XDG_CONFIG_HOME/sherd/config where that is set)"},
     {"/etc/sherd/config", "the system's; never a file that merely lies in the working directory"},
-    {"*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i4 <i8 |u1 <u2 <u4; one "
-              "dimension counts as a column; written as <f8 in C order. No pickles"},
+    {"*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
+              "one dimension counts as one row; written as <f8 in C order. No pickles"},
     {"*.npz", "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it"},
 };
 
@@ -239,7 +239,7 @@ static bool put_first_example(void *ctx, const sherd__verb *v, const char *title
 void sherd__help_man(FILE *out)
 {
     fprintf(out, ".\\\" Written by `sherd help --man`: change cli/, not this file.\n"
-                 ".TH SHERD 1 \"\" \"sherd %s\" \"User Commands\"\n", SHERD_VERSION);
+                 ".TH SHERD 1 2026-11-20 \"sherd %s\" \"User Commands\"\n", SHERD_VERSION);
     fputs(".SH NAME\nsherd \\- linear algebra in fragments, over machines that are not trusted with "
           "the whole\n.SH SYNOPSIS\n\\fBsherd\\fR \\fIVERB\\fR [options] [\\-\\-] [arguments]\n",
           out);
