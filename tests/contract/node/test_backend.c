@@ -1,0 +1,610 @@
+/*
+ * One suite for every backend of a node, against a triple loop that shares nothing with them. Values
+ * are small integers (so that f64 sums are exact and bits must agree) or worst cases; outputs are
+ * filled with noise first, and carry a guard behind them.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/rand.h"
+#include "crypto/fragment_make.h"
+#include "node/backend.h"
+#include "node/check.h"
+#include "sherd/mat.h"
+
+static const sherd__backend *const backends[] = { &sherd__backend_cpu };
+#define BACKENDS (sizeof backends / sizeof *backends)
+
+static void *contexts[BACKENDS];
+static const sherd__backend *backend;
+static void *ctx;
+static sherd_entropy_seeded seed_state;
+static sherd_entropy rnd;
+
+/* A block as a test thinks of it: values as doubles, groups as shapes. */
+typedef struct plan {
+    uint32_t groups; /* 0: no table */
+    uint32_t rows[64], cols[64];
+    uint8_t dtype;
+} plan;
+
+typedef struct block {
+    plan p;
+    double *values; /* all groups' values in order */
+    size_t len;
+    sherd_fragment *f;
+} block;
+
+static size_t plan_values(const plan *p)
+{
+    size_t n = 0;
+    for (uint32_t q = 0; q < (p->groups ? p->groups : 1); q++) n += (size_t)p->rows[q] * p->cols[q];
+    return n;
+}
+
+static void store(uint8_t *at, uint8_t dtype, double v)
+{
+    switch (dtype) {
+    case SHERD_F64: memcpy(at, &v, 8); break;
+    case SHERD_F32: { float x = (float)v; memcpy(at, &x, 4); break; }
+    case SHERD_U8: *at = (uint8_t)v; break;
+    case SHERD_I8: *at = (uint8_t)(int8_t)v; break;
+    case SHERD_U16: sherd__put_u16(at, (uint16_t)v); break;
+    case SHERD_I16: sherd__put_u16(at, (uint16_t)(int16_t)v); break;
+    case SHERD_U32: sherd__put_u32(at, (uint32_t)v); break;
+    case SHERD_I32: sherd__put_u32(at, (uint32_t)(int32_t)v); break;
+    case SHERD_I64: sherd__put_u64(at, (uint64_t)(int64_t)v); break;
+    default: abort();
+    }
+}
+
+static sherd_fragment *take(const sherd__fragment_info *info, uint8_t *body)
+{
+    sherd_fragment *f;
+    assert_int_equal(sherd__fragment_take(&f, info, body, NULL, NULL), SHERD_OK);
+    return f;
+}
+
+static sherd_fragment *encode(const plan *p, const double *values)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = p->dtype, .groups = p->groups };
+    size_t each = sherd_dtype_size((sherd_dtype)p->dtype), n = plan_values(p);
+    for (uint32_t q = 0; q < (p->groups ? p->groups : 1); q++) {
+        i.rows += p->rows[q];
+        if (p->cols[q] > i.cols) i.cols = p->cols[q];
+    }
+    i.len = 8 * (uint64_t)p->groups + n * each;
+    uint8_t *body = malloc(i.len + 1);
+    for (uint32_t q = 0; q < p->groups; q++) {
+        sherd__put_u32(body + 8 * q, p->rows[q]);
+        sherd__put_u32(body + 8 * q + 4, p->cols[q]);
+    }
+    for (size_t k = 0; k < n; k++) store(body + 8 * p->groups + k * each, p->dtype, values[k]);
+    sherd_diag d = { .code = 0 };
+    assert_int_equal(sherd__fragment_table_check(&i, body, &d), SHERD_OK);
+    return take(&i, body);
+}
+
+static double small_value(uint8_t dtype)
+{
+    double v = (double)sherd__entropy_below(&rnd, 120);
+    bool is_signed = dtype != SHERD_U8 && dtype != SHERD_U16 && dtype != SHERD_U32;
+    return is_signed && sherd__entropy_below(&rnd, 2) ? -v : v;
+}
+
+static block make_block(const plan *p)
+{
+    block b = { .p = *p, .len = plan_values(p) };
+    b.values = malloc((b.len + 1) * sizeof(double));
+    for (size_t k = 0; k < b.len; k++) b.values[k] = small_value(p->dtype);
+    b.f = encode(p, b.values);
+    return b;
+}
+
+static void free_block(block *b)
+{
+    sherd__fragment_free(b->f);
+    free(b->values);
+}
+
+static sherd__task product_task(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype)
+{
+    uint64_t n = sherd__fragment_info_of(a)->rows, m = sherd__fragment_info_of(b)->cols;
+    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
+                      .right = 2 };
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtype, .rows = n, .cols = m,
+                                       .len = n * m * sherd__wire_size(dtype) };
+    return t;
+}
+
+/* The grouped product by the book. */
+static double *reference(const block *a, const block *b, size_t n, size_t m)
+{
+    double *c = calloc(n * m + 1, sizeof *c);
+    const double *u = a->values, *v = b->values;
+    size_t row = 0;
+    for (uint32_t q = 0; q < (a->p.groups ? a->p.groups : 1); q++) {
+        size_t rows = a->p.rows[q], g = a->p.cols[q];
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < g; k++)
+                for (size_t j = 0; j < m; j++)
+                    c[(row + i) * m + j] += u[i * g + k] * v[k * m + j];
+        u += rows * g;
+        v += g * m;
+        row += rows;
+    }
+    return c;
+}
+
+#define GUARD 64
+
+static uint8_t *noisy(size_t len)
+{
+    uint8_t *out = aligned_alloc(64, (len + GUARD + 63) / 64 * 64);
+    memset(out, 0xFF, len + GUARD); /* NaN as f64 and as f32 */
+    return out;
+}
+
+static void assert_guard(const uint8_t *out, size_t len)
+{
+    for (size_t i = 0; i < GUARD; i++) assert_int_equal(out[len + i], 0xFF);
+}
+
+static int run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b, uint8_t *out)
+{
+    sherd_diag d = { .code = 0 };
+    int err = backend->run(ctx, t, a, b, out, &d);
+    assert_int_equal(err != 0, d.message[0] != '\0');
+    return err;
+}
+
+static void assert_values(const uint8_t *out, uint8_t dtype, const double *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double got;
+        float narrow;
+        if (dtype == SHERD_F64) memcpy(&got, out + 8 * i, 8);
+        else memcpy(&narrow, out + 4 * i, 4), got = (double)narrow;
+        if (got != want[i]) fail_msg("element %zu is %g, expected %g", i, got, want[i]);
+    }
+}
+
+/* The result as the backend streams it, if it does, in pieces of awkward lengths. */
+static void check_stream(const sherd__task *t, const block *a, const block *b, const uint8_t *want)
+{
+    sherd__fragment_source s = { .fill = NULL };
+    sherd_diag d = { .code = 0 };
+    uint64_t memory = 0;
+    if (!backend->stream) return;
+    assert_int_equal(backend->stream(ctx, t, a->f, b->f, &s, &memory, &d), SHERD_OK);
+    if (!s.fill) return;
+    uint8_t *out = noisy(t->result.len);
+    for (size_t at = 0, n; at < t->result.len; at += n) {
+        n = 1 + sherd__entropy_below(&rnd, 2000);
+        if (n > t->result.len - at) n = t->result.len - at;
+        assert_int_equal(s.fill(s.ctx, at, out + at, n), SHERD_OK);
+    }
+    assert_memory_equal(out, want, t->result.len);
+    size_t at = sherd__entropy_below(&rnd, t->result.len); /* backwards too */
+    assert_int_equal(s.fill(s.ctx, at, out, 1), SHERD_OK);
+    assert_int_equal(out[0], want[at]);
+    s.free(s.ctx);
+    free(out);
+}
+
+static void check_product(const plan *left, const plan *right, uint8_t dtype)
+{
+    block a = make_block(left), b = make_block(right);
+    sherd__task t = product_task(a.f, b.f, dtype);
+    uint8_t *out = noisy(t.result.len);
+    double *want = reference(&a, &b, t.result.rows, t.result.cols);
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_OK);
+    assert_values(out, dtype, want, t.result.rows * t.result.cols);
+    assert_guard(out, t.result.len);
+    check_stream(&t, &a, &b, out);
+    free(out);
+    free(want);
+    free_block(&a);
+    free_block(&b);
+}
+
+static plan dense(uint32_t groups, uint32_t rows, uint32_t cols, uint8_t dtype)
+{
+    return (plan){ .groups = groups, .rows = { rows }, .cols = { cols }, .dtype = dtype };
+}
+
+static void products_of_all_dtypes_and_awkward_sizes_equal_the_loop(void **s)
+{
+    (void)s;
+    static const uint8_t dtypes[] = { SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_U32,
+                                      SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64 };
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },   { 0, 3, 2 },   { 3, 0, 2 },  { 3, 2, 0 },
+                                         { 1, 17, 33 }, { 33, 17, 1 }, { 7, 13, 5 }, { 64, 64, 64 } };
+    for (size_t i = 0; i < sizeof dtypes; i++) {
+        for (size_t j = 0; j < sizeof dtypes; j++) {
+            for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+                plan a = dense((uint32_t)(i & 1), sizes[k][0], sizes[k][1], dtypes[i]);
+                plan b = dense((uint32_t)(j & 1), sizes[k][1], sizes[k][2], dtypes[j]);
+                check_product(&a, &b, (i + j + k) % 3 ? SHERD_F64 : SHERD_F32);
+            }
+        }
+    }
+}
+
+static void products_beyond_one_panel_equal_the_loop(void **s)
+{
+    (void)s;
+    static const uint32_t sizes[][3] = { { 1030, 9, 5 }, { 5, 2055, 9 }, { 3, 7, 1030 },
+                                         { 1025, 3, 1025 }, { 2, 1024, 2 } };
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        plan a = dense(0, sizes[k][0], sizes[k][1], SHERD_I16);
+        plan b = dense(1, sizes[k][1], sizes[k][2], SHERD_F32);
+        check_product(&a, &b, k & 1 ? SHERD_F32 : SHERD_F64);
+        b.dtype = SHERD_F64;
+        check_product(&a, &b, SHERD_F64);
+    }
+}
+
+static void many_groups(plan *a, plan *b, uint32_t groups, uint32_t inner_max, uint32_t m)
+{
+    *a = (plan){ .groups = groups };
+    *b = (plan){ .groups = groups };
+    for (uint32_t q = 0; q < groups; q++) {
+        a->rows[q] = (uint32_t)sherd__entropy_below(&rnd, 4) ? (uint32_t)sherd__entropy_below(&rnd, 70)
+                                                             : 0;
+        a->cols[q] = b->rows[q] = (uint32_t)sherd__entropy_below(&rnd, inner_max + 1);
+        b->cols[q] = m;
+    }
+}
+
+static void grouped_products_with_empty_groups_equal_the_loop(void **s)
+{
+    (void)s;
+    static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_F32, SHERD_I32 };
+    for (uint32_t k = 0; k < 200; k++) {
+        plan a, b;
+        uint32_t groups = 1 + (uint32_t)sherd__entropy_below(&rnd, 40);
+        many_groups(&a, &b, groups, k % 4 ? 6 : 1, (uint32_t)sherd__entropy_below(&rnd, 40));
+        a.dtype = dtypes[k % 4];
+        b.dtype = dtypes[k / 4 % 4];
+        check_product(&a, &b, k % 5 ? SHERD_F64 : SHERD_F32);
+    }
+}
+
+static void outer_products_of_long_columns_equal_the_loop(void **s)
+{
+    (void)s;
+    plan a = { .groups = 3, .rows = { 600, 0, 1500 }, .cols = { 1, 1, 1 }, .dtype = SHERD_U8 };
+    plan b = { .groups = 3, .rows = { 1, 1, 1 }, .cols = { 129, 129, 129 }, .dtype = SHERD_F64 };
+    check_product(&a, &b, SHERD_F64);
+}
+
+static void infinities_and_nan_come_out_as_ieee_says(void **s)
+{
+    (void)s;
+    double a_values[] = { 1, INFINITY, 0, NAN }, b_values[] = { 2, 0, -1, 3 };
+    plan a = dense(0, 4, 1, SHERD_F64), b = dense(0, 1, 4, SHERD_F64);
+    sherd_fragment *u = encode(&a, a_values), *v = encode(&b, b_values);
+    sherd__task t = product_task(u, v, SHERD_F64);
+    double out[16];
+    assert_int_equal(run(&t, u, v, (uint8_t *)out), SHERD_OK);
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < 4; j++) {
+            double want = a_values[i] * b_values[j];
+            assert_true(out[4 * i + j] == want || (isnan(want) && isnan(out[4 * i + j])));
+        }
+    }
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
+/* --- modulo primes -------------------------------------------------------------------------- */
+
+static const uint32_t primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 3, 65537 };
+
+static sherd_fragment *residues(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
+                                const uint32_t *values)
+{
+    size_t n = (size_t)rows * cols * r;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES,
+                               .primes = (uint8_t)r, .groups = groups, .rows = rows, .cols = cols,
+                               .len = 8 * (uint64_t)groups + 3 * n };
+    uint8_t *body = malloc(i.len + 1);
+    if (groups) {
+        sherd__put_u32(body, rows);
+        sherd__put_u32(body + 4, cols);
+    }
+    for (size_t k = 0; k < n; k++) {
+        uint8_t *at = body + 8 * groups + 3 * k;
+        sherd__put_u16(at, (uint16_t)values[k]);
+        at[2] = (uint8_t)(values[k] >> 16);
+    }
+    return take(&i, body);
+}
+
+static uint32_t *random_residues(uint32_t rows, uint32_t cols, uint32_t r, bool worst)
+{
+    size_t each = (size_t)rows * cols;
+    uint32_t *v = malloc((each * r + 1) * sizeof *v);
+    for (size_t k = 0; k < each * r; k++) {
+        uint32_t p = primes[k / each];
+        v[k] = worst ? (p - 1) / 2 + (uint32_t)(k & 1) : (uint32_t)sherd__entropy_below(&rnd, p);
+    }
+    return v;
+}
+
+static sherd__task modular_task(uint32_t n, uint32_t m, uint32_t r)
+{
+    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
+                      .right = 2, .primes_len = r };
+    memcpy(t.primes, primes, sizeof primes);
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                       .primes = (uint8_t)r, .rows = n, .cols = m,
+                                       .len = (uint64_t)n * m * 3 * r };
+    return t;
+}
+
+static uint32_t get24(const uint8_t *p)
+{
+    return sherd__get_u16(p) | (uint32_t)p[2] << 16;
+}
+
+static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst)
+{
+    uint32_t *a = random_residues(n, k, r, worst), *b = random_residues(k, m, r, worst);
+    sherd_fragment *u = residues(n & 1, n, k, r, a), *v = residues(m & 1, k, m, r, b);
+    sherd__task t = modular_task(n, m, r);
+    uint8_t *out = noisy(t.result.len);
+    assert_int_equal(run(&t, u, v, out), SHERD_OK);
+    assert_guard(out, t.result.len);
+    for (uint32_t q = 0; q < r; q++) {
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t j = 0; j < m; j++) {
+                uint64_t sum = 0;
+                for (uint32_t x = 0; x < k; x++)
+                    sum = (sum + (uint64_t)a[((size_t)q * n + i) * k + x] *
+                                     b[((size_t)q * k + x) * m + j]) % primes[q];
+                assert_int_equal(get24(out + 3 * (((size_t)q * n + i) * m + j)), sum);
+            }
+        }
+    }
+    free(out);
+    free(a);
+    free(b);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
+static void residues_multiply_exactly_worst_values_included(void **s)
+{
+    (void)s;
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 2, 3 },     { 2, 0, 3 },
+                                         { 5, 7, 3 },    { 3, 1500, 4 },  { 2, 4097, 3 },
+                                         { 1027, 5, 2 }, { 2, 3, 1027 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (uint32_t r = 1; r <= SHERD__PRIMES_MAX; r++)
+            check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, r & 1);
+}
+
+static void integers_multiply_modulo_primes_group_by_group(void **s)
+{
+    (void)s;
+    for (uint32_t round = 0; round < 30; round++) {
+        plan pa, pb;
+        many_groups(&pa, &pb, 1 + round % 9, round % 3 ? 5 : 1, round % 7);
+        pa.dtype = round & 1 ? SHERD_I32 : SHERD_U8;
+        pb.dtype = round & 2 ? SHERD_I64 : SHERD_I8;
+        block a = make_block(&pa), b = make_block(&pb);
+        size_t n = sherd__fragment_info_of(a.f)->rows, m = sherd__fragment_info_of(b.f)->cols;
+        sherd__task t = modular_task((uint32_t)n, (uint32_t)m, 2);
+        double *want = reference(&a, &b, n, m);
+        uint8_t *out = noisy(t.result.len);
+        assert_int_equal(run(&t, a.f, b.f, out), SHERD_OK);
+        assert_guard(out, t.result.len);
+        for (size_t i = 0; i < 2 * n * m; i++) {
+            int64_t p = primes[i / (n * m)], w = (int64_t)want[i % (n * m)] % p;
+            assert_int_equal(get24(out + 3 * i), w < 0 ? w + p : w);
+        }
+        free(out);
+        free(want);
+        free_block(&a);
+        free_block(&b);
+    }
+}
+
+static void a_residue_at_or_above_its_prime_is_rejected(void **s)
+{
+    (void)s;
+    for (uint32_t at = 0; at < 2; at++) {
+        uint32_t a[4] = { 1, 2, 0, 1 }, b[4] = { 3, 4, 1, 1 };
+        *(at ? &b[1] : &a[0]) = primes[0] + at;
+        sherd_fragment *u = residues(0, 1, 2, 1, a), *v = residues(0, 2, 2, 1, b);
+        sherd__task t = modular_task(1, 2, 1);
+        uint8_t *out = noisy(t.result.len);
+        assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
+        free(out);
+        sherd__fragment_free(u);
+        sherd__fragment_free(v);
+    }
+}
+
+static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
+{
+    (void)s;
+    double a_values[] = { -0x1p60 }, b_values[] = { 1 };
+    plan p = dense(0, 1, 1, SHERD_I64);
+    sherd_fragment *u = encode(&p, a_values), *v = encode(&p, b_values);
+    sherd__task t = modular_task(1, 1, 1);
+    uint8_t out[64];
+    assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
+/* --- element by element ----------------------------------------------------------------------- */
+
+static double map_reference(uint32_t op, double x, double y)
+{
+    switch (op) {
+    case SHERD__OP_SIGMOID: return 1 / (1 + exp(-x));
+    case SHERD__OP_MINUS: return x - y;
+    case SHERD__OP_SQUARE: return x * x;
+    case SHERD__OP_TIMES: return x * y;
+    case SHERD__OP_RELU: return x > 0 ? x : 0;
+    case SHERD__OP_TANH: return tanh(x);
+    default: return exp(x);
+    }
+}
+
+static void maps_of_all_operations_and_dtypes_equal_libm_to_rounding(void **s)
+{
+    (void)s;
+    static const uint8_t dtypes[] = { SHERD_F64, SHERD_F32, SHERD_U8, SHERD_I16 };
+    static const uint32_t sizes[][2] = { { 1, 1 }, { 0, 5 }, { 5, 0 }, { 3, 5 }, { 2, 4099 } };
+    for (uint32_t op = SHERD__OP_SIGMOID; op <= SHERD__OP_EXP; op++) {
+        bool two = op == SHERD__OP_MINUS || op == SHERD__OP_TIMES;
+        for (size_t k = 0; k < 20; k++) {
+            plan p = dense((uint32_t)(k & 1), sizes[k % 5][0], sizes[k % 5][1], dtypes[k % 4]);
+            plan o = dense(0, sizes[k % 5][0], sizes[k % 5][1], dtypes[k / 4 % 4]);
+            uint8_t dtype = k % 3 ? SHERD_F64 : SHERD_F32;
+            block a = make_block(&p), b = make_block(&o);
+            sherd__task t = product_task(a.f, b.f, dtype);
+            t.op = op;
+            t.right = two ? 2 : 0;
+            uint8_t *out = noisy(t.result.len);
+            assert_int_equal(run(&t, a.f, two ? b.f : NULL, out), SHERD_OK);
+            assert_guard(out, t.result.len);
+            for (size_t i = 0; i < a.len; i++) {
+                double want = map_reference(op, a.values[i], b.values[i]), got;
+                float narrow;
+                if (dtype == SHERD_F64) memcpy(&got, out + 8 * i, 8);
+                else memcpy(&narrow, out + 4 * i, 4), got = (double)narrow, want = (double)(float)want;
+                double slack = fabs(want) * (dtype == SHERD_F64 ? 0x1p-51 : 0x1p-22);
+                if (!(got == want || fabs(got - want) <= slack))
+                    fail_msg("op %u at %zu: %.17g, expected %.17g", op, i, got, want);
+            }
+            free(out);
+            free_block(&a);
+            free_block(&b);
+        }
+    }
+}
+
+/* --- what must not be computed ------------------------------------------------------------------ */
+
+static void tasks_that_disagree_with_their_blocks_are_refused(void **s)
+{
+    (void)s;
+    plan p = { .groups = 2, .rows = { 3, 2 }, .cols = { 4, 2 }, .dtype = SHERD_F64 };
+    plan q = { .groups = 2, .rows = { 4, 2 }, .cols = { 5, 5 }, .dtype = SHERD_F64 };
+    block a = make_block(&p), b = make_block(&q);
+    sherd__task good = product_task(a.f, b.f, SHERD_F64), t;
+    uint8_t *out = noisy(good.result.len);
+    assert_int_equal(run(&good, a.f, b.f, out), SHERD_OK);
+
+    t = good, t.result.rows++;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.result.cols--;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.result.len++;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.result.dtype = SHERD_U8;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    t = good, t.result.origin = SHERD__HIDDEN;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    t = good, t.result.primes = 1;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    t = good, t.op = 99;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    t = good, t.op = SHERD__OP_EXP;
+    assert_int_equal(run(&t, a.f, NULL, out), SHERD_ESHAPE);
+    t = good, t.primes_len = 1, t.primes[0] = 5931641;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EINVAL);
+    t = good, t.primes_len = SHERD__PRIMES_MAX + 1;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    assert_int_equal(run(&good, a.f, NULL, out), SHERD_EINVAL);
+    assert_int_equal(run(&good, b.f, a.f, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, a.f, a.f, out), SHERD_ESHAPE);
+    free(out);
+    free_block(&a);
+    free_block(&b);
+}
+
+static void moduli_that_are_not_odd_and_small_are_refused(void **s)
+{
+    (void)s;
+    static const uint32_t bad[] = { 0, 1, 2, 4, 5931640, 1u << 23, UINT32_MAX };
+    uint32_t one[1] = { 1 };
+    sherd_fragment *u = residues(0, 1, 1, 1, one);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sherd__task t = modular_task(1, 1, 1);
+        uint8_t out[64];
+        t.primes[0] = bad[i];
+        assert_int_equal(run(&t, u, u, out), SHERD_EUNSUPPORTED);
+    }
+    sherd__fragment_free(u);
+}
+
+/* --- the suite, once per backend ------------------------------------------------------------ */
+
+static int open_all(void **s)
+{
+    (void)s;
+    rnd = sherd__entropy_seeded(&seed_state, 20261121);
+    for (size_t i = 0; i < BACKENDS; i++) {
+        sherd__backend_options o = { .threads = 1, .quick = true };
+        sherd__backend_caps caps;
+        sherd_diag d = { .code = 0 };
+        if (backends[i]->open(&contexts[i], &o, &caps, &d)) {
+            print_error("%s: %s\n", backends[i]->name, d.message);
+            return -1;
+        }
+        assert_int_equal(backends[i]->abi, SHERD__BACKEND_ABI);
+        assert_string_equal(caps.name, backends[i]->name);
+        assert_true(caps.gflops > 0 && caps.threads == 1 && caps.core[0]);
+    }
+    return 0;
+}
+
+static int close_all(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < BACKENDS; i++) backends[i]->close(contexts[i]);
+    return 0;
+}
+
+static int choose(void **state)
+{
+    backend = backends[(uintptr_t)*state];
+    ctx = contexts[(uintptr_t)*state];
+    return 0;
+}
+
+#define EACH(test, i) { #test, test, choose, NULL, (void *)(uintptr_t)(i) }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EACH(products_of_all_dtypes_and_awkward_sizes_equal_the_loop, 0),
+        EACH(products_beyond_one_panel_equal_the_loop, 0),
+        EACH(grouped_products_with_empty_groups_equal_the_loop, 0),
+        EACH(outer_products_of_long_columns_equal_the_loop, 0),
+        EACH(infinities_and_nan_come_out_as_ieee_says, 0),
+        EACH(residues_multiply_exactly_worst_values_included, 0),
+        EACH(integers_multiply_modulo_primes_group_by_group, 0),
+        EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
+        EACH(integers_beyond_2_to_53_are_rejected_modulo_primes, 0),
+        EACH(maps_of_all_operations_and_dtypes_equal_libm_to_rounding, 0),
+        EACH(tasks_that_disagree_with_their_blocks_are_refused, 0),
+        EACH(moduli_that_are_not_odd_and_small_are_refused, 0),
+    };
+    return cmocka_run_group_tests_name("node/backend", tests, open_all, close_all);
+}
