@@ -1,0 +1,220 @@
+/*
+ * The multiplier interface: arguments are checked here, once for every implementation, and the local
+ * implementation follows. It holds kept operands as row-major f64 copies: what a caller does to its
+ * memory afterwards changes nothing, as with operands that are resident on nodes.
+ */
+#include "sherd/multiplier.h"
+
+#include <assert.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "matrix/fixed.h"
+#include "matrix/funcs.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+
+static int check_abi(sherd_multiplier m, sherd_diag *d)
+{
+    if (m.ops == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no multiplier was given");
+    if (m.ops->abi != SHERD_MULTIPLIER_ABI)
+        return sherd__fail(d, SHERD_EINVAL, "build it against this version's headers",
+                           "multiplier of interface version %u, expected %u", m.ops->abi,
+                           SHERD_MULTIPLIER_ABI);
+    return SHERD_OK;
+}
+
+int sherd_multiplier_multiply(sherd_multiplier m, sherd_view a, sherd_view b, double *c, size_t ldc,
+                              sherd_diag *d)
+{
+    int err = check_abi(m, d);
+    if (err == 0) err = sherd__product_shapes(a, b, ldc, d);
+    if (err != 0) return err;
+    return m.ops->multiply(m.ctx, a, b, c, ldc, d);
+}
+
+int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
+{
+    *kept = NULL;
+    int err = check_abi(m, d);
+    if (err == 0) err = sherd__view_check(a, "A", d);
+    if (err != 0) return err;
+    return m.ops->keep(m.ctx, a, kept, d);
+}
+
+int sherd_multiplier_multiply_kept(sherd_multiplier m, sherd_kept *kept, bool transposed,
+                                   sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    int err = check_abi(m, d);
+    sherd_view shape = sherd_view_c("", SHERD_U8, 0, 0);
+    if (err != 0) return err;
+    if (kept == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no kept operand was given");
+    m.ops->kept_shape(kept, &shape.rows, &shape.cols);
+    if (transposed) shape = sherd_view_t(shape);
+    err = sherd__product_shapes(shape, b, ldc, d);
+    if (err != 0) return err;
+    return m.ops->multiply_kept(m.ctx, kept, transposed, b, c, ldc, d);
+}
+
+void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept)
+{
+    if (kept != NULL) m.ops->release(m.ctx, kept);
+}
+
+int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sherd_view *b,
+                         double *out, size_t ld, sherd_diag *d)
+{
+    unsigned arity = sherd__map_arity(op);
+    int err = check_abi(m, d);
+    if (err == 0) err = sherd__view_check(a, "A", d);
+    if (err == 0 && b != NULL) err = sherd__view_check(*b, "B", d);
+    if (err != 0) return err;
+    if (arity == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no element-wise operation", (int)op);
+    if ((b != NULL) != (arity == 2))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
+                           sherd__map_name(op), arity, arity == 1 ? "" : "s", b != NULL ? 2u : 1u);
+    if (b != NULL && (b->rows != a.rows || b->cols != a.cols))
+        return sherd__fail(d, SHERD_ESHAPE, "element-wise operations need equal shapes",
+                           "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b->rows, b->cols);
+    if (ld < a.cols)
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "the result's leading dimension is %zu, its rows have %zu elements", ld,
+                           a.cols);
+    return m.ops->map(m.ctx, op, a, b, out, ld, d);
+}
+
+void sherd_multiplier_free(sherd_multiplier m)
+{
+    if (m.ops != NULL) m.ops->free(m.ctx);
+}
+
+/* --- local ----------------------------------------------------------------------------------- */
+
+typedef struct local {
+    unsigned bits;
+} local;
+
+struct sherd_kept {
+    size_t rows, cols;
+    sherd__fixed fixed; /* chosen once, if bits != 0 */
+    double *data;       /* rows x cols, or the values in fixed point */
+};
+
+/* C = A*B where A is a kept operand (fa its fixed point) or a view of the caller's (fa NULL). */
+static int local_product(const local *l, sherd_view a, const sherd__fixed *fa, sherd_view b,
+                         double *c, size_t ldc, sherd_diag *d)
+{
+    sherd__fixed fixed_a, fixed_b;
+    int err = SHERD_OK;
+    if (l->bits == 0) return sherd__reference_float(a, b, c, ldc, d);
+    if (fa == NULL) {
+        err = sherd__fixed_choose(a, l->bits, "A", &fixed_a, d);
+        fa = &fixed_a;
+    }
+    if (err == 0) err = sherd__fixed_choose(b, l->bits, "B", &fixed_b, d);
+    if (err == 0) err = sherd__reference_exact(a, b, fa, &fixed_b, c, ldc, d);
+    return err;
+}
+
+static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                          sherd_diag *d)
+{
+    return local_product(ctx, a, NULL, b, c, ldc, d);
+}
+
+static int local_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
+{
+    const local *l = ctx;
+    size_t len;
+    sherd_kept *kept = sherd__calloc(1, sizeof *kept);
+    int err = kept == NULL ? SHERD_ENOMEM : SHERD_OK;
+    if (err == 0 && l->bits != 0) err = sherd__fixed_choose(a, l->bits, "A", &kept->fixed, d);
+    if (err == 0 && (!sherd__mul(a.rows, a.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
+                     (kept->data = sherd__alloc(len)) == NULL))
+        err = SHERD_ENOMEM;
+    if (err != 0) {
+        sherd__free(kept);
+        return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL,
+                                                 "no memory to keep an operand of %zu x %zu",
+                                                 a.rows, a.cols)
+                                   : err;
+    }
+    kept->rows = a.rows;
+    kept->cols = a.cols;
+    sherd__view_dense_f64(a, kept->data, a.cols);
+    *out = kept;
+    return SHERD_OK;
+}
+
+static int local_multiply_kept(void *ctx, sherd_kept *kept, bool transposed, sherd_view b,
+                               double *c, size_t ldc, sherd_diag *d)
+{
+    const local *l = ctx;
+    sherd_view a = sherd_view_c(kept->data, SHERD_F64, kept->rows, kept->cols);
+    if (transposed) a = sherd_view_t(a);
+    return local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
+}
+
+static void local_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols)
+{
+    *rows = kept->rows;
+    *cols = kept->cols;
+}
+
+static void local_release(void *ctx, sherd_kept *kept)
+{
+    (void)ctx;
+    sherd__free(kept->data);
+    sherd__free(kept);
+}
+
+static int local_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
+                     size_t ld, sherd_diag *d)
+{
+    enum { CHUNK = 512 };
+    double x[CHUNK], y[CHUNK];
+    (void)ctx;
+    (void)d;
+    for (size_t r = 0; r < a.rows; r++)
+        for (size_t c = 0; c < a.cols; c += CHUNK) {
+            size_t n = a.cols - c < CHUNK ? a.cols - c : CHUNK;
+            sherd__view_row_f64(a, r, c, n, x);
+            if (b != NULL) sherd__view_row_f64(*b, r, c, n, y);
+            int err = sherd__map_f64(op, x, b != NULL ? y : NULL, n, out + r * ld + c);
+            if (err != 0) return err;
+        }
+    return SHERD_OK;
+}
+
+static void local_free(void *ctx)
+{
+    sherd__free(ctx);
+}
+
+static const sherd_multiplier_ops local_ops = {
+    .abi = SHERD_MULTIPLIER_ABI,
+    .name = "local",
+    .multiply = local_multiply,
+    .keep = local_keep,
+    .multiply_kept = local_multiply_kept,
+    .kept_shape = local_kept_shape,
+    .release = local_release,
+    .map = local_map,
+    .free = local_free,
+};
+
+int sherd_multiplier_local(unsigned bits, sherd_multiplier *out, sherd_diag *d)
+{
+    *out = (sherd_multiplier){0};
+    if (bits != 0 && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
+        return sherd__fail(d, SHERD_EINVAL, "0 is float64, 17 the usual fixed point",
+                           "%u bits: expected 0, or %u to %u", bits, SHERD__FIXED_BITS_MIN,
+                           SHERD__FIXED_BITS_MAX);
+    local *l = sherd__calloc(1, sizeof *l);
+    if (l == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    l->bits = bits;
+    *out = (sherd_multiplier){&local_ops, l};
+    return SHERD_OK;
+}

@@ -1,0 +1,212 @@
+/*
+ * Products computed here. B is quantised (or converted) once, A and C go by panels of rows, so that
+ * temporaries are B's size plus panels. The __int128 loop shares only the quantisation, which is the
+ * specification, with the fast path.
+ */
+#include "matrix/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "matrix/gemm.h"
+#include "matrix/view.h"
+
+#define PANEL 1024u
+
+int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
+{
+    size_t len;
+    int err = sherd__view_check(a, "A", d);
+    if (err == 0) err = sherd__view_check(b, "B", d);
+    if (err != 0) return err;
+    if (a.cols != b.rows)
+        return sherd__fail(d, SHERD_ESHAPE, "A's columns must be as many as B's rows",
+                           "A is %zu x %zu, B is %zu x %zu: %zu and %zu do not agree", a.rows,
+                           a.cols, b.rows, b.cols, a.cols, b.rows);
+    if (ldc < b.cols)
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "C's leading dimension is %zu, its rows have %zu elements", ldc, b.cols);
+    if (!sherd__mul(a.rows, ldc, &len) || !sherd__mul(len, sizeof(double), &len) ||
+        len > PTRDIFF_MAX)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a result of %zu x %zu elements is too large",
+                           a.rows, b.cols);
+    return SHERD_OK;
+}
+
+/* rows x cols doubles, or NULL. */
+static double *doubles(size_t rows, size_t cols)
+{
+    size_t len;
+    if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof(double), &len)) return NULL;
+    return sherd__alloc(len);
+}
+
+static int no_memory(sherd_diag *d, const char *what, size_t rows, size_t cols)
+{
+    return sherd__fail(d, SHERD_ENOMEM, "free memory, or compare on a larger machine",
+                       "no memory for %s (%zu x %zu doubles)", what, rows, cols);
+}
+
+static size_t panel_rows(sherd_view a)
+{
+    return a.rows < PANEL ? a.rows : PANEL;
+}
+
+static sherd_view rows_of(sherd_view v, size_t r0, size_t rows)
+{
+    return sherd_view_sub(v, r0, rows, 0, v.cols);
+}
+
+/* --- exact ----------------------------------------------------------------------------------- */
+
+/* Sums below 2^53: one dgemm a panel. */
+static int exact_direct(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
+                        const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+{
+    size_t k = a.cols, panel = panel_rows(a);
+    double *qa = doubles(panel, k);
+    int err = SHERD_OK;
+    if (qa == NULL) return no_memory(d, "a panel of A", panel, k);
+    for (size_t r = 0; r < a.rows && err == 0; r += panel) {
+        size_t n = a.rows - r < panel ? a.rows - r : panel;
+        sherd__fixed_dense(fa, rows_of(a, r, n), qa, k);
+        err = sherd__gemm_f64(n, k, m, qa, k, qb, m, 0.0, c + r * ldc, ldc);
+        for (size_t i = r; i < r + n && err == 0; i++)
+            sherd__fixed_unscale(fa, fb, c + i * ldc, m);
+    }
+    sherd__free(qa);
+    return err;
+}
+
+/* One panel of A modulo every prime, recombined into C. work: qa and ra (n x k each), rb (k x m),
+ * rc (primes x n x m). */
+typedef struct residue_work {
+    double *qa, *ra, *rb, *rc;
+} residue_work;
+
+static int residue_panel(const residue_work *w, const double *qb, size_t n, size_t k, size_t m,
+                         const sherd__crt *crt, int shift, double *c, size_t ldc)
+{
+    const double *part[SHERD__TABLE_PRIMES];
+    for (size_t q = 0; q < crt->count; q++) {
+        double *rc = w->rc + q * n * m;
+        sherd__residue_from_f64(w->qa, n * k, crt->p[q], w->ra);
+        sherd__residue_from_f64(qb, k * m, crt->p[q], w->rb);
+        int err = sherd__residue_gemm(crt->p[q], n, k, m, w->ra, k, w->rb, m, rc, m);
+        if (err != 0) return err;
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t q = 0; q < crt->count; q++) part[q] = w->rc + q * n * m + i * m;
+        sherd__crt_f64(crt, part, m, shift, c + i * ldc);
+    }
+    return SHERD_OK;
+}
+
+static int exact_residues(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
+                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+{
+    size_t k = a.cols, panel = panel_rows(a), primes;
+    sherd__crt crt;
+    const sherd__primes *table = &sherd__primes_default;
+    int err = sherd__exact_primes_needed(k, fa->largest, fb->largest, table, &primes);
+    if (err != 0)
+        return sherd__fail(d, err, "use fewer bits",
+                           "%zu products of %llu and %llu exceed what four primes can hold", k,
+                           (unsigned long long)fa->largest, (unsigned long long)fb->largest);
+    err = sherd__crt_init(&crt, table->p, primes);
+    residue_work w = {doubles(panel, k), doubles(panel, k), doubles(k, m),
+                      doubles(primes * panel, m)};
+    if (w.qa == NULL || w.ra == NULL || w.rb == NULL || w.rc == NULL)
+        err = no_memory(d, "residues of A, B and C", 2 * panel + primes * panel, k > m ? k : m);
+    for (size_t r = 0; r < a.rows && err == 0; r += panel) {
+        size_t n = a.rows - r < panel ? a.rows - r : panel;
+        sherd__fixed_dense(fa, rows_of(a, r, n), w.qa, k);
+        err = residue_panel(&w, qb, n, k, m, &crt, fa->scale + fb->scale, c + r * ldc, ldc);
+    }
+    sherd__free(w.rc);
+    sherd__free(w.rb);
+    sherd__free(w.ra);
+    sherd__free(w.qa);
+    return err;
+}
+
+int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
+                           const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+{
+    int err = sherd__product_shapes(a, b, ldc, d);
+    if (err != 0) return err;
+    if (a.rows == 0 || b.cols == 0) return SHERD_OK;
+    double *qb = doubles(b.rows, b.cols);
+    if (qb == NULL) return no_memory(d, "B in fixed point", b.rows, b.cols);
+    sherd__fixed_dense(fb, b, qb, b.cols);
+    err = sherd__exact_in_f64(a.cols, fa->largest, fb->largest)
+              ? exact_direct(a, qb, b.cols, fa, fb, c, ldc, d)
+              : exact_residues(a, qb, b.cols, fa, fb, c, ldc, d);
+    sherd__free(qb);
+    return err;
+}
+
+int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
+                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+{
+    int err = sherd__product_shapes(a, b, ldc, d);
+    sherd__u128 most;
+    if (err != 0) return err;
+    if (__builtin_mul_overflow((sherd__u128)a.cols * fa->largest, (sherd__u128)fb->largest, &most) ||
+        most >> 127 != 0)
+        return sherd__fail(d, SHERD_ERANGE, "use fewer bits", "sums exceed 127 bits");
+    double *row = doubles(2, a.cols), *col = row == NULL ? NULL : row + a.cols;
+    if (row == NULL) return no_memory(d, "a row and a column", 2, a.cols);
+    sherd_view bt = sherd_view_t(b);
+    for (size_t j = 0; j < b.cols; j++) {
+        sherd__fixed_row(fb, bt, j, 0, bt.cols, col);
+        for (size_t i = 0; i < a.rows; i++) {
+            sherd__i128 sum = 0;
+            sherd__fixed_row(fa, a, i, 0, a.cols, row);
+            for (size_t l = 0; l < a.cols; l++)
+                sum += (sherd__i128)(int64_t)row[l] * (int64_t)col[l];
+            c[i * ldc + j] = scalbn((double)sum, -(fa->scale + fb->scale));
+        }
+    }
+    sherd__free(row);
+    return SHERD_OK;
+}
+
+/* --- float ----------------------------------------------------------------------------------- */
+
+int sherd__reference_float(sherd_view a, sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    size_t k = a.cols, m = b.cols, lda = k, ldb = m, panel = panel_rows(a);
+    double *da = NULL, *db = NULL;
+    int err = sherd__product_shapes(a, b, ldc, d);
+    if (err != 0) return err;
+    const double *pa = sherd__view_borrow_f64(a, &lda), *pb = sherd__view_borrow_f64(b, &ldb);
+    if (pb == NULL) {
+        db = doubles(k, m);
+        if (db == NULL) return no_memory(d, "B as doubles", k, m);
+        sherd__view_dense_f64(b, db, m);
+        pb = db;
+        ldb = m;
+    }
+    if (pa != NULL) {
+        err = sherd__gemm_f64(a.rows, k, m, pa, lda, pb, ldb, 0.0, c, ldc);
+        goto out;
+    }
+    da = doubles(panel, k);
+    if (da == NULL) {
+        err = no_memory(d, "a panel of A", panel, k);
+        goto out;
+    }
+    for (size_t r = 0; r < a.rows && err == 0; r += panel) {
+        size_t n = a.rows - r < panel ? a.rows - r : panel;
+        sherd__view_dense_f64(rows_of(a, r, n), da, k);
+        err = sherd__gemm_f64(n, k, m, da, k, pb, ldb, 0.0, c + r * ldc, ldc);
+    }
+out:
+    sherd__free(da);
+    sherd__free(db);
+    return err;
+}
