@@ -148,7 +148,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "node-memory", .type = SHERD__SIZE, .arg = "SIZE",                                    \
      .help = "budget of each node that -n starts [a share of this machine's]"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --timeout,
- * --progress. sherd__cluster_from_cli (cli/nodes.h) turns them into an open cluster. */
+ * --progress. sherd__nodes_open (cli/nodes.h) turns them into an open cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
         SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
@@ -236,6 +236,8 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 /** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no use. */
 const char *sherd__exit_name(int exit_code);
 
+/** Seconds of the monotonic clock. */
+double sherd__cli_now(void);
 /** "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as progress and reports give them). */
 const char *sherd__cli_bytes(uint64_t n, char out[24]);
 /** "0.82 s", "12.3 s", "2 min 05 s". */

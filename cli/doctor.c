@@ -25,6 +25,7 @@
 #include "cli/options.h"
 #include "cli/version.h"
 #include "core/alloc.h"
+#include "matrix/gemm.h"
 #include "sherd/version.h"
 
 typedef enum level { GOOD, WARNING, FAILED } level;

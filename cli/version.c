@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/version.h"
+#include "matrix/gemm.h"
 
 static const struct {
     const char *library, *symbol;
@@ -54,12 +55,6 @@ const char *sherd__library_version(size_t i, char out[64])
     if (strncmp(told, blas, strlen(blas)) == 0) told += strlen(blas);
     snprintf(out, 64, "%.*s", (int)strcspn(told, " "), told);
     return out;
-}
-
-const char *sherd__blas_core(void)
-{
-    const char *core = ask("openblas_get_corename", -1);
-    return core != NULL ? core : "unknown";
 }
 
 static int run_version(sherd__cli *cli, sherd_diag *d)

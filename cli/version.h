@@ -8,7 +8,5 @@ size_t sherd__library_count(void);
 const char *sherd__library_name(size_t i);
 /** "1.44.2", or "not loaded"; may point into out. */
 const char *sherd__library_version(size_t i, char out[64]);
-/** The kernels that OpenBLAS chose: "SkylakeX", or "unknown". */
-const char *sherd__blas_core(void);
 
 #endif

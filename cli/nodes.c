@@ -1,0 +1,128 @@
+/*
+ * From -n, --nodes or a running local cluster to an open sherd_cluster.
+ *
+ * The state folder of a local cluster is trusted only where it belongs to us and is closed to all
+ * others: in /tmp anybody could have made one of that name.
+ */
+#include "cli/nodes.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/identity.h"
+
+int sherd__nodes_folder(char *out, size_t size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    int n = runtime != NULL && *runtime == '/'
+                ? snprintf(out, size, "%s/sherd", runtime)
+                : snprintf(out, size, "/tmp/sherd-%lu", (unsigned long)getuid());
+    return n > 0 && (size_t)n < size ? 0 : SHERD_EINVAL;
+}
+
+/* What the options say: a number of local nodes, or files. */
+typedef struct source {
+    uint32_t local;
+    char nodes[PATH_MAX], key[PATH_MAX];
+} source;
+
+static int running_cluster(source *s, sherd_diag *d)
+{
+    char folder[PATH_MAX - 16];
+    struct stat st;
+    if (sherd__nodes_folder(folder, sizeof folder) != 0 || lstat(folder, &st) != 0)
+        return sherd__fail(d, SHERD_EINVAL, "-n 7 starts seven nodes on this machine; --nodes FILE "
+                           "uses those that FILE lists", "no nodes: give -n N or --nodes FILE");
+    if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077) != 0)
+        return sherd__fail(d, SHERD_EINVAL, "give -n N or --nodes FILE, and look who made that folder",
+                           "%s is not a folder that is ours alone: a local cluster in it is not "
+                           "trusted", folder);
+    snprintf(s->nodes, sizeof s->nodes, "%s/" SHERD__CLUSTER_NODES, folder);
+    snprintf(s->key, sizeof s->key, "%s/" SHERD__CLUSTER_KEY, folder);
+    if (access(s->nodes, F_OK) != 0)
+        return sherd__fail(d, SHERD_EINVAL, "-n 7 starts seven nodes on this machine; --nodes FILE "
+                           "uses those that FILE lists", "no nodes: give -n N or --nodes FILE");
+    return 0;
+}
+
+static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
+{
+    memset(s, 0, sizeof *s);
+    const char *file = sherd__opt_text(cli, "nodes"), *key = sherd__opt_text(cli, "key");
+    if (sherd__opt_given(cli, "local")) {
+        s->local = (uint32_t)sherd__opt_int(cli, "local");
+        return 0;
+    }
+    if (file == NULL) return running_cluster(s, d);
+    snprintf(s->nodes, sizeof s->nodes, "%s", file);
+    if (key == NULL)
+        return sherd__fail(d, SHERD_EINVAL, "`sherd keygen me.key` makes one; the nodes must allow it",
+                           "%s needs --key FILE too: nodes serve only keys that they allow",
+                           sherd__opt_where(cli, "nodes"));
+    snprintf(s->key, sizeof s->key, "%s", key);
+    return 0;
+}
+
+int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
+{
+    source s;
+    sherd__peers peers;
+    int err;
+    if (sherd__opt_text(cli, "nodes") != NULL && !sherd__opt_given(cli, "local")) {
+        memset(&s, 0, sizeof s); /* no key is needed to count */
+        snprintf(s.nodes, sizeof s.nodes, "%s", sherd__opt_text(cli, "nodes"));
+    } else if ((err = find_source(&s, cli, d)) != 0) {
+        return err;
+    }
+    if (s.local > 0) {
+        *out = s.local;
+        return 0;
+    }
+    err = sherd__peers_load(&peers, s.nodes, d);
+    if (err) return err;
+    uint32_t n = 0;
+    for (size_t i = 0; i < peers.len; i++)
+        if (strcmp(peers.list[i].role, "coordinator") != 0) n++;
+    sherd__peers_fini(&peers);
+    if (n == 0) return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: lists no node", s.nodes);
+    *out = n;
+    return 0;
+}
+
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+static void log_line(void *ctx, sherd_log_level level, const char *text)
+{
+    const sherd__cli *cli = ctx;
+    if (level == SHERD_LOG_WARN)
+        sherd__cli_warn(cli, "%s", text);
+    else if (level == SHERD_LOG_INFO || cli->verbose > 1)
+        sherd__cli_note(cli, "%s", text);
+}
+
+int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
+{
+    source s;
+    *out = NULL;
+    int err = find_source(&s, cli, d);
+    if (err) return err;
+    sherd_cluster_options opt = {
+        .local_nodes = s.local,
+        .node_memory = sherd__opt_size(cli, "node-memory"),
+        .nodes_file = s.local > 0 ? NULL : s.nodes,
+        .key_file = s.local > 0 ? NULL : s.key,
+        .record_dir = sherd__opt_text(cli, "record"),
+        .interrupted = interrupted,
+        .log = log_line,
+        .ctx = cli,
+    };
+    return sherd_cluster_open(out, &opt, d);
+}
