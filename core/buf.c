@@ -1,3 +1,7 @@
+/*
+ * Grows by doubling up to the cap. A secret buffer moves by copy and wipe, never by realloc, which
+ * would leave the old bytes behind.
+ */
 #include "core/buf.h"
 
 #include <sodium.h>
@@ -22,8 +26,8 @@ int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at)
     if (len > b->cap_max - b->len) return SHERD_EINVAL;
     if (len > b->cap - b->len) {
         size_t cap = b->cap ? b->cap : 64;
-        while (cap - b->len < len) cap *= 2;
-        if (cap > b->cap_max) cap = b->cap_max;
+        while (cap < b->len + len && cap <= b->cap_max / 2) cap *= 2;
+        if (cap < b->len + len || cap > b->cap_max) cap = b->cap_max;
         uint8_t *p = sherd__alloc(cap);
         if (!p) return SHERD_ENOMEM;
         if (b->len) memcpy(p, b->data, b->len);

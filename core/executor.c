@@ -97,13 +97,14 @@ int sherd__executor_new_inline(sherd_executor **out)
 int sherd__executor_submit(sherd_executor *e, sherd_work *w)
 {
     if (!e->threaded) {
+        if (e->stop) return SHERD_EBUSY;
         w->run(w);
         push(&e->finished, w);
         e->pending++;
         return SHERD_OK;
     }
     pthread_mutex_lock(&e->lock);
-    bool full = e->queued >= e->queue_max;
+    bool full = e->stop || e->queued >= e->queue_max;
     if (!full) {
         push(&e->todo, w);
         e->queued++;
@@ -144,6 +145,7 @@ void sherd__executor_free(sherd_executor *e)
         pthread_mutex_unlock(&e->lock);
         pthread_join(e->thread, NULL);
     }
+    e->stop = true;
     for (sherd_work *w; (w = pop(&e->todo));) push(&e->finished, w);
     while (e->finished.head) sherd__executor_drain(e);
     pthread_mutex_destroy(&e->lock);

@@ -26,7 +26,7 @@ int sherd__executor_new(sherd_executor **out, size_t queue_max, void (*wake)(voi
                         void *wake_ctx) SHERD_MUST;
 /** No thread: submit runs the work at once and drain delivers it. For the simulation. */
 int sherd__executor_new_inline(sherd_executor **out) SHERD_MUST;
-/** SHERD_EBUSY when queue_max pieces are queued already: nothing was taken. */
+/** SHERD_EBUSY when queue_max pieces are queued already, or while freeing: nothing was taken. */
 int sherd__executor_submit(sherd_executor *e, sherd_work *w) SHERD_MUST;
 /** Calls `done` for all finished work; returns how many. */
 size_t sherd__executor_drain(sherd_executor *e);

@@ -1,3 +1,4 @@
+/* The system's entropy, a seeded stream that stands in for it, and unbiased draws from either. */
 #include "core/rand.h"
 
 #include <sodium.h>

@@ -1,0 +1,82 @@
+/* The allocation wrapper: sizes of 0, sizes that wrap, and the n-th that fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/alloc.h"
+
+static void a_size_of_zero_gives_memory_of_its_own(void **state)
+{
+    (void)state;
+    void *a = sherd__alloc(0), *b = sherd__calloc(0, 8), *c = sherd__calloc(8, 0);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_non_null(c);
+    assert_ptr_not_equal(a, b);
+    assert_ptr_not_equal(b, c);
+    assert_non_null(a = sherd__realloc(a, 0));
+    sherd__free(a);
+    sherd__free(b);
+    sherd__free(c);
+    sherd__free(NULL);
+}
+
+static void a_count_that_wraps_is_refused(void **state)
+{
+    (void)state;
+    volatile size_t half = SIZE_MAX / 2 + 1; /* volatile: the compiler would warn of what we test */
+    assert_null(sherd__calloc(half, 2));
+    assert_null(sherd__calloc(2, half + 1));
+}
+
+static void cleared_memory_is_zero(void **state)
+{
+    (void)state;
+    static const uint8_t zero[999];
+    for (int i = 0; i < 20; i++) {
+        uint8_t *dirty = sherd__alloc(sizeof zero);
+        assert_non_null(dirty);
+        memset(dirty, 0xa5, sizeof zero);
+        sherd__free(dirty);
+        uint8_t *p = sherd__calloc(333, 3);
+        assert_non_null(p);
+        assert_memory_equal(p, zero, sizeof zero);
+        sherd__free(p);
+    }
+}
+
+static void exactly_the_nth_allocation_fails(void **state)
+{
+    (void)state;
+    char *keep = sherd__strdup("kept");
+    assert_non_null(keep);
+    for (size_t n = 1; n <= 6; n++) {
+        sherd__alloc_fail_nth(n);
+        void *got[4] = { sherd__alloc(3), sherd__calloc(1, 3), sherd__strdup("abc"), NULL };
+        got[3] = sherd__realloc(keep, 50);
+        assert_string_equal(got[3] ? got[3] : keep, "kept");
+        if (got[3]) keep = got[3];
+        assert_int_equal(sherd__alloc_fail_nth(0), 4);
+        for (size_t i = 0; i < 4; i++) assert_int_equal(got[i] == NULL, i + 1 == n);
+        for (size_t i = 0; i < 3; i++) sherd__free(got[i]);
+    }
+    void *p = sherd__alloc(1);
+    assert_non_null(p); /* 0 switches it off */
+    sherd__free(p);
+    sherd__free(keep);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_size_of_zero_gives_memory_of_its_own),
+        cmocka_unit_test(a_count_that_wraps_is_refused),
+        cmocka_unit_test(cleared_memory_is_zero),
+        cmocka_unit_test(exactly_the_nth_allocation_fails),
+    };
+    return cmocka_run_group_tests_name("core/alloc", tests, NULL, NULL);
+}

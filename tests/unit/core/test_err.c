@@ -1,0 +1,136 @@
+/* The error table read in all its ways, and diagnostics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/diag.h"
+#include "sherd/err.h"
+#include "sherd/version.h"
+
+typedef struct row {
+    int num, exit;
+    const char *name, *text;
+} row;
+
+static const row rows[] = {
+#define XX(num, name, exit, text) { num, exit, #name, text },
+    SHERD_ERR_MAP(XX)
+#undef XX
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void every_error_has_its_own_number_name_and_text(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS; i++) {
+        assert_true(rows[i].num < 0);
+        assert_string_equal(sherd_err_name(rows[i].num), rows[i].name);
+        assert_string_equal(sherd_strerror(rows[i].num), rows[i].text);
+        assert_true(strlen(rows[i].text) > 3);
+        for (int j = 0; j < i; j++) {
+            assert_int_not_equal(rows[i].num, rows[j].num);
+            assert_string_not_equal(rows[i].name, rows[j].name);
+            assert_string_not_equal(rows[i].text, rows[j].text);
+        }
+    }
+    assert_int_equal(SHERD_ENOMEM, -1);
+    assert_string_equal(sherd_err_name(SHERD_ENOMEM), "ENOMEM");
+}
+
+static void every_error_ends_the_command_with_a_documented_code(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS; i++) {
+        int code = sherd_err_exit(rows[i].num);
+        assert_int_equal(code, rows[i].exit);
+        assert_true((code >= 1 && code <= 14) || code == 124 || code == 130);
+    }
+    assert_int_equal(sherd_err_exit(SHERD_OK), 0);
+    assert_int_equal(sherd_err_exit(SHERD_EEXPOSURE), 10);
+    assert_int_equal(sherd_err_exit(SHERD_EKEY), 6);
+}
+
+static void blame_follows_the_number(void **state)
+{
+    (void)state;
+    assert_int_equal(sherd_err_class(SHERD_OK), SHERD_BLAME_NONE);
+    assert_int_equal(sherd_err_class(1), SHERD_BLAME_NONE);
+    assert_int_equal(sherd_err_class(SHERD_ENOMEM), SHERD_BLAME_LOCAL);
+    assert_int_equal(sherd_err_class(-99), SHERD_BLAME_LOCAL);
+    assert_int_equal(sherd_err_class(SHERD_EFRAME), SHERD_BLAME_PEER);
+    assert_int_equal(sherd_err_class(SHERD_EWRONG), SHERD_BLAME_PEER);
+    assert_int_equal(sherd_err_class(-199), SHERD_BLAME_PEER);
+    assert_int_equal(sherd_err_class(SHERD_ECLOSED), SHERD_BLAME_NET);
+    assert_int_equal(sherd_err_class(SHERD_EDEVICE), SHERD_BLAME_DEVICE);
+    assert_int_equal(sherd_err_class(SHERD_EOPEN), SHERD_BLAME_STORE);
+    assert_int_equal(sherd_err_class(SHERD_ECHAIN), SHERD_BLAME_STORE);
+}
+
+static void a_number_of_no_error_is_said_to_be_unknown(void **state)
+{
+    (void)state;
+    static const int none[] = { 1, -50, -199, -399, -1000, INT32_MIN, INT32_MAX };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_string_equal(sherd_err_name(none[i]), "EUNKNOWN");
+        assert_string_equal(sherd_strerror(none[i]), "unknown error");
+        assert_int_equal(sherd_err_exit(none[i]), 1);
+    }
+    assert_string_equal(sherd_strerror(SHERD_OK), "success");
+}
+
+static void the_first_failure_keeps_the_diagnostic(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__fail(&d, SHERD_EFORMAT, "save it again", "%s: byte %d", "a.npy", 6),
+                     SHERD_EFORMAT);
+    assert_int_equal(sherd__fail(&d, SHERD_EIO, "hint", "later"), SHERD_EIO);
+    assert_int_equal(d.code, SHERD_EFORMAT);
+    assert_string_equal(d.message, "a.npy: byte 6");
+    assert_string_equal(d.hint, "save it again");
+    assert_int_equal(sherd__fail(NULL, SHERD_ENOMEM, NULL, "nobody listens"), SHERD_ENOMEM);
+}
+
+static void a_long_message_is_cut_and_terminated(void **state)
+{
+    (void)state;
+    char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    struct {
+        sherd_diag d;
+        uint8_t guard[16];
+    } s = { 0 };
+    memset(s.guard, 0x5a, sizeof s.guard);
+    assert_int_equal(sherd__fail(&s.d, SHERD_EINVAL, text, "%s", text), SHERD_EINVAL);
+    assert_int_equal(strlen(s.d.message), sizeof s.d.message - 1);
+    assert_int_equal(strlen(s.d.hint), sizeof s.d.hint - 1);
+    for (int i = 0; i < 16; i++) assert_int_equal(s.guard[i], 0x5a);
+    sherd_diag none = { .hint = "stale" };
+    assert_int_equal(sherd__fail(&none, SHERD_EINVAL, NULL, "no hint"), SHERD_EINVAL);
+    assert_string_equal(none.hint, "");
+}
+
+static void the_library_tells_its_version(void **state)
+{
+    (void)state;
+    assert_string_equal(sherd_version(), SHERD_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_error_has_its_own_number_name_and_text),
+        cmocka_unit_test(every_error_ends_the_command_with_a_documented_code),
+        cmocka_unit_test(blame_follows_the_number),
+        cmocka_unit_test(a_number_of_no_error_is_said_to_be_unknown),
+        cmocka_unit_test(the_first_failure_keeps_the_diagnostic),
+        cmocka_unit_test(a_long_message_is_cut_and_terminated),
+        cmocka_unit_test(the_library_tells_its_version),
+    };
+    return cmocka_run_group_tests_name("core/err", tests, NULL, NULL);
+}
