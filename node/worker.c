@@ -339,21 +339,27 @@ static int take_buffer(task *t)
     return t->out ? SHERD_OK : SHERD_ENOMEM;
 }
 
+/* On success the compute thread has the task: t->err is its to write. */
+static int submit(sherd__worker *w, task *t)
+{
+    t->work = (sherd_work){ .run = on_run, .done = on_done };
+    int err = sherd__executor_submit(w->opt.executor, &t->work);
+    if (err) return err;
+    w->running[w->running_len++] = t;
+    t->client->running++;
+    return SHERD_OK;
+}
+
 static void start(sherd__worker *w, task *t)
 {
     sherd__client *c = t->client;
     bool run_here = w->running_len == 0 && is_tiny(w, t);
     if (!try_stream(t)) {
-        t->err = take_buffer(t);
-        if (!t->err && !run_here) {
-            t->work = (sherd_work){ .run = on_run, .done = on_done };
-            t->err = sherd__executor_submit(w->opt.executor, &t->work);
-            if (!t->err) {
-                w->running[w->running_len++] = t;
-                c->running++;
-                return;
-            }
-        } else if (!t->err) {
+        int err = take_buffer(t);
+        if (!err && !run_here && !(err = submit(w, t))) return;
+        if (err) {
+            t->err = err;
+        } else {
             run_task(t);
             w->stats.inline_tasks++;
         }

@@ -1,0 +1,483 @@
+/*
+ * The task loop under real sessions in memory and an inline executor: what is submitted has run, and
+ * is answered when the test drains.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/fragment_make.h"
+#include "node/worker.h"
+#include "sherd/mat.h"
+
+#define MB ((uint64_t)1 << 20)
+#define HEARD_MAX 512
+
+/* A coordinator's session joined to a client of the worker. */
+typedef struct peer {
+    sherd_session *co, *no;
+    sherd__client *client;
+    uint32_t results[HEARD_MAX], results_len; /* task numbers, as they came */
+    sherd__refusal refusals[HEARD_MAX];
+    uint32_t refusals_len;
+    double last[4]; /* first values of the latest result */
+    bool paused;    /* does not read what the node sends */
+} peer;
+
+static sherd_executor *executor;
+static sherd__worker *worker;
+static uint32_t ran[HEARD_MAX], ran_len;
+static int fake_err;
+
+/* Computes nothing, remembers the order. */
+static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)left, (void)right, (void)d;
+    memset(out, 0, t->result.len);
+    if (ran_len < HEARD_MAX) ran[ran_len++] = t->task;
+    return fake_err;
+}
+
+static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
+
+static void start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory)
+{
+    sherd__worker_options o = { .backend = b, .backend_ctx = ctx, .memory = memory };
+    o.caps.gflops = gflops;
+    assert_int_equal(sherd__executor_new_inline(&executor), SHERD_OK);
+    o.executor = executor;
+    assert_int_equal(sherd__worker_new(&worker, &o), SHERD_OK);
+    ran_len = 0;
+    fake_err = 0;
+}
+
+static void stop(void)
+{
+    while (sherd__executor_drain(executor)) {}
+    assert_int_equal(sherd__worker_memory(worker)->used, 0);
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+    assert_int_equal(sherd__worker_stats_of(worker)->clients_now, 0);
+    sherd__executor_free(executor);
+    sherd__worker_free(worker);
+}
+
+static void on_coordinator(peer *p, sherd__event *e)
+{
+    if (e->kind == SHERD__EV_RESULT) {
+        const sherd__fragment_info *i = sherd__fragment_info_of(e->fragment);
+        p->results[p->results_len++ % HEARD_MAX] = e->task.task;
+        memcpy(p->last, sherd__fragment_bytes(e->fragment), i->len < 32 ? i->len : 32);
+        sherd__fragment_free(e->fragment);
+    } else if (e->kind == SHERD__EV_REFUSED) {
+        p->refusals[p->refusals_len++ % HEARD_MAX] = e->refusal;
+    }
+}
+
+static size_t move(peer *p, sherd_session *from, sherd_session *to)
+{
+    const uint8_t *out;
+    size_t n = sherd__session_pending(from, 1, &out);
+    for (size_t at = 0, used; at < n; at += used) {
+        sherd__event e;
+        int err = sherd__session_feed(to, out + at, n - at, 1, &used, &e);
+        if (to == p->co) on_coordinator(p, &e);
+        else if (p->client) sherd__worker_event(p->client, p->no, &e);
+        if (e.kind == SHERD__EV_CLOSED && to == p->no) p->client = NULL;
+        if (err) break;
+    }
+    sherd__session_sent(from, n);
+    return n;
+}
+
+static void exchange(peer *p)
+{
+    while (move(p, p->co, p->no) + (p->paused ? 0 : move(p, p->no, p->co))) {}
+}
+
+/* Also lets the compute thread's results out. */
+static void settle(peer *p)
+{
+    do exchange(p);
+    while (sherd__executor_drain(executor));
+    exchange(p);
+}
+
+static void join(peer *p)
+{
+    memset(p, 0, sizeof *p);
+    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
+    assert_int_equal(sherd__session_new(&p->co, &o), SHERD_OK);
+    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    sherd__worker_session(worker, &o);
+    assert_int_equal(sherd__worker_join(worker, &p->client, p), SHERD_OK);
+    assert_int_equal(sherd__session_new(&p->no, &o), SHERD_OK);
+    exchange(p);
+    assert_true(sherd__session_ready(p->co) && sherd__session_ready(p->no));
+}
+
+/* The connection is cut. */
+static void cut(peer *p)
+{
+    sherd__event e;
+    sherd__session_eof(p->no, SHERD_ECLOSED, "cut", &e);
+    if (p->client) sherd__worker_event(p->client, p->no, &e);
+    p->client = NULL;
+    sherd__session_free(p->no);
+    sherd__session_free(p->co);
+}
+
+static void put(peer *p, uint64_t job, uint32_t block, uint64_t rows, uint64_t cols, double value)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = rows,
+                               .cols = cols, .len = 8 * rows * cols };
+    double *v = malloc(i.len + 8);
+    for (uint64_t k = 0; k < rows * cols; k++) v[k] = value;
+    sherd_fragment *f;
+    assert_int_equal(sherd__fragment_take(&f, &i, (uint8_t *)v, NULL, NULL), SHERD_OK);
+    assert_int_equal(sherd__session_put(p->co, job, block, f), SHERD_OK);
+}
+
+static sherd__task task_of(uint64_t job, uint32_t number, uint64_t n, uint64_t m)
+{
+    return (sherd__task){ .job = job, .task = number, .attempt = 1, .op = SHERD__OP_MULTIPLY,
+                          .left = 1, .right = 2,
+                          .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = n,
+                                      .cols = m, .len = 8 * n * m } };
+}
+
+static void ask(peer *p, uint64_t job, uint32_t number, uint64_t n, uint64_t m)
+{
+    sherd__task t = task_of(job, number, n, m);
+    assert_int_equal(sherd__session_task(p->co, &t), SHERD_OK);
+}
+
+/* --- with the CPU backend ------------------------------------------------------------------ */
+
+static void *cpu;
+
+static int open_cpu(void **s)
+{
+    (void)s;
+    sherd__backend_options o = { .threads = 1, .quick = true };
+    sherd__backend_caps caps;
+    return sherd__backend_cpu.open(&cpu, &o, &caps, NULL);
+}
+
+static int close_cpu(void **s)
+{
+    (void)s;
+    sherd__backend_cpu.close(cpu);
+    return 0;
+}
+
+static void a_product_of_stored_blocks_comes_back(void **s)
+{
+    (void)s;
+    peer p;
+    start(&sherd__backend_cpu, cpu, 50, 16 * MB);
+    join(&p);
+    put(&p, 9, 1, 3, 4, 2);
+    put(&p, 9, 2, 4, 5, 3);
+    ask(&p, 9, 1, 3, 5);
+    settle(&p);
+    assert_int_equal(p.results_len, 1);
+    assert_true(p.last[0] == 24 && p.last[3] == 24);
+    const sherd__worker_stats *st = sherd__worker_stats_of(worker);
+    assert_int_equal(st->tasks[SHERD__OP_MULTIPLY], 1);
+    assert_int_equal(st->inline_tasks, 1);
+    assert_int_equal(st->blocks_in, 2);
+    assert_int_equal(st->bytes_in, 8 * (12 + 20));
+    assert_int_equal(st->bytes_out, 8 * 15);
+    cut(&p);
+    stop();
+}
+
+static void an_outer_product_is_sent_without_being_stored(void **s)
+{
+    (void)s;
+    peer p;
+    start(&sherd__backend_cpu, cpu, 50, 12 * MB);
+    join(&p);
+    put(&p, 9, 1, 1000, 1, 2);
+    put(&p, 9, 2, 1, 1000, 3);
+    for (uint32_t k = 1; k <= 20; k++) ask(&p, 9, k, 1000, 1000); /* 160 MB of results */
+    p.paused = true;
+    exchange(&p);
+    assert_true(sherd__worker_memory(worker)->used < MB);
+    p.paused = false;
+    settle(&p);
+    assert_int_equal(p.results_len, 20);
+    assert_true(p.last[0] == 6);
+    assert_int_equal(sherd__worker_stats_of(worker)->streamed_tasks, 20);
+    assert_int_equal(sherd__worker_stats_of(worker)->tasks[SHERD__OP_MULTIPLY], 20);
+    cut(&p);
+    stop();
+}
+
+static void a_cut_connection_frees_what_was_being_streamed(void **s)
+{
+    (void)s;
+    peer p;
+    start(&sherd__backend_cpu, cpu, 50, 12 * MB);
+    join(&p);
+    put(&p, 9, 1, 1000, 1, 2);
+    put(&p, 9, 2, 1, 1000, 3);
+    ask(&p, 9, 1, 1000, 1000);
+    p.paused = true;
+    exchange(&p);
+    (void)move(&p, p.no, p.co); /* part of it */
+    cut(&p);
+    stop();
+}
+
+/* --- with a backend that only remembers -------------------------------------------------------- */
+
+#define SLOW 1e-3 /* GF/s: every task goes to the executor */
+
+static void small_blocks(peer *p, uint64_t job)
+{
+    put(p, job, 1, 200, 2, 1);
+    put(p, job, 2, 2, 200, 1);
+}
+
+static void unknown_blocks_and_wrong_shapes_are_refused_with_the_reason(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 16 * MB);
+    join(&p);
+    small_blocks(&p, 9);
+    ask(&p, 8, 1, 200, 200); /* another job */
+    ask(&p, 9, 2, 200, 199);
+    settle(&p);
+    assert_int_equal(p.refusals_len, 2);
+    assert_int_equal(p.refusals[0].code, SHERD_EINVAL);
+    assert_int_equal(p.refusals[0].task, 1);
+    assert_non_null(strstr(p.refusals[0].text, "no block 1"));
+    assert_int_equal(p.refusals[1].code, SHERD_ESHAPE);
+    assert_non_null(strstr(p.refusals[1].text, "200 x 200"));
+    assert_int_equal(ran_len, 0);
+    cut(&p);
+    stop();
+}
+
+static void another_session_cannot_name_a_block(void **s)
+{
+    (void)s;
+    peer p, q;
+    start(&fake, NULL, SLOW, 16 * MB);
+    join(&p);
+    join(&q);
+    small_blocks(&p, 9);
+    settle(&p);
+    ask(&q, 9, 1, 200, 200);
+    settle(&q);
+    assert_int_equal(q.refusals_len, 1);
+    assert_int_equal(sherd__session_drop(q.co, 9, 1), SHERD_OK); /* nor drop it */
+    settle(&q);
+    ask(&p, 9, 1, 200, 200);
+    settle(&p);
+    assert_int_equal(p.results_len, 1);
+    cut(&q);
+    ask(&p, 9, 2, 200, 200); /* nor end it by leaving */
+    settle(&p);
+    assert_int_equal(p.results_len, 2);
+    cut(&p);
+    stop();
+}
+
+static void a_second_block_of_one_name_is_refused(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 16 * MB);
+    join(&p);
+    put(&p, 9, 1, 2, 2, 1);
+    put(&p, 9, 1, 2, 2, 1);
+    settle(&p);
+    assert_int_equal(p.refusals_len, 1);
+    assert_int_equal(p.refusals[0].block, 1);
+    cut(&p);
+    stop();
+}
+
+static void sessions_take_turns(void **s)
+{
+    (void)s;
+    peer p, q;
+    start(&fake, NULL, SLOW, 64 * MB);
+    join(&p);
+    join(&q);
+    small_blocks(&p, 9);
+    small_blocks(&q, 9);
+    for (uint32_t k = 1; k <= 10; k++) ask(&p, 9, k, 200, 200);
+    exchange(&p); /* all ten wait before the other's first */
+    for (uint32_t k = 101; k <= 104; k++) ask(&q, 9, k, 200, 200);
+    exchange(&q);
+    while (sherd__executor_drain(executor)) {}
+    exchange(&p);
+    exchange(&q);
+    assert_int_equal(p.results_len, 10);
+    assert_int_equal(q.results_len, 4);
+    assert_int_equal(ran_len, 14);
+    for (uint32_t k = 0; k < 14; k++) {
+        /* which of the two begins is open; each keeps its order and they alternate */
+        if (k >= 2 && k < 9) assert_true((ran[k] > 100) != (ran[k + 1] > 100));
+    }
+    for (uint32_t k = 0; k < 10; k++) assert_int_equal(p.results[k], k + 1);
+    for (uint32_t k = 0; k < 4; k++) assert_int_equal(q.results[k], 101 + k);
+    cut(&p);
+    cut(&q);
+    stop();
+}
+
+static void a_cancelled_task_is_not_run_and_not_answered_twice(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 64 * MB);
+    join(&p);
+    small_blocks(&p, 9);
+    for (uint32_t k = 1; k <= 6; k++) ask(&p, 9, k, 200, 200);
+    exchange(&p); /* two are with the executor, four wait */
+    assert_int_equal(ran_len, 2);
+    assert_int_equal(sherd__session_cancel(p.co, 9, 1, 1), SHERD_OK);
+    assert_int_equal(sherd__session_cancel(p.co, 9, 4, 1), SHERD_OK);
+    assert_int_equal(sherd__session_cancel(p.co, 9, 6, 1), SHERD_OK);
+    settle(&p);
+    assert_int_equal(p.results_len, 3);
+    assert_int_equal(p.results[0], 2);
+    assert_int_equal(p.results[1], 3);
+    assert_int_equal(p.results[2], 5);
+    assert_int_equal(ran_len, 4);
+    assert_int_equal(sherd__worker_stats_of(worker)->cancelled, 3);
+    cut(&p);
+    stop();
+}
+
+static void blocks_of_a_dead_session_stay_until_the_compute_thread_is_done(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 64 * MB);
+    join(&p);
+    small_blocks(&p, 9);
+    for (uint32_t k = 1; k <= 5; k++) ask(&p, 9, k, 200, 200);
+    exchange(&p);
+    cut(&p);
+    uint64_t held = sherd__worker_memory(worker)->used;
+    assert_true(held >= 2 * (8 * 200 * 200 + 8 * 400)); /* two results and both blocks */
+    assert_true(held < 3 * 8 * 200 * 200 + 2 * 8 * 400);
+    stop(); /* drains, and finds nothing used */
+}
+
+static void over_budget_blocks_and_results_are_refused_and_the_rest_goes_on(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, MB);
+    join(&p);
+    small_blocks(&p, 9);
+    put(&p, 9, 3, 500, 500, 1); /* 2 MB: longer than the node takes */
+    ask(&p, 9, 1, 200, 200);    /* 320 KB each: the fourth does not fit */
+    ask(&p, 9, 2, 200, 200);
+    ask(&p, 9, 3, 200, 200);
+    ask(&p, 9, 4, 200, 200);
+    settle(&p);
+    assert_int_equal(p.refusals_len, 2);
+    assert_int_equal(p.refusals[0].block, 3);
+    assert_int_equal(p.refusals[1].code, SHERD_ENOMEM);
+    assert_non_null(strstr(p.refusals[1].text, "no room"));
+    assert_int_equal(p.results_len, 3 - (p.refusals[1].task <= 3));
+    assert_true(sherd__worker_memory(worker)->peak <= MB);
+    ask(&p, 9, 5, 200, 200);
+    settle(&p);
+    assert_int_equal(p.results[p.results_len - 1], 5);
+    cut(&p);
+    stop();
+}
+
+static void flagged_blocks_go_with_their_task(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 16 * MB);
+    join(&p);
+    small_blocks(&p, 9);
+    sherd__task t = task_of(9, 1, 200, 200);
+    t.flags = SHERD__DROP_LEFT;
+    assert_int_equal(sherd__session_task(p.co, &t), SHERD_OK);
+    settle(&p);
+    put(&p, 9, 1, 200, 2, 1); /* its name is free again */
+    ask(&p, 9, 2, 200, 200);  /* and the right one still there */
+    settle(&p);
+    assert_int_equal(p.results_len, 2);
+    assert_int_equal(p.refusals_len, 0);
+    cut(&p);
+    stop();
+}
+
+static void a_failing_backend_is_a_refusal(void **s)
+{
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, 16 * MB);
+    join(&p);
+    small_blocks(&p, 9);
+    fake_err = SHERD_EDEVICE;
+    ask(&p, 9, 1, 200, 200);
+    settle(&p);
+    assert_int_equal(p.results_len, 0);
+    assert_int_equal(p.refusals_len, 1);
+    assert_int_equal(p.refusals[0].code, SHERD_EDEVICE);
+    cut(&p);
+    stop();
+}
+
+/* Many tasks, two sessions, everything allowed to fail once: no leak, no task left behind. */
+static void every_failed_allocation_is_survived(void **s)
+{
+    (void)s;
+    for (size_t nth = 1, seen = nth; seen >= nth; nth++) {
+        peer p;
+        start(&sherd__backend_cpu, cpu, nth & 1 ? SLOW : 50, 16 * MB);
+        join(&p);
+        small_blocks(&p, 9);
+        ask(&p, 9, 1, 200, 200);
+        ask(&p, 9, 2, 200, 200);
+        sherd__alloc_fail_nth(nth);
+        settle(&p);
+        seen = sherd__alloc_fail_nth(0);
+        if (seen < nth) assert_int_equal(p.results_len, 2);
+        cut(&p);
+        stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_product_of_stored_blocks_comes_back),
+        cmocka_unit_test(an_outer_product_is_sent_without_being_stored),
+        cmocka_unit_test(a_cut_connection_frees_what_was_being_streamed),
+        cmocka_unit_test(unknown_blocks_and_wrong_shapes_are_refused_with_the_reason),
+        cmocka_unit_test(another_session_cannot_name_a_block),
+        cmocka_unit_test(a_second_block_of_one_name_is_refused),
+        cmocka_unit_test(sessions_take_turns),
+        cmocka_unit_test(a_cancelled_task_is_not_run_and_not_answered_twice),
+        cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_is_done),
+        cmocka_unit_test(over_budget_blocks_and_results_are_refused_and_the_rest_goes_on),
+        cmocka_unit_test(flagged_blocks_go_with_their_task),
+        cmocka_unit_test(a_failing_backend_is_a_refusal),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests_name("node/worker", tests, open_cpu, close_cpu);
+}
