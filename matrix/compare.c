@@ -1,0 +1,268 @@
+/*
+ * Comparison in two parts: measures that are printed (differences, ulps, shares), and the judgement
+ * by the standard bound on the error of a dot product. The bound is on the distance from the exact
+ * product, and the local one is itself only within it; entries in the gap that this leaves are
+ * computed again as Dot2 (Ogita, Rump, Oishi 2005), which is as good as twice the precision. Panels
+ * in all three dimensions keep temporaries small.
+ */
+#include "matrix/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "matrix/gemm.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+
+#define ROWS 1024u
+#define COLS 1024u
+#define DEPTH 2048u
+#define CHUNK 512u
+
+/* --- measures -------------------------------------------------------------------------------- */
+
+void sherd__compare_init(sherd__compare *out)
+{
+    *out = (sherd__compare){0};
+}
+
+/* Doubles in order as integers: adjacent ones are one apart, -0 and +0 the same. */
+static int64_t ordered(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits < 0 ? INT64_MIN - bits : bits;
+}
+
+/* Panels do not come in row order: the first position is the least one. */
+static void keep_first(bool only, size_t row, size_t col, size_t *at_row, size_t *at_col)
+{
+    if (!only && (row > *at_row || (row == *at_row && col >= *at_col))) return;
+    *at_row = row;
+    *at_col = col;
+}
+
+static void finite_entry(sherd__compare *out, double c, double r, size_t row, size_t col)
+{
+    double d = fabs(c - r);
+    uint64_t lo = (uint64_t)ordered(c), hi = (uint64_t)ordered(r);
+    uint64_t ulp = (int64_t)lo < (int64_t)hi ? hi - lo : lo - hi;
+    if (d > out->max_abs) {
+        out->max_abs = d;
+        out->abs_row = row;
+        out->abs_col = col;
+    }
+    if (ulp > out->max_ulp) {
+        out->max_ulp = ulp;
+        out->ulp_row = row;
+        out->ulp_col = col;
+    }
+    out->close += d <= 1e-8 + 1e-5 * fabs(r);
+    out->sum_d2 += (long double)d * d;
+}
+
+static void entry(sherd__compare *out, double c, double r, size_t row, size_t col)
+{
+    bool finite = isfinite(r);
+    if (finite) out->sum_r2 += (long double)r * r;
+    if (memcmp(&c, &r, sizeof c) == 0 || (isnan(c) && isnan(r))) {
+        out->equal++;
+        out->close++;
+        return;
+    }
+    keep_first(out->count - out->equal == 1, row, col, &out->bit_row, &out->bit_col);
+    if (finite && isfinite(c))
+        finite_entry(out, c, r, row, col);
+    else
+        out->mismatched++;
+}
+
+static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref, size_t ldr,
+                    size_t row0, size_t col0, size_t rows, size_t m)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < m; j++) {
+            out->count++;
+            entry(out, c[i * ldc + j], ref[i * ldr + j], row0 + i, col0 + j);
+        }
+}
+
+void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
+                         size_t ldr, size_t row0, size_t rows, size_t m)
+{
+    measure(out, c, ldc, ref, ldr, row0, 0, rows, m);
+}
+
+double sherd__compare_frobenius(const sherd__compare *x)
+{
+    if (x->sum_d2 == 0.0L) return 0.0;
+    return (double)sqrtl(x->sum_d2 / x->sum_r2);
+}
+
+/* --- judgement ------------------------------------------------------------------------------- */
+
+/* One panel of C: its product and the product of the magnitudes, and which of A's rows and B's
+ * columns hold NaN or infinity. */
+typedef struct panel {
+    double *a, *b;         /* ROWS x DEPTH and DEPTH x COLS parts of the operands */
+    double *product, *size; /* ROWS x COLS: A*B and |A|*|B| */
+    bool *bad_row, *bad_col;
+    size_t r0, rows, c0, cols;
+} panel;
+
+static void panel_fini(panel *p)
+{
+    sherd__free(p->a);
+    sherd__free(p->b);
+    sherd__free(p->product);
+    sherd__free(p->size);
+    sherd__free(p->bad_row);
+    sherd__free(p->bad_col);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int panel_init(panel *p, size_t n, size_t k, size_t m)
+{
+    n = least(n, ROWS);
+    k = least(k, DEPTH);
+    m = least(m, COLS);
+    *p = (panel){.a = sherd__alloc(n * k * sizeof(double)),
+                 .b = sherd__alloc(k * m * sizeof(double)),
+                 .product = sherd__alloc(n * m * sizeof(double)),
+                 .size = sherd__alloc(n * m * sizeof(double)),
+                 .bad_row = sherd__alloc(n * sizeof(bool)),
+                 .bad_col = sherd__alloc(m * sizeof(bool))};
+    return p->a && p->b && p->product && p->size && p->bad_row && p->bad_col ? SHERD_OK
+                                                                             : SHERD_ENOMEM;
+}
+
+/* x = |x|, noting rows (or, with cols, columns) that are not finite throughout. */
+static void magnitudes(double *x, size_t rows, size_t cols, bool *bad_row, bool *bad_col)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++) {
+            double *e = x + i * cols + j;
+            *e = fabs(*e);
+            if (*e < HUGE_VAL) continue;
+            if (bad_row != NULL) bad_row[i] = true;
+            if (bad_col != NULL) bad_col[j] = true;
+        }
+}
+
+static int panel_product(panel *p, sherd_view a, sherd_view b)
+{
+    size_t k = a.cols, l = 0;
+    memset(p->bad_row, 0, p->rows * sizeof(bool));
+    memset(p->bad_col, 0, p->cols * sizeof(bool));
+    do {
+        size_t part = least(k - l, DEPTH);
+        double beta = l == 0 ? 0.0 : 1.0;
+        sherd__view_dense_f64(sherd_view_sub(a, p->r0, p->rows, l, part), p->a, part);
+        sherd__view_dense_f64(sherd_view_sub(b, l, part, p->c0, p->cols), p->b, p->cols);
+        int err = sherd__gemm_f64(p->rows, part, p->cols, p->a, part, p->b, p->cols, beta,
+                                  p->product, p->cols);
+        if (err != 0) return err;
+        magnitudes(p->a, p->rows, part, p->bad_row, NULL);
+        magnitudes(p->b, part, p->cols, NULL, p->bad_col);
+        err = sherd__gemm_f64(p->rows, part, p->cols, p->a, part, p->b, p->cols, beta, p->size,
+                              p->cols);
+        if (err != 0) return err;
+        l += part;
+    } while (l < k);
+    return SHERD_OK;
+}
+
+/* Row i of A times column j of B as Dot2: within u*|result| + gamma_k^2*(|A||B|) of the truth. */
+static double dot2(sherd_view a, sherd_view b, size_t i, size_t j)
+{
+    double x[CHUNK], y[CHUNK], sum = 0.0, rest = 0.0;
+    sherd_view bt = sherd_view_t(b);
+    for (size_t l = 0; l < a.cols; l += CHUNK) {
+        size_t n = least(a.cols - l, CHUNK);
+        sherd__view_row_f64(a, i, l, n, x);
+        sherd__view_row_f64(bt, j, l, n, y);
+        for (size_t t = 0; t < n; t++) {
+            double h = x[t] * y[t], e = fma(x[t], y[t], -h);
+            double s = sum + h, z = s - sum;
+            rest += (sum - (s - z)) + (h - z) + e;
+            sum = s;
+        }
+    }
+    return sum + rest;
+}
+
+/* Whether c may be a float64 product of finite operands whose |A|*|B| is `size`. */
+static bool within(sherd_view a, sherd_view b, size_t i, size_t j, double c, double ref,
+                   double size, double gamma, double floor, double *ratio)
+{
+    /* `size` is itself a float64 product, at most gamma too small. */
+    double tol = gamma * size * (1.0 + 3.0 * gamma + 0x1p-50) + floor;
+    double d = fabs(c - ref);
+    *ratio = d == 0.0 ? 0.0 : d / tol;
+    if (d <= tol) return true;
+    if (d > 2.0 * tol) return false;
+    double exact = dot2(a, b, i, j);
+    return fabs(c - exact) <= tol + 0x1p-52 * fabs(exact) + gamma * gamma * size;
+}
+
+static int class_of(double x)
+{
+    return isnan(x) ? 2 : isinf(x) ? (x > 0.0 ? 1 : -1) : 0;
+}
+
+static void judge(const panel *p, sherd_view a, sherd_view b, const double *c, size_t ldc,
+                  sherd__compare *out)
+{
+    double ku = (double)a.cols * 0x1p-53, gamma = ku / (1.0 - ku);
+    double floor = (double)a.cols * 0x1p-1074;
+    for (size_t i = 0; i < p->rows; i++)
+        for (size_t j = 0; j < p->cols; j++) {
+            size_t row = p->r0 + i, col = p->c0 + j;
+            double value = c[row * ldc + col], ref = p->product[i * p->cols + j];
+            double size = p->size[i * p->cols + j], ratio = 0.0;
+            bool good;
+            if (p->bad_row[i] || p->bad_col[j]) {
+                good = class_of(value) == class_of(ref);
+            } else if (!isfinite(size)) {
+                out->unjudged++;
+                continue;
+            } else {
+                good = isfinite(value) &&
+                       within(a, b, row, col, value, ref, size, gamma, floor, &ratio);
+            }
+            if (ratio > out->worst) out->worst = ratio;
+            if (good) continue;
+            out->beyond++;
+            keep_first(out->beyond == 1, row, col, &out->beyond_row, &out->beyond_col);
+        }
+}
+
+int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t ldc,
+                           sherd__compare *out, sherd_diag *d)
+{
+    sherd__compare sum = {0};
+    panel p;
+    int err = sherd__product_shapes(a, b, ldc, d);
+    if (err != 0) return err;
+    err = panel_init(&p, a.rows, a.cols, b.cols);
+    if (err != 0) sherd__fail(d, err, NULL, "no memory for the panels of a comparison");
+    for (p.r0 = 0; p.r0 < a.rows && err == 0; p.r0 += ROWS)
+        for (p.c0 = 0; p.c0 < b.cols && err == 0; p.c0 += COLS) {
+            p.rows = least(a.rows - p.r0, ROWS);
+            p.cols = least(b.cols - p.c0, COLS);
+            err = panel_product(&p, a, b);
+            if (err != 0) break;
+            measure(&sum, c + p.r0 * ldc + p.c0, ldc, p.product, p.cols, p.r0, p.c0, p.rows,
+                    p.cols);
+            judge(&p, a, b, c, ldc, &sum);
+        }
+    panel_fini(&p);
+    if (err == 0) *out = sum;
+    return err;
+}
