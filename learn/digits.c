@@ -5,8 +5,8 @@
  * linearly in the squared distance, which anti-aliases without a square root or a division. All in
  * integers: coordinates in 1/4096 pixel for the curves, 1/16 for the distances.
  *
- * The random numbers of row i are SplitMix64's (Steele, Lea, Flood 2014) from a state hashed of seed
- * and i, so rows do not depend on each other.
+ * The random numbers of row i are SplitMix64's (Steele, Lea, Flood 2014) from a state hashed of
+ * seed and i, so rows do not depend on each other.
  */
 #include "learn/digits.h"
 
@@ -43,7 +43,8 @@ static const shape forms[FORMS] = {
     { 2, 4, { { 20, 26, 28, 2, 54, 5 }, { 54, 5, 84, 10, 70, 40 }, { 70, 40, 54, 68, 18, 94 },
               { 18, 94, 50, 90, 84, 93 } } },
     { 2, 6, { { 22, 24, 34, 2, 58, 6 }, { 58, 6, 86, 16, 66, 50 }, { 66, 50, 48, 84, 28, 94 },
-              { 28, 94, 12, 92, 20, 80 }, { 20, 80, 36, 74, 52, 88 }, { 52, 88, 66, 96, 86, 86 } } },
+              { 28, 94, 12, 92, 20, 80 }, { 20, 80, 36, 74, 52, 88 },
+              { 52, 88, 66, 96, 86, 86 } } },
     { 3, 4, { { 22, 12, 56, -4, 72, 18 }, { 72, 18, 76, 44, 42, 48 }, { 42, 48, 82, 50, 78, 76 },
               { 78, 76, 64, 106, 18, 90 } } },
     { 4, 4, { { 40, 6, 32, 36, 22, 56 }, { 22, 56, 52, 58, 82, 54 }, { 70, 14, 67, 40, 64, 60 },
@@ -58,7 +59,8 @@ static const shape forms[FORMS] = {
     { 7, 4, { { 18, 14, 46, 6, 80, 10 }, { 80, 10, 66, 38, 56, 60 }, { 56, 60, 50, 78, 46, 96 },
               { 36, 54, 54, 50, 72, 51 } } },
     { 8, 6, { { 54, 48, 22, 38, 28, 20 }, { 28, 20, 36, 2, 54, 4 }, { 54, 4, 82, 8, 72, 28 },
-              { 72, 28, 62, 44, 40, 58 }, { 40, 58, 14, 88, 46, 96 }, { 46, 96, 86, 96, 54, 48 } } },
+              { 72, 28, 62, 44, 40, 58 }, { 40, 58, 14, 88, 46, 96 },
+              { 46, 96, 86, 96, 54, 48 } } },
     { 9, 5, { { 74, 20, 54, -2, 34, 14 }, { 34, 14, 14, 38, 40, 48 }, { 40, 48, 66, 52, 74, 20 },
               { 74, 20, 74, 48, 68, 68 }, { 68, 68, 64, 84, 56, 96 } } },
 };
@@ -97,7 +99,7 @@ static int32_t mostly(uint64_t *state, int32_t lo, int32_t hi)
 
 /* ---- one image ------------------------------------------------------------------------------- */
 
-/* How the pen moves and how thick it is. x' = ox + (xx*u + xy*v), u and v in box units off centre. */
+/* How the pen moves and how thick it is. x' = ox + xx*u + xy*v, u and v in box units off centre. */
 typedef struct hand {
     int32_t xx, xy, yx, yy, ox, oy; /* 1/4096 pixel */
     int32_t inner, outer;           /* squared radii of full ink and of none, 1/256 square pixel */

@@ -16,8 +16,8 @@
 
 /**
  * Draws rows [first, first + rows) of the data set `seed`: pixels is rows x 784, row-major, 0 where
- * there is no ink; labels, unless NULL, gets rows digits 0..9. Row i is a pure function of (seed, i):
- * any cutting into calls or threads gives the same bytes. About 3 microseconds a row.
+ * there is no ink; labels, unless NULL, gets rows digits 0..9. Row i is a pure function of (seed,
+ * i): any cutting into calls or threads gives the same bytes. About 3 microseconds a row.
  */
 void sherd__digits_draw(uint64_t seed, uint64_t first, size_t rows, uint8_t *pixels,
                         uint8_t *labels);

@@ -157,7 +157,8 @@ static int check_signature(sherd__certificate *c, json_t *root, const char *wher
         !read_hex(c->key, 32, json_object_get(s, "key")) ||
         !read_hex(c->signature, 64, json_object_get(s, "value")))
         return sherd__fail(d, SHERD_EFORMAT, "take the file as sherd wrote it",
-                           "%s: certificate member signature: expected an Ed25519 signature", where);
+                           "%s: certificate member signature: expected an Ed25519 signature",
+                           where);
     json_object_del(root, "signature");
     int err = signed_bytes(root, &msg, &len, d);
     if (err) return err;
@@ -165,7 +166,7 @@ static int check_signature(sherd__certificate *c, json_t *root, const char *wher
     sherd__free(msg);
     if (bad)
         return sherd__fail(d, SHERD_EAUTH, "ask its writer for the file again",
-                           "%s: the signature does not fit the certificate: it was edited or damaged",
+                           "%s: the signature does not fit: the certificate was edited or damaged",
                            where);
     c->has_signature = true;
     return SHERD_OK;

@@ -36,16 +36,17 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
                            where, have > 0 ? head[0] : 0, have > 1 ? head[1] : 0);
     if (head[2] != 0x08)
         return sherd__fail(d, SHERD_EFORMAT, "convert it to .npy",
-                           "%s: byte 2: values of type 0x%02x, unsigned bytes (0x08) are read", where,
-                           head[2]);
+                           "%s: byte 2: values of type 0x%02x, unsigned bytes (0x08) are read",
+                           where, head[2]);
     if (head[3] < 1 || head[3] > 3)
         return sherd__fail(d, SHERD_EFORMAT, "convert it to .npy",
                            "%s: byte 3: %u dimensions, 1 to 3 are read", where, head[3]);
     x->ndim = head[3];
     *head_len = 4 + 4 * (size_t)x->ndim;
     if (have < *head_len)
-        return sherd__fail(d, SHERD_EFORMAT, REMEDY, "%s: truncated: its header needs %zu bytes, it "
-                           "has %zu", where, *head_len, have);
+        return sherd__fail(d, SHERD_EFORMAT, REMEDY,
+                           "%s: truncated: its header needs %zu bytes, it has %zu", where,
+                           *head_len, have);
     x->rows = x->shape[0] = get_be32(head + 4);
     x->cols = 1;
     bool fits = true;
@@ -54,9 +55,10 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
         fits = fits && sherd__mul(x->cols, x->shape[i], &x->cols);
     }
     if (!fits || !sherd__mul(x->rows, x->cols, size) || *size > SHERD__IDX_BYTES_MAX)
-        return sherd__fail(d, SHERD_EFORMAT, REMEDY, "%s: claims %u x %u x %u values, more than the "
-                           "%zu that are read", where, x->shape[0],
-                           x->ndim > 1 ? x->shape[1] : 1u, x->ndim > 2 ? x->shape[2] : 1u,
+        return sherd__fail(d, SHERD_EFORMAT, REMEDY,
+                           "%s: claims %u x %u x %u values, more than the %zu that are read", where,
+                           x->shape[0], x->ndim > 1 ? x->shape[1] : 1u,
+                           x->ndim > 2 ? x->shape[2] : 1u,
                            SHERD__IDX_BYTES_MAX);
     return SHERD_OK;
 }

@@ -21,9 +21,9 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
 {
     char buf[96];
     if (e == ENOMEM) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    return sherd__fail(d, code,
-                       code == SHERD_EOPEN ? "check the path and its permissions" : "check the disk",
-                       "%s: cannot %s: %s", sherd__path_tail(path), what,
+    const char *hint = "check the disk";
+    if (code == SHERD_EOPEN) hint = "check the path and its permissions";
+    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
                        strerror_r(e, buf, sizeof buf));
 }
 

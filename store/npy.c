@@ -1,7 +1,7 @@
 /*
  * .npy files as matrices: a mapping and a view on it, and a writer that emits rows or tiles through
- * a new file; views of any strides are packed through one buffer on their way. The machine is taken to be little endian, as numpy's '<' dtypes are
- * (checked at compile time).
+ * a new file; views of any strides are packed through one buffer on their way. The machine is taken
+ * to be little endian, as numpy's '<' dtypes are (checked at compile time).
  */
 #include "sherd/npy.h"
 

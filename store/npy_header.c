@@ -31,8 +31,9 @@ static int bad(const cursor *c, const char *expected)
                            c->base + c->at, expected);
     uint8_t found = c->text[c->at];
     bool shown = found >= 0x20 && found < 0x7f;
-    return sherd__fail(c->d, SHERD_EFORMAT, RESAVE, "%s: byte %zu: expected %s, found %s%c%s (0x%02x)",
-                       c->where, c->base + c->at, expected, shown ? "'" : "", shown ? found : '?',
+    return sherd__fail(c->d, SHERD_EFORMAT, RESAVE,
+                       "%s: byte %zu: expected %s, found %s%c%s (0x%02x)", c->where,
+                       c->base + c->at, expected, shown ? "'" : "", shown ? found : '?',
                        shown ? "'" : "", found);
 }
 
@@ -53,7 +54,8 @@ static bool take(cursor *c, char ch)
 static int take_string(cursor *c, char *out, size_t size, const char *expected)
 {
     skip_space(c);
-    if (c->at >= c->end || (c->text[c->at] != '\'' && c->text[c->at] != '"')) return bad(c, expected);
+    if (c->at >= c->end || (c->text[c->at] != '\'' && c->text[c->at] != '"'))
+        return bad(c, expected);
     uint8_t quote = c->text[c->at++];
     size_t n = 0;
     while (c->at < c->end && c->text[c->at] != quote) {
@@ -231,8 +233,8 @@ static int parse_dict(cursor *c, dict *o)
 /* ---- the whole head -------------------------------------------------------------------------- */
 
 /* Magic, version and the place of the dictionary. */
-static int parse_prefix(const uint8_t *b, size_t len, const char *where, size_t *at, size_t *dict_len,
-                        sherd_diag *d)
+static int parse_prefix(const uint8_t *b, size_t len, const char *where, size_t *at,
+                        size_t *dict_len, sherd_diag *d)
 {
     static const uint8_t magic[6] = { 0x93, 'N', 'U', 'M', 'P', 'Y' };
     size_t known = len < sizeof magic ? len : sizeof magic;
@@ -257,8 +259,8 @@ static int parse_prefix(const uint8_t *b, size_t len, const char *where, size_t 
     *dict_len = b[6] == 2 ? sherd__get_u32(b + 8) : sherd__get_u16(b + 8);
     if (*dict_len > SHERD__NPY_DICT_MAX)
         return sherd__fail(d, SHERD_EFORMAT, RESAVE,
-                           "%s: claims a header of %zu bytes, more than the %u that any array needs",
-                           where, *dict_len, SHERD__NPY_DICT_MAX);
+                           "%s: claims a header of %zu bytes, at most %u are read", where,
+                           *dict_len, SHERD__NPY_DICT_MAX);
     if (len - *at < *dict_len)
         return sherd__fail(d, SHERD_EFORMAT, "copy the file again",
                            "%s: truncated: its header needs %zu bytes, it has %zu", where,
@@ -283,7 +285,7 @@ int sherd__npy_header_parse(sherd__npy_header *out, const uint8_t *bytes, size_t
         !sherd__mul(count, size, &data_len) || !sherd__add(data_len, at + dict_len, &whole) ||
         whole > PTRDIFF_MAX)
         return sherd__fail(d, SHERD_ESHAPE, "copy the file again, or re-save it",
-                           "%s: claims %" PRIu64 " x %" PRIu64 " values, more than any memory holds",
+                           "%s: claims %" PRIu64 " x %" PRIu64 " values, too many for any file",
                            where, rows, cols);
     *out = (sherd__npy_header){ .dtype = o.dtype, .fortran = o.fortran, .ndim = o.ndim,
                                 .rows = rows, .cols = cols, .data_at = at + dict_len,

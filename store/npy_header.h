@@ -29,7 +29,7 @@ typedef struct sherd__npy_header {
 } sherd__npy_header;
 
 /**
- * Reads a head from the first `len` bytes (at least min(whole file, SHERD__NPY_HEADER_MAX) of them).
+ * Reads a head from the first `len` bytes (at least min(all, SHERD__NPY_HEADER_MAX) of them).
  * `where` names the file, and the member if any, in messages. SHERD_EFORMAT: not .npy, another
  * version, malformed or truncated dictionary, dtype that is not read (objects, big endian, complex,
  * ...); SHERD_ESHAPE: more than two dimensions, or a size that no memory holds. *out is then as it

@@ -1,8 +1,8 @@
 /*
  * Recording of what is said to and by each peer. Written straight through, unbuffered: a record is
  * for looking at what went wrong, and that may be the death of this very process. The tap cannot
- * fail, so the first error is kept and told at the end; recording stops there, because a record with
- * a hole in it would be taken for what was said.
+ * fail, so the first error is kept and told at the end; recording stops there, because a record
+ * with a hole in it would be taken for what was said.
  */
 #include "store/record.h"
 
@@ -24,10 +24,10 @@
 #define NAME_SIZE (NAME_SHOWN + 24)
 
 static const char readme[] =
-    "This folder was written by sherd --record. For each peer it holds the plaintext protocol bytes\n"
-    "that were sent to it and received from it, as they went; index.json names the files.\n"
+    "This folder was written by sherd --record. For each peer it holds the plaintext protocol\n"
+    "bytes that were sent to it and received from it, as they went; index.json names the files.\n"
     "\n"
-    "It contains enough to rebuild your data. Keep it to yourself, and remove it when you are done.\n";
+    "It contains enough to rebuild your data. Keep it to yourself; remove it when you are done.\n";
 
 typedef struct stream {
     int fd;
@@ -157,7 +157,8 @@ static int open_stream(sherd__record_peer *p, stream *s, const char *suffix, she
     char file[NAME_SIZE + 16];
     snprintf(file, sizeof file, "%s.%s", p->name, suffix);
     s->fd = openat(p->record->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return s->fd < 0 ? fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d) : SHERD_OK;
+    if (s->fd >= 0) return SHERD_OK;
+    return fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d);
 }
 
 int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const char *name,

@@ -40,8 +40,8 @@ int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const cha
 /** What the index says about a peer (its address, key, ...); the last call counts. */
 int sherd__record_peer_about(sherd__record_peer *p, const char *about) SHERD_MUST;
 
-/** A session's tap (wire/session.h): peer is a sherd__record_peer. A write that fails is kept, stops
- *  the recording of all peers, and is told by sherd__record_error and by the end. */
+/** A session's tap (wire/session.h): peer is a sherd__record_peer. A write that fails is kept,
+ *  stops the recording of all peers, and is told by sherd__record_error and by the end. */
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len);
 uint64_t sherd__record_sent(const sherd__record_peer *p);
 uint64_t sherd__record_received(const sherd__record_peer *p);
