@@ -46,7 +46,7 @@ int sherd__f61_dot_f64(const double *y, const uint64_t *s, size_t n, uint64_t *o
 int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *s,
                      uint64_t *out) SHERD_MUST;
 /** acc[j] = acc[j] + sum_i r[i]*x(i,j): rT*U, panel after panel (acc zeroed first by the caller).
- *  SHERD_EINVAL as above (acc is then of no use), SHERD_ENOMEM. */
+ * SHERD_EINVAL as above (acc is then of no use). */
 int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                     uint64_t *acc) SHERD_MUST;
 /** *acc = *acc + sum_i r[i] * (sum_j y(i,j)*s[j]): rT*Y*s of an answer's panel. SHERD_EFRAME as

@@ -5,10 +5,11 @@
  */
 #include "matrix/exact.h"
 
+#include "matrix/clones.h"
+
 #include <math.h>
 #include <string.h>
 
-#define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
 #define ROUND 0x1.8p52
 #define CHUNK 256u
 
@@ -70,7 +71,8 @@ static inline __attribute__((always_inline)) double mod(double x, double p, doub
 
 /* v = (v - digit) / prime of the digit, modulo p: one elimination step over a chunk. Digits of
  * another prime may be larger than h of this one; the difference stays below 2^24. */
-CLONES static void eliminate(double *v, const double *digit, size_t n, double p, double inv_digit)
+SHERD__CLONES_FMA
+static void eliminate(double *v, const double *digit, size_t n, double p, double inv_digit)
 {
     double inverse = 1.0 / p;
     for (size_t i = 0; i < n; i++)
@@ -107,7 +109,8 @@ void sherd__crt_i128(const sherd__crt *crt, const double *const *residue, size_t
 }
 
 /* d1 + p1*d2 is below 2^46, so the one rounding is the outer fma's. */
-CLONES static void join(const double *d0, const double *d1, const double *d2, size_t n, double p0,
+SHERD__CLONES_FMA
+static void join(const double *d0, const double *d1, const double *d2, size_t n, double p0,
                         double p1, double *out)
 {
     for (size_t i = 0; i < n; i++) out[i] = fma(p0, d1[i] + p1 * d2[i], d0[i]);

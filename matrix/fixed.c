@@ -6,13 +6,11 @@
 #include "matrix/fixed.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/diag.h"
+#include "matrix/clones.h"
 #include "matrix/exact.h"
 #include "matrix/view.h"
-
-#define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
 
 static bool whole_dtype(sherd_dtype t)
 {
@@ -107,7 +105,8 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
     return SHERD_OK;
 }
 
-CLONES static void quantise(double *x, size_t n, double factor)
+SHERD__CLONES_FMA
+static void quantise(double *x, size_t n, double factor)
 {
     for (size_t i = 0; i < n; i++) x[i] = rint(x[i] * factor) + 0.0;
 }

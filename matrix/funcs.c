@@ -19,7 +19,11 @@ enum { EXP, LOG, TANH, SIGMOID, RELU, SQUARE };
 enum { MINUS, TIMES };
 
 /* out is the input itself or apart from it: either way no iteration waits for another. */
+#ifdef __clang__
+#define IN_PLACE
+#else
 #define IN_PLACE _Pragma("GCC ivdep")
+#endif
 
 #define ONE(target, suffix, f)                                                                     \
     target static void f##_##suffix(const double *x, size_t n, double *out)                        \

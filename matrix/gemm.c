@@ -14,13 +14,12 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "matrix/clones.h"
 
 /* Up to this inner dimension the loops below beat OpenBLAS's packing (measured: see bench). */
 #define THIN_K 2u
 /* Piece of a dimension too long for blasint; a multiple of every kernel's unrolling. */
 #define PIECE ((size_t)1 << 30)
-
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 
 static atomic_uint_fast64_t calls;
 
@@ -43,17 +42,20 @@ static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
 
 /* A rounding for each operation, no fma, so that bits do not depend on the clone; and zeros come out
  * positive, as from a sum that starts at 0. */
-CLONES static void row_set(size_t m, double x, const double *b, double *c)
+SHERD__CLONES
+static void row_set(size_t m, double x, const double *b, double *c)
 {
     for (size_t j = 0; j < m; j++) c[j] = x * b[j] + 0.0;
 }
 
-CLONES static void row_add(size_t m, double x, const double *b, double *c)
+SHERD__CLONES
+static void row_add(size_t m, double x, const double *b, double *c)
 {
     for (size_t j = 0; j < m; j++) c[j] += x * b[j];
 }
 
-CLONES static void row_set2(size_t m, double x, const double *b, double y, const double *e,
+SHERD__CLONES
+static void row_set2(size_t m, double x, const double *b, double y, const double *e,
                             double *c)
 {
     for (size_t j = 0; j < m; j++) c[j] = x * b[j] + y * e[j] + 0.0;

@@ -13,9 +13,9 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "matrix/clones.h"
 #include "matrix/gemm.h"
 
-#define CLONES __attribute__((target_clones("avx512f", "fma", "default")))
 #define ROUND 0x1.8p52
 #define BLOCK_MAX 4096u
 
@@ -40,7 +40,8 @@ size_t sherd__prime_block(uint32_t p)
 }
 
 /* |x| <= 2^53 whole -> |r| <= h + 1. */
-CLONES static void reduce(double *x, size_t n, double p, double inverse)
+SHERD__CLONES_FMA
+static void reduce(double *x, size_t n, double p, double inverse)
 {
     for (size_t i = 0; i < n; i++) {
         double q = x[i] * inverse + ROUND - ROUND;
@@ -49,7 +50,8 @@ CLONES static void reduce(double *x, size_t n, double p, double inverse)
 }
 
 /* The same, and canonical. + 0.0: no negative zeros. */
-CLONES static void canonise(const double *x, size_t n, double p, double inverse, double h,
+SHERD__CLONES_FMA
+static void canonise(const double *x, size_t n, double p, double inverse, double h,
                             double *out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -83,9 +85,10 @@ typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef int32_t words4 __attribute__((vector_size(16)));
 typedef double f64x4 __attribute__((vector_size(32)));
 
-CLONES static void pack_four(const double *x, size_t fours, double p, uint8_t *out)
+SHERD__CLONES_FMA
+static void pack_four(const double *x, size_t fours, double p, uint8_t *out)
 {
-    const bytes16 pick = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 16, 16, 16}, zero = {0};
+    const bytes16 zero = {0};
     for (size_t i = 0; i < fours; i++) {
         int32_t w[4];
         bytes16 b;
@@ -94,7 +97,8 @@ CLONES static void pack_four(const double *x, size_t fours, double p, uint8_t *o
             w[j] = (int32_t)(v < 0.0 ? v + p : v);
         }
         memcpy(&b, w, sizeof b);
-        b = __builtin_shuffle(b, zero, pick);
+        b = __builtin_shufflevector(b, zero, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 16, 16,
+                                    16);
         memcpy(out + 12 * i, &b, 12);
     }
 }
@@ -113,16 +117,17 @@ void sherd__residue_pack(const double *x, size_t n, uint32_t p, uint8_t *out)
 
 /* Reads 16 bytes for every 12: the last group of a buffer is not for it. Returns nonzero if some
  * value is >= p. */
-CLONES static int unpack_four(const uint8_t *in, size_t fours, int32_t p, double *out)
+SHERD__CLONES_FMA
+static int unpack_four(const uint8_t *in, size_t fours, int32_t p, double *out)
 {
-    const bytes16 pick = {0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10, 11, 16}, zero = {0};
+    const bytes16 zero = {0};
     int32_t h = (p - 1) / 2;
     words4 bad = {0};
     for (size_t i = 0; i < fours; i++) {
         bytes16 b;
         words4 w;
         memcpy(&b, in + 12 * i, sizeof b);
-        b = __builtin_shuffle(b, zero, pick);
+        b = __builtin_shufflevector(b, zero, 0, 1, 2, 16, 3, 4, 5, 16, 6, 7, 8, 16, 9, 10, 11, 16);
         memcpy(&w, &b, sizeof w);
         bad |= w >= p;
         w -= (w > h) & p;

@@ -7,18 +7,18 @@
 #include <math.h>
 #include <string.h>
 
+#include "matrix/clones.h"
 #include "matrix/view.h"
 
 #define CHUNK 512u
 #define INF_BITS UINT64_C(0x7ff0000000000000)
 
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-
 typedef struct totals {
     uint64_t min, max, nonzeros, nonfinite, fractions;
 } totals;
 
-CLONES static void scan_chunk(const double *x, size_t n, totals *t)
+SHERD__CLONES
+static void scan_chunk(const double *x, size_t n, totals *t)
 {
     uint64_t min = t->min, max = t->max, nonzeros = 0, nonfinite = 0, fractions = 0;
     for (size_t i = 0; i < n; i++) {
@@ -116,7 +116,8 @@ void sherd__view_scan(sherd_view v, sherd__scan *out)
 }
 
 #define COUNT(t)                                                                                   \
-    CLONES static uint64_t nonzeros_##t(const char *p, size_t n)                                   \
+    SHERD__CLONES                                                                                  \
+    static uint64_t nonzeros_##t(const char *p, size_t n)                                          \
     {                                                                                              \
         uint64_t sum = 0;                                                                          \
         for (size_t i = 0; i < n; i++) {                                                           \

@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "matrix/clones.h"
+
 typedef double __attribute__((aligned(1), may_alias)) f64_any;
 typedef float __attribute__((aligned(1), may_alias)) f32_any;
 typedef uint8_t __attribute__((may_alias)) u8_any;
@@ -20,8 +22,6 @@ typedef int64_t __attribute__((aligned(1), may_alias)) i64_any;
 
 /* Columns and rows of a transposing block: 64 x 64 doubles stay in L1 with their source. */
 #define BLOCK 64u
-
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 
 #define DTYPES(XX)                                                                                 \
     XX(SHERD_F64, f64)                                                                             \
@@ -36,7 +36,8 @@ typedef int64_t __attribute__((aligned(1), may_alias)) i64_any;
 
 /* Per dtype: n elements `step` apart from p; n elements at given columns; an n x m block. */
 #define READERS(dtype, t)                                                                          \
-    CLONES static void run_##t(const t##_any *p, ptrdiff_t step, size_t n, double *out)            \
+    SHERD__CLONES                                                                                  \
+    static void run_##t(const t##_any *p, ptrdiff_t step, size_t n, double *out)                   \
     {                                                                                              \
         if (step == 1)                                                                             \
             for (size_t j = 0; j < n; j++) out[j] = (double)p[j];                                  \

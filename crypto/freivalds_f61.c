@@ -1,0 +1,164 @@
+/*
+ * Freivalds' check modulo q = 2^61-1, on whole numbers that arrive as doubles. A product of a value
+ * below 2^53 and one below 2^61 takes 114 bits, so a chunk of 512 is summed in one signed 128-bit
+ * accumulator and reduced once; the sign of y needs no case. Values are checked chunk by chunk just
+ * before they are used, while they are in L1: an answer is what a stranger sent.
+ */
+#include <math.h>
+
+#include "core/wipe.h"
+#include "crypto/freivalds.h"
+#include "matrix/clones.h"
+
+#define CHUNK 512u
+
+__extension__ typedef __int128 i128;
+__extension__ typedef unsigned __int128 u128;
+
+/* x mod q for x < 2^127. */
+static uint64_t fold(u128 x)
+{
+    uint64_t low = (uint64_t)x & SHERD__F61;
+    u128 high = x >> 61; /* below 2^66 */
+    uint64_t sum = low + ((uint64_t)high & SHERD__F61) + (uint64_t)(high >> 61);
+    sum = (sum & SHERD__F61) + (sum >> 61);
+    return sum >= SHERD__F61 ? sum - SHERD__F61 : sum;
+}
+
+static uint64_t fold_signed(i128 x)
+{
+    return x < 0 ? sherd__f61_sub(0, fold((u128)-x)) : fold((u128)x);
+}
+
+uint64_t sherd__f61_add(uint64_t a, uint64_t b)
+{
+    uint64_t sum = a + b;
+    return sum >= SHERD__F61 ? sum - SHERD__F61 : sum;
+}
+
+uint64_t sherd__f61_sub(uint64_t a, uint64_t b)
+{
+    return a >= b ? a - b : a + SHERD__F61 - b;
+}
+
+uint64_t sherd__f61_mul(uint64_t a, uint64_t b)
+{
+    return fold((u128)a * b);
+}
+
+uint64_t sherd__f61_from_i64(int64_t x)
+{
+    return fold_signed(x);
+}
+
+void sherd__f61_draw(const sherd_entropy *e, size_t n, uint64_t *out)
+{
+    uint64_t word[64];
+    for (size_t i = 0; i < n;) {
+        size_t want = n - i < 64 ? n - i : 64;
+        e->fill(e->ctx, word, want * sizeof *word);
+        for (size_t j = 0; j < want; j++)
+            if (word[j] >> 3 < SHERD__F61) out[i++] = word[j] >> 3;
+    }
+    sherd__wipe(word, sizeof word);
+}
+
+uint64_t sherd__f61_dot(const uint64_t *a, const uint64_t *b, size_t n)
+{
+    u128 sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (u128)a[i] * b[i]; /* below 2^122: 16 of them and a remainder fit */
+        if (i % 16 == 15) sum = fold(sum);
+    }
+    return fold(sum);
+}
+
+/* n whole doubles below 2^53 in magnitude to integers; false if one is anything else. */
+SHERD__CLONES_DQ
+static bool to_integers(const double *y, size_t n, int64_t *out)
+{
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; i++) bad |= !(fabs(y[i]) < 0x1p53) | (rint(y[i]) != y[i]);
+    if (bad) return false;
+    for (size_t i = 0; i < n; i++) out[i] = (int64_t)y[i];
+    return true;
+}
+
+/* Two accumulators: an addition with carry waits for the one before. */
+static i128 chunk_dot(const int64_t *y, const uint64_t *s, size_t n)
+{
+    i128 even = 0, odd = 0;
+    size_t i = 0;
+    for (; i + 1 < n; i += 2) {
+        even += (i128)y[i] * (int64_t)s[i];
+        odd += (i128)y[i + 1] * (int64_t)s[i + 1];
+    }
+    if (i < n) even += (i128)y[i] * (int64_t)s[i];
+    return even + odd;
+}
+
+static bool dot(const double *y, const uint64_t *s, size_t n, uint64_t *out)
+{
+    int64_t whole[CHUNK];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i += CHUNK) {
+        size_t part = n - i < CHUNK ? n - i : CHUNK;
+        if (!to_integers(y + i, part, whole)) return false;
+        sum = sherd__f61_add(sum, fold_signed(chunk_dot(whole, s + i, part)));
+    }
+    *out = sum;
+    return true;
+}
+
+int sherd__f61_dot_f64(const double *y, const uint64_t *s, size_t n, uint64_t *out)
+{
+    return dot(y, s, n, out) ? SHERD_OK : SHERD_EFRAME;
+}
+
+int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *s,
+                     uint64_t *out)
+{
+    for (size_t i = 0; i < rows; i++)
+        if (!dot(x + i * ld, s, cols, out + i)) return SHERD_EINVAL;
+    return SHERD_OK;
+}
+
+/* Up to CHUNK columns of all rows; 4096 products of 114 bits fit in 126. */
+static bool left_columns(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
+                         uint64_t *acc)
+{
+    i128 sum[CHUNK] = {0};
+    int64_t whole[CHUNK];
+    for (size_t i = 0; i < rows; i++) {
+        if (!to_integers(x + i * ld, cols, whole)) return false;
+        for (size_t j = 0; j < cols; j++) sum[j] += (i128)whole[j] * (int64_t)r[i];
+        if (i % 4096 == 4095 || i + 1 == rows)
+            for (size_t j = 0; j < cols; j++) {
+                acc[j] = sherd__f61_add(acc[j], fold_signed(sum[j]));
+                sum[j] = 0;
+            }
+    }
+    return true;
+}
+
+int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
+                    uint64_t *acc)
+{
+    for (size_t j = 0; j < cols; j += CHUNK) {
+        size_t part = cols - j < CHUNK ? cols - j : CHUNK;
+        if (!left_columns(x + j, rows, part, ld, r, acc + j)) return SHERD_EINVAL;
+    }
+    return SHERD_OK;
+}
+
+int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
+                      const uint64_t *s, uint64_t *acc)
+{
+    uint64_t sum = *acc, row;
+    for (size_t i = 0; i < rows; i++) {
+        if (!dot(y + i * ld, s, cols, &row)) return SHERD_EFRAME;
+        sum = sherd__f61_add(sum, sherd__f61_mul(row, r[i]));
+    }
+    *acc = sum;
+    return SHERD_OK;
+}

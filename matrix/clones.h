@@ -1,0 +1,21 @@
+/*
+ * Loops compiled for several instruction sets, chosen when the program starts: no -march=native, so
+ * that one build runs everywhere. All copies give the same bits (no contraction, fma only by name).
+ * Other compilers than gcc (the fuzzers are built with clang) get the portable copy alone.
+ */
+#ifndef MATRIX_CLONES_H
+#define MATRIX_CLONES_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define SHERD__CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+/** For loops that call fma. */
+#define SHERD__CLONES_FMA __attribute__((target_clones("avx512f", "fma", "default")))
+/** For conversions between 64-bit integers and doubles, which come with AVX-512 DQ. */
+#define SHERD__CLONES_DQ __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define SHERD__CLONES
+#define SHERD__CLONES_FMA
+#define SHERD__CLONES_DQ
+#endif
+
+#endif
