@@ -329,22 +329,3 @@ int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanc
     for (size_t c = 0; c < k; c++) out[c] %= nodes;
     return SHERD_OK;
 }
-
-int sherd__perm_leaders(const uint32_t *exposures, size_t k, uint32_t nodes, uint32_t group,
-                        uint32_t *leaders)
-{
-    typedef struct run { uint32_t leader, taken; } run;
-    if (k > UINT32_MAX) return SHERD_EINVAL;
-    for (size_t c = 0; c < k; c++)
-        if (exposures[c] >= nodes) return SHERD_EINVAL;
-    run *runs = sherd__calloc(nodes, sizeof *runs);
-    if (!runs) return SHERD_ENOMEM;
-    for (size_t c = 0; c < k; c++) {
-        run *r = &runs[exposures[c]];
-        if (r->taken == 0 || (group && r->taken == group)) *r = (run){ (uint32_t)c, 0 };
-        r->taken++;
-        leaders[c] = r->leader;
-    }
-    sherd__free(runs);
-    return SHERD_OK;
-}

@@ -15,6 +15,9 @@
  * Words are little-endian, in stream order. A row that drops nothing needs W words; row r's first W
  * begin at block r * ceil(W/8) of nonce 0, what it needs beyond these at block 0 of nonce 1+r.
  *
+ * Tables have a row for every column of A (element-wise: for every row), whatever --group says:
+ * columns that share a permutation use the row of the first among them.
+ *
  * Who learns it: the coordinator only. Memory access depends on the secret, so no machine that
  * strangers share may run this.
  */
@@ -69,15 +72,6 @@ int sherd__perm_row(const uint8_t key[32], uint64_t row, uint32_t n, uint32_t *p
  */
 int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
                      uint32_t *out) SHERD_MUST;
-
-/**
- * Which row of the tables serves column c: `group` columns of one node, ascending and in runs (0: all
- * of a node's), share the permutation of the first column among them, and leaders[c] names that
- * column. group = 1: leaders[c] = c. The shared row permutation of --shuffle-rows is row leaders[c]
- * of the rows-v1 table likewise. SHERD_EINVAL: an exposure >= nodes; SHERD_ENOMEM.
- */
-int sherd__perm_leaders(const uint32_t *exposures, size_t k, uint32_t nodes, uint32_t group,
-                        uint32_t *leaders) SHERD_MUST;
 
 /**
  * Where a scheme takes its permutations from: a key (sherd__perm_from_key), or the tables of a

@@ -279,22 +279,6 @@ static void steps_operations_and_labels_have_keys_of_their_own(void **s)
         for (int j = 0; j < i; j++) assert_memory_not_equal(keys[i], keys[j], 32);
 }
 
-static void a_group_is_led_by_its_first_column(void **s)
-{
-    (void)s;
-    static const uint32_t e[] = { 1, 0, 1, 1, 0, 1, 1 };
-    static const uint32_t two[] = { 0, 1, 0, 3, 1, 3, 6 }, all[] = { 0, 1, 0, 0, 1, 0, 0 };
-    uint32_t got[7];
-    assert_int_equal(sherd__perm_leaders(e, 7, 2, 1, got), 0);
-    for (uint32_t i = 0; i < 7; i++) assert_int_equal(got[i], i);
-    assert_int_equal(sherd__perm_leaders(e, 7, 2, 2, got), 0);
-    assert_memory_equal(got, two, sizeof two);
-    assert_int_equal(sherd__perm_leaders(e, 7, 2, 0, got), 0);
-    assert_memory_equal(got, all, sizeof all);
-    assert_int_equal(sherd__perm_leaders(e, 7, 1, 2, got), SHERD_EINVAL);
-    assert_int_equal(sherd__perm_leaders(e, 0, 2, 2, got), 0);
-}
-
 static void a_width_too_narrow_is_refused(void **s)
 {
     (void)s;
@@ -311,13 +295,11 @@ static void a_width_too_narrow_is_refused(void **s)
 static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
-    uint32_t p[8], e[8] = { 0 };
+    uint32_t p[8];
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__perm_row(key3, 0, 8, p), SHERD_ENOMEM);
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__exposures(key3, 8, 3, 1, p), SHERD_ENOMEM);
-    sherd__alloc_fail_nth(1);
-    assert_int_equal(sherd__perm_leaders(e, 8, 3, 2, p), SHERD_ENOMEM);
     sherd__alloc_fail_nth(0);
 }
 
@@ -333,7 +315,6 @@ int main(void)
         cmocka_unit_test(every_value_is_equally_often_at_every_place),
         cmocka_unit_test(exposures_are_uniform_or_dealt_equally),
         cmocka_unit_test(steps_operations_and_labels_have_keys_of_their_own),
-        cmocka_unit_test(a_group_is_led_by_its_first_column),
         cmocka_unit_test(a_width_too_narrow_is_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };

@@ -1,0 +1,175 @@
+/*
+ * Metadata: what a coordinator needs to recover its results. For each operation of a job: exposures
+ * (which node is given which column of A and row of B), enshuffles (a permutation for each of them)
+ * and unshuffles (its inverse), either as 32 bytes that all of it derives from (seed form) or as
+ * arrays (expanded form). Files are .npz that plain numpy.load opens; docs/METADATA.md has the format.
+ *
+ * Who learns it: whoever reads such a file can undo the shuffles of the jobs it served. Files are
+ * 0600 and never leave the coordinator.
+ */
+#ifndef SHERD_META_H
+#define SHERD_META_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+struct sherd_shuffles; /* sherd/product.h */
+
+/** Room for an operation's name: letters, digits and '_', terminated. */
+#define SHERD_META_NAME_SIZE 32u
+
+/** Products, and element-wise operations under the numbers of sherd_elementwise. */
+typedef enum sherd_meta_kind {
+    SHERD_META_DOT = 1,
+    SHERD_META_SIGMOID = 16,
+    SHERD_META_MINUS = 17,
+    SHERD_META_SQUARE = 18,
+    SHERD_META_MULTIPLY = 19,
+    SHERD_META_RELU = 20,
+    SHERD_META_TANH = 21,
+    SHERD_META_EXP = 22
+} sherd_meta_kind;
+
+/** "dot", "sigmoid", ...; NULL for a number that is no kind. */
+SHERD_API const char *sherd_meta_kind_name(sherd_meta_kind kind);
+/** The kind of that name, or 0. */
+SHERD_API int sherd_meta_kind_find(const char *name);
+
+/**
+ * One operation. dot: A is n x k, B is k x m. Element-wise: operands are n x m, and k is ignored.
+ *
+ *               exposures                enshuffles and unshuffles
+ *   dot         k (a column of A each)   k x m (a permutation of 0..m-1 each)
+ *   else        m (a position each)      n x m (a permutation for each row)
+ */
+typedef struct sherd_meta_operation {
+    char name[SHERD_META_NAME_SIZE];
+    sherd_meta_kind kind;
+    uint64_t n, k, m;     /* each below 2^32 */
+    bool used;            /* it has served operands, ... */
+    uint8_t operands[32]; /* ... whose digest this is */
+} sherd_meta_operation;
+
+/** Length of the exposures. */
+SHERD_API uint64_t sherd_meta_columns(const sherd_meta_operation *op);
+/** Rows of the tables; they are m long. */
+SHERD_API uint64_t sherd_meta_table_rows(const sherd_meta_operation *op);
+
+/** What all operations of a file share. */
+typedef struct sherd_meta_settings {
+    uint32_t nodes;    /* 1 .. 65535 */
+    uint32_t group;    /* --group that products shall use; 0: all of a node's columns */
+    bool balanced;     /* exposures dealt in equal counts, else drawn uniformly */
+    bool shuffle_rows; /* dot: A's rows travel shuffled too (tables `rows` and `unrows`, k x n) */
+} sherd_meta_settings;
+
+typedef struct sherd_meta sherd_meta;
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+/** Metadata without operations. seed: 32 bytes, or NULL for fresh ones. SHERD_EINVAL (nodes),
+ *  SHERD_ENOMEM. *out is the caller's. */
+SHERD_API int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings,
+                             const uint8_t *seed, sherd_diag *d) SHERD_MUST;
+/** Appends an operation; its place decides its permutations. SHERD_EINVAL: a name that is taken or
+ *  malformed, an unknown kind, a dimension beyond 2^32 - 1; metadata that was loaded. */
+SHERD_API int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op,
+                             sherd_diag *d) SHERD_MUST;
+/**
+ * The operations of one training step of a network of sigmoid layers with squared cost over `samples`
+ * rows; widths: inputs, hidden layers, outputs. For 784, 128, 10 eleven: z1 a1 z2 a2 cost_delta
+ * cost_delta_squared a2_dz z2_dw z2_da a1_dz z1_dw. SHERD_EINVAL: fewer than two widths, a width 0.
+ */
+SHERD_API int sherd_meta_add_network(sherd_meta *meta, const uint64_t *widths, size_t widths_len,
+                                     uint64_t samples, sherd_diag *d) SHERD_MUST;
+/** Wipes and frees; NULL is allowed. */
+SHERD_API void sherd_meta_free(sherd_meta *meta);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/**
+ * Reads a file of either form; nothing in it is trusted. Tables stay in the file (which is mapped)
+ * until they are asked for. SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ENOMEM.
+ */
+SHERD_API int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d) SHERD_MUST;
+
+typedef struct sherd_meta_save_options {
+    bool expanded;     /* with arrays, else the seed alone */
+    bool deflate;      /* compress the arrays */
+    bool without_seed; /* expanded: leave the seed out; what remains cannot be compacted */
+    double *seconds;   /* NULL, or per operation: time spent making its arrays */
+} sherd_meta_save_options;
+
+/**
+ * Writes path (0600), whole or not at all; *size (may be NULL) is the file's. Arrays derive from the
+ * seed where it is known, else they are copied from the file that was loaded; they are streamed, and
+ * never in memory as a whole. SHERD_EINVAL: seed form without a seed; SHERD_EOPEN, SHERD_EIO.
+ */
+SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
+                              const sherd_meta_save_options *opt, uint64_t *size,
+                              sherd_diag *d) SHERD_MUST;
+
+/**
+ * Checks all of a loaded file: the seed against the commitment in the manifest, exposures within range,
+ * every row a permutation, unshuffles their inverses, and, where the seed is known, that it
+ * regenerates every number. SHERD_EFORMAT; the message names operation and row.
+ */
+SHERD_API int sherd_meta_verify(sherd_meta *meta, sherd_diag *d) SHERD_MUST;
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+SHERD_API const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta);
+SHERD_API size_t sherd_meta_count(const sherd_meta *meta);
+SHERD_API const sherd_meta_operation *sherd_meta_at(const sherd_meta *meta, size_t i);
+/** Index of an operation, or -1. */
+SHERD_API int64_t sherd_meta_find(const sherd_meta *meta, const char *name);
+/** True where it was loaded from an expanded file. */
+SHERD_API bool sherd_meta_expanded(const sherd_meta *meta);
+/** The 32 bytes, a secret, or NULL where only tables are known. */
+SHERD_API const uint8_t *sherd_meta_seed(const sherd_meta *meta);
+/** SHA-256 commitment to the seed (32 bytes); known without it. */
+SHERD_API const uint8_t *sherd_meta_commitment(const sherd_meta *meta);
+/** Supplies the seed of a file without one; SHERD_EFORMAT unless it is the one committed to. */
+SHERD_API int sherd_meta_set_seed(sherd_meta *meta, const uint8_t seed[32],
+                                  sherd_diag *d) SHERD_MUST;
+/** Bytes of operation i's arrays in the expanded form, before compression. */
+SHERD_API uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i);
+
+/** Exposures of operation i, sherd_meta_columns of them: from the file, else from the seed. */
+SHERD_API int sherd_meta_exposures(sherd_meta *meta, size_t i, uint32_t *out,
+                                   sherd_diag *d) SHERD_MUST;
+
+typedef enum sherd_meta_table {
+    SHERD_META_ENSHUFFLES,
+    SHERD_META_UNSHUFFLES,
+    SHERD_META_ROWS,  /* with shuffle_rows, dot only */
+    SHERD_META_UNROWS
+} sherd_meta_table;
+
+/**
+ * Rows [row, row+rows) of a table of operation i at training step `step` (0: the tables in the
+ * file). Each row is a permutation (checked). SHERD_EINVAL: no such table or rows; SHERD_EUNSUPPORTED:
+ * a step beyond 0 without the seed; SHERD_EFORMAT.
+ */
+SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step,
+                              uint64_t row, uint64_t rows, uint32_t *out, sherd_diag *d) SHERD_MUST;
+
+/**
+ * Operation i for sherd_product_options.shuffles; *out borrows from meta until the next call or
+ * sherd_meta_free. Of an expanded file the enshuffles are read and checked, and held in memory.
+ */
+SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
+                                  sherd_diag *d) SHERD_MUST;
+
+/**
+ * Holds the reuse rule: metadata that has served operands serves no others. `digest` (SHA-256) is of
+ * this use's operands. First use: recorded. The same again: nothing. Others: SHERD_EEXPOSURE, unless
+ * `reuse`. *changed says whether meta must be saved, before anything is sent.
+ */
+SHERD_API int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
+                             bool *changed, sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,36 @@
+/* What scheduler/metadata*.c share; the rest is sherd/meta.h. */
+#ifndef SCHEDULER_METADATA_H
+#define SCHEDULER_METADATA_H
+
+#include "store/metafile.h"
+
+struct sherd_meta {
+    sherd__metafile f;
+    bool seed_wrong; /* the file's seed is not the one that its manifest commits to */
+    /* What sherd_meta_shuffles lent. */
+    uint32_t *exposures;
+    uint8_t *table; /* enshuffles in the file's width, or NULL: derived */
+    size_t table_len;
+    unsigned width;
+    uint32_t m;
+    uint8_t key[32];
+};
+
+/** The file, for messages. */
+const char *sherd__meta_where(const sherd_meta *meta);
+/** The key of a table of operation i. */
+void sherd__meta_key(const sherd_meta *meta, const uint8_t seed[32], size_t i,
+                     sherd_meta_table table, uint64_t step, uint8_t key[32]);
+/** Derives exposures of operation i. */
+int sherd__meta_derive_exposures(const sherd_meta *meta, const uint8_t seed[32], size_t i,
+                                 uint32_t *out, sherd_diag *d) SHERD_MUST;
+/** Value j of a row of `width` bytes an index. */
+uint32_t sherd__meta_value(const void *row, unsigned width, size_t j);
+/**
+ * The first place of a row that keeps it from being a permutation of 0..n-1, or -1. seen: n bytes.
+ */
+int64_t sherd__meta_row_fault(const void *row, unsigned width, size_t n, uint8_t *seen);
+/** How many rows of row_bytes to take at a time. */
+size_t sherd__meta_rows_at_once(size_t row_bytes);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * The list of operations of a metadata file, and reading one. The manifest says which members there
+ * must be and how large; every member must be one of these with exactly that shape and width, and
+ * none may be missing, so that later reads have nothing left to check but the numbers themselves.
+ */
+#include "store/metafile.h"
+
+#include <inttypes.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "store/manifest.h"
+
+#define MANIFEST_MAX ((size_t)4 << 20)
+#define HINT "write the file anew with `sherd meta build`"
+/* Rows of ten compress to half, rows of one to nothing: what a file may unpack to. */
+#define UNPACKED_BASE ((uint64_t)1 << 30)
+#define UNPACKED_PER_BYTE 32u
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static const struct { sherd_meta_kind kind; const char *name; } kinds[] = {
+    { SHERD_META_DOT, "dot" },       { SHERD_META_SIGMOID, "sigmoid" },
+    { SHERD_META_MINUS, "minus" },   { SHERD_META_SQUARE, "square" },
+    { SHERD_META_RELU, "relu" },     { SHERD_META_MULTIPLY, "multiply" },
+    { SHERD_META_TANH, "tanh" },     { SHERD_META_EXP, "exp" },
+};
+
+const char *sherd_meta_kind_name(sherd_meta_kind kind)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].kind == kind) return kinds[i].name;
+    return NULL;
+}
+
+int sherd_meta_kind_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(kinds[i].name, name) == 0) return (int)kinds[i].kind;
+    return 0;
+}
+
+uint64_t sherd_meta_columns(const sherd_meta_operation *op)
+{
+    return op->kind == SHERD_META_DOT ? op->k : op->m;
+}
+
+uint64_t sherd_meta_table_rows(const sherd_meta_operation *op)
+{
+    return op->kind == SHERD_META_DOT ? op->k : op->n;
+}
+
+int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d)
+{
+    if (s->nodes >= 1 && s->nodes <= UINT16_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, NULL, "%" PRIu32 " nodes: 1 to %d can be dealt to", s->nodes,
+                       UINT16_MAX);
+}
+
+static bool name_is_plain(const char name[SHERD_META_NAME_SIZE])
+{
+    size_t n = strnlen(name, SHERD_META_NAME_SIZE);
+    return n > 0 && n < SHERD_META_NAME_SIZE &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == n &&
+           strcmp(name, "manifest") != 0 && strcmp(name, "seed") != 0;
+}
+
+static int check_operation(const sherd__metafile *f, const sherd_meta_operation *op, sherd_diag *d)
+{
+    if (!name_is_plain(op->name))
+        return sherd__fail(d, SHERD_EINVAL, "letters, digits and _, at most 31 of them",
+                           "\"%.31s\" cannot name an operation", op->name);
+    if (sherd__metafile_find(f, op->name) >= 0)
+        return sherd__fail(d, SHERD_EINVAL, "give each operation its own name",
+                           "two operations are named %s", op->name);
+    if (!sherd_meta_kind_name(op->kind))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: no kind has number %d", op->name,
+                           (int)op->kind);
+    uint64_t k = op->kind == SHERD_META_DOT ? op->k : 0;
+    if (op->n > UINT32_MAX || k > UINT32_MAX || op->m > UINT32_MAX)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: a dimension is beyond 2^32 - 1",
+                           op->name);
+    return SHERD_OK;
+}
+
+int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sherd_diag *d)
+{
+    int err = check_operation(f, op, d);
+    if (err) return err;
+    if (f->count == SHERD__META_OPERATIONS_MAX)
+        return sherd__fail(d, SHERD_EINVAL, "use several files", "more than %u operations",
+                           SHERD__META_OPERATIONS_MAX);
+    if (f->count == f->room) {
+        size_t room = f->room ? 2 * f->room : 16;
+        void *ops = sherd__realloc(f->ops, room * sizeof *f->ops);
+        if (!ops) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        f->ops = ops;
+        f->room = room;
+    }
+    f->ops[f->count] = *op;
+    if (op->kind != SHERD_META_DOT) f->ops[f->count].k = 0;
+    f->count++;
+    return SHERD_OK;
+}
+
+int64_t sherd__metafile_find(const sherd__metafile *f, const char *name)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->ops[i].name, name) == 0) return (int64_t)i;
+    return -1;
+}
+
+void sherd__metafile_fini(sherd__metafile *f)
+{
+    sherd__npz_close(f->npz);
+    sherd__free(f->ops);
+    sherd__free(f->exposures_sha256);
+    sherd__wipe(f, sizeof *f);
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+const char *sherd__metafile_table_name(sherd_meta_table table)
+{
+    static const char *const names[] = { "enshuffles", "unshuffles", "rows", "unrows" };
+    return names[table];
+}
+
+void sherd__metafile_member(const sherd__metafile *f, size_t i, const char *what,
+                            char out[SHERD__NPZ_NAME_SIZE])
+{
+    snprintf(out, SHERD__NPZ_NAME_SIZE, "%s.%s", f->ops[i].name, what);
+}
+
+static unsigned width_below(uint64_t n)
+{
+    return n <= 256 ? 1 : n <= 65536 ? 2 : 4;
+}
+
+static sherd_dtype dtype_of(unsigned width)
+{
+    return width == 1 ? SHERD_U8 : width == 2 ? SHERD_U16 : SHERD_U32;
+}
+
+unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_table table,
+                               uint64_t *rows, uint64_t *cols)
+{
+    const sherd_meta_operation *op = &f->ops[i];
+    bool of_rows = table == SHERD_META_ROWS || table == SHERD_META_UNROWS;
+    if (of_rows && (!f->settings.shuffle_rows || op->kind != SHERD_META_DOT)) return 0;
+    *rows = sherd_meta_table_rows(op);
+    *cols = of_rows ? op->n : op->m;
+    return width_below(*cols);
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* The member `name`, which must be ndim-dimensional of this dtype and shape. */
+static int expect(const sherd__metafile *f, const char *name, sherd_dtype dtype, unsigned ndim,
+                  uint64_t rows, uint64_t cols, size_t *found, sherd_diag *d)
+{
+    const char *where = sherd__npz_where(f->npz);
+    int64_t i = sherd__npz_find(f->npz, name);
+    if (i < 0) return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is missing", where, name);
+    const sherd__npy_header *h = &sherd__npz_member_at(f->npz, (size_t)i)->head;
+    if (h->dtype != dtype)
+        return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, name,
+                           sherd_dtype_name(h->dtype), sherd_dtype_name(dtype));
+    if (h->ndim != ndim || h->rows != rows || h->cols != cols || (h->fortran && ndim == 2))
+        return sherd__fail(d, SHERD_EFORMAT, HINT,
+                           "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64 " x %" PRIu64,
+                           where, name, h->ndim, h->rows, h->cols,
+                           h->fortran ? " in Fortran order" : "", rows, cols);
+    *found = (size_t)i;
+    return SHERD_OK;
+}
+
+static int read_manifest(sherd__metafile *f, sherd_diag *d)
+{
+    const char *where = sherd__npz_where(f->npz);
+    int64_t i = sherd__npz_find(f->npz, "manifest");
+    if (i < 0)
+        return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: is an .npz without a manifest: no metadata",
+                           where);
+    const sherd__npy_header *h = &sherd__npz_member_at(f->npz, (size_t)i)->head;
+    if (h->dtype != SHERD_U8 || h->ndim != 1 || h->data_len > MANIFEST_MAX)
+        return sherd__fail(d, SHERD_EFORMAT, HINT,
+                           "%s: the manifest is not a list of at most %zu bytes (|u1)", where,
+                           MANIFEST_MAX);
+    char *text = sherd__alloc(h->data_len);
+    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    int err = sherd__npz_read(f->npz, (size_t)i, text, h->data_len, d);
+    if (!err) err = sherd__manifest_parse(f, text, h->data_len, where, d);
+    sherd__free(text);
+    return err;
+}
+
+static int read_seed(sherd__metafile *f, sherd_diag *d)
+{
+    size_t i;
+    f->has_seed = sherd__npz_find(f->npz, "seed") >= 0;
+    if (!f->has_seed && f->expanded) return SHERD_OK;
+    int err = expect(f, "seed", SHERD_U8, 1, 1, sizeof f->seed, &i, d);
+    return err ? err : sherd__npz_read(f->npz, i, f->seed, sizeof f->seed, d);
+}
+
+/* Arrays of one operation; adds how many there must be to *members. */
+static int check_arrays(const sherd__metafile *f, size_t i, size_t *members, sherd_diag *d)
+{
+    char name[SHERD__NPZ_NAME_SIZE];
+    size_t at;
+    sherd__metafile_member(f, i, "exposures", name);
+    int err = expect(f, name, dtype_of(width_below(f->settings.nodes)), 1, 1,
+                     sherd_meta_columns(&f->ops[i]), &at, d);
+    *members += 1;
+    for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS && !err; t++) {
+        uint64_t rows, cols;
+        unsigned width = sherd__metafile_table(f, i, (sherd_meta_table)t, &rows, &cols);
+        if (width == 0) continue;
+        sherd__metafile_member(f, i, sherd__metafile_table_name((sherd_meta_table)t), name);
+        err = expect(f, name, dtype_of(width), 2, rows, cols, &at, d);
+        *members += 1;
+    }
+    return err;
+}
+
+static int check_members(const sherd__metafile *f, sherd_diag *d)
+{
+    size_t members = 1 + f->has_seed;
+    for (size_t i = 0; f->expanded && i < f->count; i++) {
+        int err = check_arrays(f, i, &members, d);
+        if (err) return err;
+    }
+    if (members == sherd__npz_count(f->npz)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: has %zu members, its manifest names %zu",
+                       sherd__npz_where(f->npz), sherd__npz_count(f->npz), members);
+}
+
+static int read_opened(sherd__metafile *f, sherd_diag *d)
+{
+    int err = read_manifest(f, d);
+    if (!err) err = read_seed(f, d);
+    if (!err) err = check_members(f, d);
+    if (err) sherd__metafile_fini(f);
+    return err;
+}
+
+int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t len,
+                               const char *where, sherd_diag *d)
+{
+    *f = (sherd__metafile){ .count = 0 };
+    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where, UNPACKED_BASE,
+                                    UNPACKED_PER_BYTE, d);
+    return err ? err : read_opened(f, d);
+}
+
+int sherd__metafile_open(sherd__metafile *f, const char *path, sherd_diag *d)
+{
+    *f = (sherd__metafile){ .count = 0 };
+    int err = sherd__npz_open(&f->npz, path, UNPACKED_BASE, UNPACKED_PER_BYTE, d);
+    return err ? err : read_opened(f, d);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void widen(uint32_t *out, size_t len, unsigned width)
+{
+    /* From the end on, so that narrow values can lie at the start of the same memory. */
+    const uint8_t *b = (const uint8_t *)out;
+    for (size_t i = len; i-- > 0 && width < 4;) out[i] = width == 1 ? b[i] : sherd__get_u16(b + 2 * i);
+}
+
+int sherd__metafile_exposures(const sherd__metafile *f, size_t i, uint32_t *out, sherd_diag *d)
+{
+    char name[SHERD__NPZ_NAME_SIZE];
+    unsigned width = width_below(f->settings.nodes);
+    size_t at, len = (size_t)sherd_meta_columns(&f->ops[i]);
+    sherd__metafile_member(f, i, "exposures", name);
+    int err = expect(f, name, dtype_of(width), 1, 1, len, &at, d);
+    if (!err) err = sherd__npz_read(f->npz, at, out, len * width, d);
+    if (!err) widen(out, len, width);
+    return err;
+}
+
+int sherd__metafile_reader(sherd__npz_reader **out, const sherd__metafile *f, size_t i,
+                           sherd_meta_table table, sherd_diag *d)
+{
+    char name[SHERD__NPZ_NAME_SIZE];
+    uint64_t rows, cols;
+    size_t at;
+    *out = NULL;
+    unsigned width = sherd__metafile_table(f, i, table, &rows, &cols);
+    if (width == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s has no table of %s", f->ops[i].name,
+                           sherd__metafile_table_name(table));
+    sherd__metafile_member(f, i, sherd__metafile_table_name(table), name);
+    int err = expect(f, name, dtype_of(width), 2, rows, cols, &at, d);
+    return err ? err : sherd__npz_reader_new(out, f->npz, at, d);
+}
+
+void sherd__metafile_exposures_sha256(uint8_t out[32], const uint32_t *exposures, size_t len)
+{
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are little endian in memory");
+    SHA256((const uint8_t *)exposures, len * sizeof *exposures, out);
+}
