@@ -32,13 +32,10 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
 {
     *out = NULL;
     if (opt->role != SHERD__COORDINATOR && opt->role != SHERD__NODE) return SHERD_EINVAL;
+    if (opt->hello.minor_min > opt->hello.minor_max) return SHERD_EINVAL;
     sherd_session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->opt = *opt;
-    if (s->opt.hello.minor_max == 0) {
-        s->opt.hello.minor_min = SHERD__MINOR_MIN;
-        s->opt.hello.minor_max = SHERD__MINOR_MAX;
-    }
     s->now_ms = s->start_ms = s->ping_ms = s->stats.last_heard_ms = opt->now_ms;
     sherd__buf_init(&s->controls, SHERD__CONTROLS_MAX + SHERD__OFFER_MAX, 0);
     s->offer = sherd__alloc(SHERD__OFFER_MAX);

@@ -51,17 +51,13 @@ typedef struct sherd__task {
     sherd__fragment_info result; /* computed by the coordinator; the node refuses if it disagrees */
 } sherd__task;
 
-/** The protocol minor that this code speaks: minor_min and minor_max of our HELLO and WELCOME. */
+/** The protocol minor that this code speaks: minor_min and minor_max of our HELLO and WELCOME. The
+ *  major version is the name that TLS agrees on, "sherd/1". */
 #define SHERD__MINOR 0u
-
-/* Protocol minors that this library speaks (the major version is the ALPN name, wire/link.h). */
-#define SHERD__MINOR_MIN 1u
-#define SHERD__MINOR_MAX 1u
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
-    uint32_t minor_min, minor_max; /* protocol minors offered (max 0: what this library speaks);
-                                      WELCOME carries the chosen one twice */
+    uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME carries the chosen one twice */
     uint64_t features;             /* bit set, none defined yet */
     char software[48];             /* "sherd 0.1.0" */
     char blas_core[32];            /* node: OpenBLAS core name */
