@@ -217,6 +217,12 @@ int sherd__tls_context_new(sherd_tls_context **out, const sherd_identity *id, bo
     return SHERD_OK;
 }
 
+sherd_tls_context *sherd__tls_context_share(sherd_tls_context *c)
+{
+    c->refs++;
+    return c;
+}
+
 void sherd__tls_context_free(sherd_tls_context *c)
 {
     if (!c || --c->refs > 0) return;
@@ -344,8 +350,7 @@ int sherd__tls_new(sherd_tls **out, sherd_tls_context *c, const sherd__tls_polic
     BIO *bio = NULL;
     *out = NULL;
     if (!t) return SHERD_ENOMEM;
-    t->context = c;
-    c->refs++;
+    t->context = sherd__tls_context_share(c);
     t->policy = *policy;
     if (policy->pinned) t->pinned = *policy->pinned;
     if (t->policy.rekey_bytes == 0) t->policy.rekey_bytes = SHERD__TLS_REKEY;

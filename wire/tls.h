@@ -32,6 +32,8 @@ typedef struct sherd_tls sherd_tls;
 /** The identity's key and certificate are counted too: it may go before the context does. */
 int sherd__tls_context_new(sherd_tls_context **out, const sherd_identity *id, bool server,
                            sherd_diag *d) SHERD_MUST;
+/** One more owner, who frees it too. */
+sherd_tls_context *sherd__tls_context_share(sherd_tls_context *c);
 void sherd__tls_context_free(sherd_tls_context *c);
 
 /** Whom to accept. Nobody else gets further than its certificate. */

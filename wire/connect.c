@@ -1,0 +1,133 @@
+/*
+ * The client's side of a link until TCP is up: numbers at once, names through libuv's resolver (its
+ * thread pool), then each address in turn, since "localhost" is two of them and a node listens on
+ * one. A handle whose connect failed cannot be used again: it is closed and made anew.
+ *
+ * Failures inside the call of the owner are told from the loop, as all others are.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/diag.h"
+#include "wire/link_state.h"
+
+static void attempt(sherd_link *l, const struct sockaddr *addr);
+
+static void fail_later(sherd_link *l, const char *hint, const char *what, int error)
+{
+    sherd__fail(&l->deferred, SHERD_ECONNECT, hint, "%s%s", what, uv_strerror(error));
+    l->deadline = 0;
+    sherd__link_arm(l);
+}
+
+static void on_retry(uv_handle_t *h)
+{
+    sherd_link *l = h->data;
+    if (l->state == LINK_CONNECTING) {
+        const struct addrinfo *a = l->next_address;
+        l->next_address = a->ai_next;
+        attempt(l, a->ai_addr);
+    }
+    sherd__link_unref(l);
+}
+
+static void attempt_failed(sherd_link *l, int error)
+{
+    if (l->next_address) {
+        l->tcp_open = false;
+        uv_close((uv_handle_t *)&l->tcp, on_retry);
+        return;
+    }
+    fail_later(l, error == UV_ECONNREFUSED ? "is a node running there?"
+                                           : "is the machine up and the address right?",
+               "cannot connect: ", error);
+}
+
+static void on_connect(uv_connect_t *req, int status)
+{
+    sherd_link *l = req->data;
+    if (l->state == LINK_CLOSING) return;
+    if (status < 0)
+        attempt_failed(l, status);
+    else
+        sherd__link_begin(l);
+}
+
+static void attempt(sherd_link *l, const struct sockaddr *addr)
+{
+    l->state = LINK_CONNECTING;
+    (void)uv_tcp_init(l->loop, &l->tcp);
+    l->tcp.data = l;
+    l->tcp_open = true;
+    l->refs++;
+    l->connect.data = l;
+    int err = uv_tcp_connect(&l->connect, &l->tcp, addr, on_connect);
+    if (err) attempt_failed(l, err);
+}
+
+static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
+{
+    sherd_link *l = req->data;
+    if (l->state != LINK_RESOLVING) {
+        uv_freeaddrinfo(found);
+    } else if (status < 0) {
+        fail_later(l, "check the host's name", "name not resolved: ", status);
+    } else {
+        l->found = found;
+        l->next_address = found->ai_next;
+        attempt(l, found->ai_addr);
+    }
+    sherd__link_unref(l);
+}
+
+static void resolve(sherd_link *l, const char *host, uint16_t port)
+{
+    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    char service[8];
+    snprintf(service, sizeof service, "%u", port);
+    l->resolve.data = l;
+    l->refs++;
+    int err = uv_getaddrinfo(l->loop, &l->resolve, on_resolved, host, service, &hints);
+    if (err == 0) return;
+    l->refs--;
+    l->state = LINK_CONNECTING; /* nothing to cancel */
+    fail_later(l, "check the host's name", "name not resolved: ", err);
+}
+
+int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,
+                        uint16_t port, const sherd__fingerprint *key, sherd_diag *d)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    sherd_link *l;
+    assert(opt->loop && opt->identity && key);
+    *out = NULL;
+    if (host[0] == '\0' || strlen(host) > 255 || port == 0)
+        return sherd__fail(d, SHERD_EINVAL, "write host:port", "%.60s:%u is no address to connect to",
+                           host, port);
+    int err = sherd__link_make(&l, opt->loop, LINK_RESOLVING,
+                               opt->connect_timeout_ms ? opt->connect_timeout_ms
+                                                       : SHERD__LINK_SHAKE_MS);
+    if (err) return sherd__fail(d, err, NULL, "%s:%u: out of memory", host, port);
+    snprintf(l->address, sizeof l->address, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+    l->session_options = opt->session;
+    l->peer_key = *key;
+    err = sherd__tls_context_new(&l->context, opt->identity, false, d);
+    if (err) {
+        l->state = LINK_CONNECTING; /* nothing to cancel; not owned: nobody is told but here */
+        sherd__link_shut(l);
+        return err;
+    }
+    l->owner = opt->owner;
+    l->owned = true;
+    if (uv_ip4_addr(host, port, &v4) == 0)
+        attempt(l, (const struct sockaddr *)&v4);
+    else if (uv_ip6_addr(host, port, &v6) == 0)
+        attempt(l, (const struct sockaddr *)&v6);
+    else
+        resolve(l, host, port);
+    sherd__link_arm(l);
+    *out = l;
+    return SHERD_OK;
+}

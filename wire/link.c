@@ -1,0 +1,534 @@
+/*
+ * A link once TCP is up: ciphertext from libuv to TLS to the session, and back; one timer; one way
+ * to each end. Nothing is decided here that the session or TLS can decide.
+ *
+ * Reading: ciphertext into one reused buffer, decrypted a record at a time into a 16 KB buffer that
+ * never leaves the first-level cache, fed from there. Writing: the session is asked for more only
+ * while TLS has room in its gathering buffer; one buffer is with the kernel while the other fills,
+ * so a slow reader holds up our encryption, never our memory. One uv_write at a time: libuv 1.44
+ * completes one request a wake-up (#3728).
+ *
+ * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our socket.
+ */
+#include <assert.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core/alloc.h"
+#include "wire/link_state.h"
+
+#define KEEPALIVE_S 10
+#define UNACKED_MS 20000 /* data that nobody acknowledges: the peer's machine is gone */
+#define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
+
+static void pump(sherd_link *l);
+
+/* ---- birth and death ---- */
+
+int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32_t timeout_ms)
+{
+    sherd_link *l = sherd__calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l) return SHERD_ENOMEM;
+    l->in = sherd__alloc(SHERD__LINK_IN);
+    l->plain = sherd__alloc(SHERD__LINK_PLAIN);
+    if (!l->in || !l->plain) {
+        sherd__free(l->in);
+        sherd__free(l->plain);
+        sherd__free(l);
+        return SHERD_ENOMEM;
+    }
+    l->loop = loop;
+    l->state = state;
+    l->timeout_ms = timeout_ms;
+    l->deadline = uv_now(loop) + timeout_ms;
+    l->armed = UINT64_MAX;
+    uv_timer_init(loop, &l->timer);
+    l->timer.data = l;
+    l->refs = 1;
+    *out = l;
+    return SHERD_OK;
+}
+
+/* Says it first: "127.0.0.1:7000: ...". */
+static void put_address(const sherd_link *l, char text[SHERD__TEXT_MAX])
+{
+    char whole[sizeof l->address + SHERD__TEXT_MAX + 2];
+    snprintf(whole, sizeof whole, "%s: %s", l->address, text);
+    whole[SHERD__TEXT_MAX - 1] = '\0';
+    memcpy(text, whole, strlen(whole) + 1);
+}
+
+static void emit(sherd_link *l, sherd__event *ev)
+{
+    if (ev->kind == SHERD__EV_CLOSED) {
+        if (l->told) return;
+        l->told = true;
+        put_address(l, ev->text);
+    }
+    if (l->owner.event) l->owner.event(l->owner.ctx, l, ev);
+}
+
+static void emit_closed(sherd_link *l, int code, const char *text)
+{
+    sherd__event ev = { .kind = SHERD__EV_CLOSED, .err = code };
+    snprintf(ev.text, sizeof ev.text, "%s", text);
+    emit(l, &ev);
+}
+
+void sherd__link_unref(sherd_link *l)
+{
+    if (--l->refs > 0) return;
+    if (l->owned && !l->told) emit_closed(l, l->close_code, l->close_text);
+    if (l->owned && l->owner.closed) l->owner.closed(l->owner.ctx, l);
+    sherd__listener_forget(l);
+    if (l->found) uv_freeaddrinfo(l->found);
+    sherd__session_free(l->session);
+    sherd__tls_free(l->tls);
+    sherd__tls_context_free(l->context);
+    sherd__free(l->in);
+    sherd__free(l->plain);
+    sherd__free(l);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    sherd__link_unref(h->data);
+}
+
+void sherd__link_shut(sherd_link *l)
+{
+    if (l->state == LINK_CLOSING) return;
+    if (l->state == LINK_RESOLVING) (void)uv_cancel((uv_req_t *)&l->resolve);
+    l->state = LINK_CLOSING;
+    uv_close((uv_handle_t *)&l->timer, on_closed);
+    if (l->tcp_open) uv_close((uv_handle_t *)&l->tcp, on_closed);
+    l->tcp_open = false;
+}
+
+/* ---- every end ---- */
+
+/* The session is over or never was: flush, linger, close. */
+static void wind_down(sherd_link *l)
+{
+    if (l->state >= LINK_ENDING) return;
+    if (!l->tls || l->write_broken) {
+        sherd__link_shut(l);
+        return;
+    }
+    l->state = LINK_ENDING;
+    l->deadline = uv_now(l->loop) + SHERD__LINK_FLUSH_MS;
+    pump(l);
+}
+
+/* Finding and remedy in one sentence, as far as they fit. */
+static void join(char out[SHERD__TEXT_MAX], const char *message, const char *hint)
+{
+    size_t len = strnlen(message, SHERD__TEXT_MAX - 1), more = hint ? strlen(hint) : 0;
+    memcpy(out, message, len);
+    if (more && len + 2 < SHERD__TEXT_MAX) {
+        memcpy(out + len, "; ", 2);
+        len += 2;
+        if (more > SHERD__TEXT_MAX - 1 - len) more = SHERD__TEXT_MAX - 1 - len;
+        memcpy(out + len, hint, more);
+        len += more;
+    }
+    out[len] = '\0';
+}
+
+void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt, ...)
+{
+    char message[SHERD__TEXT_MAX], text[SHERD__TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    join(text, message, hint);
+    if (l->owned)
+        emit_closed(l, code, text);
+    else
+        sherd__listener_reject(l, code, text);
+    wind_down(l);
+}
+
+/* The session ends by what the transport met; it may know better what that cut off. */
+static void end_session(sherd_link *l, int code, const char *text)
+{
+    sherd__event ev;
+    sherd__session_eof(l->session, code, text, &ev);
+    if (ev.kind == SHERD__EV_CLOSED)
+        emit(l, &ev);
+    else
+        emit_closed(l, code, text);
+}
+
+/* The connection itself is gone: error is libuv's. */
+static void lost(sherd_link *l, int error)
+{
+    char text[SHERD__TEXT_MAX];
+    bool ended = error == UV_EOF || error == UV_ECONNRESET || error == UV_EPIPE;
+    int code = ended ? SHERD_ECLOSED : SHERD_ENET;
+    if (l->state >= LINK_SHAKING && l->state <= LINK_LEAVING) {
+        bool early = !l->session || !sherd__session_ready(l->session);
+        snprintf(text, sizeof text, "%s%s", ended ? "it closed the connection" : uv_strerror(error),
+                 early ? " during the handshake; is it a sherd that knows our key?"
+                       : " without a goodbye; did its process end?");
+        l->write_broken = true; /* nobody would read what is left to say */
+        if (l->session)
+            end_session(l, code, text);
+        else
+            sherd__link_fail(l, code, NULL, "%s", text);
+    }
+    sherd__link_shut(l);
+}
+
+static void tls_failed(sherd_link *l)
+{
+    const sherd_diag *d = sherd__tls_failure(l->tls);
+    if (l->state == LINK_SHAKING) {
+        sherd__link_fail(l, d->code, d->hint, "%s", d->message);
+    } else if (l->state == LINK_UP || l->state == LINK_LEAVING) {
+        char text[SHERD__TEXT_MAX];
+        join(text, d->message, d->hint);
+        end_session(l, d->code, text);
+        wind_down(l);
+    }
+}
+
+/* ---- writing ---- */
+
+/* Told from the timer, never from inside a call of the owner. `wait` for the peer's reason. */
+static void write_failed(sherd_link *l, int error, bool wait)
+{
+    if (l->state >= LINK_ENDING) {
+        sherd__link_shut(l);
+        return;
+    }
+    l->write_broken = true;
+    l->last_error = error;
+    l->deadline = uv_now(l->loop) + (wait && !l->paused ? SHERD__LINK_LINGER_MS : 0);
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    sherd_link *l = req->data;
+    l->writing = false;
+    if (l->state == LINK_CLOSING) return;
+    if (status < 0) {
+        write_failed(l, status, true);
+    } else {
+        const uint8_t *p;
+        sherd__tls_sent(l->tls, sherd__tls_pending(l->tls, &p));
+        pump(l);
+    }
+    sherd__link_arm(l);
+}
+
+/* Encrypts what the session offers while there is room to gather it. */
+static void gather_from_session(sherd_link *l)
+{
+    const uint8_t *p;
+    size_t n, taken;
+    if (!l->session) return;
+    while (!l->write_broken && sherd__tls_room(l->tls) &&
+           (n = sherd__session_pending(l->session, uv_now(l->loop), &p)) > 0) {
+        if (sherd__tls_write(l->tls, p, n, &taken)) {
+            write_failed(l, UV_EPROTO, false);
+            return;
+        }
+        sherd__session_sent(l->session, taken);
+        if (taken < n) return;
+    }
+}
+
+static void on_shutdown(uv_shutdown_t *req, int status)
+{
+    sherd_link *l = req->data;
+    if (status < 0 && l->state != LINK_CLOSING) sherd__link_shut(l);
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf);
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+/* All is sent. */
+static void linger(sherd_link *l)
+{
+    l->state = LINK_LINGERING;
+    l->deadline = uv_now(l->loop) + SHERD__LINK_LINGER_MS;
+    l->shutdown.data = l;
+    if (uv_shutdown(&l->shutdown, (uv_stream_t *)&l->tcp, on_shutdown) != 0) {
+        sherd__link_shut(l);
+        return;
+    }
+    if (l->paused) (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+}
+
+/* Sends n bytes at p: at once where the socket takes them (and `hurry`), else by a request. Returns
+ * false where nothing more can be done now. */
+static bool send_some(sherd_link *l, const uint8_t *p, size_t n, bool hurry)
+{
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+    if (hurry) {
+        int done = uv_try_write((uv_stream_t *)&l->tcp, &buf, 1);
+        if (done < 0 && done != UV_EAGAIN) {
+            write_failed(l, done, true);
+            return false;
+        }
+        if (done > 0) sherd__tls_sent(l->tls, (size_t)done);
+        if (done == (int)n) return true;
+        n = sherd__tls_pending(l->tls, &p);
+        buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+    }
+    l->write.data = l;
+    int err = uv_write(&l->write, (uv_stream_t *)&l->tcp, &buf, 1, on_written);
+    if (err) {
+        write_failed(l, err, true);
+        return false;
+    }
+    l->writing = true;
+    return true;
+}
+
+static void pump(sherd_link *l)
+{
+    size_t written = 0;
+    while (l->tls && !l->write_broken && l->state >= LINK_SHAKING && l->state <= LINK_ENDING) {
+        const uint8_t *p;
+        gather_from_session(l);
+        if (l->writing || l->write_broken || l->state == LINK_CLOSING) return;
+        size_t n = sherd__tls_pending(l->tls, &p);
+        if (n == 0 && l->state == LINK_ENDING) {
+            sherd__tls_end(l->tls);
+            n = sherd__tls_pending(l->tls, &p);
+            if (n == 0) {
+                linger(l);
+                return;
+            }
+        }
+        if (n == 0 || !send_some(l, p, n, written < AT_ONCE)) return;
+        written += n;
+    }
+}
+
+void sherd__link_flush(sherd_link *l)
+{
+    if (l->state < LINK_SHAKING || l->state == LINK_CLOSING) return;
+    pump(l);
+    sherd__link_arm(l);
+}
+
+/* ---- reading ---- */
+
+/* The peer owns a key that we accept: from here on there is a session. */
+static void come_up(sherd_link *l)
+{
+    int err;
+    l->peer_key = *sherd__tls_peer_key(l->tls);
+    if (!l->owned) {
+        err = sherd__listener_admit(l);
+        if (err) {
+            sherd__link_fail(l, err < 0 ? err : SHERD_EREFUSED, NULL, "turned away: %s",
+                             sherd_strerror(err < 0 ? err : SHERD_EREFUSED));
+            return;
+        }
+        l->owned = true;
+        if (l->state != LINK_SHAKING) return; /* closed from inside accept */
+    }
+    l->session_options.now_ms = uv_now(l->loop);
+    err = sherd__session_new(&l->session, &l->session_options);
+    if (err) {
+        sherd__link_fail(l, err, NULL, "no session: %s", sherd_strerror(err));
+        return;
+    }
+    l->state = LINK_UP;
+    l->deadline = UINT64_MAX;
+}
+
+static void deliver(sherd_link *l, const uint8_t *in, size_t len)
+{
+    while (len > 0 && l->state == LINK_UP) {
+        sherd__event ev;
+        size_t used = 0;
+        int err = sherd__session_feed(l->session, in, len, uv_now(l->loop), &used, &ev);
+        assert(used <= len && (used > 0 || err));
+        in += used;
+        len -= used;
+        if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
+        if (err) wind_down(l);
+    }
+}
+
+/* Everything that the ciphertext in hand amounts to. */
+static void decrypt(sherd_link *l)
+{
+    size_t got;
+    do {
+        if (sherd__tls_read(l->tls, l->plain, SHERD__LINK_PLAIN, &got)) {
+            tls_failed(l);
+            return;
+        }
+        if (l->state == LINK_SHAKING && sherd__tls_ready(l->tls)) come_up(l);
+        deliver(l, l->plain, got);
+    } while (got > 0);
+    if (sherd__tls_ended(l->tls) && l->state <= LINK_LEAVING) lost(l, UV_EOF);
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    sherd_link *l = h->data;
+    (void)suggested;
+    *buf = uv_buf_init((char *)l->in, SHERD__LINK_IN);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    sherd_link *l = stream->data;
+    (void)buf;
+    if (l->state == LINK_CLOSING || n == 0) return;
+    if (n < 0) {
+        lost(l, (int)n);
+        return;
+    }
+    if (l->state >= LINK_ENDING) return; /* thrown away: see link_state.h */
+    sherd__tls_feed(l->tls, l->in, (size_t)n);
+    decrypt(l);
+    pump(l);
+    sherd__link_arm(l);
+}
+
+void sherd__link_begin(sherd_link *l)
+{
+    int fd, unacked_ms = UNACKED_MS;
+    sherd__tls_policy policy = { .allow = sherd__listener_allows, .ctx = l };
+    if (l->owned) policy = (sherd__tls_policy){ .pinned = &l->peer_key };
+    l->state = LINK_SHAKING;
+    (void)uv_tcp_nodelay(&l->tcp, 1);
+    (void)uv_tcp_keepalive(&l->tcp, 1, KEEPALIVE_S);
+    if (uv_fileno((uv_handle_t *)&l->tcp, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked_ms, sizeof unacked_ms);
+    int err = sherd__tls_new(&l->tls, l->context, &policy);
+    if (err) {
+        sherd__link_fail(l, err, NULL, "TLS: %s", sherd_strerror(err));
+        return;
+    }
+    err = uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    if (err) {
+        lost(l, err);
+        return;
+    }
+    pump(l);
+    sherd__link_arm(l);
+}
+
+void sherd__link_pause(sherd_link *l, bool paused)
+{
+    if (paused == l->paused || l->state != LINK_UP) return;
+    l->paused = paused;
+    sherd__session_hold(l->session, paused, uv_now(l->loop));
+    if (paused)
+        (void)uv_read_stop((uv_stream_t *)&l->tcp);
+    else
+        (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    sherd__link_arm(l);
+}
+
+/* ---- time ---- */
+
+static void expire(sherd_link *l)
+{
+    if (l->write_broken && l->state <= LINK_UP) { /* and no reason has come */
+        if (sherd__tls_failure(l->tls)->code)
+            tls_failed(l);
+        else
+            lost(l, l->last_error);
+        return;
+    }
+    switch (l->state) {
+    case LINK_RESOLVING:
+    case LINK_CONNECTING:
+        if (l->deferred.code)
+            sherd__link_fail(l, l->deferred.code, l->deferred.hint, "%s", l->deferred.message);
+        else
+            sherd__link_fail(l, SHERD_ECONNECT, "is the machine up and the address right?",
+                             "no connection within %u ms%s", l->timeout_ms,
+                             l->state == LINK_RESOLVING ? ", its name is not resolved" : "");
+        break;
+    case LINK_SHAKING:
+        sherd__link_fail(l, SHERD_ESILENT, "is it a sherd?",
+                         "the TLS handshake was not done within %u ms", l->timeout_ms);
+        break;
+    case LINK_LEAVING:
+        end_session(l, l->close_code, l->close_text);
+        sherd__link_shut(l);
+        break;
+    default: sherd__link_shut(l);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    sherd_link *l = timer->data;
+    uint64_t now = uv_now(l->loop);
+    l->armed = UINT64_MAX;
+    if (now >= l->deadline) {
+        expire(l);
+    } else if ((l->state == LINK_UP || l->state == LINK_LEAVING) &&
+               now >= sherd__session_deadline(l->session)) {
+        sherd__event ev;
+        sherd__session_tick(l->session, now, &ev);
+        if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
+        if (ev.kind == SHERD__EV_CLOSED) wind_down(l);
+        pump(l);
+    }
+    sherd__link_arm(l);
+}
+
+/* The timer is moved only to an earlier time: a later one is found out when it fires. */
+void sherd__link_arm(sherd_link *l)
+{
+    uint64_t at = l->deadline, now = uv_now(l->loop);
+    if (l->state == LINK_CLOSING) return;
+    if (l->state == LINK_UP || l->state == LINK_LEAVING) {
+        uint64_t due = sherd__session_deadline(l->session);
+        if (due < at) at = due;
+    }
+    if (at >= l->armed) return;
+    l->armed = at;
+    (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* ---- the owner's side ---- */
+
+void sherd__link_close(sherd_link *l, int code, const char *reason)
+{
+    if (l->state >= LINK_LEAVING) return;
+    l->close_code = code < 0 ? code : SHERD_ECLOSED;
+    snprintf(l->close_text, sizeof l->close_text, "%s", reason ? reason : "closed");
+    if (l->state != LINK_UP) {
+        sherd__link_shut(l);
+        return;
+    }
+    sherd__session_bye(l->session, code, l->close_text);
+    l->state = LINK_LEAVING;
+    l->deadline = uv_now(l->loop) + SHERD__LINK_FLUSH_MS;
+    pump(l);
+    sherd__link_arm(l);
+}
+
+sherd_session *sherd__link_session(sherd_link *l)
+{
+    return l->session;
+}
+
+const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l)
+{
+    return &l->peer_key;
+}
+
+const char *sherd__link_peer_address(const sherd_link *l)
+{
+    return l->address;
+}

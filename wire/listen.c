@@ -1,0 +1,278 @@
+/*
+ * The server's side of a link until TCP is up, and the gate: who may try, and how many at once.
+ *
+ * Half-open connections (TLS not done, or turned away and not yet gone) are capped. When all places
+ * are taken, the oldest makes room if it has had a quarter of a second, which is a hundred times
+ * what an honest handshake needs; else the newcomer is refused. So a flood has to bring its whole
+ * load again every quarter of a second to keep others out.
+ *
+ * libuv stops listening until a connection that it reports is accepted: one that we have no place
+ * or memory for is accepted into a spare handle and closed.
+ */
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "wire/link_state.h"
+
+#define HALF_OPEN_MAX 64u
+#define LINKS_MAX 1024u
+#define GRACE_MS 250u
+#define BACKLOG 511
+
+struct sherd_listener {
+    sherd__listen_options opt;
+    uv_tcp_t tcp, spare;
+    bool spare_busy, waiting, closing; /* waiting: a connection that spare could not take yet */
+    unsigned refs;                     /* handles that are open */
+    sherd_tls_context *context;
+    sherd_link *oldest, *newest;
+    uint32_t half_open, links;
+    uint16_t port;
+};
+
+static void take_connection(sherd_listener *s);
+
+void sherd__address_text(const struct sockaddr *addr, char *out, size_t size)
+{
+    char ip[64] = "?";
+    if (addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)addr;
+        (void)uv_ip6_name(v6, ip, sizeof ip);
+        snprintf(out, size, "[%s]:%u", ip, ntohs(v6->sin6_port));
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)addr;
+        (void)uv_ip4_name(v4, ip, sizeof ip);
+        snprintf(out, size, "%s:%u", ip, ntohs(v4->sin_port));
+    }
+}
+
+/* ---- the list of links ---- */
+
+static void remember(sherd_listener *s, sherd_link *l)
+{
+    l->listener = s;
+    l->older = s->newest;
+    if (s->newest)
+        s->newest->newer = l;
+    else
+        s->oldest = l;
+    s->newest = l;
+    s->links++;
+    s->half_open++;
+}
+
+void sherd__listener_forget(sherd_link *l)
+{
+    sherd_listener *s = l->listener;
+    if (!s) return;
+    *(l->older ? &l->older->newer : &s->oldest) = l->newer;
+    *(l->newer ? &l->newer->older : &s->newest) = l->older;
+    l->older = l->newer = NULL;
+    l->listener = NULL;
+    s->links--;
+    if (!l->owned) s->half_open--;
+}
+
+/* ---- decisions ---- */
+
+bool sherd__listener_allows(void *ctx, const sherd__fingerprint *key)
+{
+    const sherd_link *l = ctx;
+    const sherd_listener *s = l->listener;
+    return s && s->opt.allow && s->opt.allow(s->opt.ctx, key);
+}
+
+int sherd__listener_admit(sherd_link *l)
+{
+    sherd_listener *s = l->listener;
+    int err = s ? s->opt.accept(s->opt.ctx, l, &l->peer_key, l->address, &l->session_options,
+                                &l->owner)
+                : SHERD_ECLOSED;
+    if (!err && l->listener) s->half_open--; /* accept may have closed the listener */
+    return err;
+}
+
+void sherd__listener_reject(sherd_link *l, int code, const char *reason)
+{
+    const sherd_listener *s = l->listener;
+    if (s && s->opt.rejected) s->opt.rejected(s->opt.ctx, code, l->address, reason);
+}
+
+/* A half-open link that has had its time gives way: true. */
+static bool make_room(sherd_listener *s)
+{
+    sherd_link *l = s->oldest;
+    while (l && l->owned) l = l->newer;
+    if (!l || uv_now(s->opt.loop) - l->born_ms < GRACE_MS) return false;
+    if (l->state == LINK_SHAKING)
+        sherd__listener_reject(l, SHERD_EBUSY, "its handshake was not done, and others waited");
+    sherd__listener_forget(l);
+    sherd__link_shut(l);
+    return true;
+}
+
+/* ---- connections ---- */
+
+static void release(sherd_listener *s)
+{
+    if (--s->refs > 0) return;
+    sherd__tls_context_free(s->context);
+    sherd__free(s);
+}
+
+static void on_spare_closed(uv_handle_t *h)
+{
+    sherd_listener *s = h->data;
+    bool again = s->waiting && !s->closing;
+    s->spare_busy = s->waiting = false;
+    if (again) take_connection(s);
+    release(s);
+}
+
+static void refuse(sherd_listener *s, int code, const char *reason)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof addr;
+    char text[80] = "?";
+    if (s->spare_busy) {
+        s->waiting = true;
+        return;
+    }
+    (void)uv_tcp_init(s->opt.loop, &s->spare);
+    s->spare.data = s;
+    s->spare_busy = true;
+    s->refs++;
+    if (uv_accept((uv_stream_t *)&s->tcp, (uv_stream_t *)&s->spare) == 0 &&
+        uv_tcp_getpeername(&s->spare, (struct sockaddr *)&addr, &len) == 0)
+        sherd__address_text((struct sockaddr *)&addr, text, sizeof text);
+    uv_close((uv_handle_t *)&s->spare, on_spare_closed);
+    if (s->opt.rejected) s->opt.rejected(s->opt.ctx, code, text, reason);
+}
+
+static void take_connection(sherd_listener *s)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof addr;
+    sherd_link *l;
+    uint32_t links_max = s->opt.links_max ? s->opt.links_max : LINKS_MAX;
+    uint32_t half_open_max = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
+    if (s->links >= links_max || (s->half_open >= half_open_max && !make_room(s))) {
+        refuse(s, SHERD_EBUSY, s->links >= links_max ? "too many connections"
+                                                     : "too many unfinished handshakes");
+        return;
+    }
+    int err = sherd__link_make(&l, s->opt.loop, LINK_SHAKING, SHERD__LINK_SHAKE_MS);
+    if (err) {
+        refuse(s, err, sherd_strerror(err));
+        return;
+    }
+    (void)uv_tcp_init(s->opt.loop, &l->tcp);
+    l->tcp.data = l;
+    l->tcp_open = true;
+    l->refs++;
+    l->born_ms = uv_now(s->opt.loop);
+    err = uv_accept((uv_stream_t *)&s->tcp, (uv_stream_t *)&l->tcp);
+    if (!err) err = uv_tcp_getpeername(&l->tcp, (struct sockaddr *)&addr, &len);
+    if (err) { /* gone already */
+        sherd__link_shut(l);
+        return;
+    }
+    sherd__address_text((struct sockaddr *)&addr, l->address, sizeof l->address);
+    l->context = sherd__tls_context_share(s->context);
+    remember(s, l);
+    sherd__link_begin(l);
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    if (status == 0) take_connection(stream->data);
+}
+
+/* ---- the listener ---- */
+
+/* A number, or a name that is resolved here and now: once, at start. */
+static int find_address(uv_loop_t *loop, struct sockaddr_storage *out, const char *host, uint16_t port)
+{
+    uv_getaddrinfo_t req;
+    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+                              .ai_flags = AI_PASSIVE };
+    char service[8];
+    memset(out, 0, sizeof *out);
+    if (uv_ip4_addr(host, port, (struct sockaddr_in *)out) == 0) return 0;
+    if (uv_ip6_addr(host, port, (struct sockaddr_in6 *)out) == 0) return 0;
+    snprintf(service, sizeof service, "%u", port);
+    int err = uv_getaddrinfo(loop, &req, NULL, host, service, &hints);
+    if (err) return err;
+    memcpy(out, req.addrinfo->ai_addr, req.addrinfo->ai_addrlen);
+    uv_freeaddrinfo(req.addrinfo);
+    return 0;
+}
+
+static int bind_and_listen(sherd_listener *s, const char *host, uint16_t port, sherd_diag *d)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof addr, err = find_address(s->opt.loop, &addr, host, port);
+    if (!err) err = uv_tcp_bind(&s->tcp, (struct sockaddr *)&addr, 0);
+    if (!err) err = uv_listen((uv_stream_t *)&s->tcp, BACKLOG, on_connection);
+    if (!err) err = uv_tcp_getsockname(&s->tcp, (struct sockaddr *)&addr, &len);
+    if (err == UV_EADDRINUSE)
+        return sherd__fail(d, SHERD_EADDRINUSE, "choose another port, or 0 for any free one",
+                           "%s:%u: something listens there already", host, port);
+    if (err)
+        return sherd__fail(d, SHERD_ENET, "listen on an address of this machine, and a port you may use",
+                           "%s:%u: cannot listen: %s", host, port, uv_strerror(err));
+    s->port = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+                                               : ((struct sockaddr_in *)&addr)->sin_port);
+    return SHERD_OK;
+}
+
+int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, const char *host,
+                        uint16_t port, sherd_diag *d)
+{
+    assert(opt->loop && opt->identity && opt->accept);
+    *out = NULL;
+    sherd_listener *s = sherd__calloc(1, sizeof *s);
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s:%u: out of memory", host, port);
+    s->opt = *opt;
+    int err = sherd__tls_context_new(&s->context, opt->identity, true, d);
+    if (err) {
+        sherd__free(s);
+        return err;
+    }
+    (void)uv_tcp_init(opt->loop, &s->tcp);
+    s->tcp.data = s;
+    s->refs = 1;
+    err = bind_and_listen(s, host, port, d);
+    if (err) {
+        sherd__listener_close(s);
+        return err;
+    }
+    *out = s;
+    return SHERD_OK;
+}
+
+uint16_t sherd__listener_port(const sherd_listener *l)
+{
+    return l->port;
+}
+
+static void on_listener_closed(uv_handle_t *h)
+{
+    release(h->data);
+}
+
+void sherd__listener_close(sherd_listener *s)
+{
+    if (!s || s->closing) return;
+    s->closing = true;
+    while (s->oldest) {
+        sherd_link *l = s->oldest;
+        sherd__listener_forget(l);
+        if (!l->owned) sherd__link_shut(l);
+    }
+    uv_close((uv_handle_t *)&s->tcp, on_listener_closed);
+}
