@@ -69,7 +69,7 @@ SUPPORT := $(patsubst %.c,$(B)/%.o,$(sort $(wildcard tests/support/*.c)))
 FUZZSRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 TESTS   := $(TSRC:%.c=$(B)/%)
 PROGS   := $(PROGSRC:%.c=$(B)/%) $(PRESRC:%.c=$(B)/%.so)
-REPLAY  := $(if $(WHOLE),$(FUZZSRC:%.c=$(B)/%))
+REPLAY  := $(if $(WHOLE)$(T),$(FUZZSRC:%.c=$(B)/%))
 # T=wire/test_record picks by the end of the path or, where none ends so, by any part of it.
 exact    = $(foreach t,$(T),$(filter %/$(t) %/$(t).sh,$(1)))
 partial  = $(foreach f,$(1),$(if $(strip $(foreach t,$(T),$(findstring $(t),$(f)))),$(f)))
