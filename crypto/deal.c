@@ -61,7 +61,7 @@ static int slots_plain(deal *d)
     size_t each = d->n / d->p.slots, more = d->n % d->p.slots, row = 0;
     for (uint32_t i = 0; i < d->p.slots; i++) {
         deal_slot *s = &d->slots[i];
-        s->groups = sherd__calloc(1, sizeof *s->groups);
+        if (!s->groups) s->groups = sherd__calloc(1, sizeof *s->groups);
         if (!s->groups) return SHERD_ENOMEM;
         s->ngroups = 1;
         s->ncols = s->groups[0].len = (uint32_t)d->k;
@@ -139,6 +139,20 @@ static int wide_sums(deal *d)
     return d->residues && d->wide_line ? SHERD_OK : SHERD_ENOMEM;
 }
 
+static void cut_panels(deal *d)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; i < d->p.slots; i++)
+        if (d->slots[i].rows > longest) longest = d->slots[i].rows;
+    d->panels = longest ? (uint32_t)((longest - 1) / d->p.panel_rows + 1) : 0;
+}
+
+static void clear_result(deal *d)
+{
+    for (size_t i = 0; i < d->n; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
+    if (d->wide) memset(d->wide, 0, d->n * d->m * sizeof *d->wide);
+}
+
 static int open_deal(deal *d)
 {
     size_t cells, line = d->m > d->k ? d->m : d->k;
@@ -146,10 +160,7 @@ static int open_deal(deal *d)
     if (!d->slots) return SHERD_ENOMEM;
     int err = deal_plain(d) ? slots_plain(d) : slots_permute(d);
     if (err) return err;
-    size_t longest = 0;
-    for (uint32_t i = 0; i < d->p.slots; i++)
-        if (d->slots[i].rows > longest) longest = d->slots[i].rows;
-    d->panels = longest ? (uint32_t)((longest - 1) / d->p.panel_rows + 1) : 0;
+    cut_panels(d);
     d->tiles = d->m ? (uint32_t)((d->m - 1) / d->p.tile_cols + 1) : 0;
     if (!sherd__mul((size_t)d->panels * d->tiles, d->p.slots, &cells)) return SHERD_ENOMEM;
     d->cells = sherd__calloc(cells, sizeof(deal_cell *));
@@ -268,7 +279,7 @@ int sherd__deal_open(sherd__hiding *out, const sherd__deal_params *p)
     deal *d = sherd__calloc(1, sizeof *d);
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
-    d->n = p->a.rows;
+    d->n = d->n_max = p->a.rows;
     d->k = p->a.cols;
     d->m = p->b.cols;
     if (d->p.panel_rows > d->n) d->p.panel_rows = d->n ? d->n : 1;
@@ -278,9 +289,35 @@ int sherd__deal_open(sherd__hiding *out, const sherd__deal_params *p)
         deal_free(d);
         return err;
     }
-    for (size_t i = 0; i < d->n; i++) memset(p->c + i * p->ldc, 0, d->m * sizeof *p->c);
+    if (p->c) clear_result(d);
     *out = (sherd__hiding){ deal_plain(d) ? &scheme_plain : &scheme_permute, d };
     return SHERD_OK;
+}
+
+int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool finite,
+                     const sherd__fixed *fixed_a)
+{
+    deal *d = h->ctx;
+    if (a.rows > d->n_max || a.cols != d->k || ldc < d->m) return SHERD_ESHAPE;
+    for (size_t i = 0; i < (size_t)d->panels * d->tiles * d->p.slots; i++) {
+        sherd__deal_cell_free(d->cells[i]);
+        d->cells[i] = NULL;
+    }
+    d->p.a = a;
+    d->p.c = c;
+    d->p.ldc = ldc;
+    d->p.finite = finite;
+    d->p.fixed_a = *fixed_a;
+    d->n = a.rows;
+    d->dtype_a = wire_dtype(d, a, fixed_a);
+    d->skipped = d->fragments = 0;
+    int err = SHERD_OK;
+    if (deal_plain(d)) err = slots_plain(d);
+    else
+        for (uint32_t i = 0; i < d->p.slots; i++) d->slots[i].rows = d->n;
+    cut_panels(d);
+    if (!err) clear_result(d);
+    return err;
 }
 
 void sherd__deal_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments)

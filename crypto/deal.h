@@ -45,6 +45,13 @@ typedef struct sherd__deal_params {
 /** Opens a product. Errors: SHERD_ENOMEM, SHERD_EINVAL (an exposure out of range), or of perm. */
 int sherd__deal_open(sherd__hiding *out, const sherd__deal_params *p) SHERD_MUST;
 
+/**
+ * Another A (at most as many rows as the one before had at most; same columns and dtype width) and
+ * where its product goes; B, exposures and V*s stay. SHERD_ESHAPE.
+ */
+int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool finite,
+                     const sherd__fixed *fixed_a) SHERD_MUST;
+
 /** Rows (entries where group = 1) that were not sent because they were zero, and fragments that
  *  were: counted while hiding. */
 void sherd__deal_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments);

@@ -41,6 +41,7 @@ typedef struct deal_cell {
 typedef struct deal {
     sherd__deal_params p;
     size_t n, k, m;
+    size_t n_max;            /* rows that buffers are sized for */
     uint32_t panels, tiles;
     deal_slot *slots;
     deal_cell **cells;       /* by deal_index */

@@ -488,7 +488,7 @@ static int allocate(sherd_job *j)
     if (!sherd__mul((size_t)j->shape.tiles * j->shape.panels, j->shape.slots, &cells) ||
         cells >= UINT32_MAX)
         return SHERD_ENOMEM;
-    j->cells_len = cells;
+    j->cells_len = j->cells_room = cells;
     j->cells = sherd__calloc(cells, sizeof *j->cells);
     j->nodes = sherd__calloc(j->o.nodes, sizeof *j->nodes);
     j->owner = sherd__calloc(j->shape.slots, sizeof *j->owner);
@@ -544,12 +544,15 @@ void sherd__job_free(sherd_job *j)
 
 int sherd__job_again(sherd_job *j)
 {
-    if (!j->done || j->err || !sherd__job_idle(j)) return SHERD_EINVAL;
+    if (j->err || !sherd__job_idle(j) || (!j->done && j->attempts)) return SHERD_EINVAL;
+    j->hiding.ops->shape(j->hiding.ctx, &j->shape); /* another A may have fewer panels */
+    uint64_t cells = (uint64_t)j->shape.tiles * j->shape.panels * j->shape.slots;
+    if (cells > j->cells_room) return SHERD_EINVAL;
+    j->cells_len = cells;
     sherd__ledger_next_left(j->o.ledger);
     j->stats = (sherd__job_stats){ 0 };
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].accepted = 0;
     reset_cells(j);
-    reassign_orphans(j);
     return SHERD_OK;
 }
 

@@ -76,8 +76,9 @@ void sherd__job_end(sherd_job *j);
 bool sherd__job_idle(const sherd_job *j);
 
 /**
- * Another run over the same resident blocks: the scheme has been given a new operand A. Only when
- * done without error and idle; nodes keep what they hold.
+ * Another run over the same resident blocks: the scheme has been given a new operand A, with at most
+ * as many panels as when the job was made. Only before the first run, or when done without error and
+ * idle (else SHERD_EINVAL); nodes keep what they hold.
  */
 int sherd__job_again(sherd_job *j) SHERD_MUST;
 

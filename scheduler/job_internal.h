@@ -40,7 +40,7 @@ struct sherd_job {
     sherd__job_options o;
     sherd__hiding hiding;
     sherd__scheme_shape shape;
-    uint64_t cells_len;
+    uint64_t cells_len, cells_room;
     job_cell *cells;
     job_node *nodes;
     uint32_t *owner;       /* per slot: node, or NOBODY */

@@ -46,8 +46,25 @@ static double fraction(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
+/* Entries of the operands: every entry of A is in one (slot, panel), of B in one (slot, tile). */
+static void totals(sherd_ledger *l)
+{
+    uint64_t a, b;
+    l->total_a = l->total_b = 0;
+    for (uint32_t s = 0; s < l->shape.slots; s++) {
+        for (uint32_t p = 0; p < l->shape.panels; p++) {
+            l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, 0, p }, &a, &b);
+            l->total_a += a;
+        }
+        for (uint32_t t = 0; t < l->shape.tiles && (s == 0 || !l->shape.shared); t++) {
+            l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, t, 0 }, &a, &b);
+            l->total_b += b;
+        }
+    }
+}
+
 /* The largest share of an operand that the plan itself gives one domain. */
-static int planned(const sherd_ledger *l, const uint32_t *domain_of_slot, double *a, double *b)
+static int planned(sherd_ledger *l, const uint32_t *domain_of_slot, double *a, double *b)
 {
     uint64_t *sum = sherd__calloc(2 * (size_t)l->domains, sizeof *sum), one, both;
     if (!sum) return SHERD_ENOMEM;
@@ -79,9 +96,8 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     if (!l) return SHERD_ENOMEM;
     l->hiding = *opt->hiding;
     l->hiding.ops->shape(l->hiding.ctx, &l->shape);
+    totals(l);
     l->domains = opt->domains;
-    l->total_a = opt->total_a;
-    l->total_b = opt->total_b;
     l->left_bytes = ((size_t)l->shape.slots * l->shape.panels + 7) / 8;
     l->right_bytes = ((size_t)l->shape.slots * l->shape.tiles + 7) / 8;
     l->accounts = sherd__calloc(l->domains, sizeof *l->accounts);
@@ -145,6 +161,8 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 
 void sherd__ledger_next_left(sherd_ledger *l)
 {
+    l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
+    totals(l);
     for (uint32_t d = 0; d < l->domains; d++) {
         memset(l->accounts[d].left, 0, l->left_bytes);
         l->accounts[d].a = 0;

@@ -12,7 +12,6 @@ typedef struct sherd_ledger sherd_ledger;
 typedef struct sherd__ledger_options {
     const sherd__hiding *hiding; /* for shape and entries; outlives the ledger */
     uint32_t domains;
-    uint64_t total_a, total_b;   /* entries of the operands */
     double max_fraction;         /* of either operand to one domain; 0: twice the largest planned */
     const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to */
 } sherd__ledger_options;

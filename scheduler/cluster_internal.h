@@ -1,0 +1,36 @@
+/* The cluster's inside, for cluster.c (connections, loop thread) and product.c (public calls). */
+#ifndef SCHEDULER_CLUSTER_INTERNAL_H
+#define SCHEDULER_CLUSTER_INTERNAL_H
+
+#include "core/executor.h"
+#include "scheduler/job.h"
+#include "scheduler/prepare.h"
+#include "sherd/cluster.h"
+#include "sherd/product.h"
+
+/** What a run of a job gave, besides the result itself. Arrays are per node. */
+typedef struct sherd__run_result {
+    int err;
+    uint64_t *bytes_out, *bytes_in;
+    sherd__job_stats stats;
+    char banned[256];
+    double seconds;
+} sherd__run_result;
+
+/** The nodes as planning needs them; arrays live as long as the cluster. */
+void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
+/** Options of a job over this cluster: executor, id, domains, owner callbacks. */
+void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
+
+/**
+ * Hands the job to the loop thread and waits until it is done and the executor has let go of it.
+ * Progress, log lines and the question whether to stop come to the calling thread meanwhile. `last`:
+ * the job's blocks are dropped at the nodes. The arrays of *r are the caller's, c's size each.
+ */
+int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
+                       const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
+    SHERD_MUST;
+/** Drops the blocks of a kept job. */
+void sherd__cluster_drop(sherd_cluster *c, sherd_job *job);
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The numbers behind the cut. A cell should be large enough that its fixed costs (a task message, two
+ * hand-overs between threads, BLAS packing B once more) vanish, and small enough that several per node
+ * fit in memory and keep link and products busy together.
+ */
+#include "scheduler/plan.h"
+
+#include "core/diag.h"
+
+#define CELL_MAX (UINT64_C(16) << 20)  /* bytes: beyond this nothing is gained */
+#define DEPTH_MIN 3u                   /* one being sent, one computed, one coming back */
+#define DEPTH_MAX 64u
+#define PANELS_MIN 6u                  /* of one slot, where there are rows enough: for overlap */
+#define SMALL_CELL (UINT64_C(1) << 20) /* not cut any further for the sake of overlap */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes that a node holds for one column of the resident block: as it came, as doubles, and once
+ * more as residues. */
+static double resident_column(const sherd__plan_input *in)
+{
+    double copies = (double)in->size_b + (in->size_b == 8 ? 0 : 8) + (in->primes_len ? 8 : 0);
+    return (double)(in->widest ? in->widest : 1) * copies;
+}
+
+int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d)
+{
+    double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
+    double left_row = (double)in->widest * (double)in->size_a;
+    uint64_t in_flight = in->memory / 2;
+    double cell_max = (double)least(CELL_MAX, in_flight / ((uint64_t)in->slots * DEPTH_MIN));
+    double for_cells = 0.35 * (double)in->node_memory / DEPTH_MIN;
+    /* A node works on doubles: what is narrower is there twice. */
+    double node_row_left = (double)in->widest * ((double)in->size_a + 8);
+    if (for_cells < cell_max) cell_max = for_cells;
+
+    double kept = in->rows_kept > 1e-6 ? in->rows_kept : 1e-6;
+    double by_node = 0.3 * (double)in->node_memory / resident_column(in);
+    double by_row = (cell_max - (left_row < node_row_left ? node_row_left : left_row)) /
+                    (kept < 1 ? answer_el : kept * answer_el);
+    double cols = by_node < by_row ? by_node : by_row;
+    if (cols < 1) {
+        double need = resident_column(in) / 0.3;
+        double need_row = (node_row_left + kept * answer_el) * DEPTH_MIN / 0.35;
+        return sherd__fail(d, SHERD_EFEWNODES,
+                           "give the nodes (or --memory) more room, or use more nodes",
+                           "the work does not fit: a node has %.1f MB and the coordinator %.1f MB, "
+                           "one row and one column need about %.1f MB at a node",
+                           (double)in->node_memory / 1e6, (double)in->memory / 1e6,
+                           (need > need_row ? need : need_row) / 1e6);
+    }
+    size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
+    if (tile == 0) tile = 1;
+    double row = node_row_left + kept * answer_el * (double)tile;
+    double rows = cell_max / row;
+    double longest = in->rows_longest ? (double)in->rows_longest : 1;
+    if (rows < 1) rows = 1;
+    if (rows > longest) rows = longest;
+    if (rows * row > (double)SMALL_CELL && rows > longest / PANELS_MIN) {
+        double cut = longest / PANELS_MIN, small = (double)SMALL_CELL / row;
+        rows = cut > small ? cut : small;
+        if (rows < 1) rows = 1;
+    }
+    out->tile_cols = tile;
+    out->panel_rows = (size_t)rows;
+    out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
+    uint64_t depth = in_flight / (in->slots * (out->cell_bytes ? out->cell_bytes : 1));
+    uint64_t at_node = (uint64_t)(0.35 * (double)in->node_memory) /
+                       (out->cell_bytes ? out->cell_bytes : 1);
+    depth = least(least(depth, at_node), DEPTH_MAX);
+    out->depth = depth < 2 ? 2 : (uint32_t)depth;
+    /* Large cells need no more than what keeps everyone busy. */
+    if (out->cell_bytes > SMALL_CELL && out->depth > DEPTH_MIN + 1) out->depth = DEPTH_MIN + 1;
+    out->perm_cache = in->memory / 4;
+    out->node_bytes = (uint64_t)(resident_column(in) * (double)tile) * 2 +
+                      out->cell_bytes * out->depth;
+    return SHERD_OK;
+}

@@ -1,0 +1,40 @@
+/*
+ * How a product is cut: rows of A into panels, columns of B into tiles, and how many cells may be
+ * under way, so that neither a node's memory nor the coordinator's is exceeded. Pure arithmetic on
+ * shapes: the same inputs give the same plan.
+ */
+#ifndef SCHEDULER_PLAN_H
+#define SCHEDULER_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+typedef struct sherd__plan_input {
+    size_t n, k, m;
+    uint32_t slots;
+    size_t widest;          /* columns of A of the widest slot; plain: k */
+    double rows_kept;       /* rows of an answer for one row of A, in the widest slot: its groups,
+                               less what zeros are expected to save */
+    size_t rows_longest;    /* rows of A in the longest slot */
+    size_t size_a, size_b;  /* bytes of an operand's element on the wire */
+    uint32_t primes_len;    /* 0: answers are f64 */
+    uint64_t memory;        /* the coordinator's, for cells under way and permutations */
+    uint64_t node_memory;   /* the smallest node's */
+} sherd__plan_input;
+
+typedef struct sherd__plan {
+    size_t panel_rows, tile_cols;
+    uint32_t depth;         /* cells under way per node */
+    uint64_t perm_cache;    /* bytes */
+    uint64_t cell_bytes;    /* of the largest cell, operands and answer, as expected */
+    uint64_t node_bytes;    /* most that one node holds, as expected */
+} sherd__plan;
+
+/** SHERD_EFEWNODES, with what would be enough, where a node cannot hold a single row and column. */
+int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
+
+#define SHERD__MEMORY_DEFAULT (UINT64_C(192) << 20)
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * Looks at operands, draws seed and exposures, plans, opens scheme and ledger. Secrets (seed, keys)
+ * live in the sherd__prepared and are wiped with it.
+ */
+#include "scheduler/prepare.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/rand.h"
+#include "crypto/deal.h"
+#include "crypto/elementwise.h"
+#include "matrix/exact.h"
+#include "matrix/funcs.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+#include "wire/session.h"
+
+/* One trial modulo 2^61-1, two-sided: 2/q (crypto/freivalds.h). */
+#define CHECK_ERROR_EXACT 0x1p-60
+
+static int stored_row(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
+{
+    const sherd_shuffles *s = ctx;
+    (void)n;
+    return s->perm(s->ctx, (size_t)row, perm);
+}
+
+static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_options *opt)
+{
+    if (!opt->shuffles) return sherd__perm_from_key(p->perm_key);
+    return (sherd__perm_source){ stored_row, &p->shuffles };
+}
+
+/* Seed, keys and exposures of `len` columns or positions. */
+static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt)
+{
+    uint8_t key[32];
+    if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
+    else randombytes_buf(p->seed, sizeof p->seed);
+    sherd__perm_key(p->perm_key, p->seed, SHERD__PERM_LABEL, opt->operation, 0);
+    sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
+    if (opt->shuffles) p->shuffles = *opt->shuffles;
+    if (!(p->exposures = sherd__calloc(len, sizeof *p->exposures))) return SHERD_ENOMEM;
+    if (opt->shuffles) {
+        memcpy(p->exposures, opt->shuffles->exposures, len * sizeof *p->exposures);
+        return SHERD_OK;
+    }
+    sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
+    int err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
+    sodium_memzero(key, sizeof key);
+    return err;
+}
+
+static size_t widest_slot(const sherd__prepared *p, size_t len)
+{
+    size_t most = 0;
+    for (size_t c = 0; c < len; c++)
+        if (p->exposures[c] < p->slots) p->planned[p->exposures[c]]++;
+    for (uint32_t i = 0; i < p->slots; i++)
+        if (p->planned[i] > most) most = p->planned[i];
+    return most;
+}
+
+static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
+                        const sherd_product_options *opt, sherd_diag *d)
+{
+    size_t primes = 0;
+    int err = sherd__fixed_choose(b, opt->bits, "B", &p->fixed_b, d);
+    if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, "A", &p->fixed_a, d);
+    else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
+    if (err) return err;
+    if (!sherd__exact_in_f64(a.cols, p->fixed_a.bound, p->fixed_b.bound)) {
+        err = sherd__exact_primes_needed(a.cols, p->fixed_a.bound, p->fixed_b.bound,
+                                         &sherd__primes_default, &primes);
+        if (err)
+            return sherd__fail(d, err, "use fewer --bits",
+                               "sums of %zu products of %u and %u bits do not fit four primes",
+                               a.cols, p->fixed_a.bits, p->fixed_b.bits);
+    }
+    p->primes_len = (uint32_t)primes;
+    p->check_error = CHECK_ERROR_EXACT;
+    return SHERD_OK;
+}
+
+static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
+{
+    size_t own = sherd_dtype_size(v.dtype);
+    if (!exact || (f->integers && own <= 4)) return own;
+    return f->bound <= INT8_MAX ? 1 : f->bound <= INT16_MAX ? 2 : f->bound <= INT32_MAX ? 4 : 8;
+}
+
+static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
+                const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
+{
+    bool plain = opt->scheme == SHERD_PLAIN;
+    size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
+    size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
+    sherd__plan_input in = {
+        .n = a.rows, .k = a.cols, .m = b.cols, .slots = p->slots, .widest = widest,
+        .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
+        .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
+        .size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8,
+        .size_b = wire_size(b, p->exact, &p->fixed_b), .primes_len = p->primes_len,
+        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT, .node_memory = nodes->memory,
+    };
+    return sherd__plan_make(&p->plan, &in, d);
+}
+
+static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
+                         const sherd_product_options *opt)
+{
+    sherd__ledger_options lo = {
+        .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = opt->exposure_max,
+        .domain_of_slot = nodes->domain,
+    };
+    return sherd__ledger_new(&p->ledger, &lo);
+}
+
+static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
+{
+    if (nodes->count == 0)
+        return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
+                           "there is no node to send work to");
+    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "unknown scheme %d", (int)opt->scheme);
+    if (opt->exact && (opt->bits < 2 || opt->bits > 26))
+        return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26", "%u bits", opt->bits);
+    if (opt->exposure_max < 0 || opt->exposure_max > 1)
+        return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
+                           "exposure bound %g", opt->exposure_max);
+    return SHERD_OK;
+}
+
+static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
+                   bool *finite, double *density, sherd_diag *d)
+{
+    sherd__scan scan;
+    *density = 1;
+    sherd__view_scan(b, &scan);
+    p->b_finite = scan.nonfinite == 0;
+    *finite = p->b_finite && a.data;
+    if (a.data) {
+        sherd__view_scan(a, &scan);
+        *finite = *finite && scan.nonfinite == 0;
+        size_t all = a.rows * a.cols;
+        if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
+    }
+    p->tolerant = !opt->exact;
+    p->check_error = 0.75;
+    return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
+}
+
+static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                   const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+{
+    bool finite, plain = opt->scheme == SHERD_PLAIN;
+    double density;
+    int err = look_at(p, a, b, opt, &finite, &density, d);
+    if (!err && !plain) err = draw(p, a.cols, opt);
+    if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
+    if (err) return err;
+    size_t widest = plain ? a.cols : widest_slot(p, a.cols);
+    err = plan(p, a, b, nodes, opt, widest, density, d);
+    if (err) return err;
+    sherd__deal_params deal = {
+        .a = a, .b = b, .c = c, .ldc = ldc, .slots = p->slots, .exposures = p->exposures,
+        .group = opt->group ? opt->group : SHERD__GROUP_ALL, .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols, .perm_cache = p->plan.perm_cache,
+        .skip_zeros = p->b_finite && !plain, .finite = finite, .exact = opt->exact,
+        .fixed_a = p->fixed_a, .fixed_b = p->fixed_b, .primes_len = p->primes_len,
+        .entropy = sherd__entropy_os(),
+    };
+    memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
+    if (!plain) deal.perm = perm_source(p, opt);
+    if (!plain && opt->shuffle_rows) deal.rows = sherd__perm_from_key(p->rows_key);
+    err = sherd__deal_open(&p->hiding, &deal);
+    if (err == SHERD_EINVAL)
+        return sherd__fail(d, SHERD_EFORMAT, "use metadata that was built for this many nodes",
+                           "an exposure names a node beyond the %u there are", p->slots);
+    if (err) return err;
+    for (uint32_t i = 0; i < p->slots; i++)
+        p->planned[i] = (uint32_t)sherd__deal_planned(&p->hiding, i);
+    return set_up_ledger(p, nodes, opt);
+}
+
+static int begin(sherd__prepared *p, size_t slots)
+{
+    p->slots = (uint32_t)slots;
+    p->planned = sherd__calloc(slots, sizeof *p->planned);
+    return p->planned ? SHERD_OK : SHERD_ENOMEM;
+}
+
+int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                            const sherd__nodes *nodes, const sherd_product_options *opt,
+                            sherd_diag *d)
+{
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact,
+                            .shape_only = a.data == NULL };
+    int err = check_options(opt, nodes, d);
+    if (!err && a.cols != b.rows)
+        err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
+                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (!err && ldc < b.cols)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "ldc %zu is less than %zu columns", ldc, b.cols);
+    if (!err && (a.rows > UINT32_MAX || a.cols > UINT32_MAX || b.cols > UINT32_MAX))
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "a dimension is beyond 2^32 - 1");
+    p->entries_a = (uint64_t)a.rows * a.cols;
+    if (!err) err = begin(p, nodes->count);
+    if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
+    if (err) {
+        sherd__prepared_fini(p);
+        return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
+                                                 sherd_strerror(err));
+    }
+    return SHERD_OK;
+}
+
+/* Rows of a panel of an element-wise operation: as a product of one column each way. */
+static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
+                       const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    double row = (double)(widest ? widest : 1) * 8 * (arity + 1);
+    double cell = (double)memory / 2 / (3.0 * p->slots), node = 0.3 * (double)nodes->memory / 3;
+    if (cell > 0x1p23) cell = 0x1p23;
+    if (cell > node) cell = node;
+    double rows = cell / row < 1 ? 1 : cell / row;
+    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows, .tile_cols = 1,
+                             .depth = 3, .perm_cache = memory / 4 };
+    if (p->plan.panel_rows == 0) p->plan.panel_rows = 1;
+}
+
+static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
+                         const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    int err = draw(p, a.cols, opt);
+    if (err) return err;
+    plan_apply(p, a.rows, widest_slot(p, a.cols), sherd__map_arity(p->op), nodes, opt);
+    sherd__elementwise_params ew = {
+        .op = p->op, .a = a, .b = b, .out = out, .ldo = ldo, .slots = p->slots,
+        .exposures = p->exposures, .panel_rows = p->plan.panel_rows,
+        .perm_cache = p->plan.perm_cache, .entropy = sherd__entropy_os(),
+    };
+    if (opt->scheme == SHERD_PERMUTE) ew.perm = perm_source(p, opt);
+    err = sherd__elementwise_open(&p->hiding, &ew);
+    if (err) return err;
+    for (uint32_t i = 0; i < p->slots; i++)
+        p->planned[i] = (uint32_t)sherd__elementwise_planned(&p->hiding, i);
+    p->check_error = sherd__elementwise_check_error(&p->hiding);
+    return set_up_ledger(p, nodes, opt);
+}
+
+int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
+                         size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    *p = (sherd__prepared){ .op = op, .elementwise = true };
+    int err = check_options(opt, nodes, d);
+    unsigned arity = sherd__map_arity(op);
+    if (!err && arity == 0)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "unknown element-wise operation %u", op);
+    if (!err && opt->exact)
+        err = sherd__fail(d, SHERD_EUNSUPPORTED, "leave the exact mode out",
+                          "element-wise operations are computed in float64 only");
+    if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
+        err = sherd__fail(d, SHERD_ESHAPE, "both operands must have one shape",
+                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (!err && ldo < a.cols)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "row stride %zu is less than %zu", ldo, a.cols);
+    p->entries_a = (uint64_t)a.rows * a.cols;
+    if (!err) err = begin(p, nodes->count);
+    if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt);
+    if (err) {
+        sherd__prepared_fini(p);
+        return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
+                                                 sherd_strerror(err));
+    }
+    return SHERD_OK;
+}
+
+int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+                         sherd_diag *d)
+{
+    sherd__scan scan;
+    sherd__fixed fixed = p->fixed_a;
+    if (p->exact) {
+        int err = sherd__fixed_choose(a, bits, "A", &fixed, d);
+        if (err) return err;
+        if (fixed.bound > (UINT64_C(1) << (bits - 1)) - 1)
+            return sherd__fail(d, SHERD_ERANGE, "keep B with more bits",
+                               "A holds integers up to %llu, B was kept for %u bits",
+                               (unsigned long long)fixed.bound, bits);
+        p->fixed_a = fixed;
+        return sherd__deal_next(&p->hiding, a, c, ldc, true, &fixed);
+    }
+    sherd__view_scan(a, &scan);
+    return sherd__deal_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
+}
+
+void sherd__prepared_fini(sherd__prepared *p)
+{
+    if (p->hiding.ops) p->hiding.ops->free(p->hiding.ctx);
+    sherd__ledger_free(p->ledger);
+    sherd__free(p->exposures);
+    sherd__free(p->planned);
+    sodium_memzero(p, sizeof *p);
+}

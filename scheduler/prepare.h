@@ -1,0 +1,56 @@
+/*
+ * From what a user asks to what a job needs: operands looked at, seed and exposures drawn, the cut
+ * planned, the scheme opened, the ledger set up. No node is involved: the simulation, --dry-run and
+ * the cluster start from the same.
+ */
+#ifndef SCHEDULER_PREPARE_H
+#define SCHEDULER_PREPARE_H
+
+#include "matrix/fixed.h"
+#include "scheduler/ledger.h"
+#include "scheduler/plan.h"
+#include "sherd/product.h"
+
+/** The nodes as far as preparing needs to know them. */
+typedef struct sherd__nodes {
+    uint32_t count;
+    const uint32_t *domain; /* per node, 0.. */
+    uint32_t domains;
+    uint64_t memory;        /* of the smallest, as it declared */
+} sherd__nodes;
+
+typedef struct sherd__prepared {
+    sherd__hiding hiding;
+    sherd_ledger *ledger;
+    sherd__plan plan;
+    uint32_t op;           /* sherd__op */
+    bool elementwise, exact, shape_only;
+    sherd__fixed fixed_a, fixed_b;
+    uint32_t primes_len;
+    bool tolerant;         /* float: the check has a tolerance */
+    double check_error;
+    uint64_t entries_a;
+    uint32_t *exposures;   /* k or m; NULL: plain */
+    uint32_t *planned;     /* per slot */
+    uint32_t slots;
+    bool b_finite;
+    uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
+    sherd_shuffles shuffles; /* what opt->shuffles pointed to */
+} sherd__prepared;
+
+/**
+ * Prepares C = A*B. a.data may be NULL with a.rows the most rows that any A will have: then
+ * sherd__prepared_next must bring an A before the first run. *p must stay where it is.
+ */
+int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                            const sherd__nodes *nodes, const sherd_product_options *opt,
+                            sherd_diag *d) SHERD_MUST;
+int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
+                         size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
+                         sherd_diag *d) SHERD_MUST;
+/** The next A (at most the rows prepared for) and where its product goes. */
+int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc,
+                         uint32_t bits, sherd_diag *d) SHERD_MUST;
+void sherd__prepared_fini(sherd__prepared *p);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * The public products: prepare, run over the cluster, report. Everything that can be decided without
+ * a node is decided before the first byte is sent.
+ */
+#include "sherd/product.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "crypto/deal.h"
+#include "matrix/view.h"
+#include "scheduler/cluster_internal.h"
+
+#define RETURN_MS 1500u
+
+void sherd_product_options_init(sherd_product_options *opt)
+{
+    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE, .bits = SHERD__FIXED_BITS };
+}
+
+void sherd_report_fini(sherd_report *r)
+{
+    sherd__free(r->planned);
+    sherd__free(r->exposed_a);
+    sherd__free(r->exposed_b);
+    sherd__free(r->bytes_out);
+    sherd__free(r->bytes_in);
+    sodium_memzero(r, sizeof *r);
+}
+
+static int report_init(sherd_report *r, uint32_t nodes)
+{
+    *r = (sherd_report){ .nodes = nodes };
+    r->planned = sherd__calloc(nodes, sizeof *r->planned);
+    r->exposed_a = sherd__calloc(nodes, sizeof *r->exposed_a);
+    r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
+    r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
+    r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
+    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in) return SHERD_OK;
+    sherd_report_fini(r);
+    return SHERD_ENOMEM;
+}
+
+static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__nodes *nodes,
+                        const sherd__run_result *run)
+{
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        r->planned[i] = i < p->slots ? p->planned[i] : 0;
+        r->exposed_a[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 0);
+        r->exposed_b[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 1);
+    }
+    r->tasks = run->stats.accepted;
+    r->tasks_repeated = run->stats.repeated;
+    r->panels = shape.panels;
+    r->tiles = shape.tiles;
+    if (!p->elementwise) sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    r->nodes_lost = run->stats.lost;
+    r->nodes_banned = run->stats.banned;
+    memcpy(r->banned, run->banned, sizeof r->banned);
+    r->scale_a = p->fixed_a.scale;
+    r->scale_b = p->fixed_b.scale;
+    r->primes = p->primes_len;
+    r->check_error = p->check_error;
+    r->check_tolerant = p->tolerant;
+    memcpy(r->seed, p->seed, sizeof r->seed);
+    r->seconds = run->seconds;
+}
+
+static int make_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict)
+{
+    sherd__job_options jo = { 0 };
+    sherd__cluster_job_options(c, &jo);
+    jo.hiding = &p->hiding;
+    jo.ledger = p->ledger;
+    jo.op = p->op;
+    jo.depth = p->plan.depth;
+    jo.return_ms = RETURN_MS;
+    jo.strict = strict;
+    return sherd__job_new(out, &jo);
+}
+
+/* Runs a prepared job and fills the caller's report, if there is one. */
+static int run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+               const sherd__nodes *nodes, const sherd_product_options *opt, sherd_report *out,
+               sherd_diag *d)
+{
+    sherd_report own;
+    int err = report_init(&own, nodes->count);
+    if (err) return sherd__fail(d, err, NULL, "out of memory");
+    sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in };
+    err = sherd__cluster_run(c, job, last, opt, &result, d);
+    report_fill(&own, p, nodes, &result);
+    if (out) *out = own;
+    else sherd_report_fini(&own);
+    return err;
+}
+
+static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
+                const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    sherd_job *job;
+    int err = make_job(&job, c, p, opt->strict);
+    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    else err = run(c, job, true, p, nodes, opt, r, d);
+    sherd__job_free(job);
+    sherd__prepared_fini(p);
+    return err;
+}
+
+int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                   const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd__nodes nodes;
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (!err) err = sherd__view_check(b, "B", d);
+    if (err) return err;
+    sherd__cluster_nodes(c, &nodes);
+    err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
+    return err ? err : once(c, &p, &nodes, opt, r, d);
+}
+
+int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b, double *out,
+                size_t ldc, const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd__nodes nodes;
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (err) return err;
+    sherd__cluster_nodes(c, &nodes);
+    err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
+    return err ? err : once(c, &p, &nodes, opt, r, d);
+}
+
+/* --- resident operands ----------------------------------------------------------------------- */
+
+struct sherd_kept {
+    sherd_cluster *cluster;
+    sherd__prepared p;
+    sherd__nodes nodes;
+    sherd_product_options opt;
+    sherd_job *job;
+    bool ran;
+};
+
+int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
+               const sherd_product_options *opt, sherd_diag *d)
+{
+    *out = NULL;
+    int err = sherd__view_check(b, "B", d);
+    if (err) return err;
+    if (opt->shuffle_rows)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+                           "rows cannot be shuffled with a resident operand");
+    sherd_kept *k = sherd__calloc(1, sizeof *k);
+    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    k->cluster = c;
+    k->opt = *opt;
+    k->opt.seed = NULL;
+    sherd__cluster_nodes(c, &k->nodes);
+    sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
+    err = sherd__prepare_multiply(&k->p, a, b, NULL, b.cols, &k->nodes, opt, d);
+    if (!err) {
+        err = make_job(&k->job, c, &k->p, opt->strict);
+        if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    }
+    if (err) {
+        sherd_kept_free(k);
+        return err;
+    }
+    *out = k;
+    return SHERD_OK;
+}
+
+int sherd_multiply_kept(sherd_kept *k, sherd_view a, double *out, size_t ldc, sherd_report *r,
+                        sherd_diag *d)
+{
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (err) return err;
+    err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
+    if (err == SHERD_ESHAPE)
+        return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",
+                           "A is %zu x %zu and does not fit the operand kept", a.rows, a.cols);
+    /* Also before the first run: the job was made for the most rows that any A has. */
+    if (!err) err = sherd__job_again(k->job);
+    if (err)
+        return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
+                           sherd_strerror(err));
+    return run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
+}
+
+void sherd_kept_free(sherd_kept *k)
+{
+    if (!k) return;
+    if (k->job) sherd__cluster_drop(k->cluster, k->job);
+    sherd__job_free(k->job);
+    sherd__prepared_fini(&k->p);
+    sherd__free(k);
+}
+
+/* --- estimates ------------------------------------------------------------------------------- */
+
+static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view a, sherd_view b,
+                        const sherd_product_options *opt)
+{
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    bool plain = opt->scheme == SHERD_PLAIN;
+    size_t answer = p->primes_len ? 3 * p->primes_len : 8;
+    double density = 1;
+    if (opt->group == 1 && !plain && a.rows && a.cols && p->b_finite)
+        density = (double)sherd__view_nonzeros(a) / ((double)a.rows * (double)a.cols);
+    for (uint32_t i = 0; i < p->slots; i++) {
+        uint64_t cols = plain ? a.cols : p->planned[i], rows = plain ? p->planned[i] : a.rows;
+        uint64_t g = opt->group == 0 || opt->group > cols ? cols : opt->group;
+        uint64_t groups = plain ? 1 : g ? (cols + g - 1) / g : 0;
+        double kept = (double)rows * (double)groups * density;
+        e->bytes_out += (uint64_t)((double)(rows * cols * sherd_dtype_size(a.dtype)) * density) *
+                        shape.tiles;
+        e->bytes_out += cols * b.cols * sherd_dtype_size(b.dtype);
+        e->bytes_in += (uint64_t)(kept * (double)b.cols * (double)answer);
+        e->flops += (uint64_t)(2.0 * (double)(rows * cols) * density * (double)b.cols) *
+                    (p->primes_len ? p->primes_len : 1);
+        double xa = a.rows && a.cols ? (double)(rows * cols) / (double)p->entries_a : 0;
+        double xb = b.rows ? (double)cols / (double)b.rows : 0;
+        if (xa > e->exposure_a) e->exposure_a = xa;
+        if (xb > e->exposure_b) e->exposure_b = xb;
+        e->columns[i] = p->planned[i];
+    }
+    e->panels = shape.panels;
+    e->tiles = shape.tiles;
+    e->tasks = (uint64_t)shape.panels * shape.tiles * shape.slots;
+}
+
+int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b, uint32_t nodes,
+                            uint64_t node_memory, const sherd_product_options *opt, sherd_diag *d)
+{
+    *out = (sherd_estimate){ 0 };
+    uint32_t *domain = sherd__calloc(nodes, sizeof *domain);
+    uint32_t *columns = sherd__calloc(nodes, sizeof *columns);
+    sherd__prepared p;
+    int err = domain && columns ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; !err && i < nodes; i++) domain[i] = i;
+    sherd__nodes all = { nodes, domain, nodes, node_memory };
+    if (!err) err = sherd__prepare_multiply(&p, a, b, NULL, b.cols, &all, opt, d);
+    if (err) {
+        sherd__free(columns);
+    } else {
+        out->nodes = nodes;
+        out->columns = columns;
+        out->panel_rows = p.plan.panel_rows;
+        out->tile_cols = p.plan.tile_cols;
+        out->node_memory = p.plan.node_bytes;
+        out->primes = p.primes_len;
+        count_cells(out, &p, a, b, opt);
+        sherd__prepared_fini(&p);
+    }
+    sherd__free(domain);
+    return err;
+}
+
+void sherd_estimate_fini(sherd_estimate *e)
+{
+    sherd__free(e->columns);
+    *e = (sherd_estimate){ 0 };
+}
