@@ -219,21 +219,21 @@ static int check_index(const sherd_meta *meta, size_t i, sherd_diag *d)
                        meta->f.count, i);
 }
 
-int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse, bool *changed,
-                   sherd_diag *d)
+int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
+                   sherd_meta_usage *usage, sherd_diag *d)
 {
-    *changed = false;
     int err = check_index(meta, i, d);
     if (err) return err;
     sherd_meta_operation *op = &meta->f.ops[i];
-    if (op->used && memcmp(op->operands, digest, sizeof op->operands) == 0) return SHERD_OK;
-    if (op->used && !reuse)
+    bool same = op->used && memcmp(op->operands, digest, sizeof op->operands) == 0;
+    if (op->used && !same && !reuse)
         return sherd__fail(d, SHERD_EEXPOSURE,
                            "build new metadata, or allow it with --reuse-metadata",
                            "%s: operation %s has served other operands: the same exposures and "
                            "permutations twice tell nodes more", sherd__meta_where(meta), op->name);
-    if (op->used) return SHERD_OK; /* allowed; the first use stays on record */
-    op->used = *changed = true;
+    *usage = same ? SHERD_META_SAME_USE : op->used ? SHERD_META_REUSED : SHERD_META_FIRST_USE;
+    if (op->used) return SHERD_OK;
+    op->used = true;
     memcpy(op->operands, digest, sizeof op->operands);
     return SHERD_OK;
 }

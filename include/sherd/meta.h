@@ -164,12 +164,17 @@ SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table
 SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
                                   sherd_diag *d) SHERD_MUST;
 
+typedef enum sherd_meta_usage {
+    SHERD_META_SAME_USE,  /* the operands that it has served */
+    SHERD_META_FIRST_USE, /* recorded: save meta before anything is sent */
+    SHERD_META_REUSED     /* others, by leave of `reuse`: belongs into the certificate */
+} sherd_meta_usage;
+
 /**
- * Holds the reuse rule: metadata that has served operands serves no others. `digest` (SHA-256) is of
- * this use's operands. First use: recorded. The same again: nothing. Others: SHERD_EEXPOSURE, unless
- * `reuse`. *changed says whether meta must be saved, before anything is sent.
+ * Holds the reuse rule: metadata that has served operands serves no others (SHERD_EEXPOSURE), unless
+ * `reuse`. digest (SHA-256) is of this use's operands; that of the first use stays on record.
  */
 SHERD_API int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
-                             bool *changed, sherd_diag *d) SHERD_MUST;
+                             sherd_meta_usage *usage, sherd_diag *d) SHERD_MUST;
 
 #endif
