@@ -3,6 +3,7 @@
 #define CLI_VERBS_H
 
 #define SHERD__VERBS(XX)                                                                           \
+    XX(node)                                                                                       \
     XX(keygen)                                                                                     \
     XX(doctor)                                                                                     \
     XX(version)                                                                                    \

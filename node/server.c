@@ -55,6 +55,7 @@ struct server {
     uint64_t ending_ms;      /* when the last connection was gone */
     uint64_t told_ms;        /* rejections: since when they are counted */
     uint32_t told;
+    bool accept_told;        /* accept has given its reason: the link's own is skipped */
     uv_async_t wake;
     uv_signal_t signals[4];
     uv_pipe_t parent;
@@ -120,6 +121,10 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
 {
     server *s = ctx;
     uint64_t now = uv_now(&s->loop);
+    if (s->accept_told) {
+        s->accept_told = false;
+        return;
+    }
     if (s->told == 0 || now - s->told_ms > REJECTIONS_MS) {
         if (s->told > REJECTIONS_MAX)
             say(s, SHERD__NODE_WARN, "%u more connections were turned away",
@@ -196,6 +201,7 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     if (!p || !host_matches(p->host, peer_address)) {
         rejected(s, SHERD_EAUTH, peer_address,
                  "its key is allowed from another address only (allow-list: `*` is any)");
+        s->accept_told = true;
         return SHERD_EAUTH;
     }
     conn *c = sherd__calloc(1, sizeof *c);
@@ -216,6 +222,7 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
         c->tap = s->opt->tap.open(s->opt->tap.ctx, key, ++s->sessions);
         if (!c->tap) {
             rejected(s, SHERD_EIO, peer_address, "its session cannot be recorded");
+            s->accept_told = true;
             sherd__worker_leave(c->client);
             free_conn(c);
             return SHERD_EIO;
@@ -361,6 +368,10 @@ static int watch_signals(server *s, sherd_diag *d)
 static int watch_parent(server *s, sherd_diag *d)
 {
     if (s->opt->parent_pipe < 0) return SHERD_OK;
+    if (s->opt->stay) {
+        close(s->opt->parent_pipe);
+        return SHERD_OK;
+    }
     uv_pipe_init(&s->loop, &s->parent, 0);
     s->parent.data = s;
     s->handles++;

@@ -33,7 +33,8 @@ typedef struct sherd__node_options {
 
     /* Either key and allow-list from files, or both from the parent over an inherited pipe. */
     const char *key_file, *allow_file; /* the list is read again on SIGHUP */
-    int parent_pipe;                   /* descriptor; -1: none. At its end the node ends. */
+    int parent_pipe;                   /* descriptor; -1: none. At its end the node ends, */
+    bool stay;                         /* unless it is to outlive its parent */
 
     const sherd__backend *backend;
     uint32_t threads; /* compute threads; 0: the backend's choice */

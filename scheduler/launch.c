@@ -1,0 +1,472 @@
+/*
+ * Local nodes from posix_spawn to waitpid. Everything is synchronous, over poll: starting and
+ * stopping happen before and after the cluster's event loop, and a library must not meddle with
+ * SIGCHLD. A node's stderr goes to an anonymous file in memory, so that nobody has to read along for
+ * it not to block, and its last words are there when it fails.
+ *
+ * Every descriptor of ours is close-on-exec and the child closes all from 4 up: a node that
+ * inherited its neighbour's pipe would keep it alive after our death.
+ */
+#include "scheduler/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "wire/handoff.h"
+
+#define LINE_MAX_BYTES 1200u
+#define CHILD_PIPE 3 /* where a node finds its parent's pipe */
+#define TICK_MS 100
+
+extern char **environ;
+
+typedef struct node {
+    sherd__launched is;
+    sherd__fingerprint key; /* what we gave it */
+    int pipe;               /* our end; -1: none */
+    int out;                /* its stdout until it has printed its line; -1 then */
+    int err;                /* its stderr, a file; -1: none */
+    char line[LINE_MAX_BYTES];
+    size_t line_len;
+    bool up;
+} node;
+
+struct sherd__launch {
+    uint32_t len;
+    node nodes[];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* --- what a node is started with --------------------------------------------------------------- */
+
+/* This machine's memory, or that of the container we are in. */
+static uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 32;
+    unsigned long long limit;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    if (!f) return all;
+    if (fscanf(f, "%llu", &limit) == 1 && limit < all) all = limit;
+    fclose(f);
+    return all;
+}
+
+static uint32_t default_threads(uint32_t nodes)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t n = cores > 0 ? (uint32_t)cores / nodes : 1;
+    return n ? n : 1;
+}
+
+typedef struct command {
+    char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8];
+    const char *argv[20];
+    char **env;
+} command;
+
+static bool starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Our environment without what would speak for us: options of the node are on its command line. */
+static int make_env(command *c, uint32_t threads)
+{
+    size_t len = 0, kept = 0;
+    while (environ[len]) len++;
+    c->env = sherd__calloc(len + 3, sizeof *c->env);
+    if (!c->env) return SHERD_ENOMEM;
+    for (size_t i = 0; i < len; i++) {
+        bool ours = starts_with(environ[i], "SHERD_") && !starts_with(environ[i], "SHERD_TEST_");
+        if (ours || starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
+            starts_with(environ[i], "OMP_NUM_THREADS="))
+            continue;
+        c->env[kept++] = environ[i];
+    }
+    snprintf(c->blas, sizeof c->blas, "OPENBLAS_NUM_THREADS=%u", threads);
+    snprintf(c->omp, sizeof c->omp, "OMP_NUM_THREADS=%u", threads);
+    c->env[kept++] = c->blas;
+    c->env[kept] = c->omp;
+    return SHERD_OK;
+}
+
+static int make_command(command *c, const sherd__launch_options *o)
+{
+    uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
+    uint64_t memory = o->memory ? o->memory : machine_memory() / 2 / o->nodes;
+    snprintf(c->threads, sizeof c->threads, "%u", threads);
+    snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
+    snprintf(c->pipe, sizeof c->pipe, "%d", CHILD_PIPE);
+    const char *argv[] = { "sherd",     "node",      "--listen",   "127.0.0.1:0",
+                           "--parent-pipe", c->pipe, "--threads",  c->threads,
+                           "--memory",  c->memory,   "--selftest", "quick",
+                           "--name",    c->name,     o->log_dir ? "--stay" : NULL };
+    memcpy(c->argv, argv, sizeof argv);
+    return make_env(c, threads);
+}
+
+/* Key and allow-list into a fresh pipe; *read_end for the child, *write_end held by us. */
+static int make_pipe(node *n, const sherd__fingerprint *allow, int *read_end, sherd_diag *d)
+{
+    sherd_identity *id = NULL;
+    char text[SHERD__FINGERPRINT_TEXT], line[128];
+    int ends[2] = { -1, -1 };
+    sherd__handoff h = { .allow = line };
+    int err = sherd__identity_new(&id);
+    if (!err) err = sherd__identity_pem(id, &h.key, &h.key_len);
+    if (err) {
+        (void)sherd__fail(d, err, NULL, "cannot make a key for %s", n->is.peer.name);
+        goto out;
+    }
+    n->key = *sherd__identity_fingerprint(id);
+    sherd__fingerprint_text(allow, text);
+    h.allow_len = (size_t)snprintf(line, sizeof line, "* key=%s role=coordinator\n", text);
+    if (pipe2(ends, O_CLOEXEC)) {
+        err = sherd__fail(d, SHERD_EIO, "raise the limit of open files (ulimit -n)",
+                          "cannot make a pipe for %s: %s", n->is.peer.name, strerror(errno));
+        goto out;
+    }
+    err = sherd__handoff_write(ends[1], &h, d);
+    n->pipe = ends[1];
+    *read_end = ends[0];
+out:
+    if (h.key) sherd__wipe(h.key, h.key_len);
+    sherd__free(h.key);
+    sherd__identity_free(id);
+    return err;
+}
+
+static int open_stderr(node *n, const char *log_dir, sherd_diag *d)
+{
+    char path[4096];
+    if (!log_dir) {
+        n->err = memfd_create("sherd-node", MFD_CLOEXEC);
+        snprintf(path, sizeof path, "memory");
+    } else {
+        snprintf(path, sizeof path, "%s/%s.log", log_dir, n->is.peer.name);
+        n->err = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    if (n->err >= 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EOPEN, NULL, "cannot keep the words of %s in %s: %s",
+                       n->is.peer.name, path, strerror(errno));
+}
+
+/* Out of the way of the numbers that the child's descriptors get. */
+static int raise_fd(int *fd)
+{
+    int up = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
+    if (up < 0) return -1;
+    close(*fd);
+    *fd = up;
+    return 0;
+}
+
+static int spawn_with(node *n, const sherd__launch_options *o, const command *c,
+                      posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, sherd_diag *d)
+{
+    const char *program = o->program ? o->program : "/proc/self/exe";
+    sigset_t all, none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    posix_spawnattr_setsigdefault(attr, &all);
+    posix_spawnattr_setsigmask(attr, &none);
+    /* Ctrl-C is for the coordinator: it ends its nodes in good order, or its death does. */
+    int group = o->log_dir ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+    posix_spawnattr_setflags(attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
+    int e = posix_spawn(&n->is.pid, program, actions, attr, (char *const *)(uintptr_t)c->argv,
+                        c->env);
+    if (e == 0) {
+        n->is.started = sherd__process_started(n->is.pid);
+        return SHERD_OK;
+    }
+    n->is.pid = 0;
+    return sherd__fail(d, e == ENOMEM || e == EAGAIN ? SHERD_EFEWNODES : SHERD_EOPEN, NULL,
+                       "cannot start %s as %s: %s", program, n->is.peer.name, strerror(e));
+}
+
+static int spawn(node *n, const sherd__launch_options *o, command *c, int pipe_end, int out_end,
+                 sherd_diag *d)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    snprintf(c->name, sizeof c->name, "%s", n->is.peer.name);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    int e = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!e) e = posix_spawn_file_actions_adddup2(&actions, out_end, 1);
+    if (!e) e = posix_spawn_file_actions_adddup2(&actions, n->err, 2);
+    if (!e) e = posix_spawn_file_actions_adddup2(&actions, pipe_end, CHILD_PIPE);
+    if (!e) e = posix_spawn_file_actions_addclosefrom_np(&actions, CHILD_PIPE + 1);
+    int err = e ? sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start %s: %s", n->is.peer.name,
+                              strerror(e))
+                : spawn_with(n, o, c, &actions, &attr, d);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    return err;
+}
+
+static int start_one(node *n, const sherd__launch_options *o, command *c, sherd_diag *d)
+{
+    int pipe_end = -1, out[2] = { -1, -1 };
+    int err = make_pipe(n, &o->allow, &pipe_end, d);
+    if (!err) err = open_stderr(n, o->log_dir, d);
+    if (!err && (pipe2(out, O_CLOEXEC) || raise_fd(&pipe_end) || raise_fd(&out[1]) ||
+                 raise_fd(&n->err)))
+        err = sherd__fail(d, SHERD_EIO, "raise the limit of open files (ulimit -n)",
+                          "cannot start %s: %s", n->is.peer.name, strerror(errno));
+    n->out = out[0];
+    if (!err) err = spawn(n, o, c, pipe_end, out[1], d);
+    close_fd(&pipe_end);
+    close_fd(&out[1]);
+    return err;
+}
+
+/* --- its line, or its last words ---------------------------------------------------------------- */
+
+/* The end of what a node wrote to stderr, as one line. */
+static void last_words(const node *n, char out[280])
+{
+    off_t len = n->err >= 0 ? lseek(n->err, 0, SEEK_END) : 0;
+    off_t from = len > 270 ? len - 270 : 0;
+    ssize_t got = len > 0 ? pread(n->err, out, (size_t)(len - from), from) : 0;
+    if (got < 0) got = 0;
+    while (got > 0 && (out[got - 1] == '\n' || out[got - 1] == ' ')) got--;
+    out[got] = '\0';
+    for (char *p = out; *p; p++)
+        if (*p == '\n') *p = ';';
+}
+
+static void how_ended(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, size, "exit status %d", WEXITSTATUS(status));
+}
+
+/* True once the process is gone, and reaped; *status as waitpid gives it. */
+static bool reap(node *n, bool wait, int *status)
+{
+    pid_t got;
+    if (n->is.pid == 0) return true;
+    *status = 0;
+    do got = waitpid(n->is.pid, status, wait ? 0 : WNOHANG);
+    while (got < 0 && errno == EINTR);
+    if (got == 0) return false;
+    n->is.pid = 0; /* also where somebody else has waited for it */
+    return true;
+}
+
+static int ended(node *n, int code, int status, sherd_diag *d)
+{
+    char how[80], words[280];
+    how_ended(status, how, sizeof how);
+    last_words(n, words);
+    return sherd__fail(d, code, NULL, "%s ended: %s%s%s", n->is.peer.name, how,
+                       words[0] ? "; it said: " : "", words);
+}
+
+static int take_line(node *n, sherd_diag *d)
+{
+    sherd__peer p;
+    bool found = false;
+    int err = sherd__peer_parse(&p, &found, n->line, n->is.peer.name, d);
+    if (err) return err;
+    if (!found || !p.has_key || p.port == 0)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "%s printed no line of a node file: %s",
+                           n->is.peer.name, n->line);
+    if (!sherd__fingerprint_equal(&p.key, &n->key))
+        return sherd__fail(d, SHERD_EAUTH, NULL, "%s listens with a key that it was not given",
+                           n->is.peer.name);
+    n->is.peer = p;
+    n->up = true;
+    return SHERD_OK;
+}
+
+/* Something came on stdout, or its end. */
+static int hear(node *n, sherd_diag *d)
+{
+    ssize_t got = read(n->out, n->line + n->line_len, sizeof n->line - 1 - n->line_len);
+    if (got < 0) return errno == EINTR || errno == EAGAIN ? SHERD_OK : SHERD_EIO;
+    if (got == 0) {
+        int status;
+        (void)reap(n, true, &status);
+        return ended(n, SHERD_EFEWNODES, status, d);
+    }
+    n->line_len += (size_t)got;
+    n->line[n->line_len] = '\0';
+    char *end = strchr(n->line, '\n');
+    if (end) {
+        *end = '\0';
+        return take_line(n, d);
+    }
+    if (n->line_len < sizeof n->line - 1) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFRAME, NULL, "%s printed a line without end", n->is.peer.name);
+}
+
+static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
+{
+    uint32_t down = 0;
+    const node *first = NULL;
+    for (uint32_t i = 0; i < l->len; i++) {
+        if (l->nodes[i].up) continue;
+        if (!first) first = &l->nodes[i];
+        down++;
+    }
+    char words[280];
+    last_words(first, words);
+    return sherd__fail(d, SHERD_ETIMEOUT, "start fewer nodes, or give this machine more time",
+                       "%u of %u local nodes do not listen after %.1f s, %s among them%s%s", down,
+                       l->len, deadline_ms / 1e3, first->is.peer.name, words[0] ? "; it said: " : "",
+                       words);
+}
+
+static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
+{
+    uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
+    int64_t deadline = now_ms() + allowed;
+    struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
+    int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
+    for (uint32_t up = 0; !err && up < l->len;) {
+        for (uint32_t i = 0; i < l->len; i++)
+            fds[i] = (struct pollfd){ .fd = l->nodes[i].up ? -1 : l->nodes[i].out, .events = POLLIN };
+        if (o->interrupted && o->interrupted(o->ctx))
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
+        else if (now_ms() > deadline)
+            err = late(l, allowed, d);
+        else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
+            err = sherd__fail(d, SHERD_EIO, NULL, "poll: %s", strerror(errno));
+        for (uint32_t i = 0; !err && i < l->len; i++) {
+            if (fds[i].fd < 0 || !fds[i].revents) continue;
+            err = hear(&l->nodes[i], d);
+            up += l->nodes[i].up;
+        }
+    }
+    sherd__free(fds);
+    return err;
+}
+
+/* --- the calls ------------------------------------------------------------------------------- */
+
+int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, sherd_diag *d)
+{
+    command c = { .env = NULL };
+    *out = NULL;
+    if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "no local nodes to start");
+    sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
+    int err = l ? make_command(&c, o) : SHERD_ENOMEM;
+    if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
+    for (uint32_t i = 0; !err && i < o->nodes; i++) {
+        node *n = &l->nodes[l->len++];
+        n->pipe = n->out = n->err = -1;
+        snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
+        err = start_one(n, o, &c, d);
+    }
+    if (!err) err = wait_for_lines(l, o, d);
+    sherd__free(c.env);
+    if (err) {
+        sherd__launch_stop(l, 1);
+        return err;
+    }
+    for (uint32_t i = 0; i < l->len; i++)
+        if (o->log_dir) close_fd(&l->nodes[i].out);
+    *out = l;
+    return SHERD_OK;
+}
+
+uint32_t sherd__launch_len(const sherd__launch *l)
+{
+    return l->len;
+}
+
+const sherd__launched *sherd__launch_node(const sherd__launch *l, uint32_t i)
+{
+    return &l->nodes[i].is;
+}
+
+int sherd__launch_check(sherd__launch *l, uint32_t i, sherd_diag *d)
+{
+    node *n = &l->nodes[i];
+    int status = 0;
+    if (n->is.pid && !reap(n, false, &status)) return SHERD_OK;
+    return ended(n, SHERD_ECLOSED, status, d);
+}
+
+static void free_launch(sherd__launch *l)
+{
+    for (uint32_t i = 0; i < l->len; i++) {
+        close_fd(&l->nodes[i].pipe);
+        close_fd(&l->nodes[i].out);
+        close_fd(&l->nodes[i].err);
+    }
+    sherd__free(l);
+}
+
+static uint32_t reap_all(sherd__launch *l, bool wait)
+{
+    uint32_t left = 0;
+    int status;
+    for (uint32_t i = 0; i < l->len; i++) left += !reap(&l->nodes[i], wait, &status);
+    return left;
+}
+
+void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
+{
+    if (!l) return;
+    int64_t deadline = now_ms() + (grace_ms ? grace_ms : 3000);
+    for (uint32_t i = 0; i < l->len; i++) close_fd(&l->nodes[i].pipe);
+    for (long wait_ns = 500000; reap_all(l, false) && now_ms() < deadline;) {
+        struct timespec pause = { .tv_nsec = wait_ns };
+        nanosleep(&pause, NULL);
+        if (wait_ns < 20000000) wait_ns *= 2;
+    }
+    for (uint32_t i = 0; i < l->len; i++)
+        if (l->nodes[i].is.pid) kill(l->nodes[i].is.pid, SIGKILL);
+    (void)reap_all(l, true);
+    free_launch(l);
+}
+
+void sherd__launch_release(sherd__launch *l)
+{
+    if (l) free_launch(l);
+}
+
+uint64_t sherd__process_started(pid_t pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return 0;
+    size_t len = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[len] = '\0';
+    char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}

@@ -1,0 +1,70 @@
+/*
+ * Local nodes: processes of the command's own binary on loopback ports that the system chooses. Each
+ * gets a fresh key and an allow-list of one line over a pipe (never arguments, environment or files)
+ * and ends when that pipe does, so that not even `kill -9` of this process leaves one behind.
+ *
+ * Processes are made by posix_spawn, which neither runs fork handlers nor copies memory: safe beside
+ * OpenBLAS's threads, at any time. No signal handler is installed, none is needed.
+ */
+#ifndef SCHEDULER_LAUNCH_H
+#define SCHEDULER_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "sherd/err.h"
+#include "wire/identity.h"
+
+typedef struct sherd__launch sherd__launch;
+
+typedef struct sherd__launch_options {
+    uint32_t nodes;
+    const char *program;       /* the sherd command; NULL: this executable */
+    uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
+    uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
+    uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node */
+    sherd__fingerprint allow;  /* the only key that they let in */
+    const char *log_dir;       /* not NULL: the nodes are to outlive this process; what they say goes
+                                  into files there. They end by signal only. */
+    /** Asked about ten times a second while waiting; true ends it with SHERD_EINTERRUPTED. */
+    bool (*interrupted)(void *ctx);
+    void *ctx;
+} sherd__launch_options;
+
+typedef struct sherd__launched {
+    pid_t pid;          /* 0 once it has been waited for */
+    uint64_t started;   /* sherd__process_started(pid): tells it from a later process of that number */
+    sherd__peer peer;   /* host, port, key, name "node-1", ...; ready for sherd__link_connect */
+} sherd__launched;
+
+/**
+ * Starts the nodes and waits until each has printed its line. On failure none is left, and *d says
+ * which one failed and what it last wrote to stderr: SHERD_EOPEN (no such program), SHERD_ETIMEOUT,
+ * SHERD_EINTERRUPTED, SHERD_EAUTH (it printed another key), or the failure it ended with.
+ */
+int sherd__launch_start(sherd__launch **out, const sherd__launch_options *opt,
+                        sherd_diag *d) SHERD_MUST;
+
+uint32_t sherd__launch_len(const sherd__launch *l);
+const sherd__launched *sherd__launch_node(const sherd__launch *l, uint32_t i);
+
+/**
+ * How node i is: 0 while it runs, else SHERD_ECLOSED with how it ended and its last words in *d.
+ * Reaps it.
+ */
+int sherd__launch_check(sherd__launch *l, uint32_t i, sherd_diag *d);
+
+/**
+ * Ends all nodes: closes their pipes, waits up to grace_ms (0: 3000), then kills what is left; all
+ * are reaped. NULL is allowed. Frees l.
+ */
+void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms);
+
+/** Frees l and leaves the nodes alone: for those with a log_dir. */
+void sherd__launch_release(sherd__launch *l);
+
+/** When the kernel started process pid, in ticks since boot; 0 where there is none. */
+uint64_t sherd__process_started(pid_t pid);
+
+#endif
