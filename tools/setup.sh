@@ -83,6 +83,7 @@ echo "Installing through apt: $missing"
 apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=120"
 # shellcheck disable=SC2086
 if ! $apt install --no-install-recommends $missing </dev/null; then
+    echo "The package lists do not have all of them: fetching new ones"
     $apt update </dev/null
     $apt install --no-install-recommends $missing </dev/null
 fi

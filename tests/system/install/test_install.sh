@@ -1,0 +1,69 @@
+#!/bin/bash
+# What `make install` puts in place is enough for a program of somebody else: examples/product.c is
+# built against an installed copy through pkg-config, shared and static, and run on seven nodes.
+set -u
+cd "$(dirname "$0")/../../.." || exit 2
+if [ -n "${SAN:-}" ]; then
+    echo "# the installed copy is always the plain build"
+    exit 77
+fi
+unset MAKEFLAGS MAKEOVERRIDES MFLAGS MAKELEVEL
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+case_of() { # name, command...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then echo "ok - $name"; else
+        echo "not ok - $name"; sed 's/^/# /' "$work/log"; failed=1
+    fi
+}
+b=${BUILD:-build/plain}
+# An absolute prefix, staged elsewhere: nothing may be written to the prefix itself.
+staged() {
+    make B="$b" PREFIX="$work/final" DESTDIR="$work/stage" install || return 1
+    [ ! -e "$work/final" ] || { echo "wrote past DESTDIR"; return 1; }
+    mv "$work/stage$work/final" "$work/final"
+}
+everything_is_there() {
+    local f ok=0
+    for f in bin/sherd include/sherd/sherd.h lib/libsherd.a lib/libsherd.so lib/pkgconfig/sherd.pc share/man/man1/sherd.1; do
+        [ -s "$work/final/$f" ] || { echo "missing: $f"; ok=1; }
+    done
+    for f in include/sherd/*.h; do
+        cmp "$f" "$work/final/$f" || ok=1
+    done
+    [ "$(find "$work/final/include" -type f | wc -l)" -eq "$(ls include/sherd/*.h | wc -l)" ] || ok=1
+    return $ok
+}
+export PKG_CONFIG_PATH=$work/final/lib/pkgconfig
+version() {
+    [ "$(pkg-config --modversion sherd)" = "$(sed -n 's/^.define SHERD_VERSION "\(.*\)"/\1/p' include/sherd/version.h)" ]
+}
+shared() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/product.c $(pkg-config --cflags --libs sherd) -o "$work/shared" &&
+        readelf -d "$work/shared" | grep -q 'NEEDED.*libsherd\.so\.[0-9]' &&
+        ! readelf -d "$work/shared" | grep -qE 'NEEDED.*(libuv|libssl|openblas|libsodium)'
+}
+static() {
+    # shellcheck disable=SC2046
+    cc -std=c11 examples/product.c $(pkg-config --cflags sherd) "$work/final/lib/libsherd.a" \
+        $(pkg-config --static --libs sherd | sed 's/-lsherd//') -o "$work/static" &&
+        ! readelf -d "$work/static" | grep -q 'NEEDED.*libsherd'
+}
+run_shared() { LD_LIBRARY_PATH=$work/final/lib "$work/shared" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
+run_static() { "$work/static" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
+clean() {
+    make B="$b" PREFIX="$work/final" uninstall || return 1
+    [ -z "$(find "$work/final" ! -type d)" ] || { find "$work/final" ! -type d; return 1; }
+}
+case_of "make install stages a copy under DESTDIR" staged
+case_of "headers, libraries, command, man page and pkg-config file are there" everything_is_there
+case_of "pkg-config tells the version" version
+case_of "a program builds with the shared library and nothing else on its line" shared
+case_of "the same program builds with the static library" static
+case_of "with the shared library it multiplies on seven nodes" run_shared
+case_of "with the static library it multiplies on seven nodes" run_static
+case_of "make uninstall leaves no file" clean
+exit $failed
