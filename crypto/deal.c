@@ -217,7 +217,7 @@ static void deal_free(void *ctx)
     }
     for (size_t i = 0; d->cells && i < cells; i++) sherd__deal_cell_free(d->cells[i]);
     for (size_t i = 0; d->probes && i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++)
-        free_probe(&d->probes[i], d->p.tile_cols);
+        free_probe(&d->probes[i], deal_tile_width(d, (uint32_t)(i % d->tiles)));
     sherd__free(d->slots);
     sherd__free(d->cells);
     sherd__free(d->probes);
