@@ -19,6 +19,7 @@
 #include "wire/session.h"
 
 #define LOG_MAX 8192
+#define PAIR_JOB 0xabcu
 
 typedef struct side {
     sherd_session *s;
@@ -258,6 +259,29 @@ static inline void side_tick(side *e, uint64_t now)
     sherd__event ev;
     sherd__session_tick(e->s, now, &ev);
     side_event(e, &ev);
+}
+
+/* What the coordinator asks in the recorded conversation; errors are told, not asserted. */
+static inline int pair_converse(pair *p, uint64_t rows)
+{
+    int err = put_block(p, PAIR_JOB, 1, rows, 3);
+    if (!err) err = put_block(p, PAIR_JOB, 2, 3, 2);
+    for (uint32_t i = 1; i <= 6 && !err; i++) {
+        sherd__task t = task_of(PAIR_JOB, i, rows, 2);
+        if (i == 3) t.op = SHERD__OP_TANH, t.right = 0;
+        if (i == 4) {
+            t.primes_len = 2;
+            t.primes[0] = 5931641;
+            t.primes[1] = 5931637;
+            t.result.dtype = SHERD__RESIDUES;
+            t.result.primes = 2;
+            t.result.len = 12 * rows;
+        }
+        err = sherd__session_task(p->co.s, &t);
+    }
+    if (!err) err = sherd__session_drop(p->co.s, PAIR_JOB, 2);
+    if (!err) err = sherd__session_drop(p->co.s, PAIR_JOB, 0);
+    return err;
 }
 
 #endif

@@ -12,7 +12,7 @@
 #include "tests/unit/wire/pair.h"
 #include "wire/message.h"
 
-enum { JOB = 0xabc };
+enum { JOB = PAIR_JOB };
 
 static void open_ready(pair *p)
 {
@@ -32,7 +32,7 @@ static int inject(pair *p, side *to, const sherd__record *r, const uint8_t *body
 {
     uint8_t bytes[SHERD__RECORD_BYTES + SHERD__CONTROL_MAX];
     sherd__record_pack(r, bytes);
-    if (r->body_len) memcpy(bytes + SHERD__RECORD_BYTES, body, r->body_len);
+    if (body) memcpy(bytes + SHERD__RECORD_BYTES, body, r->body_len);
     return side_feed(to, bytes, SHERD__RECORD_BYTES + r->body_len, SIZE_MAX, p->now);
 }
 
@@ -960,33 +960,10 @@ static void a_peer_that_sends_and_never_reads_is_left(void **state)
 
 /* ---- the same conversation, cut, bent and starved ---- */
 
-/* What the coordinator asks in the recorded conversation; errors are told, not asserted. */
-static int converse(pair *p, uint64_t rows)
-{
-    int err = put_block(p, JOB, 1, rows, 3);
-    if (!err) err = put_block(p, JOB, 2, 3, 2);
-    for (uint32_t i = 1; i <= 6 && !err; i++) {
-        sherd__task t = task_of(JOB, i, rows, 2);
-        if (i == 3) t.op = SHERD__OP_TANH, t.right = 0;
-        if (i == 4) {
-            t.primes_len = 2;
-            t.primes[0] = 5931641;
-            t.primes[1] = 5931637;
-            t.result.dtype = SHERD__RESIDUES;
-            t.result.primes = 2;
-            t.result.len = 12 * rows;
-        }
-        err = sherd__session_task(p->co.s, &t);
-    }
-    if (!err) err = sherd__session_drop(p->co.s, JOB, 2);
-    if (!err) err = sherd__session_drop(p->co.s, JOB, 0);
-    return err;
-}
-
 static void record(pair *p, uint64_t rows)
 {
     open_ready(p);
-    assert_int_equal(converse(p, rows), SHERD_OK);
+    assert_int_equal(pair_converse(p, rows), SHERD_OK);
     p->now += SHERD__PING_MS;
     side_tick(&p->co, p->now);
     pair_run(p, SIZE_MAX);
@@ -1022,7 +999,7 @@ static void replay_coordinator(pair *p, uint64_t rows, const uint8_t *in, size_t
         off += used;
         if (asked || !sherd__session_ready(p->co.s)) continue;
         asked = true;
-        assert_int_equal(converse(p, rows), SHERD_OK);
+        assert_int_equal(pair_converse(p, rows), SHERD_OK);
         side_tick(&p->co, 1000 + SHERD__PING_MS);
         while ((n = sherd__session_pending(p->co.s, 1000, &out)) > 0)
             sherd__session_sent(p->co.s, n);
@@ -1160,7 +1137,7 @@ static bool whole_conversation(void)
     int err = pair_open(&p);
     if (err == 0) {
         pair_run(&p, SIZE_MAX);
-        if (sherd__session_ready(p.co.s)) err = converse(&p, 30000);
+        if (sherd__session_ready(p.co.s)) err = pair_converse(&p, 30000);
         if (!err && sherd__session_ready(p.co.s))
             err = sherd__session_cancel(p.co.s, JOB, 2, 1);
         pair_run(&p, SIZE_MAX);

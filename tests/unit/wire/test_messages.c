@@ -1,0 +1,257 @@
+/* Control bodies: golden bytes that never change, every field cut off, out of range, or bent. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/message.h"
+#include "wire/record.h"
+
+static const sherd__hello hello = {
+    .minor_min = 1, .minor_max = 3, .features = UINT64_C(0x8000000000000001),
+    .software = "sherd 0.1.0", .blas_core = "Cooperlake", .backend = "cpu",
+    .threads = 2, .memory = UINT64_C(1) << 33, .gflops = 102.5,
+};
+static const sherd__fragment_info block = { .origin = SHERD__HIDDEN, .dtype = 1, .groups = 2,
+                                            .rows = 300, .cols = 17, .len = 16 + 8 * 300 * 17 };
+static const sherd__task task = {
+    .job = 9, .task = 8, .attempt = 7, .op = SHERD__OP_MULTIPLY, .flags = SHERD__DROP_RIGHT,
+    .left = 1, .right = 70000, .primes_len = 2, .primes = { 5931641, 5931637 },
+    .result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES, .primes = 2, .rows = 5,
+                .cols = 4, .len = 120 },
+};
+
+static void same(const uint8_t *got, size_t n, const char *hex)
+{
+    char text[2 * SHERD__CONTROL_MAX + 1] = "";
+    for (size_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", got[i]);
+    assert_string_equal(text, hex);
+}
+
+static void every_body_has_these_bytes(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    const uint32_t attempt = 3;
+    sherd__refusal no_room = { .block = 5, .code = SHERD_EREFUSED, .text = "no room" };
+    same(b, sherd__message_hello(b, &hello),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a05940");
+    same(b, sherd__message_description(b, &block, NULL), "0801100118002000280230ac02381140f0be02");
+    same(b, sherd__message_description(b, &task.result, &attempt),
+         "080210201800200228003005380440784803");
+    same(b, sherd__message_task(b, &task),
+         "08011002180120f0a2042a08f984ea02f584ea02321008021020180020022800300538044078");
+    same(b, sherd__message_refuse(b, &no_room), "080110cd011a076e6f20726f6f6d");
+    same(b, sherd__message_bye(b, SHERD_EBUSY, "later"), "081512056c61746572");
+}
+
+/* ---- every kind of body through one pair of functions ---- */
+
+typedef union any {
+    sherd__hello hello;
+    struct { sherd__fragment_info info; uint32_t attempt; } first;
+    sherd__task task;
+    sherd__refusal refusal;
+    struct { int code; char text[SHERD__TEXT_MAX]; } bye;
+} any;
+
+enum { HELLO, PUT, RESULT, TASK, REFUSE, BYE, KINDS };
+
+static size_t write_kind(int kind, uint8_t *b)
+{
+    const uint32_t attempt = 3;
+    const sherd__refusal refusal = { .task = 5, .code = SHERD_ENOMEM, .text = "no room" };
+    switch (kind) {
+    case HELLO: return sherd__message_hello(b, &hello);
+    case PUT: return sherd__message_description(b, &block, NULL);
+    case RESULT: return sherd__message_description(b, &task.result, &attempt);
+    case TASK: return sherd__message_task(b, &task);
+    case REFUSE: return sherd__message_refuse(b, &refusal);
+    default: return sherd__message_bye(b, SHERD_EBUSY, "later");
+    }
+}
+
+static int read_kind(int kind, any *out, const uint8_t *b, size_t n, sherd_diag *d)
+{
+    switch (kind) {
+    case HELLO: return sherd__message_hello_parse(&out->hello, b, n, d);
+    case PUT: return sherd__message_description_parse(&out->first.info, NULL, b, n, d);
+    case RESULT:
+        return sherd__message_description_parse(&out->first.info, &out->first.attempt, b, n, d);
+    case TASK: return sherd__message_task_parse(&out->task, b, n, d);
+    case REFUSE: return sherd__message_refuse_parse(&out->refusal, b, n, d);
+    default: return sherd__message_bye_parse(&out->bye.code, out->bye.text, b, n, d);
+    }
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    any a;
+    assert_int_equal(read_kind(HELLO, &a, b, write_kind(HELLO, b), NULL), SHERD_OK);
+    assert_memory_equal(&a.hello, &hello, sizeof hello);
+    assert_int_equal(read_kind(PUT, &a, b, write_kind(PUT, b), NULL), SHERD_OK);
+    assert_true(a.first.info.len == block.len && a.first.info.groups == 2);
+    assert_int_equal(read_kind(RESULT, &a, b, write_kind(RESULT, b), NULL), SHERD_OK);
+    assert_int_equal(a.first.attempt, 3);
+    assert_int_equal(a.first.info.primes, 2);
+    assert_int_equal(read_kind(TASK, &a, b, write_kind(TASK, b), NULL), SHERD_OK);
+    assert_true(a.task.left == 1 && a.task.right == 70000 && a.task.primes[1] == 5931637);
+    assert_true(a.task.job == 0 && a.task.task == 0 && a.task.attempt == 0);
+    assert_true(a.task.result.len == 120 && a.task.flags == SHERD__DROP_RIGHT);
+    assert_int_equal(read_kind(REFUSE, &a, b, write_kind(REFUSE, b), NULL), SHERD_OK);
+    assert_int_equal(a.refusal.code, SHERD_ENOMEM);
+    assert_true(a.refusal.block == 0 && a.refusal.task == 1);
+    assert_string_equal(a.refusal.text, "no room");
+    assert_int_equal(read_kind(BYE, &a, b, write_kind(BYE, b), NULL), SHERD_OK);
+    assert_int_equal(a.bye.code, SHERD_EBUSY);
+    assert_string_equal(a.bye.text, "later");
+}
+
+static void a_body_cut_anywhere_is_refused_field_boundaries_included(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    for (int kind = 0; kind < KINDS; kind++) {
+        size_t n = write_kind(kind, b);
+        for (size_t cut = 0; cut < n; cut++) {
+            any a, before;
+            sherd_diag d = { 0 };
+            memset(&a, 0x5a, sizeof a);
+            before = a;
+            assert_int_equal(read_kind(kind, &a, b, cut, &d), SHERD_EFRAME);
+            assert_true(d.message[0] != 0);
+            assert_memory_equal(&a, &before, sizeof a);
+        }
+    }
+}
+
+static void every_flipped_bit_is_refused_or_leaves_legal_values(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    for (int kind = 0; kind < KINDS; kind++) {
+        size_t n = write_kind(kind, b);
+        for (size_t bit = 0; bit < 8 * n; bit++) {
+            any a;
+            memset(&a, 0, sizeof a);
+            b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            int err = read_kind(kind, &a, b, n, NULL);
+            b[bit / 8] ^= (uint8_t)(1u << bit % 8);
+            assert_true(err == SHERD_OK || err == SHERD_EFRAME);
+            if (err) continue;
+            if (kind == HELLO) {
+                assert_true(a.hello.minor_min <= a.hello.minor_max && a.hello.gflops >= 0);
+                for (const char *c = a.hello.software; *c; c++) assert_in_range(*c, ' ', '~');
+            }
+            if (kind == TASK) assert_true(a.task.left && a.task.primes_len <= SHERD__PRIMES_MAX);
+            if (kind == REFUSE) assert_true(a.refusal.code < 0);
+            if (kind == BYE) assert_true(a.bye.code <= 0);
+        }
+    }
+}
+
+static void a_field_from_a_later_minor_is_skipped(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    static const uint8_t later[] = { 0xf2, 0x01, 0x02, 'h', 'i' }; /* field 30, two bytes */
+    for (int kind = 0; kind < KINDS; kind++) {
+        any a;
+        size_t n = write_kind(kind, b);
+        memcpy(b + n, later, sizeof later);
+        assert_int_equal(read_kind(kind, &a, b, n + sizeof later, NULL), SHERD_OK);
+    }
+}
+
+static void values_out_of_range_are_the_peers_fault(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    any a;
+    sherd__hello h = hello;
+    h.minor_min = 4;
+    assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                     SHERD_EFRAME);
+    static const double speeds[] = { -1.0, NAN, INFINITY };
+    for (int i = 0; i < 3; i++) {
+        h = hello;
+        h.gflops = speeds[i];
+        assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
+    }
+    for (int i = 0; i < 6; i++) {
+        sherd__task t = task;
+        if (i == 0) t.left = 0;
+        if (i == 1) t.flags = 4;
+        if (i == 2) t.primes[1] = 2;
+        if (i == 3) t.primes[0] = 1u << 24;
+        if (i == 4) t.result = block;
+        if (i == 5) t.result.len++;
+        assert_int_equal(sherd__message_task_parse(&a.task, b, sherd__message_task(b, &t), NULL),
+                         SHERD_EFRAME);
+    }
+    sherd__refusal r = { .task = 1, .code = 0 };
+    assert_int_equal(sherd__message_refuse_parse(&a.refusal, b, sherd__message_refuse(b, &r), NULL),
+                     SHERD_EFRAME);
+    assert_int_equal(sherd__message_bye_parse(&a.bye.code, a.bye.text, b,
+                                              sherd__message_bye(b, 1, ""), NULL), SHERD_EFRAME);
+}
+
+static void a_put_has_no_attempt_and_a_result_has_one(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    any a;
+    assert_int_equal(read_kind(PUT, &a, b, write_kind(RESULT, b), NULL), SHERD_EFRAME);
+    assert_int_equal(read_kind(RESULT, &a, b, write_kind(PUT, b), NULL), SHERD_EFRAME);
+}
+
+static void text_from_a_peer_is_printable_and_bounded(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX] = { 0x08, 0x00, 0x12, 5, 27, '[', 'm', '\n', 0xff };
+    any a;
+    assert_int_equal(read_kind(BYE, &a, b, 9, NULL), SHERD_OK);
+    assert_string_equal(a.bye.text, "?[m??");
+    char longest[2 * SHERD__TEXT_MAX];
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    assert_int_equal(read_kind(BYE, &a, b, sherd__message_bye(b, 0, longest), NULL), SHERD_OK);
+    assert_int_equal(strlen(a.bye.text), SHERD__TEXT_MAX - 1);
+    uint8_t over[SHERD__CONTROL_MAX] = { 0x08, 0x00, 0x12, 200, 1 };
+    memset(over + 5, 'x', 200);
+    assert_int_equal(read_kind(BYE, &a, over, 205, NULL), SHERD_EFRAME);
+}
+
+static void a_reason_that_is_not_known_here_is_a_refusal(void **state)
+{
+    (void)state;
+    uint8_t b[SHERD__CONTROL_MAX];
+    any a;
+    assert_int_equal(read_kind(BYE, &a, b, sherd__message_bye(b, -177, ""), NULL), SHERD_OK);
+    assert_int_equal(a.bye.code, SHERD_EREFUSED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_body_has_these_bytes),
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_body_cut_anywhere_is_refused_field_boundaries_included),
+        cmocka_unit_test(every_flipped_bit_is_refused_or_leaves_legal_values),
+        cmocka_unit_test(a_field_from_a_later_minor_is_skipped),
+        cmocka_unit_test(values_out_of_range_are_the_peers_fault),
+        cmocka_unit_test(a_put_has_no_attempt_and_a_result_has_one),
+        cmocka_unit_test(text_from_a_peer_is_printable_and_bounded),
+        cmocka_unit_test(a_reason_that_is_not_known_here_is_a_refusal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
