@@ -165,7 +165,9 @@ static void take_connection(sherd_listener *s)
                                                      : "too many unfinished handshakes");
         return;
     }
-    int err = sherd__link_make(&l, s->opt.loop, LINK_SHAKING, SHERD__LINK_SHAKE_MS);
+    int err = sherd__link_make(&l, s->opt.loop, LINK_SHAKING,
+                               s->opt.handshake_timeout_ms ? s->opt.handshake_timeout_ms
+                                                           : SHERD__LINK_SHAKE_MS);
     if (err) {
         refuse(s, err, sherd_strerror(err));
         return;
