@@ -1,0 +1,165 @@
+/* The centralized exact product: fast path, residues and the __int128 loop give the same bits. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "matrix/reference.h"
+
+static uint64_t state = 21;
+
+static uint64_t draw(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 11;
+}
+
+static double *values(size_t n, int spread)
+{
+    double *x = malloc(n * sizeof *x + 8);
+    for (size_t i = 0; i < n; i++) {
+        x[i] = ldexp((double)draw(), -53 - (int)(draw() % (unsigned)spread)) * (draw() & 1 ? 1 : -1);
+        if (draw() % 7 == 0) x[i] = 0.0;
+    }
+    return x;
+}
+
+static void both_ways(sherd_view a, sherd_view b, unsigned bits)
+{
+    size_t n = a.rows, m = b.cols, ldc = m + 2;
+    double *fast = calloc(n * ldc + 1, 8), *slow = calloc(n * ldc + 1, 8), *f64 = calloc(n * ldc + 1, 8);
+    sherd__fixed fa, fb;
+    sherd_diag d = {0};
+    assert_int_equal(sherd__fixed_choose(a, bits, "A", &fa, &d), SHERD_OK);
+    assert_int_equal(sherd__fixed_choose(b, bits, "B", &fb, &d), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(a, b, &fa, &fb, fast, ldc, &d), SHERD_OK);
+    assert_int_equal(sherd__reference_i128(a, b, &fa, &fb, slow, ldc, &d), SHERD_OK);
+    assert_memory_equal(fast, slow, n * ldc * 8);
+    assert_int_equal(sherd__reference_float(a, b, f64, ldc, &d), SHERD_OK);
+    double bound = sherd__fixed_product_bound(&fa, &fb, a.cols), worst = 0.0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < m; j++) {
+            double e = fabs(fast[i * ldc + j] - f64[i * ldc + j]);
+            if (e > worst) worst = e;
+            assert_true(e <= bound);
+        }
+    free(fast);
+    free(slow);
+    free(f64);
+}
+
+static void every_path_gives_the_same_bits_within_the_bound(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {{1, 1, 1}, {7, 40, 5}, {3, 0, 2}, {0, 3, 2}, {3, 2, 0}, {5, 1, 9}, {30, 700, 11}, {1100, 33, 6}};
+    static const unsigned bits[] = {2, 9, 17, 24, 30, 38}; /* one dgemm, then 2, 3, 4 primes */
+    for (size_t z = 0; z < 8; z++)
+        for (size_t i = 0; i < 6; i++) {
+            size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
+            double *a = values(n * k, 12), *b = values(k * m, 3);
+            both_ways(sherd_view_c(a, SHERD_F64, n, k), sherd_view_c(b, SHERD_F64, k, m), bits[i]);
+            both_ways(sherd_view_t(sherd_view_c(a, SHERD_F64, k, n)), sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
+            free(a);
+            free(b);
+        }
+}
+
+static void integers_multiply_exactly_beyond_2_53(void **s)
+{
+    (void)s;
+    int64_t a[6], b[6];
+    for (int i = 0; i < 6; i++) {
+        a[i] = (int64_t)(draw() % (UINT64_C(1) << 42)) - (INT64_C(1) << 41);
+        b[i] = (int64_t)(draw() % (UINT64_C(1) << 42)) - (INT64_C(1) << 41);
+    }
+    sherd_view va = sherd_view_c(a, SHERD_I64, 2, 3), vb = sherd_view_c(b, SHERD_I64, 3, 2);
+    sherd__fixed fa, fb;
+    double c[4];
+    assert_int_equal(sherd__fixed_choose(va, 17, "A", &fa, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_choose(vb, 17, "B", &fb, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(va, vb, &fa, &fb, c, 2, NULL), SHERD_OK);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 2; j++) {
+            sherd__i128 sum = 0;
+            for (size_t l = 0; l < 3; l++) sum += (sherd__i128)a[3 * i + l] * b[2 * l + j];
+            assert_true(c[2 * i + j] == (double)sum);
+        }
+}
+
+static void the_bound_is_reached_within_a_small_factor(void **s)
+{
+    (void)s;
+    /* Values half a unit off the grid, all on the same side: the worst case of the first term. */
+    enum { K = 64 };
+    double a[K], b[K], c[1], r[1];
+    for (size_t l = 0; l < K; l++) a[l] = b[l] = 1.0 + 0x1p-9;
+    a[0] = b[0] = 1.99;
+    sherd_view va = sherd_view_c(a, SHERD_F64, 1, K), vb = sherd_view_c(b, SHERD_F64, K, 1);
+    sherd__fixed fa, fb;
+    assert_int_equal(sherd__fixed_choose(va, 9, "A", &fa, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_choose(vb, 9, "B", &fb, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(va, vb, &fa, &fb, c, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_float(va, vb, r, 1, NULL), SHERD_OK);
+    double bound = sherd__fixed_product_bound(&fa, &fb, K);
+    assert_true(fabs(c[0] - r[0]) <= bound && fabs(c[0] - r[0]) > bound / 8);
+}
+
+static void shapes_that_disagree_and_sums_too_large_are_refused(void **s)
+{
+    (void)s;
+    double x[8] = {1e300, 1, 1, 1, 1, 1, 1, 1}, c[16] = {5};
+    sherd_view a = sherd_view_c(x, SHERD_F64, 2, 3), b = sherd_view_c(x, SHERD_F64, 2, 3);
+    sherd__fixed f;
+    sherd_diag d = {0};
+    assert_int_equal(sherd__fixed_choose(a, 53, "A", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(a, b, &f, &f, c, 3, &d), SHERD_ESHAPE);
+    assert_non_null(strstr(d.message, "3 and 2"));
+    assert_int_equal(sherd__reference_float(a, b, c, 3, NULL), SHERD_ESHAPE);
+    b = sherd_view_t(b);
+    assert_int_equal(sherd__reference_float(a, b, c, 1, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__reference_exact(a, b, &f, &f, c, 2, NULL), SHERD_ERANGE);
+    assert_true(c[0] == 5.0);
+}
+
+static void every_failed_allocation_is_reported(void **s)
+{
+    (void)s;
+    double *x = values(40, 2), c[16];
+    sherd_view a = sherd_view_c(x, SHERD_F64, 4, 10), b = sherd_view_t(a);
+    static const unsigned bits[] = {9, 30};
+    for (int i = 0; i < 2; i++) {
+        sherd__fixed f;
+        assert_int_equal(sherd__fixed_choose(a, bits[i], "A", &f, NULL), SHERD_OK);
+        for (int which = 0; which < 3; which++)
+            for (size_t nth = 1;; nth++) {
+                sherd__alloc_fail_nth(nth);
+                int err = which == 0   ? sherd__reference_exact(a, b, &f, &f, c, 4, NULL)
+                          : which == 1 ? sherd__reference_i128(a, b, &f, &f, c, 4, NULL)
+                                       : sherd__reference_float(b, a, (double[100]){0}, 10, NULL);
+                if (sherd__alloc_fail_nth(0) < nth) {
+                    assert_int_equal(err, SHERD_OK);
+                    break;
+                }
+                assert_int_equal(err, SHERD_ENOMEM);
+            }
+    }
+    free(x);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_path_gives_the_same_bits_within_the_bound),
+        cmocka_unit_test(integers_multiply_exactly_beyond_2_53),
+        cmocka_unit_test(the_bound_is_reached_within_a_small_factor),
+        cmocka_unit_test(shapes_that_disagree_and_sums_too_large_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+    };
+    return cmocka_run_group_tests_name("matrix/reference", tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* Views: every dtype and stride against plain indexing, scans against a slow count. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "matrix/view.h"
+
+static uint64_t state = 7;
+
+static uint32_t draw(uint32_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % below;
+}
+
+static const sherd_dtype dtypes[] = {SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_U32,
+                                     SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64};
+#define DTYPES (sizeof dtypes / sizeof *dtypes)
+
+/* Stores v in element i of a dtype's array; returns what it holds then. */
+static double store(void *data, sherd_dtype t, size_t i, int32_t v)
+{
+    switch (t) {
+    case SHERD_F64: ((double *)data)[i] = v * 0.37; return ((double *)data)[i];
+    case SHERD_F32: ((float *)data)[i] = (float)v * 0.37f; return (double)((float *)data)[i];
+    case SHERD_U8: return ((uint8_t *)data)[i] = (uint8_t)v;
+    case SHERD_U16: return ((uint16_t *)data)[i] = (uint16_t)v;
+    case SHERD_U32: return ((uint32_t *)data)[i] = (uint32_t)v;
+    case SHERD_I8: return ((int8_t *)data)[i] = (int8_t)v;
+    case SHERD_I16: return ((int16_t *)data)[i] = (int16_t)v;
+    case SHERD_I32: return ((int32_t *)data)[i] = v;
+    case SHERD_I64: ((int64_t *)data)[i] = (int64_t)v << 20; return (double)((int64_t)v * 1048576);
+    }
+    return 0;
+}
+
+/* All readers agree with the values at (r, c) = base[r*rs + c*cs]. */
+static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdiff_t cs)
+{
+    size_t n = v.rows, m = v.cols, ld = m + 3;
+    double *row = malloc((m + 1) * sizeof *row), *dense = malloc((n * ld + 1) * sizeof *dense);
+    uint32_t *cols = malloc((m + 1) * sizeof *cols);
+    for (size_t j = 0; j < m; j++) cols[j] = draw((uint32_t)m);
+    sherd__view_dense_f64(v, dense, ld);
+    for (size_t r = 0; r < n; r++) {
+        for (size_t c0 = 0; c0 < m; c0 += 1 + m / 3) {
+            sherd__view_row_f64(v, r, c0, m - c0, row);
+            for (size_t c = c0; c < m; c++)
+                assert_true(row[c - c0] == want[(ptrdiff_t)r * rs + (ptrdiff_t)c * cs]);
+        }
+        sherd__view_gather_f64(v, r, cols, m, row);
+        for (size_t c = 0; c < m; c++) {
+            assert_true(row[c] == want[(ptrdiff_t)r * rs + (ptrdiff_t)cols[c] * cs]);
+            assert_true(dense[r * ld + c] == want[(ptrdiff_t)r * rs + (ptrdiff_t)c * cs]);
+            assert_true(sherd__view_at(v, r, c) == dense[r * ld + c]);
+        }
+    }
+    free(row);
+    free(dense);
+    free(cols);
+}
+
+static void every_dtype_and_order_reads_like_plain_indexing(void **s)
+{
+    (void)s;
+    static const size_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 9}, {9, 1}, {67, 130}, {130, 67}};
+    for (size_t t = 0; t < DTYPES; t++)
+        for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
+            size_t n = sizes[z][0], m = sizes[z][1], len = n * m;
+            void *data = malloc(len * 8 + 8);
+            double *want = malloc((len + 1) * sizeof *want);
+            for (size_t i = 0; i < len; i++)
+                want[i] = store(data, dtypes[t], i, (int32_t)draw(2000000) - 1000000);
+            sherd_view v = sherd_view_c(data, dtypes[t], n, m);
+            assert_int_equal(sherd__view_check(v, "A", NULL), SHERD_OK);
+            readers_agree(v, want, (ptrdiff_t)m, 1);
+            readers_agree(sherd_view_t(v), want, 1, (ptrdiff_t)m);
+            if (n > 2 && m > 4) {
+                readers_agree(sherd_view_sub(v, 2, n - 2, 3, m - 4), want + 2 * m + 3, (ptrdiff_t)m, 1);
+                sherd_view skip = v; /* every other column, rows from the last to the first */
+                skip.cols = m / 2;
+                skip.col_stride = 2;
+                skip.row_stride = -(ptrdiff_t)m;
+                skip.data = (const char *)data + (n - 1) * m * sherd_dtype_size(dtypes[t]);
+                readers_agree(skip, want + (n - 1) * m, -(ptrdiff_t)m, 2);
+            }
+            free(data);
+            free(want);
+        }
+}
+
+static void data_at_odd_addresses_are_read(void **s)
+{
+    (void)s;
+    unsigned char bytes[8 * 12 + 1];
+    double x[12];
+    for (int i = 0; i < 12; i++) x[i] = i * 1.25;
+    memcpy(bytes + 1, x, sizeof x);
+    sherd_view v = sherd_view_c(bytes + 1, SHERD_F64, 3, 4);
+    size_t ld;
+    assert_null(sherd__view_borrow_f64(v, &ld));
+    readers_agree(v, x, 4, 1);
+    readers_agree(sherd_view_t(v), x, 1, 4);
+}
+
+static void only_row_major_doubles_are_borrowed(void **s)
+{
+    (void)s;
+    double x[12] = {0};
+    size_t ld = 0;
+    sherd_view v = sherd_view_c(x, SHERD_F64, 3, 4);
+    assert_ptr_equal(sherd__view_borrow_f64(v, &ld), x);
+    assert_int_equal(ld, 4);
+    assert_ptr_equal(sherd__view_borrow_f64(sherd_view_sub(v, 1, 2, 1, 2), &ld), x + 5);
+    assert_int_equal(ld, 4);
+    assert_null(sherd__view_borrow_f64(sherd_view_t(v), &ld));
+    v.row_stride = 3; /* rows that overlap are no leading dimension */
+    assert_null(sherd__view_borrow_f64(v, &ld));
+    assert_null(sherd__view_borrow_f64(sherd_view_c(x, SHERD_I64, 3, 4), &ld));
+}
+
+static void a_view_that_lies_is_refused(void **s)
+{
+    (void)s;
+    double x[4] = {0};
+    sherd_diag d = {0};
+    sherd_view v = sherd_view_c(x, SHERD_F64, 2, 2);
+    v.dtype = (sherd_dtype)0;
+    assert_int_equal(sherd__view_check(v, "A", &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "A: 0"));
+    v = sherd_view_c(NULL, SHERD_F64, 2, 2);
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
+    v = sherd_view_c(NULL, SHERD_F64, 0, 2);
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_OK);
+    v = sherd_view_c(x, SHERD_F64, 2, SIZE_MAX / 4);
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
+    v = sherd_view_c(x, SHERD_U8, (size_t)1 << 40, (size_t)1 << 40);
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
+    v.row_stride = PTRDIFF_MIN;
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_dtype_size((sherd_dtype)99), 0);
+    assert_null(sherd_dtype_name((sherd_dtype)-1));
+    assert_string_equal(sherd_dtype_name(SHERD_U16), "<u2");
+}
+
+static void scans_count_what_a_loop_counts(void **s)
+{
+    (void)s;
+    enum { N = 37, M = 1100 };
+    double *x = malloc(N * M * sizeof *x);
+    for (int round = 0; round < 12; round++) {
+        double min = HUGE_VAL, max = 0;
+        uint64_t nonzeros = 0;
+        bool whole = true;
+        for (size_t i = 0; i < N * M; i++) {
+            uint32_t kind = draw(4);
+            double v = kind == 0 ? 0.0 : kind == 1 ? -0.0 : (double)draw(1000) - 500;
+            if (round == 3 && i == 7777) v = 0.5;
+            if (round == 4 && i == 17) v = -0x1.8p52;
+            if (round == 5) v = 0x1p-1060 * draw(3);
+            if (round == 6 && i == N * M - 1) v = 0x1p53 - 1;
+            if (round == 7 && i == 1) v = 0x1p51 + 0.5;
+            if (round == 8 && i == 5) v = 1e300;
+            x[i] = v;
+            whole = whole && v == rint(v);
+            nonzeros += v != 0;
+            min = fmin(min, fabs(v));
+            max = fmax(max, fabs(v));
+        }
+        sherd_view v = sherd_view_c(x, SHERD_F64, N, M);
+        for (int t = 0; t < 2; t++, v = sherd_view_t(v)) {
+            sherd__scan scan;
+            sherd__view_scan(v, &scan);
+            assert_true(scan.min_abs == min && scan.max_abs == max);
+            assert_int_equal(scan.nonzeros, nonzeros);
+            assert_int_equal(sherd__view_nonzeros(v), nonzeros);
+            assert_int_equal(scan.nonfinite, 0);
+            assert_int_equal(scan.integers, whole);
+        }
+    }
+    free(x);
+}
+
+static void the_first_bad_value_is_named_in_row_order(void **s)
+{
+    (void)s;
+    double x[6 * 700];
+    for (size_t i = 0; i < 6 * 700; i++) x[i] = -3.0;
+    x[2 * 700 + 650] = HUGE_VAL;
+    x[4 * 700 + 1] = NAN;
+    sherd__scan scan;
+    sherd__view_scan(sherd_view_c(x, SHERD_F64, 6, 700), &scan);
+    assert_int_equal(scan.nonfinite, 2);
+    assert_int_equal(scan.bad_row, 2);
+    assert_int_equal(scan.bad_col, 650);
+    assert_true(scan.bad_value == HUGE_VAL && scan.max_abs == 3.0 && !scan.integers);
+    sherd__view_scan(sherd_view_t(sherd_view_c(x, SHERD_F64, 6, 700)), &scan);
+    assert_int_equal(scan.bad_row, 1);
+    assert_int_equal(scan.bad_col, 4);
+    for (size_t i = 0; i < 6 * 700; i++) x[i] = NAN;
+    sherd__view_scan(sherd_view_c(x, SHERD_F64, 6, 700), &scan);
+    assert_int_equal(scan.nonfinite, 4200);
+    assert_true(scan.max_abs == 0.0 && scan.min_abs == 0.0);
+    sherd__view_scan(sherd_view_c(x, SHERD_F64, 0, 700), &scan);
+    assert_true(scan.integers && scan.nonzeros == 0);
+}
+
+static void integers_that_no_double_holds_are_noticed(void **s)
+{
+    (void)s;
+    int64_t x[4] = {1, INT64_C(1) << 53, -3, 0};
+    sherd__scan scan;
+    sherd__view_scan(sherd_view_c(x, SHERD_I64, 2, 2), &scan);
+    assert_false(scan.inexact);
+    assert_int_equal(sherd__view_nonzeros(sherd_view_c(x, SHERD_I64, 2, 2)), 3);
+    x[3] = (INT64_C(1) << 53) + 1;
+    sherd__view_scan(sherd_view_c(x, SHERD_I64, 2, 2), &scan);
+    assert_true(scan.max_abs == 0x1p53); /* rounded to even */
+    x[3] = (INT64_C(1) << 54) + 1;
+    sherd__view_scan(sherd_view_c(x, SHERD_I64, 2, 2), &scan);
+    assert_true(scan.inexact);
+    x[3] = INT64_MAX;
+    sherd__view_scan(sherd_view_t(sherd_view_c(x, SHERD_I64, 2, 2)), &scan);
+    assert_true(scan.inexact);
+    uint8_t small[600];
+    memset(small, 0, sizeof small);
+    small[599] = small[3] = 9;
+    assert_int_equal(sherd__view_nonzeros(sherd_view_c(small, SHERD_U8, 2, 300)), 2);
+    assert_int_equal(sherd__view_nonzeros(sherd_view_sub(sherd_view_c(small, SHERD_U8, 2, 300), 0, 2, 3, 2)), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_dtype_and_order_reads_like_plain_indexing),
+        cmocka_unit_test(data_at_odd_addresses_are_read),
+        cmocka_unit_test(only_row_major_doubles_are_borrowed),
+        cmocka_unit_test(a_view_that_lies_is_refused),
+        cmocka_unit_test(scans_count_what_a_loop_counts),
+        cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
+        cmocka_unit_test(integers_that_no_double_holds_are_noticed),
+    };
+    return cmocka_run_group_tests_name("matrix/view", tests, NULL, NULL);
+}
