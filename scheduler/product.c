@@ -141,7 +141,7 @@ int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view
 
 /* --- resident operands ----------------------------------------------------------------------- */
 
-struct sherd_kept {
+struct sherd_resident {
     sherd_cluster *cluster;
     sherd__prepared p;
     sherd__nodes nodes;
@@ -150,7 +150,7 @@ struct sherd_kept {
     bool ran;
 };
 
-int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
+int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                const sherd_product_options *opt, sherd_diag *d)
 {
     *out = NULL;
@@ -159,7 +159,7 @@ int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
                            "rows cannot be shuffled with a resident operand");
-    sherd_kept *k = sherd__calloc(1, sizeof *k);
+    sherd_resident *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     k->cluster = c;
     k->opt = *opt;
@@ -172,14 +172,14 @@ int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
         if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     }
     if (err) {
-        sherd_kept_free(k);
+        sherd_resident_free(k);
         return err;
     }
     *out = k;
     return SHERD_OK;
 }
 
-int sherd_multiply_kept(sherd_kept *k, sherd_view a, double *out, size_t ldc, sherd_report *r,
+int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc, sherd_report *r,
                         sherd_diag *d)
 {
     if (r) *r = (sherd_report){ 0 };
@@ -197,7 +197,7 @@ int sherd_multiply_kept(sherd_kept *k, sherd_view a, double *out, size_t ldc, sh
     return run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
 }
 
-void sherd_kept_free(sherd_kept *k)
+void sherd_resident_free(sherd_resident *k)
 {
     if (!k) return;
     if (k->job) sherd__cluster_drop(k->cluster, k->job);

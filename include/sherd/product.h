@@ -116,18 +116,18 @@ SHERD_API int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, 
                           sherd_report *r, sherd_diag *d) SHERD_MUST;
 
 /** A right operand that stays resident at the nodes over many products. */
-typedef struct sherd_kept sherd_kept;
+typedef struct sherd_resident sherd_resident;
 
 /**
  * Keeps B (k x m) at the nodes for products with an A of up to n_max rows. Exposures are drawn once,
- * here. B's memory must stay valid until sherd_kept_free, which also drops the nodes' blocks.
+ * here. B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
  */
-SHERD_API int sherd_keep(sherd_kept **out, sherd_cluster *c, sherd_view b, size_t n_max,
+SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** C = A * kept B; as sherd_multiply otherwise. */
-SHERD_API int sherd_multiply_kept(sherd_kept *kept, sherd_view a, double *out, size_t ldc,
+SHERD_API int sherd_resident_multiply(sherd_resident *kept, sherd_view a, double *out, size_t ldc,
                                   sherd_report *r, sherd_diag *d) SHERD_MUST;
-SHERD_API void sherd_kept_free(sherd_kept *kept);
+SHERD_API void sherd_resident_free(sherd_resident *kept);
 
 /** What a product would cost, without sending anything (--dry-run). */
 typedef struct sherd_estimate {
