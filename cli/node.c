@@ -171,16 +171,16 @@ static uint64_t default_memory(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : (uint64_t)1 << 30;
 }
 
-static int need_files(const sherd__cli *cli, const sherd__node_options *o, sherd_diag *d)
+static int need_files(const sherd__node_options *o, sherd_diag *d)
 {
     if (o->parent_pipe >= 0) return 0;
     if (!o->key_file)
-        return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key", "%s needs --key FILE: its "
-                           "private key", cli->title);
+        return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key", "--key FILE is missing: this "
+                           "node's private key");
     if (!o->allow_file)
         return sherd__fail(d, SHERD_EINVAL, "a file with a line `* key=sha256:... role=coordinator` "
                            "for each coordinator; sherd keygen --show prints a key's fingerprint",
-                           "%s needs --allow FILE: nobody is let in by default", cli->title);
+                           "--allow FILE is missing: nobody is let in by default");
     return 0;
 }
 
@@ -201,7 +201,7 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->memory = sherd__opt_given(cli, "memory") ? sherd__opt_size(cli, "memory") : default_memory();
     o->connections_max = (uint32_t)sherd__opt_int(cli, "connections");
     o->backend = &sherd__backend_cpu;
-    return need_files(cli, o, d);
+    return need_files(o, d);
 }
 
 static int run_node(sherd__cli *cli, sherd_diag *d)
