@@ -135,6 +135,16 @@ static void deliver_logs(sherd_cluster *c)
     }
 }
 
+/* A link has no session before TLS is up. */
+static void add_session_bytes(sherd_link *l, uint64_t *in, uint64_t *out)
+{
+    const sherd_session *session = sherd__link_session(l);
+    if (!session) return;
+    const sherd__session_stats *s = sherd__session_stats_of(session);
+    *in += s->bytes_in;
+    *out += s->bytes_out;
+}
+
 /* What the outside may see of the nodes and of the job, as of now. */
 static void publish(sherd_cluster *c)
 {
@@ -146,11 +156,7 @@ static void publish(sherd_cluster *c)
         sherd_node_info *info = &n->info;
         info->bytes_in = n->past_in;
         info->bytes_out = n->past_out;
-        if (n->link) {
-            const sherd__session_stats *s = sherd__session_stats_of(sherd__link_session(n->link));
-            info->bytes_in += s->bytes_in;
-            info->bytes_out += s->bytes_out;
-        }
+        if (n->link) add_session_bytes(n->link, &info->bytes_in, &info->bytes_out);
         info->state = n->banned ? SHERD_NODE_BANNED : n->up ? SHERD_NODE_UP
                     : n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
         info->tasks = n->tasks + (c->job ? sherd__job_node_tasks(c->job, i) : 0);
@@ -218,9 +224,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
 {
     uint64_t now = uv_now(&c->loop);
     bool was_up = n->up;
-    const sherd__session_stats *s = sherd__session_stats_of(sherd__link_session(n->link));
-    n->past_in += s->bytes_in;
-    n->past_out += s->bytes_out;
+    add_session_bytes(n->link, &n->past_in, &n->past_out);
     n->link = NULL;
     n->up = false;
     n->last_err = e->err;
