@@ -1,0 +1,26 @@
+/* A seed is raw bytes, not text: what `head -c 32 /dev/urandom` writes. */
+#include "cli/seed.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "store/file.h"
+
+#define SEED_BYTES 32u
+
+int sherd__seed_read(uint8_t seed[SEED_BYTES], const char *path, sherd_diag *d)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int err = sherd__file_read_small(&bytes, &len, path, 4096, d);
+    if (err) return err;
+    if (len == SEED_BYTES) memcpy(seed, bytes, SEED_BYTES);
+    else
+        err = sherd__fail(d, SHERD_EFORMAT, "head -c 32 /dev/urandom >FILE makes one",
+                          "%s: expected a seed of exactly 32 bytes, found %zu", path, len);
+    sherd__wipe(bytes, len);
+    sherd__free(bytes);
+    return err;
+}
