@@ -182,12 +182,23 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_META                                                                            \
     {.name = "meta", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,            \
      .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
+#define SHERD__OPT_OPERATION                                                                       \
+    {.name = "operation", .type = SHERD__TEXT, .arg = "NAME", .flags = SHERD__OPT_ONLY_ARGV,       \
+     .help = "which operation of the metadata file [the one of this kind and shape]"}
 #define SHERD__OPT_REUSE_METADATA                                                                  \
     {.name = "reuse-metadata", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                 \
      .help = "allow metadata that has served other operands"}
 #define SHERD__OPT_STRICT                                                                          \
     {.name = "strict", .type = SHERD__FLAG,                                                        \
      .help = "a node's wrong answer ends the run instead of being computed elsewhere"}
+#define SHERD__OPT_EXPOSURE                                                                        \
+    {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",                 \
+     .choices = sherd__choices_exposure,                                                           \
+     .help = "draw each column's node (uniform) or deal equal counts (balanced)"}
+#define SHERD__OPT_EXPOSURE_MAX                                                                    \
+    {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,               \
+     .help = "largest fraction of an operand that a domain may be given [twice the largest "       \
+             "planned share]"}
 /* How operands are hidden: --scheme, --group, --exposure, --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
@@ -195,12 +206,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
          .word = "all", .word_value = 0, .preset = "all",                                          \
          .help = "permute: columns that share one permutation, 1 to all"},                         \
-        {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",             \
-         .choices = sherd__choices_exposure,                                                       \
-         .help = "permute: draw each column's node (uniform) or deal equal counts (balanced)"},    \
-        {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,           \
-         .help = "largest fraction of an operand that a domain may be given [twice the largest "   \
-                 "planned share]"},                                                                \
+        SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
         {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
          .help = "permute: A's rows travel in another order in every group"}
 /* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads both. */

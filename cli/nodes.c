@@ -53,7 +53,7 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
 {
     memset(s, 0, sizeof *s);
     const char *file = sherd__opt_text(cli, "nodes"), *key = sherd__opt_text(cli, "key");
-    if (sherd__opt_given(cli, "local")) {
+    if (file == NULL && sherd__opt_int(cli, "local") > 0) { /* given, or a preset of the verb */
         s->local = (uint32_t)sherd__opt_int(cli, "local");
         return 0;
     }
@@ -72,7 +72,7 @@ int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
     source s;
     sherd__peers peers;
     int err;
-    if (sherd__opt_text(cli, "nodes") != NULL && !sherd__opt_given(cli, "local")) {
+    if (sherd__opt_text(cli, "nodes") != NULL) {
         memset(&s, 0, sizeof s); /* no key is needed to count */
         snprintf(s.nodes, sizeof s.nodes, "%s", sherd__opt_text(cli, "nodes"));
     } else if ((err = find_source(&s, cli, d)) != 0) {
@@ -114,7 +114,9 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
     *out = NULL;
     int err = find_source(&s, cli, d);
     if (err) return err;
+    uint32_t timeout_ms = sherd__opt_time_ms(cli, "timeout");
     sherd_cluster_options opt = {
+        .connect_timeout_ms = timeout_ms > 0 && timeout_ms < 10000 ? timeout_ms : 0,
         .local_nodes = s.local,
         .node_memory = sherd__opt_size(cli, "node-memory"),
         .nodes_file = s.local > 0 ? NULL : s.nodes,

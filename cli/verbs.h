@@ -3,7 +3,11 @@
 #define CLI_VERBS_H
 
 #define SHERD__VERBS(XX)                                                                           \
+    XX(demo)                                                                                       \
+    XX(multiply)                                                                                   \
+    XX(apply)                                                                                      \
     XX(node)                                                                                       \
+    XX(meta)                                                                                       \
     XX(keygen)                                                                                     \
     XX(doctor)                                                                                     \
     XX(version)                                                                                    \

@@ -1,0 +1,99 @@
+/*
+ * `sherd apply OP A.npy [B.npy] -o C.npy`: an element-wise operation over nodes, in float64.
+ */
+#include <string.h>
+
+#include "cli/work.h"
+#include "core/suggest.h"
+#include "matrix/funcs.h"
+
+static const char *const names[] = {"sigmoid", "minus", "square", "multiply",
+                                    "relu",    "tanh",  "exp",    NULL};
+
+static int find_operation(sherd__cli *cli, sherd_elementwise *op, unsigned *operands,
+                          sherd_diag *d)
+{
+    char hint[80];
+    const char *name = cli->args[0], *near = sherd__suggest(name, names);
+    uint32_t number = sherd__map_find(name);
+    if (number == 0) {
+        snprintf(hint, sizeof hint, "did you mean %s?", near != NULL ? near : "");
+        return sherd__fail(d, SHERD_EINVAL, near != NULL ? hint : NULL,
+                           "expected sigmoid, minus, square, multiply, relu, tanh or exp, found "
+                           "'%.60s'", name);
+    }
+    *op = (sherd_elementwise)number;
+    *operands = sherd__map_arity(number);
+    if (cli->args_len - 1 == (int)*operands) return 0;
+    return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %s, found %d", name,
+                       *operands == 1 ? "one matrix" : "two matrices", cli->args_len - 1);
+}
+
+static int agree(const sherd__work *w, sherd_diag *d)
+{
+    sherd_view a = w->in[0].view, b = w->in[1].view;
+    if (w->in_len == 1 || (a.rows == b.rows && a.cols == b.cols)) return 0;
+    return sherd__fail(d, SHERD_ESHAPE, "both must have one shape",
+                       "%s is %zu x %zu and %s is %zu x %zu", w->in[0].path, a.rows, a.cols,
+                       w->in[1].path, b.rows, b.cols);
+}
+
+static int run_apply(sherd__cli *cli, sherd_diag *d)
+{
+    sherd__work w;
+    sherd_elementwise op = 0;
+    unsigned operands = 1;
+    int err = find_operation(cli, &op, &operands, d);
+    if (err) return err;
+    err = sherd__work_begin(&w, cli, op, operands, d);
+    if (!err) err = agree(&w, d);
+    if (!err) {
+        w.rows = w.in[0].view.rows;
+        w.cols = w.in[0].view.cols;
+        err = sherd__work_run(&w, d);
+        err = sherd__work_tell(&w, err, d);
+    }
+    sherd__work_fini(&w);
+    return err;
+}
+
+static const sherd__example examples[] = {
+    {"sherd apply sigmoid A.npy -o C.npy -n 7", "1/(1+exp(-a)) of every entry over seven nodes"},
+    {"sherd apply minus A.npy B.npy -o C.npy -n 7 --check",
+     "A - B, and compared bit for bit with the same computed here"},
+    {"sherd apply tanh A.npy -o C.npy --nodes nodes.txt --key me.key",
+     "over the nodes of a file"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    SHERD__OPT_OUTPUT("C.npy"),
+    SHERD__OPTS_CLUSTER,
+    SHERD__OPT_EXPOSURE,
+    SHERD__OPT_EXPOSURE_MAX,
+    SHERD__OPT_SEED,
+    SHERD__OPT_META,
+    SHERD__OPT_OPERATION,
+    SHERD__OPT_REUSE_METADATA,
+    SHERD__OPT_CHECK,
+    SHERD__OPT_STRICT,
+    SHERD__OPT_CERTIFICATE,
+    SHERD__OPT_CERTIFICATE_PUBLIC,
+    SHERD__OPT_MEMORY,
+    SHERD__OPT_THREADS,
+    {0},
+};
+
+const sherd__verb sherd__verb_apply = {
+    .name = "apply",
+    .usage = "OP A.npy [B.npy] -o C.npy",
+    .summary = "an element-wise operation over nodes",
+    .details = "OP is sigmoid, square, relu, tanh or exp of A, or minus or multiply of A and B, in "
+               "float64. Entries travel permuted row by row; a secret sample of every answer is "
+               "recomputed here. NaN, infinities and large values come out as numpy gives them.",
+    .examples = examples,
+    .options = options,
+    .args_min = 2,
+    .args_max = 3,
+    .run = run_apply,
+};

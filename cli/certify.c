@@ -1,0 +1,126 @@
+/*
+ * --certificate: the account of one piece of work, filled from what was done and signed with --key,
+ * or with a key made for this certificate alone where there is none.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/work.h"
+#include "core/wipe.h"
+#include "sherd/version.h"
+#include "store/certificate.h"
+#include "wire/identity.h"
+
+static int sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64])
+{
+    return sherd__identity_sign(ctx, msg, len, sig);
+}
+
+static void fill_matrix(sherd__certificate_matrix *out, sherd_view v, const sherd__digest *digest)
+{
+    out->dtype = v.dtype;
+    out->rows = v.rows;
+    out->cols = v.cols;
+    out->digest = *digest;
+}
+
+static int fill_matrices(sherd__certificate *c, sherd__work *w, sherd_diag *d)
+{
+    sherd_view result = sherd_view_c(w->c, SHERD_F64, w->rows, w->cols);
+    sherd__digest digest;
+    int err = sherd__digest_view(&digest, result, d);
+    if (err) return err;
+    fill_matrix(&c->result, result, &digest);
+    c->has_inputs = !sherd__opt_flag(w->cli, "certificate-public");
+    err = sherd__work_digests(w, d);
+    c->inputs_len = w->in_len;
+    for (unsigned i = 0; i < w->in_len && !err; i++)
+        fill_matrix(&c->inputs[i], w->in[i].view, &w->in[i].digest);
+    return err;
+}
+
+/* Bits of an operand: 0 for integers, which are taken as they are. */
+static uint32_t bits_of(const sherd__work *w, unsigned i)
+{
+    sherd_dtype t = w->in[i].view.dtype;
+    return t == SHERD_F64 || t == SHERD_F32 ? w->opt.bits : 0;
+}
+
+static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
+{
+    bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
+    const sherd_report *r = &w->report;
+    c->exact = w->op == 0 && w->opt.exact;
+    for (unsigned i = 0; i < w->in_len && c->exact; i++) c->bits[i] = bits_of(w, i);
+    c->primes_len = r->primes;
+    snprintf(c->scheme, sizeof c->scheme, "%s", permute ? "permute" : "plain");
+    c->group = w->op == 0 && permute ? w->opt.group : 0;
+    if (permute)
+        snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");
+    c->shuffle_rows = w->opt.shuffle_rows;
+    c->reused_metadata = w->reused;
+    c->freivalds_trials = r->check_error > 0 ? 1 : 0;
+    c->freivalds_error_log2 = r->check_error > 0 ? (int32_t)ceil(log2(r->check_error)) : 0;
+    c->equal = !w->verdict.done ? SHERD__UNCHECKED : w->verdict.equal ? SHERD__EQUAL
+                                                                       : SHERD__DIFFERS;
+    bool seed_known = w->opt.shuffles == NULL || w->opt.seed != NULL;
+    if (!permute || !seed_known) return 0;
+    c->has_seed = true;
+    int err = sherd__certificate_commit_seed(&c->seed_commitment, r->seed);
+    return err ? sherd__fail(d, err, NULL, "cannot commit to the seed") : 0;
+}
+
+static void fill_nodes(sherd__certificate *c, const sherd__work *w)
+{
+    char domains[1000][64];
+    c->nodes = sherd_cluster_size(w->cluster);
+    c->domains_simulated = sherd_cluster_simulated(w->cluster);
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        sherd_node_info info;
+        uint32_t seen = 0;
+        sherd_cluster_node(w->cluster, i, &info);
+        if (*info.blas_core) sherd__certificate_core(c, info.blas_core);
+        while (seen < c->domains && strcmp(domains[seen], info.domain) != 0) seen++;
+        if (seen == c->domains && seen < 1000) memcpy(domains[c->domains++], info.domain, 64);
+    }
+    if (w->report.nodes_lost > 0)
+        sherd__certificate_warn(c, "%u nodes were lost", w->report.nodes_lost);
+    if (w->report.nodes_banned > 0)
+        sherd__certificate_warn(c, "wrong answers were turned away from %s", w->report.banned);
+    if (w->report.check_tolerant)
+        sherd__certificate_warn(c, "float answers were checked for gross errors only");
+}
+
+static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
+{
+    const char *key = sherd__opt_text(w->cli, "key");
+    sherd_identity *id = NULL;
+    uint8_t public_key[32];
+    int err = key != NULL ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
+    if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
+    if (key == NULL)
+        sherd__cli_note(w->cli, "the certificate is signed with a key of its own; --key FILE signs "
+                                "it as you");
+    sherd__identity_public(id, public_key);
+    err = sherd__certificate_save(c, sherd__opt_text(w->cli, "certificate"), public_key, sign, id,
+                                  d);
+    sherd__identity_free(id);
+    return err;
+}
+
+int sherd__work_certify(sherd__work *w, sherd_diag *d)
+{
+    sherd__certificate c;
+    memset(&c, 0, sizeof c);
+    c.created_unix = (int64_t)time(NULL);
+    snprintf(c.operation, sizeof c.operation, "%s", w->operation);
+    snprintf(c.sherd_version, sizeof c.sherd_version, "%s", sherd_version());
+    snprintf(c.protocol_version, sizeof c.protocol_version, "sherd/1");
+    int err = fill_matrices(&c, w, d);
+    if (!err) err = fill_scheme(&c, w, d);
+    if (err) return err;
+    fill_nodes(&c, w);
+    return sign_and_save(&c, w, d);
+}

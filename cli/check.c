@@ -1,0 +1,87 @@
+/*
+ * --check: the centralized result beside the one from the nodes. Exact products and element-wise
+ * operations have one right answer, and every bit of it must be there. Float products have a right
+ * interval, gamma_k |A||B| around the true value, entry by entry (matrix/compare.h).
+ *
+ * The reference is computed in row panels, so that it costs no second result in memory.
+ */
+#include <string.h>
+
+#include "cli/work.h"
+#include "core/alloc.h"
+#include "matrix/fixed.h"
+#include "matrix/funcs.h"
+#include "matrix/gemm.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+
+#define PANEL_BYTES ((size_t)64 << 20)
+
+static size_t panel_rows(size_t cols, size_t rows)
+{
+    size_t n = cols == 0 ? rows : PANEL_BYTES / (cols * sizeof(double));
+    return n == 0 ? 1 : n < rows ? n : rows;
+}
+
+static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d)
+{
+    sherd_view a = w->in[0].view, b = w->in[1].view;
+    sherd__fixed fa, fb;
+    int err = sherd__fixed_choose(a, w->opt.bits, w->in[0].path, &fa, d);
+    if (!err) err = sherd__fixed_choose(b, w->opt.bits, w->in[1].path, &fb, d);
+    for (size_t r = 0; r < w->rows && !err; r += step) {
+        size_t n = w->rows - r < step ? w->rows - r : step;
+        err = sherd__reference_exact(sherd_view_sub(a, r, n, 0, a.cols), b, &fa, &fb, panel,
+                                     w->cols, d);
+        if (!err)
+            sherd__compare_rows(&w->verdict.found, w->c + r * w->cols, w->cols, panel, w->cols, r,
+                                n, w->cols);
+        if (!err) err = sherd__work_go_on(d);
+    }
+    return err;
+}
+
+static int check_map(sherd__work *w, double *panel, sherd_diag *d)
+{
+    double *a = panel, *b = panel + w->cols, *out = b + w->cols;
+    for (size_t r = 0; r < w->rows; r++) {
+        sherd__view_row_f64(w->in[0].view, r, 0, w->cols, a);
+        if (w->in_len == 2) sherd__view_row_f64(w->in[1].view, r, 0, w->cols, b);
+        int err = sherd__map_f64(w->op, a, w->in_len == 2 ? b : NULL, w->cols, out);
+        if (err) return sherd__fail(d, err, NULL, "cannot compute %s here", w->operation);
+        sherd__compare_rows(&w->verdict.found, w->c + r * w->cols, w->cols, out, w->cols, r, 1,
+                            w->cols);
+    }
+    return 0;
+}
+
+static int check_bits(sherd__work *w, sherd_diag *d)
+{
+    size_t step = w->op == 0 ? panel_rows(w->cols, w->rows) : 3;
+    double *panel = sherd__calloc(step * w->cols + 1, sizeof *panel);
+    if (panel == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for --check");
+    sherd__compare_init(&w->verdict.found);
+    int err = w->op == 0 ? check_exact(w, panel, step, d) : check_map(w, panel, d);
+    sherd__free(panel);
+    w->verdict.equal = w->verdict.found.equal == w->verdict.found.count;
+    return err;
+}
+
+int sherd__work_check(sherd__work *w, sherd_diag *d)
+{
+    sherd__verdict *v = &w->verdict;
+    double began = sherd__cli_now();
+    uint64_t calls = sherd__blas_calls();
+    int err;
+    v->bitwise = w->op != 0 || w->opt.exact;
+    if (v->bitwise) {
+        err = check_bits(w, d);
+    } else {
+        err = sherd__compare_product(w->in[0].view, w->in[1].view, w->c, w->cols, &v->found, d);
+        v->equal = v->found.beyond == 0;
+    }
+    v->blas_calls = sherd__blas_calls() - calls;
+    v->seconds = sherd__cli_now() - began;
+    v->done = err == 0;
+    return err;
+}

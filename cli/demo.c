@@ -1,0 +1,327 @@
+/*
+ * `sherd demo`: the main job on data that need no download. Layer 1 of a 784-128-10 network over
+ * seven local nodes, once in floats and once exactly, each compared with the same product computed
+ * here. That comparison is the only place where this process multiplies; the BLAS calls are counted.
+ *
+ * Results go to stdout: they are what the command is for. The progress line goes to stderr.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/nodes.h"
+#include "cli/work.h"
+#include "core/alloc.h"
+#include "core/rand.h"
+#include "learn/digits.h"
+#include "matrix/gemm.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+#include "store/idx.h"
+
+#define HIDDEN 128u
+#define WEIGHTS_SEED UINT64_C(1)
+
+typedef struct demo {
+    sherd__cli *cli;
+    sherd__idx_set set; /* --data */
+    uint8_t *pixels;    /* or generated */
+    double *weights;
+    sherd_view x, w;
+    sherd_cluster *cluster;
+    double local_seconds; /* of the float product here */
+    uint64_t local_calls; /* BLAS calls of the comparisons */
+    json_t *out;
+} demo;
+
+/* ---- data ------------------------------------------------------------------------------------- */
+
+static int load_images(demo *m, const char *folder, sherd_diag *d)
+{
+    int err = sherd__idx_set_load(&m->set, folder, "train", d);
+    if (!err) m->x = sherd__idx_view(&m->set.images);
+    return err;
+}
+
+static int draw_images(demo *m, size_t rows, sherd_diag *d)
+{
+    m->pixels = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
+    if (m->pixels == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, "give fewer --samples", "out of memory for the digits");
+    sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, m->pixels, NULL);
+    m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
+    return 0;
+}
+
+/* Uniform in +-1/sqrt(inputs), the usual start of a layer; the same on every machine. */
+static int draw_weights(demo *m, sherd_diag *d)
+{
+    size_t inputs = m->x.cols;
+    m->weights = sherd__calloc(inputs * HIDDEN, sizeof *m->weights);
+    if (m->weights == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, WEIGHTS_SEED);
+    for (size_t i = 0; i < inputs * HIDDEN; i++) {
+        double unit = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
+        m->weights[i] = unit / sqrt((double)inputs);
+    }
+    m->w = sherd_view_c(m->weights, SHERD_F64, inputs, HIDDEN);
+    return 0;
+}
+
+static int prepare(demo *m, sherd_diag *d)
+{
+    const char *folder = sherd__opt_text(m->cli, "data");
+    size_t rows = (size_t)sherd__opt_int(m->cli, "samples");
+    int err = folder != NULL ? load_images(m, folder, d) : draw_images(m, rows, d);
+    if (!err && folder != NULL && rows < m->x.rows && sherd__opt_given(m->cli, "samples"))
+        m->x = sherd_view_sub(m->x, 0, rows, 0, m->x.cols);
+    return err ? err : draw_weights(m, d);
+}
+
+/* ---- what is printed -------------------------------------------------------------------------- */
+
+static void show_task(demo *m)
+{
+    uint64_t nonzeros = sherd__view_nonzeros(m->x);
+    double zeros = 1 - (double)nonzeros / ((double)m->x.rows * (double)m->x.cols);
+    const char *folder = sherd__opt_text(m->cli, "data");
+    if (m->out != NULL) {
+        json_object_set_new(m->out, "samples", json_integer((json_int_t)m->x.rows));
+        json_object_set_new(m->out, "zeros", json_real(zeros));
+        json_object_set_new(m->out, "data", json_string(folder != NULL ? "idx" : "generated"));
+        return;
+    }
+    printf("Layer 1 of a %zu-%u-10 network: %zu %s images, %zu x %zu (%.0f %% zeros), times "
+           "%zu x %u weights\n", m->x.cols, HIDDEN, m->x.rows,
+           folder != NULL ? "IDX" : "generated", m->x.rows, m->x.cols, 100 * zeros, m->x.cols,
+           HIDDEN);
+}
+
+static void show_nodes(demo *m)
+{
+    uint32_t n = sherd_cluster_size(m->cluster);
+    json_t *nodes = m->out != NULL ? json_array() : NULL;
+    if (nodes == NULL)
+        printf("%" PRIu32 " nodes%s, pids:", n,
+               sherd_cluster_simulated(m->cluster) ? " (domains: simulated on one host)" : "");
+    for (uint32_t i = 0; i < n; i++) {
+        sherd_node_info info;
+        sherd_cluster_node(m->cluster, i, &info);
+        if (nodes == NULL)
+            printf(" %ld", (long)info.pid);
+        else
+            json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
+                                                   (json_int_t)info.pid, "address", info.address));
+    }
+    if (nodes == NULL)
+        putchar('\n');
+    else
+        json_object_set_new(m->out, "nodes", nodes);
+    fflush(stdout);
+}
+
+static uint64_t total(const uint64_t *each, uint32_t n)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += each[i];
+    return sum;
+}
+
+static void show_exposures(const sherd_report *r)
+{
+    printf("  exposures:");
+    for (uint32_t i = 0; i < r->nodes; i++)
+        printf("%s node %" PRIu32 ": %" PRIu32 " columns (%.0f %%)", i > 0 ? "," : "", i,
+               r->planned[i], 100 * r->exposed_a[i]);
+    putchar('\n');
+}
+
+static void show_verdict(const sherd__work *w)
+{
+    const sherd__compare *x = &w->verdict.found;
+    if (w->verdict.bitwise) {
+        printf("  equal: %s\n", w->verdict.equal ? "yes, bit for bit" : "NO");
+        return;
+    }
+    printf("  differences from the local product: at most %.2g (%" PRIu64 " ulp); %.1f %% of the "
+           "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
+           "gamma_k |X||W|: %s\n", x->max_abs, x->max_ulp,
+           100.0 * (double)x->equal / (double)(x->count ? x->count : 1),
+           100.0 * (double)x->close / (double)(x->count ? x->count : 1),
+           w->verdict.equal ? "yes" : "NO");
+}
+
+static json_t *run_object(const sherd__work *w, double local)
+{
+    const sherd_report *r = &w->report;
+    const sherd__compare *x = &w->verdict.found;
+    json_t *planned = json_array(), *exposed = json_array();
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        json_array_append_new(planned, json_integer(r->planned[i]));
+        json_array_append_new(exposed, json_real(r->exposed_a[i]));
+    }
+    return json_pack("{s:b, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "equal",
+                     w->verdict.equal, "planned", planned, "exposed_a", exposed, "bytes_out",
+                     (json_int_t)total(r->bytes_out, r->nodes), "bytes_in",
+                     (json_int_t)total(r->bytes_in, r->nodes), "tasks", (json_int_t)r->tasks,
+                     "seconds", r->seconds, "local_seconds", local, "max_abs", x->max_abs,
+                     "max_ulp", (json_int_t)x->max_ulp, "entries", (json_int_t)x->count,
+                     "bit_equal", (json_int_t)x->equal);
+}
+
+/* ---- one of the two runs ---------------------------------------------------------------------- */
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    sherd__work *w = ctx;
+    char text[80], out[24], in[24];
+    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(p->bytes_out, out),
+             sherd__cli_bytes(p->bytes_in, in));
+    sherd__progress_update(&w->progress, p->done, p->total, text, sherd__cli_now());
+}
+
+/* The same product here, timed: into w->c, whose contents have been compared by now. */
+static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
+{
+    double began = sherd__cli_now();
+    uint64_t calls = sherd__blas_calls();
+    sherd__fixed fx, fw;
+    int err;
+    if (w->opt.exact) {
+        err = sherd__fixed_choose(m->x, w->opt.bits, "X", &fx, d);
+        if (!err) err = sherd__fixed_choose(m->w, w->opt.bits, "W", &fw, d);
+        if (!err) err = sherd__reference_exact(m->x, m->w, &fx, &fw, w->c, w->cols, d);
+    } else {
+        err = sherd__reference_float(m->x, m->w, w->c, w->cols, d);
+    }
+    *seconds = sherd__cli_now() - began;
+    m->local_calls += sherd__blas_calls() - calls;
+    return err;
+}
+
+static int compute_and_compare(demo *m, sherd__work *w, double *local, sherd_diag *d)
+{
+    sherd__cli *cli = m->cli;
+    sherd__progress_init(&w->progress, stderr,
+                         cli->quiet ? SHERD__PROGRESS_NONE
+                                    : (sherd__progress_mode)sherd__opt_choice(cli, "progress"),
+                         w->opt.exact ? "exact" : "float", "tasks", sherd__cli_now());
+    int err = sherd_multiply(m->cluster, m->x, m->w, w->c, w->cols, &w->opt, &w->report, d);
+    sherd__progress_fini(&w->progress);
+    if (!err) err = sherd__work_check(w, d);
+    if (!err) m->local_calls += w->verdict.blas_calls;
+    return err ? err : time_local(m, w, local, d);
+}
+
+static int run_once(demo *m, bool exact, sherd_diag *d)
+{
+    char t[24], l[24], out[24], in[24];
+    double local = 0;
+    sherd__work w = {.cli = m->cli, .operation = "multiply", .in_len = 2,
+                     .in = {{.path = "X", .view = m->x}, {.path = "W", .view = m->w}},
+                     .rows = m->x.rows, .cols = HIDDEN};
+    sherd_product_options_init(&w.opt);
+    w.opt.scheme = SHERD_PERMUTE;
+    w.opt.exact = exact;
+    w.opt.bits = 17;
+    w.opt.timeout_ms = sherd__opt_time_ms(m->cli, "timeout");
+    w.opt.progress = on_progress;
+    w.opt.progress_ctx = &w;
+    w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);
+    int err = w.c != NULL ? compute_and_compare(m, &w, &local, d)
+                          : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
+    if (!err && m->out != NULL)
+        json_object_set_new(m->out, exact ? "exact" : "float", run_object(&w, local));
+    if (!err && m->out == NULL) {
+        printf("\n%s, one permutation per node (--group all):\n",
+               exact ? "Exactly, in fixed point of 17 bits" : "In floats");
+        show_exposures(&w.report);
+        printf("  %s over the nodes, %s here; %s out, %s in, %" PRIu64 " tasks\n",
+               sherd__cli_seconds(w.report.seconds, t), sherd__cli_seconds(local, l),
+               sherd__cli_bytes(total(w.report.bytes_out, w.report.nodes), out),
+               sherd__cli_bytes(total(w.report.bytes_in, w.report.nodes), in), w.report.tasks);
+        show_verdict(&w);
+        fflush(stdout);
+    }
+    if (!err && !w.verdict.equal)
+        err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
+                          "the %s result differs from the local product",
+                          exact ? "exact" : "float");
+    sherd__work_fini(&w);
+    return err ? err : sherd__work_go_on(d);
+}
+
+static void show_end(demo *m, double seconds)
+{
+    char t[24];
+    uint64_t besides = sherd__blas_calls() - m->local_calls;
+    if (m->out != NULL) {
+        json_object_set_new(m->out, "local_products", json_integer((json_int_t)besides));
+        json_object_set_new(m->out, "seconds_total", json_real(seconds));
+        return;
+    }
+    printf("\nBLAS calls of this process besides the comparisons: %" PRIu64 "; all in %s\n"
+           "\nTry next:\n"
+           "  sherd demo -n 3                                     with fewer nodes\n"
+           "  sherd multiply A.npy B.npy -o C.npy -n 7 --check    your own matrices\n"
+           "  sherd multiply A.npy B.npy -n 7 --dry-run           what each scheme would cost\n"
+           "  sherd help                                          all verbs\n",
+           besides, sherd__cli_seconds(seconds, t));
+}
+
+static int run_demo(sherd__cli *cli, sherd_diag *d)
+{
+    double began = sherd__cli_now();
+    demo m = {.cli = cli, .out = cli->json ? sherd__cli_json_new(cli) : NULL};
+    int err = prepare(&m, d);
+    if (!err) {
+        show_task(&m);
+        err = sherd__nodes_open(&m.cluster, cli, d);
+    }
+    if (!err) show_nodes(&m);
+    if (!err) err = run_once(&m, false, d);
+    if (!err) err = run_once(&m, true, d);
+    sherd_cluster_close(m.cluster);
+    if (!err) show_end(&m, sherd__cli_now() - began);
+    sherd__idx_set_fini(&m.set);
+    sherd__free(m.pixels);
+    sherd__free(m.weights);
+    if (m.out == NULL) return err;
+    return err ? sherd__cli_json_fail(cli, m.out, err, d) : sherd__cli_json_end(cli, m.out, d);
+}
+
+static const sherd__example examples[] = {
+    {"sherd demo", "seven local nodes, 60000 generated digits"},
+    {"sherd demo -n 3 --samples 5000", "fewer nodes, fewer digits"},
+    {"sherd demo --data ~/mnist", "MNIST itself, from a folder with its IDX files"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+     .excludes = "nodes", .preset = "7", .help = "start N nodes on this machine"},
+    SHERD__OPT_NODES,
+    SHERD__OPT_KEY,
+    SHERD__OPT_NODE_MEMORY,
+    SHERD__OPT_RECORD,
+    SHERD__OPT_TIMEOUT,
+    SHERD__OPT_PROGRESS,
+    {.name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
+     .preset = "60000", .help = "how many images"},
+    {.name = "data", .type = SHERD__DIR, .arg = "DIR",
+     .help = "take the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not"},
+    {0},
+};
+
+const sherd__verb sherd__verb_demo = {
+    .name = "demo",
+    .summary = "the main job on 7 local nodes, on data that come with it",
+    .details = "Runs layer 1 of a 784-128-10 network over local nodes, on 60000 digits drawn from "
+               "strokes: once in floats and once exactly. Prints the nodes' process ids, how many "
+               "columns each was given, bytes and time, and compares both results with the product "
+               "computed here.",
+    .examples = examples,
+    .options = options,
+    .run = run_demo,
+};

@@ -1,0 +1,268 @@
+/*
+ * What a piece of work tells when it is over: a few lines for people, or one object for programs.
+ * Both are made from the same report, and both say what was not checked or not hidden.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/work.h"
+#include "core/alloc.h"
+#include "matrix/gemm.h"
+
+static uint64_t total(const uint64_t *each, uint32_t n)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += each[i];
+    return sum;
+}
+
+/* ---- for people ------------------------------------------------------------------------------- */
+
+static void say_scheme(const sherd__work *w, char *out, size_t size)
+{
+    if (w->op == 0 && w->opt.scheme == SHERD_PLAIN) {
+        snprintf(out, size, "plain (nothing is hidden)");
+        return;
+    }
+    size_t at = (size_t)snprintf(out, size, "permute");
+    if (w->op == 0 && w->opt.group == 0) at += (size_t)snprintf(out + at, size - at, ", group all");
+    if (w->op == 0 && w->opt.group > 0)
+        at += (size_t)snprintf(out + at, size - at, ", group %" PRIu32, w->opt.group);
+    snprintf(out + at, size - at, "%s%s", w->opt.balanced ? ", balanced" : "",
+             w->opt.shuffle_rows ? ", rows shuffled" : "");
+}
+
+static void say_nodes(const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
+                   w->op == 0 && w->opt.scheme == SHERD_PLAIN ? "rows" : "columns", "of A", "of B",
+                   "out", "in", "tasks");
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        sherd_node_info info;
+        char out[24], in[24];
+        sherd_cluster_node(w->cluster, i, &info);
+        static const char *const states[] = {" (connecting)", "", " (lost)", " (banned)"};
+        sherd__cli_say(w->cli, "%-20s %7ld %8" PRIu32 " %6.1f %% %6.1f %% %9s %9s %7" PRIu64 "%s",
+                       info.name, (long)info.pid, r->planned[i], 100 * r->exposed_a[i],
+                       100 * r->exposed_b[i], sherd__cli_bytes(r->bytes_out[i], out),
+                       sherd__cli_bytes(r->bytes_in[i], in), info.tasks,
+                       states[info.state <= SHERD_NODE_BANNED ? info.state : 0]);
+    }
+}
+
+static void say_check(const sherd__work *w)
+{
+    const sherd__verdict *v = &w->verdict;
+    const sherd__compare *x = &v->found;
+    char t[24];
+    if (!v->done) return;
+    if (v->bitwise && v->equal)
+        sherd__cli_say(w->cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed here in %s)",
+                       x->count, sherd__cli_seconds(v->seconds, t));
+    else if (v->bitwise)
+        sherd__cli_say(w->cli, "equal: NO: %" PRIu64 " of %" PRIu64 " entries differ",
+                       x->count - x->equal, x->count);
+    else
+        sherd__cli_say(w->cli,
+                       "equal: %s gamma_k |A||B| in every entry; largest difference %.3g (%" PRIu64
+                       " ulp at most), %.2f %% bit-equal, numpy.isclose %.2f %%; computed here in %s",
+                       v->equal ? "yes, within" : "NO, not within", x->max_abs, x->max_ulp,
+                       x->count ? 100.0 * (double)x->equal / (double)x->count : 100.0,
+                       x->count ? 100.0 * (double)x->close / (double)x->count : 100.0,
+                       sherd__cli_seconds(v->seconds, t));
+}
+
+static void say_arithmetic(const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    if (w->op != 0 || !w->opt.exact) return;
+    if (r->primes == 0)
+        sherd__cli_note(w->cli, "exact: %" PRIu32 " bits, exponents %d and %d; one f64 product "
+                        "holds it", w->opt.bits, r->scale_a, r->scale_b);
+    else
+        sherd__cli_note(w->cli, "exact: %" PRIu32 " bits, exponents %d and %d, %" PRIu32 " primes",
+                        w->opt.bits, r->scale_a, r->scale_b, r->primes);
+}
+
+static void say_all(const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    char scheme[96], out[24], in[24], t[24], all[24];
+    say_scheme(w, scheme, sizeof scheme);
+    sherd__cli_say(w->cli, "%s: %zu x %zu by %" PRIu32 " nodes%s, %s, %s", w->operation, w->rows,
+                   w->cols, r->nodes,
+                   sherd_cluster_simulated(w->cluster) ? " (domains: simulated on one host)" : "",
+                   scheme, w->op != 0 ? "float64" : w->opt.exact ? "exact" : "float");
+    if (w->cli->verbose > 0) say_nodes(w);
+    say_arithmetic(w);
+    sherd__cli_say(w->cli, "%s for the answers (%s with the start of the nodes): %s out, %s in, "
+                   "%" PRIu64 " tasks, %" PRIu64 " sent again",
+                   sherd__cli_seconds(r->seconds, t),
+                   sherd__cli_seconds(w->ended - w->began, all),
+                   sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
+                   sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
+                   r->tasks_repeated);
+    if (r->check_error > 0)
+        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability %.1g%s",
+                       r->check_error, r->check_tolerant ? " (float: gross errors only)" : "");
+    if (r->nodes_banned > 0)
+        sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
+    say_check(w);
+    sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
+                   w->cols);
+}
+
+/* ---- for programs ----------------------------------------------------------------------------- */
+
+/* A path is any bytes; JSON is UTF-8: what is not becomes '?'. */
+static json_t *path_string(const char *path)
+{
+    json_t *s = path != NULL ? json_string(path) : json_null();
+    if (s != NULL) return s;
+    char *copy = sherd__strdup(path);
+    for (char *p = copy; p != NULL && *p != '\0'; p++)
+        if ((unsigned char)*p >= 0x80) *p = '?';
+    s = json_string(copy != NULL ? copy : "");
+    sherd__free(copy);
+    return s;
+}
+
+static json_t *whole(uint64_t n)
+{
+    return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+/* JSON has no infinity and no NaN. */
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *node_object(const sherd__work *w, uint32_t i)
+{
+    static const char *const states[] = {"connecting", "up", "lost", "banned"};
+    const sherd_report *r = &w->report;
+    sherd_node_info info;
+    sherd_cluster_node(w->cluster, i, &info);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "name", info.name, "address",
+                          info.address, "domain", info.domain, "key", info.key, "pid",
+                          (json_int_t)info.pid, "state",
+                          states[info.state <= SHERD_NODE_BANNED ? info.state : 0], "blas_core",
+                          info.blas_core);
+    json_object_set_new(o, "tasks", whole(info.tasks));
+    if (i >= r->nodes) return o;
+    json_object_set_new(o, "planned", whole(r->planned[i]));
+    json_object_set_new(o, "exposed_a", number(r->exposed_a[i]));
+    json_object_set_new(o, "exposed_b", number(r->exposed_b[i]));
+    json_object_set_new(o, "bytes_out", whole(r->bytes_out[i]));
+    json_object_set_new(o, "bytes_in", whole(r->bytes_in[i]));
+    return o;
+}
+
+static void add_nodes(const sherd__work *w, json_t *obj)
+{
+    json_t *nodes = json_array();
+    for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++)
+        json_array_append_new(nodes, node_object(w, i));
+    json_object_set_new(obj, "nodes", nodes);
+    json_object_set_new(obj, "domains",
+                        json_string(sherd_cluster_simulated(w->cluster) ? "simulated on one host"
+                                                                        : "separate"));
+}
+
+static void add_report(const sherd__work *w, json_t *obj)
+{
+    const sherd_report *r = &w->report;
+    const struct {
+        const char *name;
+        uint64_t n;
+    } counts[] = {
+        {"tasks", r->tasks},         {"tasks_repeated", r->tasks_repeated},
+        {"fragments", r->fragments}, {"panels", r->panels},
+        {"tiles", r->tiles},         {"rows_skipped", r->rows_skipped},
+        {"nodes_lost", r->nodes_lost}, {"nodes_banned", r->nodes_banned},
+        {"bytes_out", total(r->bytes_out, r->nodes)}, {"bytes_in", total(r->bytes_in, r->nodes)},
+        {"primes", r->primes},
+        {"local_products", sherd__blas_calls() - w->verdict.blas_calls},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_object_set_new(obj, counts[i].name, whole(counts[i].n));
+    if (w->op == 0 && w->opt.exact) {
+        json_object_set_new(obj, "scale_a", json_integer(r->scale_a));
+        json_object_set_new(obj, "scale_b", json_integer(r->scale_b));
+    }
+    json_object_set_new(obj, "check_error", number(r->check_error));
+    json_object_set_new(obj, "check_tolerant", json_boolean(r->check_tolerant));
+    json_object_set_new(obj, "seconds", number(r->seconds));
+    json_object_set_new(obj, "seconds_total", number(w->ended - w->began));
+}
+
+static void add_settings(const sherd__work *w, json_t *obj)
+{
+    bool plain = w->op == 0 && w->opt.scheme == SHERD_PLAIN;
+    json_object_set_new(obj, "scheme", json_string(plain ? "plain" : "permute"));
+    if (!plain)
+        json_object_set_new(obj, "exposure", json_string(w->opt.balanced ? "balanced" : "uniform"));
+    if (w->op != 0) return;
+    json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
+                                                        : whole(w->opt.group));
+    json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));
+    json_object_set_new(obj, "mode", json_string(w->opt.exact ? "exact" : "float"));
+    if (w->opt.exact) json_object_set_new(obj, "bits", whole(w->opt.bits));
+}
+
+static void add_files(const sherd__work *w, json_t *obj)
+{
+    json_t *inputs = json_array();
+    for (unsigned i = 0; i < w->in_len; i++) {
+        sherd_view v = w->in[i].view;
+        const char *dtype = sherd_dtype_name(v.dtype);
+        json_array_append_new(inputs, json_pack("{s:o, s:s, s:o, s:o}", "file",
+                                                path_string(w->in[i].path), "dtype",
+                                                dtype != NULL ? dtype : "", "rows", whole(v.rows),
+                                                "cols", whole(v.cols)));
+    }
+    json_object_set_new(obj, "operation", json_string(w->operation));
+    json_object_set_new(obj, "inputs", inputs);
+    json_object_set_new(obj, "result",
+                        json_pack("{s:o, s:s, s:o, s:o}", "file",
+                                  path_string(sherd__opt_text(w->cli, "output")), "dtype", "<f8",
+                                  "rows", whole(w->rows), "cols", whole(w->cols)));
+    json_object_set_new(obj, "certificate", path_string(sherd__opt_text(w->cli, "certificate")));
+}
+
+static void add_check(const sherd__work *w, json_t *obj)
+{
+    const sherd__verdict *v = &w->verdict;
+    const sherd__compare *x = &v->found;
+    if (!v->done) return;
+    json_t *o = json_pack("{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", v->equal, "judged",
+                          v->bitwise ? "bits" : "gamma", "entries", whole(x->count), "bit_equal",
+                          whole(x->equal), "isclose", whole(x->close), "max_abs",
+                          number(x->max_abs), "max_ulp", whole(x->max_ulp), "seconds",
+                          number(v->seconds));
+    if (!v->bitwise) {
+        json_object_set_new(o, "beyond", whole(x->beyond));
+        json_object_set_new(o, "worst", number(x->worst));
+    }
+    json_object_set_new(obj, "check", o);
+}
+
+int sherd__work_tell(sherd__work *w, int err, sherd_diag *d)
+{
+    if (!w->cli->json) {
+        if (err == 0) say_all(w);
+        if (err == SHERD_EDIFFERS) say_check(w);
+        return err;
+    }
+    if (err != 0 && w->cluster == NULL) return err; /* nothing happened: the error says it all */
+    json_t *obj = sherd__cli_json_new(w->cli);
+    add_files(w, obj);
+    add_settings(w, obj);
+    add_nodes(w, obj);
+    add_report(w, obj);
+    add_check(w, obj);
+    return err ? sherd__cli_json_fail(w->cli, obj, err, d) : sherd__cli_json_end(w->cli, obj, d);
+}

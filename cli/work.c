@@ -1,0 +1,233 @@
+/*
+ * The way of one piece of work. The order is what protects the user's files: the output's room is
+ * asked for before anything is sent, and it appears last, when the result has been checked, compared
+ * and certified; until then an earlier file of that name stands.
+ */
+#include "cli/work.h"
+
+#include <string.h>
+
+#include "cli/nodes.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/wipe.h"
+#include "matrix/funcs.h"
+#include "matrix/gemm.h"
+
+/* ---- operands and options --------------------------------------------------------------------- */
+
+/* numpy's rule for vectors: on the left of a product a row, on the right a column. */
+static int open_operand(sherd__operand *in, const char *path, bool column, sherd_diag *d)
+{
+    in->path = path;
+    int err = sherd_npy_open(&in->file, path, d);
+    if (err) return err;
+    in->view = sherd_npy_view(in->file);
+    if (column && sherd_npy_ndim(in->file) == 1) in->view = sherd_view_t(in->view);
+    return 0;
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    sherd__work *w = ctx;
+    char text[80], out[24], in[24];
+    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(p->bytes_out, out),
+             sherd__cli_bytes(p->bytes_in, in));
+    sherd__progress_update(&w->progress, p->done, p->total, text, sherd__cli_now());
+}
+
+static bool has(const sherd__cli *cli, const char *name)
+{
+    for (const sherd__option *o = cli->verb->options; o->name != NULL; o++)
+        if (strcmp(o->name, name) == 0) return true;
+    return false;
+}
+
+static int read_options(sherd__work *w, sherd_diag *d)
+{
+    sherd__cli *cli = w->cli;
+    sherd_product_options_init(&w->opt);
+    w->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
+    w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
+    w->opt.memory = sherd__opt_size(cli, "memory");
+    w->opt.strict = sherd__opt_flag(cli, "strict");
+    w->opt.progress = on_progress;
+    w->opt.progress_ctx = w;
+    if (has(cli, "scheme")) {
+        w->opt.scheme = sherd__opt_choice(cli, "scheme") == 1 ? SHERD_PLAIN : SHERD_PERMUTE;
+        w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
+        w->opt.shuffle_rows = sherd__opt_flag(cli, "shuffle-rows");
+    }
+    if (sherd__opt_given(cli, "threads"))
+        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+    return has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
+}
+
+int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
+                      sherd_diag *d)
+{
+    char **paths = cli->args + cli->args_len - (int)operands;
+    memset(w, 0, sizeof *w);
+    w->cli = cli;
+    w->began = sherd__cli_now();
+    w->op = op;
+    w->operation = op == 0 ? "multiply" : sherd__map_name(op);
+    w->in_len = operands;
+    int err = read_options(w, d);
+    for (unsigned i = 0; i < operands && !err; i++)
+        err = open_operand(&w->in[i], paths[i], i == 1 && op == 0, d);
+    return err;
+}
+
+/* ---- digests ---------------------------------------------------------------------------------- */
+
+static int digest_all(sherd__work *w, sherd_diag *d)
+{
+    for (unsigned i = 0; i < w->in_len; i++) {
+        int err = sherd__digest_view(&w->in[i].digest, w->in[i].view, d);
+        if (err) return err;
+    }
+    return 0;
+}
+
+static void *digest_thread(void *arg)
+{
+    sherd__work *w = arg;
+    w->digest_err = digest_all(w, &w->digest_diag);
+    return NULL;
+}
+
+void sherd__work_digest_start(sherd__work *w)
+{
+    if (!w->digested && !w->digesting)
+        w->digesting = pthread_create(&w->digester, NULL, digest_thread, w) == 0;
+}
+
+int sherd__work_digests(sherd__work *w, sherd_diag *d)
+{
+    if (w->digested) return 0;
+    if (w->digesting) {
+        pthread_join(w->digester, NULL);
+        w->digesting = false;
+        if (w->digest_err)
+            return sherd__fail(d, w->digest_err, w->digest_diag.hint, "%s",
+                               w->digest_diag.message);
+    } else {
+        int err = digest_all(w, d);
+        if (err) return err;
+    }
+    w->digested = true;
+    return 0;
+}
+
+/* ---- the run ---------------------------------------------------------------------------------- */
+
+static int make_room(sherd__work *w, sherd_diag *d)
+{
+    const char *path = sherd__opt_text(w->cli, "output");
+    size_t bytes;
+    if (!sherd__mul(w->rows, w->cols, &bytes) || !sherd__mul(bytes, sizeof *w->c, &bytes))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a result of %zu x %zu is too large", w->rows,
+                           w->cols);
+    w->c = sherd__alloc(bytes);
+    if (w->c == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
+                           "out of memory for the result: %zu x %zu, %zu bytes", w->rows, w->cols,
+                           bytes);
+    return sherd_npy_writer_new(&w->writer, path, SHERD_F64, w->rows, w->cols, d);
+}
+
+/* What --timeout leaves for the call; 0 where there is none. */
+static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
+{
+    uint32_t all = sherd__opt_time_ms(w->cli, "timeout");
+    *ms = 0;
+    if (all == 0) return 0;
+    double left = (double)all - (sherd__cli_now() - w->began) * 1e3;
+    if (left < 1)
+        return sherd__fail(d, SHERD_ETIMEOUT, "give --timeout more", "nothing is left of --timeout "
+                           "%s once the nodes are up", sherd__opt_text(w->cli, "timeout"));
+    *ms = (uint32_t)left;
+    return 0;
+}
+
+static int compute(sherd__work *w, sherd_diag *d)
+{
+    sherd__cli *cli = w->cli;
+    int err = time_left(w, &w->opt.timeout_ms, d);
+    if (err) return err;
+    sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
+    sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode,
+                         w->operation, "tasks", sherd__cli_now());
+    if (w->op == 0)
+        err = sherd_multiply(w->cluster, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
+                             &w->report, d);
+    else
+        err = sherd_apply(w->cluster, w->op, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
+                          &w->report, d);
+    sherd__progress_fini(&w->progress);
+    w->ended = sherd__cli_now();
+    for (unsigned i = 0; i < w->in_len && !err; i++) err = sherd_npy_check(w->in[i].file, d);
+    return err;
+}
+
+static int judge(const sherd__work *w, sherd_diag *d)
+{
+    const sherd__verdict *v = &w->verdict;
+    if (!v->done || v->equal) return 0;
+    const sherd__compare *x = &v->found;
+    if (v->bitwise)
+        return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
+                           "%llu of %llu entries differ from the centralized result, the first at "
+                           "row %zu, column %zu", (unsigned long long)(x->count - x->equal),
+                           (unsigned long long)x->count, x->bit_row, x->bit_col);
+    return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
+                       "%llu of %llu entries differ from the centralized result by more than "
+                       "gamma_k |A||B|, the first at row %zu, column %zu",
+                       (unsigned long long)x->beyond, (unsigned long long)x->count, x->beyond_row,
+                       x->beyond_col);
+}
+
+int sherd__work_go_on(sherd_diag *d)
+{
+    return sherd__cli_interrupted() == 0
+               ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
+}
+
+static int commit(sherd__work *w, sherd_diag *d)
+{
+    int err = sherd_npy_writer_rows(w->writer, sherd_view_c(w->c, SHERD_F64, w->rows, w->cols), d);
+    if (err) return err;
+    sherd_npy_writer *writer = w->writer;
+    w->writer = NULL;
+    return sherd_npy_writer_commit(writer, d);
+}
+
+int sherd__work_run(sherd__work *w, sherd_diag *d)
+{
+    sherd__cli *cli = w->cli;
+    int err = make_room(w, d);
+    if (!err) err = sherd__work_seed(w, d);
+    if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
+    if (err) return err;
+    w->opened = sherd__cli_now();
+    if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
+    err = compute(w, d);
+    if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);
+    if (!err) err = judge(w, d);
+    if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);
+    if (!err) err = sherd__work_go_on(d);
+    return err ? err : commit(w, d);
+}
+
+void sherd__work_fini(sherd__work *w)
+{
+    if (w->digesting) pthread_join(w->digester, NULL);
+    sherd_cluster_close(w->cluster);
+    sherd_npy_writer_abort(w->writer);
+    sherd_report_fini(&w->report);
+    sherd_meta_free(w->meta);
+    for (unsigned i = 0; i < w->in_len; i++) sherd_npy_close(w->in[i].file);
+    sherd__free(w->c);
+    sherd__wipe(w, sizeof *w);
+}

@@ -1,0 +1,89 @@
+/*
+ * One piece of work from files to a file: operands are opened, nodes found, the product or
+ * element-wise operation is computed over them, checked here if asked, certified, and the result
+ * appears. `multiply` and `apply` are two settings of it.
+ */
+#ifndef CLI_WORK_H
+#define CLI_WORK_H
+
+#include <pthread.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "matrix/compare.h"
+#include "sherd/cluster.h"
+#include "sherd/meta.h"
+#include "sherd/npy.h"
+#include "sherd/product.h"
+#include "store/digest.h"
+
+typedef struct sherd__operand {
+    const char *path;
+    sherd_npy *file;
+    sherd_view view;
+    sherd__digest digest;
+} sherd__operand;
+
+/** What --check found. */
+typedef struct sherd__verdict {
+    bool done;   /* a comparison was made */
+    bool equal;  /* bit for bit, or in float mode within gamma_k |A||B| */
+    bool bitwise; /* judged by bits */
+    sherd__compare found;
+    double seconds;      /* of the local computation and the comparison */
+    uint64_t blas_calls; /* of it */
+} sherd__verdict;
+
+typedef struct sherd__work {
+    sherd__cli *cli;
+    const char *operation;  /* "multiply", or an element-wise one */
+    sherd_elementwise op;   /* or 0: a product */
+    sherd__operand in[2];
+    unsigned in_len;
+    size_t rows, cols;      /* of the result */
+    double *c;
+    sherd_npy_writer *writer;
+
+    sherd_product_options opt;
+    uint8_t seed[32];       /* what opt.seed points to */
+    sherd_meta *meta;
+    sherd_shuffles shuffles;
+    bool dry;               /* nothing will be sent: metadata stays unused */
+    bool reused;            /* metadata that served other operands, by --reuse-metadata */
+
+    sherd_cluster *cluster;
+    sherd__progress_line progress;
+    sherd_report report;
+    sherd__verdict verdict;
+    double began, opened, ended; /* sherd__cli_now: start, nodes up, result here */
+
+    bool digested;          /* in[].digest are known */
+    bool digesting;         /* a thread is at it */
+    pthread_t digester;
+    int digest_err;
+    sherd_diag digest_diag;
+} sherd__work;
+
+/** Zeroes w, reads options and opens the operands, the last arguments of *cli; op 0: a product. */
+int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
+                      sherd_diag *d) SHERD_MUST;
+/** Everything from metadata to the committed result file; rows and cols must be set. */
+int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** Releases all of it, wiping the seed; safe after any failure. */
+void sherd__work_fini(sherd__work *w);
+
+/** --seed, or --meta with its operation and the reuse rule, into w->opt (cli/work_meta.c). */
+int sherd__work_seed(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
+int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
+void sherd__work_digest_start(sherd__work *w);
+/** Computes the operation here and compares: fills w->verdict. Does not judge. */
+int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** Writes --certificate (cli/certify.c). */
+int sherd__work_certify(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** SHERD_EINTERRUPTED once a signal has come: asked between the steps that take time. */
+int sherd__work_go_on(sherd_diag *d) SHERD_MUST;
+/** What happened, for people (stderr) or as JSON (stdout); err is what sherd__work_run gave. */
+int sherd__work_tell(sherd__work *w, int err, sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,144 @@
+/*
+ * Where a piece of work gets its randomness from: fresh (nothing to do here), --seed FILE, or a
+ * metadata file with its settings, its tables and its reuse rule.
+ *
+ * A metadata file remembers which operands it served. That is written before anything is sent: a run
+ * that dies half-way has used it.
+ */
+#include <string.h>
+
+#include "cli/nodes.h"
+#include "cli/work.h"
+#include "core/alloc.h"
+#include "core/wipe.h"
+#include "store/file.h"
+
+static int read_seed(sherd__work *w, const char *path, sherd_diag *d)
+{
+    uint8_t *bytes = NULL;
+    size_t len = 0;
+    int err = sherd__file_read_small(&bytes, &len, path, 4096, d);
+    if (err) return err;
+    if (len == sizeof w->seed) {
+        memcpy(w->seed, bytes, sizeof w->seed);
+        w->opt.seed = w->seed;
+    } else {
+        err = sherd__fail(d, SHERD_EFORMAT, "head -c 32 /dev/urandom >FILE makes one",
+                          "%s: expected a seed of exactly 32 bytes, found %zu", path, len);
+    }
+    sherd__wipe(bytes, len);
+    sherd__free(bytes);
+    return err;
+}
+
+/* ---- metadata --------------------------------------------------------------------------------- */
+
+static bool fits(const sherd__work *w, const sherd_meta_operation *op)
+{
+    if (w->op != 0)
+        return (int)op->kind == (int)w->op && op->n == w->rows && op->m == w->cols;
+    return op->kind == SHERD_META_DOT && op->n == w->rows && op->m == w->cols &&
+           op->k == w->in[0].view.cols;
+}
+
+static int find_operation(sherd__work *w, const char *path, size_t *at, sherd_diag *d)
+{
+    const char *name = sherd__opt_text(w->cli, "operation");
+    size_t found = 0, count = sherd_meta_count(w->meta);
+    for (size_t i = 0; i < count; i++) {
+        const sherd_meta_operation *op = sherd_meta_at(w->meta, i);
+        if (name != NULL ? strcmp(op->name, name) != 0 : !fits(w, op)) continue;
+        *at = i;
+        found++;
+    }
+    if (found == 1 && fits(w, sherd_meta_at(w->meta, *at))) return 0;
+    if (found == 1) {
+        const sherd_meta_operation *op = sherd_meta_at(w->meta, *at);
+        return sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
+                           "%s: operation %s is %s of %llu x %llu x %llu, which these operands are "
+                           "not", path, op->name, sherd_meta_kind_name(op->kind),
+                           (unsigned long long)op->n, (unsigned long long)op->k,
+                           (unsigned long long)op->m);
+    }
+    if (found > 1)
+        return sherd__fail(d, SHERD_EINVAL, "name one with --operation",
+                           "%s: %zu operations are of this kind and shape", path, found);
+    return name != NULL
+               ? sherd__fail(d, SHERD_EFORMAT, "sherd meta show lists the operations",
+                             "%s: has no operation '%s'", path, name)
+               : sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
+                             "%s: none of its %zu operations is %s of this shape", path, count,
+                             w->op == 0 ? "a product" : w->operation);
+}
+
+/* The file's settings count; an option that says otherwise is an error, not ignored. */
+static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
+{
+    const sherd_meta_settings *s = sherd_meta_settings_of(w->meta);
+    sherd__cli *cli = w->cli;
+    const char *odd = NULL;
+    uint32_t nodes;
+    int err = sherd__nodes_count(&nodes, cli, d);
+    if (err) return err;
+    if (nodes != s->nodes)
+        return sherd__fail(d, SHERD_ESHAPE, "use as many nodes, or build metadata for these",
+                           "%s is for %u nodes, not for %u", path, s->nodes, nodes);
+    if (sherd__opt_given(cli, "exposure") && w->opt.balanced != s->balanced) odd = "exposure";
+    w->opt.balanced = s->balanced;
+    if (w->op == 0) {
+        if (w->opt.scheme != SHERD_PERMUTE) odd = "scheme";
+        if (sherd__opt_given(cli, "group") && w->opt.group != s->group) odd = "group";
+        if (sherd__opt_given(cli, "shuffle-rows") && w->opt.shuffle_rows != s->shuffle_rows)
+            odd = "shuffle-rows";
+        w->opt.group = s->group;
+        w->opt.shuffle_rows = s->shuffle_rows;
+    }
+    if (odd == NULL) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "leave it out: the metadata decides",
+                       "%s disagrees with %s", sherd__opt_where(cli, odd), path);
+}
+
+/* The reuse rule over SHA-256 of the operands' digests, in order. */
+static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
+{
+    uint8_t both[2 * SHERD__DIGEST_BYTES] = {0};
+    sherd__digest operands;
+    sherd_meta_usage usage;
+    int err = sherd__work_digests(w, d);
+    if (err) return err;
+    for (unsigned i = 0; i < w->in_len; i++)
+        memcpy(both + i * SHERD__DIGEST_BYTES, w->in[i].digest.sha256, SHERD__DIGEST_BYTES);
+    err = sherd__digest_labelled(&operands, "sherd-operands-v1", both,
+                                 w->in_len * SHERD__DIGEST_BYTES);
+    if (err) return sherd__fail(d, err, NULL, "cannot digest the operands");
+    err = sherd_meta_use(w->meta, at, operands.sha256,
+                         sherd__opt_flag(w->cli, "reuse-metadata"), &usage, d);
+    if (err) return err;
+    w->reused = usage == SHERD_META_REUSED;
+    if (usage != SHERD_META_FIRST_USE) return 0;
+    sherd_meta_save_options save = {.expanded = sherd_meta_expanded(w->meta),
+                                    .without_seed = sherd_meta_seed(w->meta) == NULL};
+    return sherd_meta_save(w->meta, path, &save, NULL, d);
+}
+
+static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
+{
+    size_t at = 0;
+    int err = sherd_meta_load(&w->meta, path, d);
+    if (!err) err = find_operation(w, path, &at, d);
+    if (!err) err = take_settings(w, path, d);
+    if (!err && !w->dry) err = use(w, path, at, d);
+    if (!err) err = sherd_meta_shuffles(w->meta, at, &w->shuffles, d);
+    if (err) return err;
+    w->opt.shuffles = &w->shuffles;
+    w->opt.seed = sherd_meta_seed(w->meta);
+    w->opt.operation = at;
+    return 0;
+}
+
+int sherd__work_seed(sherd__work *w, sherd_diag *d)
+{
+    const char *seed = sherd__opt_text(w->cli, "seed"), *meta = sherd__opt_text(w->cli, "meta");
+    if (meta != NULL) return use_metadata(w, meta, d);
+    return seed != NULL ? read_seed(w, seed, d) : 0;
+}
