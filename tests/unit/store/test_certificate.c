@@ -1,0 +1,374 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "store/certificate.h"
+#include "tests/unit/store/scratch.h"
+
+static uint8_t public_key[32], secret_key[64];
+
+static int sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64])
+{
+    return crypto_sign_detached(sig, NULL, msg, len, ctx) ? SHERD_EINTERNAL : 0;
+}
+
+static int refuse_to_sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64])
+{
+    (void)ctx, (void)msg, (void)len, (void)sig;
+    return SHERD_EKEY;
+}
+
+/* A certificate with every member set to something of its own. */
+static void make(sherd__certificate *c)
+{
+    memset(c, 0, sizeof *c);
+    c->created_unix = 1795219199;
+    strcpy(c->operation, "multiply");
+    c->inputs_len = 2;
+    c->inputs[0] = (sherd__certificate_matrix){ .dtype = SHERD_U8, .rows = 60000, .cols = 784 };
+    c->inputs[1] = (sherd__certificate_matrix){ .dtype = SHERD_F64, .rows = 784, .cols = 128 };
+    c->result = (sherd__certificate_matrix){ .dtype = SHERD_F64, .rows = 60000, .cols = 128 };
+    memset(c->inputs[0].digest.sha256, 0xa1, 32);
+    memset(c->inputs[1].digest.sha256, 0xb2, 32);
+    memset(c->result.digest.sha256, 0xc3, 32);
+    c->has_inputs = true;
+    c->exact = true;
+    c->bits[0] = 0;
+    c->bits[1] = 17;
+    c->primes[0] = 5931641;
+    c->primes[1] = 5931637;
+    c->primes_len = 2;
+    c->norms_leaked = true;
+    strcpy(c->scheme, "permute");
+    c->group = 4;
+    strcpy(c->exposure, "balanced");
+    c->shuffle_rows = true;
+    c->has_seed = true;
+    memset(c->seed_commitment.sha256, 0x5e, 32);
+    c->reused_metadata = true;
+    c->freivalds_trials = 2;
+    c->freivalds_error_log2 = -43;
+    c->equal = SHERD__EQUAL;
+    c->nodes = 7;
+    c->domains = 7;
+    c->domains_simulated = true;
+    strcpy(c->sherd_version, "0.1.0");
+    strcpy(c->protocol_version, "1.0");
+    strcpy(c->blas_version, "OpenBLAS 0.3.21");
+    sherd__certificate_core(c, "SkylakeX");
+    sherd__certificate_core(c, "Haswell");
+    sherd__certificate_core(c, "SkylakeX");
+    sherd__certificate_warn(c, "operand \"%s\" was \xff used before", "A.npy");
+}
+
+static char *text_of(sherd__certificate *c)
+{
+    char *text;
+    assert_int_equal(sherd__certificate_text(c, public_key, sign, secret_key, &text, NULL), 0);
+    return text;
+}
+
+static int parse(sherd__certificate *out, const char *text, sherd_diag *d)
+{
+    return sherd__certificate_parse(out, text, strlen(text), "c.json", d);
+}
+
+static void what_is_written_is_read_back(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    make(&a);
+    for (int i = 0; i < 4; i++) {
+        if (i == 1) a.has_inputs = a.has_seed = false;
+        if (i == 2) a.exact = false, a.bits[0] = a.bits[1] = a.primes_len = 0, a.group = 0;
+        if (i == 3) a.inputs_len = 1, a.equal = SHERD__UNCHECKED, a.cores_len = 0;
+        char *text = text_of(&a);
+        assert_int_equal(parse(&b, text, NULL), 0);
+        char *again = text_of(&b); /* what struct padding and unused members hold does not count */
+        assert_string_equal(text, again);
+        assert_memory_equal(b.key, public_key, 32);
+        assert_true(b.has_signature);
+        sherd__free(text);
+        sherd__free(again);
+    }
+    make(&a);
+    char *text = text_of(&a);
+    assert_int_equal(parse(&b, text, NULL), 0);
+    assert_int_equal(b.created_unix, a.created_unix);
+    assert_memory_equal(b.inputs, a.inputs, sizeof a.inputs);
+    assert_memory_equal(&b.seed_commitment, &a.seed_commitment, 32);
+    assert_true(b.exact && b.bits[1] == 17 && b.primes_len == 2 && b.primes[1] == 5931637);
+    assert_true(b.group == 4 && b.shuffle_rows && b.reused_metadata && b.norms_leaked);
+    assert_true(b.freivalds_error_log2 == -43 && b.equal == SHERD__EQUAL && b.nodes == 7);
+    assert_true(b.cores_len == 2 && !strcmp(b.cores[1], "Haswell"));
+    assert_string_equal(b.warnings[0], "operand \"A.npy\" was ? used before");
+    sherd__free(text);
+}
+
+static void the_file_is_private_and_python_reads_it(void **s)
+{
+    (void)s;
+    static const char program[] =
+        "import json\n"
+        "c = json.load(open('c.json'))\n"
+        "assert c['schema'] == 'sherd/certificate/1'; assert c['created'] == '2026-11-20T23:59:59Z'\n"
+        "assert c['inputs'][0] == {'dtype': '|u1', 'shape': [60000, 784], 'sha256': 'a1' * 32}\n"
+        "assert c['arithmetic']['primes'] == [5931641, 5931637]\n"
+        "assert c['nodes']['domains_simulated'] is True\n"
+        "assert c['signature']['algorithm'] == 'Ed25519'\n"
+        "sig = c.pop('signature')\n"
+        "text = json.dumps(c, sort_keys=True, separators=(',', ':'))\n"
+        "open('signed', 'w').write('sherd-certificate-v1\\n' + text)\n"
+        "open('value', 'w').write(sig['value'])\n";
+    sherd__certificate c;
+    struct stat st;
+    size_t len;
+    uint8_t sig[64];
+    make(&c);
+    const char *path = scratch_path("c.json");
+    assert_int_equal(sherd__certificate_save(&c, path, public_key, sign, secret_key, NULL), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(sherd__certificate_load(&c, path, NULL), 0);
+    assert_int_equal(scratch_python(program), 0);
+    uint8_t *msg = scratch_read(scratch_path("signed"), &len);
+    size_t hex_len, got;
+    uint8_t *hex = scratch_read(scratch_path("value"), &hex_len);
+    assert_int_equal(sodium_hex2bin(sig, 64, (char *)hex, hex_len, NULL, &got, NULL), 0);
+    assert_int_equal(crypto_sign_verify_detached(sig, msg, len, public_key), 0);
+    free(msg);
+    free(hex);
+}
+
+static void white_space_and_order_may_change_and_no_value_may(void **s)
+{
+    (void)s;
+    static const char program[] =
+        "import json\n"
+        "c = json.load(open('c.json'))\n"
+        "c = dict(reversed(list(c.items())))\n"
+        "json.dump(c, open('reordered.json', 'w'), indent=7)\n"
+        "n = 0\n"
+        "def walk(o, top):\n"
+        "    global n\n"
+        "    for k in list(o.keys() if isinstance(o, dict) else range(len(o))):\n"
+        "        old = o[k]\n"
+        "        if isinstance(old, (dict, list)) and len(old):\n"
+        "            walk(old, False)\n"
+        "            continue\n"
+        "        for new in (old + 1 if type(old) is int else not old if type(old) is bool else\n"
+        "                    (old[:-1] + ('0' if old[-1:] != '0' else '1')) if type(old) is str\n"
+        "                    else 1), None, [], {}:\n"
+        "            o[k] = new\n"
+        "            json.dump(c, open(f'edited-{n}.json', 'w'))\n"
+        "            n += 1\n"
+        "        o[k] = old\n"
+        "walk(c, True)\n"
+        "c['more'] = 1\n"
+        "json.dump(c, open(f'edited-{n}.json', 'w'))\n"
+        "open('count', 'w').write(str(n + 1))\n";
+    sherd__certificate c;
+    size_t len;
+    make(&c);
+    assert_int_equal(sherd__certificate_save(&c, scratch_path("c.json"), public_key, sign,
+                                             secret_key, NULL), 0);
+    assert_int_equal(scratch_python(program), 0);
+    assert_int_equal(sherd__certificate_load(&c, scratch_path("reordered.json"), NULL), 0);
+    uint8_t *count = scratch_read(scratch_path("count"), &len);
+    int n = atoi((char *)count);
+    free(count);
+    assert_true(n > 100);
+    for (int i = 0; i < n; i++) {
+        char name[32];
+        sherd_diag d = { 0 };
+        snprintf(name, sizeof name, "edited-%d.json", i);
+        int err = sherd__certificate_load(&c, scratch_path(name), &d);
+        if (err != SHERD_EAUTH && err != SHERD_EFORMAT && err != SHERD_EVERSION)
+            fail_msg("%s: %d", name, err);
+        assert_true(d.message[0] && d.hint[0]);
+    }
+    scratch_clear();
+}
+
+static void every_prefix_is_refused(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    make(&a);
+    char *text = text_of(&a);
+    size_t len = strlen(text) - 1; /* but for the newline */
+    for (size_t n = 0; n < len; n++) {
+        char *exact = malloc(n + 1);
+        memcpy(exact, text, n);
+        assert_int_equal(sherd__certificate_parse(&b, exact, n, "c.json", NULL), SHERD_EFORMAT);
+        free(exact);
+    }
+    sherd__free(text);
+}
+
+static void flipped_bits_never_pass_as_another_certificate(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    make(&a);
+    char *text = text_of(&a);
+    size_t len = strlen(text);
+    for (size_t bit = 0; bit < len * 8; bit += 3) {
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        if (sherd__certificate_parse(&b, text, len, "c.json", NULL) == 0) {
+            char *again = text_of(&b); /* white space, or the case of a hexadecimal digit */
+            text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+            assert_string_equal(again, text);
+            text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+            sherd__free(again);
+        }
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+    }
+    sherd__free(text);
+}
+
+static void another_key_or_another_text_does_not_verify(void **s)
+{
+    (void)s;
+    uint8_t other_public[32], other_secret[64];
+    sherd__certificate a, b;
+    char *text;
+    sherd_diag d = { 0 };
+    make(&a);
+    crypto_sign_keypair(other_public, other_secret);
+    assert_int_equal(sherd__certificate_text(&a, public_key, sign, other_secret, &text, NULL), 0);
+    assert_int_equal(parse(&b, text, &d), SHERD_EAUTH);
+    assert_non_null(strstr(d.message, "signature does not fit"));
+    sherd__free(text);
+}
+
+static void hostile_files_are_refused(void **s)
+{
+    (void)s;
+    static const char *const bad[] = {
+        "", "null", "[]", "1", "\"x\"", "{}", "{\"schema\": 1}", "{\"schema\": \"other\"}",
+        "{\"schema\": \"sherd/certificate/1\"}",
+        "{\"schema\": \"sherd/certificate/1\", \"schema\": \"sherd/certificate/1\"}",
+        "{\"schema\": \"sherd/certificate/1\", \"inputs\": [1, 2], \"result\": 3}",
+        "{\"a\": 1e999}", "{\"a\": 99999999999999999999999}", "{\"a\": \"\\u0000\"}",
+    };
+    sherd__certificate c;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(parse(&c, bad[i], NULL), SHERD_EFORMAT);
+    assert_int_equal(parse(&c, "{\"schema\": \"sherd/certificate/2\"}", NULL), SHERD_EVERSION);
+    char *deep = malloc(1 << 20);
+    memset(deep, '[', (1 << 20) - 1);
+    deep[(1 << 20) - 1] = '\0';
+    assert_int_equal(parse(&c, deep, NULL), SHERD_EFORMAT);
+    free(deep);
+    char *large = calloc(1, SHERD__CERTIFICATE_BYTES_MAX + 2);
+    memset(large, ' ', SHERD__CERTIFICATE_BYTES_MAX + 1);
+    assert_int_equal(parse(&c, large, NULL), SHERD_EFORMAT);
+    free(large);
+}
+
+static void members_out_of_range_are_not_written(void **s)
+{
+    (void)s;
+    char *text = (char *)public_key;
+    for (int i = 0; i < 6; i++) {
+        sherd__certificate c;
+        make(&c);
+        switch (i) {
+        case 0: c.inputs_len = 3; break;
+        case 1: c.result.dtype = (sherd_dtype)0; break;
+        case 2: c.primes_len = 5; break;
+        case 3: c.equal = (sherd__certified)3; break;
+        case 4: c.warnings_len = 17; break;
+        default: c.inputs[1].rows = UINT64_MAX; break;
+        }
+        assert_int_equal(sherd__certificate_text(&c, public_key, sign, secret_key, &text, NULL),
+                         SHERD_EINVAL);
+        assert_null(text);
+    }
+}
+
+static void a_key_that_does_not_sign_leaves_no_file(void **s)
+{
+    (void)s;
+    sherd__certificate c;
+    make(&c);
+    scratch_clear();
+    assert_int_equal(sherd__certificate_save(&c, scratch_path("c.json"), public_key,
+                                             refuse_to_sign, NULL, NULL), SHERD_EKEY);
+    assert_int_equal(scratch_entries(), 0);
+    assert_false(c.has_signature);
+}
+
+static void warnings_and_cores_stop_at_their_room(void **s)
+{
+    (void)s;
+    sherd__certificate c = { 0 };
+    for (int i = 0; i < 100; i++) {
+        char core[80];
+        snprintf(core, sizeof core, "core-%d-%050d", i, 0);
+        sherd__certificate_core(&c, core);
+        sherd__certificate_warn(&c, "%0500d", i);
+    }
+    assert_int_equal(c.cores_len, SHERD__CERTIFICATE_CORES);
+    assert_int_equal(c.warnings_len, SHERD__CERTIFICATE_WARNINGS);
+    assert_int_equal(strlen(c.warnings[15]), sizeof c.warnings[0] - 1);
+}
+
+static void the_seed_is_committed_to_under_a_label(void **s)
+{
+    (void)s;
+    uint8_t seed[32] = { 1 }, plain[32];
+    sherd__digest a, b;
+    assert_int_equal(sherd__certificate_commit_seed(&a, seed), 0);
+    crypto_hash_sha256(plain, seed, 32);
+    assert_memory_not_equal(a.sha256, plain, 32);
+    seed[31] ^= 1;
+    assert_int_equal(sherd__certificate_commit_seed(&b, seed), 0);
+    assert_memory_not_equal(&a, &b, 32);
+}
+
+static void every_failed_allocation_is_survived(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    make(&a);
+    const char *path = scratch_path("c.json");
+    for (size_t n = 1, reached = 1; reached; n++) {
+        sherd__alloc_fail_nth(n);
+        int err = sherd__certificate_save(&a, path, public_key, sign, secret_key, NULL);
+        if (!err) err = sherd__certificate_load(&b, path, NULL);
+        reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(the_file_is_private_and_python_reads_it),
+        cmocka_unit_test(white_space_and_order_may_change_and_no_value_may),
+        cmocka_unit_test(every_prefix_is_refused),
+        cmocka_unit_test(flipped_bits_never_pass_as_another_certificate),
+        cmocka_unit_test(another_key_or_another_text_does_not_verify),
+        cmocka_unit_test(hostile_files_are_refused),
+        cmocka_unit_test(members_out_of_range_are_not_written),
+        cmocka_unit_test(a_key_that_does_not_sign_leaves_no_file),
+        cmocka_unit_test(warnings_and_cores_stop_at_their_room),
+        cmocka_unit_test(the_seed_is_committed_to_under_a_label),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    if (sodium_init() < 0) return 1;
+    crypto_sign_keypair(public_key, secret_key);
+    return cmocka_run_group_tests_name("store/certificate", tests, scratch_setup,
+                                       scratch_teardown);
+}
