@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,7 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     *out = NULL;
     if (opt->role != SHERD__COORDINATOR && opt->role != SHERD__NODE) return SHERD_EINVAL;
     if (opt->hello.minor_min > opt->hello.minor_max) return SHERD_EINVAL;
+    if (!isfinite(opt->hello.gflops) || opt->hello.gflops < 0) return SHERD_EINVAL;
     sherd_session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->opt = *opt;

@@ -133,7 +133,10 @@ typedef struct sherd__session_options {
 #define SHERD__DEAD_MS 6000u      /* silence that ends the session with SHERD_ESILENT */
 #define SHERD__STALL_MS 10000u    /* a body that makes less than SHERD__STALL_BYTES of progress */
 #define SHERD__STALL_BYTES 65536u
+/* Bytes of REFUSE that a peer may make a node queue without reading them; then the session ends. */
+#define SHERD__ANSWERS_MAX (8u * 1024u * 1024u)
 
+/** SHERD_EINVAL for options that are none (role, minors, a speed that is no number), SHERD_ENOMEM. */
 int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;
 void sherd__session_free(sherd_session *s);
 

@@ -123,7 +123,8 @@ static int put_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__task name = { .job = s->rec.job, .task = s->rec.number };
     sherd__fragment_info info;
-    sherd_diag d = { 0 };
+    sherd_diag d;
+    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
     int err = sherd__message_description_parse(&info, NULL, body, s->body_len, &d);
     if (err) return ends(s, &d);
     if (info.origin != SHERD__HIDDEN)
@@ -158,7 +159,8 @@ static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *eve
 {
     sherd__fragment_info info;
     uint32_t attempt;
-    sherd_diag d = { 0 };
+    sherd_diag d;
+    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
     int err = sherd__message_description_parse(&info, &attempt, body, s->body_len, &d);
     if (err) return ends(s, &d);
     sherd__open_task *open = sherd__tasks_find(&s->open, s->rec.job, s->rec.number, attempt);
@@ -229,7 +231,8 @@ static int answer_refuse(sherd_session *s, const sherd__refusal *r)
 static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__task t;
-    sherd_diag d = { 0 };
+    sherd_diag d;
+    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
     if (sherd__message_task_parse(&t, body, s->body_len, &d)) return ends(s, &d);
     t.job = s->rec.job;
     t.task = s->rec.number;

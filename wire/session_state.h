@@ -12,8 +12,6 @@
 
 /* What is offered at once: a whole chunk and its header, and small control records before it. */
 #define SHERD__OFFER_MAX (SHERD__CHUNK + 8u * 1024u)
-/* Answers that a peer makes us queue without reading them, before the session ends. */
-#define SHERD__ANSWERS_MAX (8u * 1024u * 1024u)
 /* Control records that our own calls may queue. */
 #define SHERD__CONTROLS_MAX (64u * 1024u * 1024u)
 /* A tick that comes this much too late says that we, not the peer, were asleep. */
