@@ -178,8 +178,8 @@ static int panel_product(panel *p, sherd_view a, sherd_view b)
     return SHERD_OK;
 }
 
-/* Row i of A times column j of B as Dot2: within u*|result| + gamma_k^2*(|A||B|) of the truth. */
-static double dot2(sherd_view a, sherd_view b, size_t i, size_t j)
+/* |c - row i of A times column j of B|, the product as Dot2's two parts: within gamma_k^2*(|A||B|). */
+static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
 {
     double x[CHUNK], y[CHUNK], sum = 0.0, rest = 0.0;
     sherd_view bt = sherd_view_t(b);
@@ -194,7 +194,7 @@ static double dot2(sherd_view a, sherd_view b, size_t i, size_t j)
             sum = s;
         }
     }
-    return sum + rest;
+    return fabs((c - sum) - rest);
 }
 
 /* Whether c may be a float64 product of finite operands whose |A|*|B| is `size`. */
@@ -207,8 +207,7 @@ static bool within(sherd_view a, sherd_view b, size_t i, size_t j, double c, dou
     *ratio = d == 0.0 ? 0.0 : d / tol;
     if (d <= tol) return true;
     if (d > 2.0 * tol) return false;
-    double exact = dot2(a, b, i, j);
-    return fabs(c - exact) <= tol + 0x1p-52 * fabs(exact) + gamma * gamma * size;
+    return distance(a, b, i, j, c) <= tol + gamma * gamma * size;
 }
 
 static int class_of(double x)

@@ -112,7 +112,7 @@ void sherd__view_scan(sherd_view v, sherd__scan *out)
         out->max_abs = from_bits(t.max);
     }
     if (t.nonfinite != 0) find_bad(v, out);
-    if (v.dtype == SHERD_I64 && out->max_abs > 0x1p53) out->inexact = loses_bits(s);
+    if (v.dtype == SHERD_I64 && out->max_abs >= 0x1p53) out->inexact = loses_bits(s);
 }
 
 #define COUNT(t)                                                                                   \
