@@ -184,8 +184,13 @@ static int open_zip(sherd__npz **out, sherd__npz *z, const uint8_t *bytes, size_
 {
     zip_error_t e;
     int err = SHERD_OK;
-    zip_error_init(&e);
     z->len = len;
+    if (len == 0) { /* which libzip would take for an archive yet to be written */
+        sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: is empty, not an .npz archive", z->where);
+        sherd__npz_close(z);
+        return SHERD_EFORMAT;
+    }
+    zip_error_init(&e);
     zip_source_t *src = zip_source_buffer_create(bytes, len, 0, &e);
     z->zip = src ? zip_open_from_source(src, ZIP_RDONLY | ZIP_CHECKCONS, &e) : NULL;
     if (!z->zip) {

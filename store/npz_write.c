@@ -245,7 +245,7 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
     w->last = &w->first;
     zip_error_init(&w->error);
     w->path = sherd__strdup(path);
-    int err = w->path ? open_sink(w, d) : no_memory(w, d);
+    int err = w->path ? open_sink(w, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (err) {
         sherd__npz_writer_abort(w);
         return err;
