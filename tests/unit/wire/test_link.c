@@ -250,7 +250,11 @@ static uint8_t *random_body(uint64_t values)
     uint8_t *bytes = malloc(values + 8);
     sherd__put_u32(bytes, 1);
     sherd__put_u32(bytes + 4, (uint32_t)values);
-    for (uint64_t i = 0; i < values; i++) bytes[8 + i] = (uint8_t)rand();
+    uint64_t x = (uint64_t)rand() + 1;
+    for (uint64_t i = 0; i < values; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        bytes[8 + i] = (uint8_t)(x >> 56);
+    }
     return bytes;
 }
 
@@ -309,13 +313,31 @@ static void a_goodbye_brings_its_reason_to_the_other_side(void **s)
         (from_node ? &w.n : &w.c)->close_on_ready = true;
         side *closer = from_node ? &w.n : &w.c, *other = from_node ? &w.c : &w.n;
         connect_as(&w, id_c, id_n);
-        assert_true(run_until(&w, &closer->closed_calls, 1, 900));
-        assert_true(run_until(&w, &other->closed_calls, 1, 900)); /* nobody sat out a deadline */
+        assert_true(run_until(&w, &closer->closed_calls, 1, 3000));
+        assert_true(run_until(&w, &other->closed_calls, 1, 3000));
         assert_int_equal(closer->err, SHERD_EINTERRUPTED);
         expect(closer->text, "127.0.0.1:", "that was all");
         expect(other->text, "127.0.0.1:", "that was all");
         world_close(&w);
     }
+}
+
+static void a_goodbye_waits_for_no_deadline(void **s)
+{
+    (void)s;
+    uint64_t best_ms = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        world w;
+        world_open(&w);
+        both_up(&w);
+        uint64_t begin = uv_now(&w.loop);
+        sherd__link_close(w.c.link, 0, "bye");
+        assert_true(run_until(&w, &w.c.closed_calls, 1, 6000));
+        assert_true(run_until(&w, &w.n.closed_calls, 1, 6000));
+        if (uv_now(&w.loop) - begin < best_ms) best_ms = uv_now(&w.loop) - begin;
+        world_close(&w);
+    }
+    assert_true(best_ms < SHERD__LINK_LINGER_MS / 2);
 }
 
 static void a_name_is_resolved_and_each_of_its_addresses_tried(void **s)
@@ -476,7 +498,10 @@ static void plain_text_is_turned_away(void **s)
     assert_int_equal(w.reject_code, SHERD_EFRAME);
     expect(w.reason, "it speaks no TLS: \"GET / HTTP", "");
     run_until(&w, NULL, 0, 20);
-    assert_true(is_closed(fd));
+    char sink[16];
+    assert_true(write(fd, words, sizeof words - 1) > 0); /* more of it is read away: an end, */
+    run_until(&w, NULL, 0, 20);
+    assert_int_equal(read(fd, sink, sizeof sink), 0);    /* not a reset that eats our reasons */
     close(fd);
     world_close(&w);
 }
@@ -501,7 +526,7 @@ static void a_silent_client_is_dropped_in_time(void **s)
     assert_int_equal(listen_anew(&w, 0, 150), 0);
     int fd = raw_socket(sherd__listener_port(w.listener));
     assert_int_equal(write(fd, "\x16\x03\x01", 3), 3); /* a beginning, drop by drop */
-    assert_true(run_until(&w, &w.rejected, 1, 1000));
+    assert_true(run_until(&w, &w.rejected, 1, 3000));
     assert_int_equal(w.reject_code, SHERD_ESILENT);
     expect(w.reason, "the TLS handshake was not done within 150 ms", "");
     close(fd);
@@ -572,7 +597,7 @@ static void a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out(voi
     for (int i = 0; i < FLOOD; i++) alive += !is_closed(fd[i]);
     assert_int_equal(alive, PLACES);
     connect_as(&w, id_c, id_n); /* the oldest of them makes room */
-    assert_true(run_until(&w, &w.c.ready, 1, 1000));
+    assert_true(run_until(&w, &w.c.ready, 1, 3000));
     assert_int_equal(w.rejected, FLOOD - PLACES + 1);
     for (int i = 0; i < FLOOD; i++) close(fd[i]);
     world_close(&w);
@@ -619,10 +644,10 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     uint16_t port;
     int deaf = deaf_socket(&port, 0), filler[4];
     world_open(&w);
-    assert_int_equal(dial(&w, "127.0.0.1", port, id_c, id_n, 100), 0);
-    assert_true(run_until(&w, &w.c.closed_events, 1, 1000));
+    assert_int_equal(dial(&w, "127.0.0.1", port, id_c, id_n, 300), 0);
+    assert_true(run_until(&w, &w.c.closed_events, 1, 3000));
     assert_int_equal(w.c.err, SHERD_ESILENT);
-    expect(w.c.text, "127.0.0.1:", "handshake was not done within 100 ms");
+    expect(w.c.text, "127.0.0.1:", "handshake was not done within 300 ms");
     assert_true(run_until(&w, &w.c.closed_calls, 1, 4000));
     for (int i = 0; i < 4; i++) { /* the queue is full: even TCP gets no answer */
         struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port),
@@ -630,10 +655,10 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
         filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         (void)!connect(filler[i], (struct sockaddr *)&a, sizeof a);
     }
-    assert_int_equal(dial(&w, "127.0.0.1", port, id_c, id_n, 100), 0);
-    assert_true(run_until(&w, &w.c.closed_calls, 1, 1000));
+    assert_int_equal(dial(&w, "127.0.0.1", port, id_c, id_n, 300), 0);
+    assert_true(run_until(&w, &w.c.closed_calls, 1, 3000));
     assert_int_equal(w.c.err, SHERD_ECONNECT);
-    expect(w.c.text, "127.0.0.1:", "no connection within 100 ms; is the machine up");
+    expect(w.c.text, "127.0.0.1:", "no connection within 300 ms; is the machine up");
     for (int i = 0; i < 4; i++) close(filler[i]);
     close(deaf);
     world_close(&w);
@@ -649,7 +674,7 @@ static void a_server_of_another_kind_is_recognised(void **s)
     assert_int_equal(dial(&w, "127.0.0.1", port, id_c, id_n, 0), 0);
     int fd = accept(deaf, NULL, NULL);
     assert_int_equal(write(fd, "SSH-2.0-OpenSSH_9.2\r\n", 21), 21);
-    assert_true(run_until(&w, &w.c.closed_events, 1, 1000));
+    assert_true(run_until(&w, &w.c.closed_events, 1, 3000));
     assert_int_equal(w.c.err, SHERD_EFRAME);
     expect(w.c.text, "127.0.0.1:", "\"SSH-2.0-OpenSSH_9.2");
     close(fd);
@@ -762,8 +787,8 @@ static void closing_on_a_peer_that_does_not_read_is_bounded(void **s)
     run_until(&w, NULL, 0, 50);
     uint64_t begin = uv_now(&w.loop);
     sherd__link_close(w.c.link, 0, "no time");
-    assert_true(run_until(&w, &w.c.closed_calls, 1, 3500));
-    assert_true(uv_now(&w.loop) - begin < 3200);
+    assert_true(run_until(&w, &w.c.closed_calls, 1, 6000));
+    assert_true(uv_now(&w.loop) - begin < 5000);
     world_close(&w);
 }
 
@@ -816,6 +841,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_and_results_come_over_whole),
         cmocka_unit_test(a_goodbye_brings_its_reason_to_the_other_side),
+        cmocka_unit_test(a_goodbye_waits_for_no_deadline),
         cmocka_unit_test(a_name_is_resolved_and_each_of_its_addresses_tried),
         cmocka_unit_test(a_closed_listener_leaves_its_links_alone),
         cmocka_unit_test(an_owner_may_close_at_any_moment),

@@ -194,7 +194,7 @@ static void large_data_goes_both_ways_at_once(void **s)
     shake(a, b, 0);
     converse(a, b, 0, 0);
     converse(a, b, 1, 0);
-    converse(a, b, 8 << 20, 0);
+    converse(a, b, 3 << 20, 0);
     sherd__tls_free(a);
     sherd__tls_free(b);
 }
@@ -217,8 +217,8 @@ static void keys_change_on_the_way_and_nobody_notices(void **s)
     (void)s;
     sherd_tls *a = client(id_a, id_b, 30000), *b = server(id_b, id_a, 50000);
     shake(a, b, 0);
-    converse(a, b, 3 << 20, 3000);
-    converse(a, b, 3 << 20, 0);
+    converse(a, b, 1 << 20, 3000);
+    converse(a, b, 1 << 20, 0);
     sherd__tls_free(a);
     sherd__tls_free(b);
 }
