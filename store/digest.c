@@ -19,7 +19,7 @@ struct sherd__digest_stream {
     EVP_MD_CTX *md;
     sherd_dtype dtype;
     size_t rows, cols, seen;
-    uint8_t pack[PACK_BYTES];
+    _Alignas(8) uint8_t pack[PACK_BYTES];
 };
 
 static int fail_hash(sherd_diag *d)

@@ -105,7 +105,7 @@ struct sherd_npy_writer {
     size_t head_len;
     size_t appended; /* rows */
     bool tiled;
-    uint8_t pack[PACK_BYTES];
+    _Alignas(8) uint8_t pack[PACK_BYTES];
 };
 
 int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype dtype, size_t rows,

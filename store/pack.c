@@ -16,6 +16,12 @@ bool sherd__view_packed(sherd_view v)
            (v.rows == 1 || v.row_stride == (ptrdiff_t)v.cols);
 }
 
+/* Values of any type are moved as words of their size. */
+typedef uint8_t __attribute__((may_alias)) word1;
+typedef uint16_t __attribute__((may_alias)) word2;
+typedef uint32_t __attribute__((may_alias)) word4;
+typedef uint64_t __attribute__((may_alias)) word8;
+
 #define PACK(type)                                                                                 \
     static void pack_##type(type *out, const type *in, const sherd_view *v)                        \
     {                                                                                              \
@@ -30,10 +36,10 @@ bool sherd__view_packed(sherd_view v)
         }                                                                                          \
     }
 
-PACK(uint8_t)
-PACK(uint16_t)
-PACK(uint32_t)
-PACK(uint64_t)
+PACK(word1)
+PACK(word2)
+PACK(word4)
+PACK(word8)
 
 void sherd__view_pack(void *out, sherd_view v)
 {
@@ -44,10 +50,10 @@ void sherd__view_pack(void *out, sherd_view v)
         return;
     }
     switch (size) {
-    case 1: pack_uint8_t(out, v.data, &v); break;
-    case 2: pack_uint16_t(out, v.data, &v); break;
-    case 4: pack_uint32_t(out, v.data, &v); break;
-    default: pack_uint64_t(out, v.data, &v); break;
+    case 1: pack_word1(out, v.data, &v); break;
+    case 2: pack_word2(out, v.data, &v); break;
+    case 4: pack_word4(out, v.data, &v); break;
+    default: pack_word8(out, v.data, &v); break;
     }
 }
 

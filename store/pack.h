@@ -8,14 +8,14 @@
 
 /** True if v's memory is that already. */
 bool sherd__view_packed(sherd_view v);
-/** Writes rows * cols * size bytes to out. */
+/** Writes rows * cols * size bytes to out, which is aligned for the dtype. */
 void sherd__view_pack(void *out, sherd_view v);
 
 typedef int (*sherd__pack_sink)(void *ctx, const void *bytes, size_t len, sherd_diag *d);
 
 /**
- * Gives v's packed values to `sink` in ascending order, through `buf` of buf_len >= 8 bytes where
- * they are not packed already, in pieces of at most 1 GiB. Stops at the first error, which it
+ * Gives v's packed values to `sink` in ascending order, through `buf` (8-byte aligned,
+ * buf_len >= 8) where they are not packed already, in pieces of at most 1 GiB. Stops at the first error, which it
  * returns.
  */
 int sherd__view_stream(sherd_view v, void *buf, size_t buf_len, sherd__pack_sink sink, void *ctx,
