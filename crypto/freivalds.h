@@ -7,10 +7,10 @@
  * Three arithmetics:
  *   f61  integers modulo q = 2^61-1: exact products of `plain` and `permute`. A wrong Y passes with
  *        probability under 2/q (Schwartz-Zippel: degree 2), whatever the node knows of U and V.
- *   fp   integers modulo p, packed residues: for the coded schemes; 2/p a trial, two trials at once.
- *   f64  signs and a tolerance: catches gross errors only. A single error e passes if |e| is below
- *        the tolerance; several pass if they cancel, at most half the sign draws (for errors in one
- *        row and one column each side a fair coin: 3/4 over both sides). Repeat with fresh signs.
+ *   fp   integers modulo p, packed residues: for the coded schemes; 2/p a trial, two at once.
+ *   f64  signs and a tolerance: catches gross errors only. Whatever the errors, if one entry's
+ *        is above the tolerance, at most 3 in 4 draws of signs let them pass (flip the signs of its
+ *        row and column: the four outcomes cannot all be small); a single wrong entry never passes.
  */
 #ifndef CRYPTO_FREIVALDS_H
 #define CRYPTO_FREIVALDS_H
@@ -122,8 +122,8 @@ int sherd__fvp_rows(sherd__fvp *f, const uint8_t *packed, size_t rows, const dou
 void sherd__fvp_close(sherd__fvp *f, const double *s0, const double *s1, uint32_t out[2]);
 /** sum a[i]*b[i] mod p in [0, p), canonical inputs. */
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p);
-/** out[i] = x(i,:)*s mod p canonical, acc[j] = (acc[j] + sum_i r[i]*x(i,j)) mod p canonical: V*s and
- *  rT*U for row-major canonical residues. */
+/** out[i] = x(i,:)*s mod p canonical, acc[j] = (acc[j] + sum_i r[i]*x(i,j)) mod p canonical: V*s
+ *  and rT*U for row-major canonical residues. */
 void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
                       uint32_t p, double *out);
 void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *r,

@@ -178,7 +178,7 @@ static int panel_product(panel *p, sherd_view a, sherd_view b)
     return SHERD_OK;
 }
 
-/* |c - row i of A times column j of B|, the product as Dot2's two parts: within gamma_k^2*(|A||B|). */
+/* |c - (AB)ij|, the product as Dot2's two parts: off by at most gamma_k^2*(|A||B|)ij. */
 static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
 {
     double x[CHUNK], y[CHUNK], sum = 0.0, rest = 0.0;

@@ -39,10 +39,10 @@ double sherd__compare_frobenius(const sherd__compare *x);
 
 /**
  * Compares C with A*B computed here in float64, panel by panel, and judges every entry by
- * |c - A*B| <= gamma_k*(|A|*|B|), gamma_k = k*u/(1-k*u), u = 2^-53 (Higham, section 3.1: true of any
- * order of summation, fused or not; plus k*2^-1074 for underflow). The local product has an error
- * of its own, so an entry within gamma_k of it passes, one beyond 2 gamma_k fails, and one between
- * is judged against a dot product in twice the precision: an honest entry never fails.
+ * |c - A*B| <= gamma_k*(|A|*|B|), gamma_k = k*u/(1-k*u), u = 2^-53 (Higham, section 3.1: true of
+ * any order of summation, fused or not; plus k*2^-1074 for underflow). The local product has an
+ * error of its own, so an entry within gamma_k of it passes, one beyond 2 gamma_k fails, and one
+ * between is judged against a dot product in twice the precision: an honest entry never fails.
  * Where operands hold NaN or infinity the classes must agree.
  *
  * Returns 0 when it could compare; the verdict is out->beyond == 0. Temporaries: under 64 MB

@@ -1,8 +1,8 @@
 /*
  * How many primes a product of integers needs, and how its residues become integers again (Garner's
  * form of the Chinese remainder theorem, balanced digits). The range is proved before anything is
- * computed or sent: an overflow modulo the product of the primes is consistent in every residue, and
- * no later check would see it.
+ * computed or sent: an overflow modulo the product of the primes is consistent in every residue,
+ * and no later check would see it.
  */
 #ifndef MATRIX_EXACT_H
 #define MATRIX_EXACT_H

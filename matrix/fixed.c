@@ -136,7 +136,7 @@ void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t
     for (size_t r = 0; r < v.rows; r++) sherd__fixed_apply(f, out + r * ld, v.cols);
 }
 
-/* SplitMix64 of a counter (Steele, Lea, Flood 2014): stateless, so any order gives the same bits. */
+/* SplitMix64 of a counter (Steele, Lea, Flood 2014): no state, so order does not matter. */
 static uint64_t mix(uint64_t key, uint64_t index)
 {
     uint64_t z = key + index * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);

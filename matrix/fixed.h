@@ -58,8 +58,8 @@ void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t
 void sherd__fixed_unscale(const sherd__fixed *a, const sherd__fixed *b, double *c, size_t n);
 
 /**
- * How far an entry of the fixed-point product may lie from the same entry of a float64 product, both
- * rounding errors included. With eA = 2^-(sA+1) (0 for integers), eB likewise, a = max|A|,
+ * How far an entry of the fixed-point product may lie from the same entry of a float64 product,
+ * both rounding errors included. With eA = 2^-(sA+1) (0 for integers), eB likewise, a = max|A|,
  * b = max|B|, u = 2^-53, gamma = k*u/(1-k*u):
  *   k*(eA*b + eB*a + eA*eB)  quantisation, worst case
  *   + u*k*(a+eA)*(b+eB)      the one rounding of the fixed-point result

@@ -40,8 +40,8 @@ static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
     }
 }
 
-/* A rounding for each operation, no fma, so that bits do not depend on the clone; and zeros come out
- * positive, as from a sum that starts at 0. */
+/* A rounding for each operation, no fma, so that bits do not depend on the clone; and zeros come
+ * out positive, as from a sum that starts at 0. */
 SHERD__CLONES
 static void row_set(size_t m, double x, const double *b, double *c)
 {
@@ -98,9 +98,10 @@ static void blas(size_t n, size_t k, size_t m, const double *a, size_t lda, cons
 static int addressable(size_t rows, size_t cols, size_t ld)
 {
     size_t len;
-    return ld >= cols && (rows == 0 || (sherd__mul(rows - 1, ld, &len) &&
-                                        sherd__add(len, cols, &len) &&
-                                        sherd__mul(len, sizeof(double), &len) && len <= PTRDIFF_MAX));
+    if (ld < cols) return 0;
+    if (rows == 0) return 1;
+    return sherd__mul(rows - 1, ld, &len) && sherd__add(len, cols, &len) &&
+           sherd__mul(len, sizeof(double), &len) && len <= PTRDIFF_MAX;
 }
 
 int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,

@@ -1,7 +1,7 @@
 /*
  * The only door to BLAS. Validates shapes (a wrong one kills the process inside OpenBLAS or is
  * silently ignored), splits what does not fit a 32-bit blasint, and takes the rank-1 and thin cases
- * that BLAS is slow at. Not for several threads at once: OpenBLAS serialises, and so should callers.
+ * that BLAS is slow at. One product at a time: OpenBLAS serialises, and so should callers.
  */
 #ifndef MATRIX_GEMM_H
 #define MATRIX_GEMM_H

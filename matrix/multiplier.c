@@ -1,7 +1,7 @@
 /*
- * The multiplier interface: arguments are checked here, once for every implementation, and the local
- * implementation follows. It holds kept operands as row-major f64 copies: what a caller does to its
- * memory afterwards changes nothing, as with operands that are resident on nodes.
+ * The multiplier interface: arguments are checked here, once for every implementation, and the
+ * local implementation follows. It holds kept operands as row-major f64 copies: what a caller does
+ * to its memory afterwards changes nothing, as with operands that are resident on nodes.
  */
 #include "sherd/multiplier.h"
 

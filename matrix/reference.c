@@ -1,7 +1,7 @@
 /*
  * Products computed here. B is quantised (or converted) once, A and C go by panels of rows, so that
- * temporaries are B's size plus panels. The __int128 loop shares only the quantisation, which is the
- * specification, with the fast path.
+ * temporaries are B's size plus panels. The __int128 loop shares only the quantisation, which is
+ * the specification, with the fast path.
  */
 #include "matrix/reference.h"
 
@@ -155,7 +155,8 @@ int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
     int err = sherd__product_shapes(a, b, ldc, d);
     sherd__u128 most;
     if (err != 0) return err;
-    if (__builtin_mul_overflow((sherd__u128)a.cols * fa->largest, (sherd__u128)fb->largest, &most) ||
+    if (__builtin_mul_overflow((sherd__u128)a.cols * fa->largest, (sherd__u128)fb->largest,
+                               &most) ||
         most >> 127 != 0)
         return sherd__fail(d, SHERD_ERANGE, "use fewer bits", "sums exceed 127 bits");
     double *row = doubles(2, a.cols), *col = row == NULL ? NULL : row + a.cols;

@@ -1,9 +1,9 @@
 /*
  * Products modulo a prime on dgemm: k is cut into blocks whose sums stay below 2^53, and between
- * blocks x - p*rint(x/p) brings the accumulator back. rint by adding and subtracting 1.5*2^52, which
- * every vector width has; the fma makes x - q*p exact even where q*p alone would round. The quotient
- * may be one off where x/p lies next to a half, so |r| <= h+1 between blocks (allowed for in
- * sherd__prime_block) and one comparison at the end makes it canonical.
+ * blocks x - p*rint(x/p) brings the accumulator back. rint by adding and subtracting 1.5*2^52,
+ * which every vector width has; the fma makes x - q*p exact even where q*p alone would round. The
+ * quotient may be one off where x/p lies next to a half, so |r| <= h+1 between blocks (allowed for
+ * in sherd__prime_block) and one comparison at the end makes it canonical.
  */
 #include "matrix/residue.h"
 

@@ -1,9 +1,9 @@
 /*
- * Integers modulo a prime p < 2^23 held in doubles, so that products run on dgemm. Canonical form is
- * balanced, [-(p-1)/2, (p-1)/2]; on the wire 3 bytes little-endian, unsigned, in [0, p).
+ * Integers modulo a prime p < 2^23 held in doubles, so that products run on dgemm. Canonical form
+ * is balanced, [-(p-1)/2, (p-1)/2]; on the wire 3 bytes little-endian, unsigned, in [0, p).
  *
- * Why it is exact: with h = (p-1)/2 and block rows at a time, every partial sum of a block on top of
- * a reduced accumulator is an integer below block*h*h + h + 1 <= 2^53, whatever the order, the
+ * Why it is exact: with h = (p-1)/2 and block rows at a time, every partial sum of a block on top
+ * of a reduced accumulator is an integer below block*h*h + h + 1 <= 2^53, whatever the order, the
  * threads or the CPU. One unit beyond the canonical range breaks it, hence the checks on entry.
  */
 #ifndef MATRIX_RESIDUE_H

@@ -1,7 +1,7 @@
 /*
  * Readers of views: one loop per dtype, contiguous or strided, and a blocked transposing copy.
  * Elements are read through unaligned, may-alias types: a mapped file may place data anywhere, and
- * on the machines we build for such loads cost nothing and vectorise. Callers keep ranges in bounds.
+ * such loads cost nothing here and vectorise. Callers keep ranges in bounds.
  */
 #include "matrix/view.h"
 
@@ -77,7 +77,8 @@ void sherd__view_row_f64(sherd_view v, size_t r, size_t c0, size_t n, double *ou
         return;
     }
     switch (v.dtype) {
-#define XX(dtype, t) case dtype: run_##t((const t##_any *)(const void *)p, v.col_stride, n, out); return;
+#define XX(dtype, t)                                                                               \
+    case dtype: run_##t((const t##_any *)(const void *)p, v.col_stride, n, out); return;
         DTYPES(XX)
 #undef XX
     }

@@ -36,8 +36,8 @@ typedef struct sherd_kept sherd_kept;
 
 /**
  * An implementation. Constant and shared; ctx is the implementation's own. Every slot is mandatory.
- * Callers use the sherd_multiplier_* functions below, which check shapes and arguments once, so that
- * a slot may rely on them. On failure C is undefined, everything else as it was.
+ * Callers use the sherd_multiplier_* functions below, which check shapes and arguments once, so
+ * that a slot may rely on them. On failure C is undefined, everything else as it was.
  */
 typedef struct sherd_multiplier_ops {
     uint32_t abi;     /* SHERD_MULTIPLIER_ABI */

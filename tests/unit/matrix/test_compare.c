@@ -50,7 +50,8 @@ static void measures_are_what_a_hand_count_gives(void **s)
 }
 
 /* C = A*B with each sum in an order drawn anew, with fma or without. */
-static void shuffled_product(const double *a, const double *b, size_t n, size_t k, size_t m, double *c)
+static void shuffled_product(const double *a, const double *b, size_t n, size_t k, size_t m,
+                             double *c)
 {
     size_t *order = malloc((k + 1) * sizeof *order);
     for (size_t i = 0; i < n; i++)
@@ -110,20 +111,24 @@ static void honest_products_in_any_order_pass_and_one_wrong_entry_fails(void **s
 static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_product(void **s)
 {
     (void)s;
-    /* k = 2 without fma against BLAS with it can differ by more than gamma_2: draw values around the
-     * bound, and demand the verdict that long double gives. */
+    /* k = 2 without fma against BLAS with it can differ by more than gamma_2: draw values
+     * around the bound, and demand the verdict that long double gives. */
     size_t gap = 0;
     for (int round = 0; round < 20000; round++) {
         double a[2], b[2], c;
-        for (int i = 0; i < 2; i++) a[i] = 1.0 + ldexp((double)draw(), -53), b[i] = 1.0 + ldexp((double)draw(), -53);
+        for (int i = 0; i < 2; i++)
+            a[i] = 1.0 + ldexp((double)draw(), -53), b[i] = 1.0 + ldexp((double)draw(), -53);
         if (draw() & 1) b[1] = -b[1];
         long double exact = (long double)a[0] * b[0] + (long double)a[1] * b[1];
         long double size = fabsl((long double)a[0] * b[0]) + fabsl((long double)a[1] * b[1]);
-        c = (double)(exact + size * 0x1p-52L * (0.9L + 0.2L * ((long double)(draw() % 1000) / 1000)));
+        c = (double)(exact +
+                     size * 0x1p-52L * (0.9L + 0.2L * ((long double)(draw() % 1000) / 1000)));
         long double off = fabsl((long double)c - exact) / (size * 0x1p-52L);
         if (fabsl(off - 1.0L) < 0.005L) continue; /* too near to call */
         sherd__compare x;
-        assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 1, 2), sherd_view_c(b, SHERD_F64, 2, 1), &c, 1, &x, NULL), SHERD_OK);
+        assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 1, 2),
+                                                sherd_view_c(b, SHERD_F64, 2, 1), &c, 1, &x, NULL),
+                         SHERD_OK);
         assert_int_equal(x.beyond, off > 1.0L && x.worst > 1.0);
         gap += x.worst > 1.0 && x.beyond == 0;
     }
@@ -147,7 +152,9 @@ static void nan_and_infinity_must_be_where_the_operands_put_them(void **s)
     assert_int_equal(sherd__compare_product(va, vb, c, 2, &x, NULL), SHERD_OK);
     assert_true(x.beyond == 1 && x.beyond_row == 2);
     double big[2] = {1e300, -1e300}, col[2] = {1e300, 1e300}, one = 0.0;
-    assert_int_equal(sherd__compare_product(sherd_view_c(big, SHERD_F64, 1, 2), sherd_view_c(col, SHERD_F64, 2, 1), &one, 1, &x, NULL), SHERD_OK);
+    assert_int_equal(sherd__compare_product(sherd_view_c(big, SHERD_F64, 1, 2),
+                                            sherd_view_c(col, SHERD_F64, 2, 1), &one, 1, &x, NULL),
+                     SHERD_OK);
     assert_true(x.unjudged == 1 && x.beyond == 0);
 }
 
@@ -177,12 +184,17 @@ static void empty_products_and_failed_allocations_are_survived(void **s)
     double a[4] = {1, 2, 3, 4}, c[4] = {0};
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 2);
     sherd__compare x = {.count = 77};
-    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 2, 0), sherd_view_c(a, SHERD_F64, 0, 2), c, 2, &x, NULL), SHERD_OK);
+    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 2, 0),
+                                            sherd_view_c(a, SHERD_F64, 0, 2), c, 2, &x, NULL),
+                     SHERD_OK);
     assert_true(x.count == 4 && x.equal == 4 && x.beyond == 0);
     c[1] = 1e-300;
-    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 2, 0), sherd_view_c(a, SHERD_F64, 0, 2), c, 2, &x, NULL), SHERD_OK);
+    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 2, 0),
+                                            sherd_view_c(a, SHERD_F64, 0, 2), c, 2, &x, NULL),
+                     SHERD_OK);
     assert_int_equal(x.beyond, 1);
-    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 0, 2), v, c, 2, &x, NULL), SHERD_OK);
+    assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 0, 2), v, c, 2, &x, NULL),
+                     SHERD_OK);
     assert_int_equal(x.count, 0);
     for (size_t nth = 1;; nth++) {
         x.count = 77;

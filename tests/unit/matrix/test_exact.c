@@ -42,8 +42,12 @@ static void the_number_of_primes_is_as_the_bits_say(void **s)
     assert_int_equal(sherd__exact_primes_needed(1, 0, b17, &sherd__primes_default, &r), 0);
     assert_int_equal(r, 1);
     r = 77;
-    assert_int_equal(sherd__exact_primes_needed(SIZE_MAX, UINT64_MAX, UINT64_MAX, &sherd__primes_default, &r), SHERD_ERANGE);
-    assert_int_equal(sherd__exact_primes_needed(60000, UINT64_C(1) << 52, UINT64_C(1) << 52, &sherd__primes_default, &r), SHERD_ERANGE);
+    assert_int_equal(
+        sherd__exact_primes_needed(SIZE_MAX, UINT64_MAX, UINT64_MAX, &sherd__primes_default, &r),
+        SHERD_ERANGE);
+    assert_int_equal(sherd__exact_primes_needed(60000, UINT64_C(1) << 52, UINT64_C(1) << 52,
+                                                &sherd__primes_default, &r),
+                     SHERD_ERANGE);
     assert_int_equal(r, 77);
 }
 
@@ -78,7 +82,8 @@ static double nearest(sherd__i128 x)
     int shift = 0;
     while (u >> shift >> 53 != 0) shift++;
     uint64_t top = (uint64_t)(u >> shift);
-    sherd__u128 rest = u - ((sherd__u128)top << shift), half = shift ? (sherd__u128)1 << (shift - 1) : 1;
+    sherd__u128 rest = u - ((sherd__u128)top << shift),
+                half = shift ? (sherd__u128)1 << (shift - 1) : 1;
     if (shift && (rest > half || (rest == half && (top & 1)))) top++;
     return ldexp(x < 0 ? -(double)top : (double)top, shift);
 }
@@ -101,7 +106,8 @@ static void recombination_returns_every_integer_in_range(void **s)
                 x[i] = (sherd__i128)(u % (sherd__u128)m) - half;
                 if (i < 8) x[i] = i == 0 ? 0 : i == 1 ? half : i == 2 ? -half : (sherd__i128)i - 5;
                 if (i >= 8 && i < 200 && n > 2) /* ties: odd multiples of half an ulp */
-                    x[i] = ((((sherd__i128)1 << 53) + (sherd__i128)(draw() >> 1)) * 2 + 1) * (i % 2 ? -1 : 1);
+                    x[i] = ((((sherd__i128)1 << 53) + (sherd__i128)(draw() >> 1)) * 2 + 1) *
+                           (i % 2 ? -1 : 1);
                 if (x[i] > half || x[i] < -half) x[i] /= 4096;
                 for (size_t q = 0; q < n; q++) residues[q][i] = residue_of(x[i], tables[t]->p[q]);
             }
@@ -131,7 +137,8 @@ static void scaling_back_never_makes_a_nan_of_a_number(void **s)
     (void)s;
     double x[4] = {0.0, -0.0, 3.0, -1.0};
     sherd__exact_unscale(x, 4, -2048);
-    assert_true(x[0] == 0.0 && x[1] == 0.0 && !signbit(x[1]) && x[2] == HUGE_VAL && x[3] == -HUGE_VAL);
+    assert_true(x[0] == 0.0 && x[1] == 0.0 && !signbit(x[1]) && x[2] == HUGE_VAL &&
+                x[3] == -HUGE_VAL);
     double y[2] = {3.0, -5.0};
     sherd__exact_unscale(y, 2, -1021);
     assert_true(y[0] == 0x1.8p1022 && y[1] == -0x1.4p1023);

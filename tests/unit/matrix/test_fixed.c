@@ -36,13 +36,30 @@ static int slow_scale(double max, unsigned b)
 static void the_exponent_is_the_largest_that_fits(void **s)
 {
     (void)s;
-    static const double edges[] = {0.0, 1.0, 0.5, 65535.0, 65535.4999, 65535.5, 65536.0, 32767.75, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023, 0x1p1023, 3.0, 0x1.fffep0, 0x1.ffffp0, 0x1.fffffp-20, 1e-5};
+    static const double edges[] = {0.0,
+                                   1.0,
+                                   0.5,
+                                   65535.0,
+                                   65535.4999,
+                                   65535.5,
+                                   65536.0,
+                                   32767.75,
+                                   0x1p-1074,
+                                   0x1p-1022,
+                                   0x1.fffffffffffffp1023,
+                                   0x1p1023,
+                                   3.0,
+                                   0x1.fffep0,
+                                   0x1.ffffp0,
+                                   0x1.fffffp-20,
+                                   1e-5};
     for (unsigned b = 2; b <= 53; b++)
         for (size_t i = 0; i < 60; i++) {
             double x[3] = {0.0, 0.0, 0.0};
             x[i % 3] = i < 17 ? edges[i] : ldexp(real(), (int)(draw() % 80) - 40);
             sherd__fixed f;
-            assert_int_equal(sherd__fixed_choose(sherd_view_c(x, SHERD_F64, 1, 3), b, "A", &f, NULL), SHERD_OK);
+            assert_int_equal(
+                sherd__fixed_choose(sherd_view_c(x, SHERD_F64, 1, 3), b, "A", &f, NULL), SHERD_OK);
             assert_int_equal(f.scale, slow_scale(fabs(x[i % 3]), b));
             assert_int_equal(f.bits, b);
             assert_int_equal(f.bound, (UINT64_C(1) << (b - 1)) - 1);
@@ -134,13 +151,16 @@ static void what_has_no_exact_value_is_named_and_refused(void **s)
     assert_int_equal(sherd__fixed_choose(v, 0, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "beyond 2^53"));
     int64_t i[2] = {0, (INT64_C(1) << 53) + 1};
-    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL), SHERD_ERANGE);
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL),
+                     SHERD_ERANGE);
     i[1] = INT64_MIN;
-    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL), SHERD_ERANGE);
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL),
+                     SHERD_ERANGE);
     assert_int_equal(sherd__fixed_choose(v, 1, "B", &f, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__fixed_choose(v, 54, "B", &f, NULL), SHERD_EINVAL);
     assert_int_equal(f.bits, 99);
-    assert_int_equal(sherd__fixed_choose(sherd_view_c(NULL, SHERD_F32, 0, 3), 17, "B", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(NULL, SHERD_F32, 0, 3), 17, "B", &f, NULL),
+                     SHERD_OK);
     assert_true(f.scale == 0 && f.largest == 0);
 }
 

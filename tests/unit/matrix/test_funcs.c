@@ -44,13 +44,13 @@ static const struct subject {
     double low, high;
     bool powers; /* 2^u for u in [low, high) instead of u */
 } subjects[] = {
-    {sherd__exp_f64, expl, -745.2, 709.8, false},   {sherd__exp_f64, expl, -1, 1, false},
-    {sherd__exp_f64, expl, -745.2, -708, false},    {sherd__exp_f64, expl, -60, -1, true},
-    {sherd__tanh_f64, tanhl, -22, 22, false},       {sherd__tanh_f64, tanhl, -0.6, 0.6, false},
-    {sherd__tanh_f64, tanhl, -1074, 5, true},       {sherd__tanh_f64, tanhl, -35, -20, true},
-    {sherd__sigmoid_f64, sigmoid, -746, 40, false}, {sherd__sigmoid_f64, sigmoid, -3, 3, false},
+    {sherd__exp_f64, expl, -745.2, 709.8, false},     {sherd__exp_f64, expl, -1, 1, false},
+    {sherd__exp_f64, expl, -745.2, -708, false},      {sherd__exp_f64, expl, -60, -1, true},
+    {sherd__tanh_f64, tanhl, -22, 22, false},         {sherd__tanh_f64, tanhl, -0.6, 0.6, false},
+    {sherd__tanh_f64, tanhl, -1074, 5, true},         {sherd__tanh_f64, tanhl, -35, -20, true},
+    {sherd__sigmoid_f64, sigmoid, -746, 40, false},   {sherd__sigmoid_f64, sigmoid, -3, 3, false},
     {sherd__sigmoid_f64, sigmoid, -746, -700, false}, {sherd__sigmoid_f64, sigmoid, -60, 0, true},
-    {sherd__log_f64, logl, -1074, 1024, true},      {sherd__log_f64, logl, -0.6, 0.6, true},
+    {sherd__log_f64, logl, -1074, 1024, true},        {sherd__log_f64, logl, -0.6, 0.6, true},
     {sherd__log_f64, logl, 0.99, 1.01, false},
 };
 
@@ -67,7 +67,8 @@ static void functions_are_within_one_ulp(void **s)
         f->f(x, N, y);
         for (size_t i = 0; i < N; i++)
             if (!(ulps(y[i], f->truth(x[i])) <= 1.0))
-                fail_msg("case %zu: f(%a) = %a is %g ulp off", t, x[i], y[i], ulps(y[i], f->truth(x[i])));
+                fail_msg("case %zu: f(%a) = %a is %g ulp off", t, x[i], y[i],
+                         ulps(y[i], f->truth(x[i])));
     }
 }
 
@@ -78,8 +79,10 @@ static void every_instruction_set_gives_the_same_bits(void **s)
     static double x[M], b[M], first[M], y[M];
     for (size_t i = 0; i < M; i++) {
         uint64_t bits = (uint64_t)(unit() * 0x1p53) << 11 ^ (uint64_t)(unit() * 0x1p53);
-        if (i % 3 == 0) memcpy(&x[i], &bits, 8); /* anything, NaN payloads included */
-        else x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
+        if (i % 3 == 0)
+            memcpy(&x[i], &bits, 8); /* anything, NaN payloads included */
+        else
+            x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
         b[i] = i % 17 == 0 ? NAN : x[(i * 7) % (i + 1)];
     }
     for (uint32_t op = 16; op <= 23; op++) {
@@ -90,7 +93,9 @@ static void every_instruction_set_gives_the_same_bits(void **s)
             if (op == 23)
                 sherd__log_f64(out, M, out);
             else
-                assert_int_equal(sherd__map_f64(op, out, sherd__map_arity(op) == 2 ? b : NULL, M, out), SHERD_OK);
+                assert_int_equal(
+                    sherd__map_f64(op, out, sherd__map_arity(op) == 2 ? b : NULL, M, out),
+                    SHERD_OK);
             if (level > 1) assert_memory_equal(first, y, sizeof y);
         }
         assert_true(sherd__funcs_force(0));
@@ -99,7 +104,10 @@ static void every_instruction_set_gives_the_same_bits(void **s)
                 if (op == 23)
                     sherd__log_f64(x + from, n, y);
                 else
-                    assert_int_equal(sherd__map_f64(op, x + from, sherd__map_arity(op) == 2 ? b + from : NULL, n, y), SHERD_OK);
+                    assert_int_equal(sherd__map_f64(op, x + from,
+                                                    sherd__map_arity(op) == 2 ? b + from : NULL, n,
+                                                    y),
+                                     SHERD_OK);
                 assert_memory_equal(y, first + from, n * 8);
             }
     }
@@ -124,21 +132,26 @@ static void edge_cases_are_as_numpy_gives_them(void **s)
 {
     (void)s;
     const double inf = HUGE_VAL, tiny = 0x1p-1074;
-    assert_true(one(SHERD_EXP, 800) == inf && one(SHERD_EXP, -800) == 0 && one(SHERD_EXP, inf) == inf);
+    assert_true(one(SHERD_EXP, 800) == inf && one(SHERD_EXP, -800) == 0 &&
+                one(SHERD_EXP, inf) == inf);
     assert_true(one(SHERD_EXP, -inf) == 0 && one(SHERD_EXP, 0.0) == 1 && one(SHERD_EXP, -0.0) == 1);
     assert_true(one(SHERD_EXP, tiny) == 1 && isnan(one(SHERD_EXP, NAN)));
-    assert_true(one(SHERD_EXP, 0x1.62e42fefa39efp9) < inf && one(SHERD_EXP, 0x1.62e42fefa39fp9) == inf);
+    assert_true(one(SHERD_EXP, 0x1.62e42fefa39efp9) < inf &&
+                one(SHERD_EXP, 0x1.62e42fefa39fp9) == inf);
     assert_true(one(SHERD_SIGMOID, 800) == 1 && one(SHERD_SIGMOID, -800) == 0);
     assert_true(one(SHERD_SIGMOID, inf) == 1 && one(SHERD_SIGMOID, -inf) == 0);
     assert_true(one(SHERD_SIGMOID, 0) == 0.5 && one(SHERD_SIGMOID, -tiny) == 0.5);
     assert_true(one(SHERD_SIGMOID, -740) > 0 && isnan(one(SHERD_SIGMOID, NAN)));
-    assert_true(one(SHERD_TANH, 800) == 1 && one(SHERD_TANH, -800) == -1 && one(SHERD_TANH, inf) == 1);
+    assert_true(one(SHERD_TANH, 800) == 1 && one(SHERD_TANH, -800) == -1 &&
+                one(SHERD_TANH, inf) == 1);
     assert_true(one(SHERD_TANH, -inf) == -1 && isnan(one(SHERD_TANH, NAN)));
     assert_true(signbit(one(SHERD_TANH, -0.0)) && !signbit(one(SHERD_TANH, 0.0)));
     assert_true(one(SHERD_TANH, -tiny) == -tiny && one(SHERD_TANH, 0x1p-1030) == 0x1p-1030);
     assert_true(one(SHERD_RELU, -3) == 0 && one(SHERD_RELU, 3) == 3 && one(SHERD_RELU, inf) == inf);
-    assert_true(one(SHERD_RELU, -inf) == 0 && isnan(one(SHERD_RELU, NAN)) && one(SHERD_RELU, tiny) == tiny);
-    assert_true(one(SHERD_SQUARE, -3) == 9 && one(SHERD_SQUARE, 1e200) == inf && isnan(one(SHERD_SQUARE, NAN)));
+    assert_true(one(SHERD_RELU, -inf) == 0 && isnan(one(SHERD_RELU, NAN)) &&
+                one(SHERD_RELU, tiny) == tiny);
+    assert_true(one(SHERD_SQUARE, -3) == 9 && one(SHERD_SQUARE, 1e200) == inf &&
+                isnan(one(SHERD_SQUARE, NAN)));
     assert_true(two(SHERD_MINUS, 5, 3) == 2 && isnan(two(SHERD_MINUS, inf, inf)));
     assert_true(two(SHERD_TIMES, -5, 3) == -15 && isnan(two(SHERD_TIMES, inf, 0)));
     double x[5] = {0.0, -1.0, inf, NAN, 1.0}, y[5];

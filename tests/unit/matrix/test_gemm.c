@@ -71,7 +71,9 @@ static void shapes_that_would_end_the_process_are_refused(void **s)
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 2, 0.0, x, 3), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 3, 0.0, x, 2), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(SIZE_MAX, 2, 2, x, 2, x, 2, 0.0, x, 2), SHERD_EINVAL);
-    assert_int_equal(sherd__gemm_f64(2, 1, SIZE_MAX / 8, x, 1, x, SIZE_MAX / 8, 0.0, x, SIZE_MAX / 8), SHERD_EINVAL);
+    assert_int_equal(
+        sherd__gemm_f64(2, 1, SIZE_MAX / 8, x, 1, x, SIZE_MAX / 8, 0.0, x, SIZE_MAX / 8),
+        SHERD_EINVAL);
 }
 
 static void leading_dimensions_beyond_32_bits_work(void **s)

@@ -67,7 +67,8 @@ static void maps_are_the_functions_whatever_the_strides(void **s)
     sherd_multiplier m;
     fill(a, R * C);
     fill(b, R * C);
-    sherd_view va = sherd_view_t(sherd_view_c(a, SHERD_F64, C, R)), vb = sherd_view_c(b, SHERD_F64, R, C);
+    sherd_view va = sherd_view_t(sherd_view_c(a, SHERD_F64, C, R)),
+               vb = sherd_view_c(b, SHERD_F64, R, C);
     assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_map(m, SHERD_MINUS, va, &vb, out, C, NULL), SHERD_OK);
     for (size_t r = 0; r < R; r++)
@@ -103,7 +104,8 @@ static void wrong_arguments_never_reach_an_implementation(void **s)
     assert_int_equal(sherd_multiplier_multiply_kept(m, NULL, false, t, c, 2, NULL), SHERD_EINVAL);
     sherd_multiplier_ops other = *m.ops;
     other.abi = SHERD_MULTIPLIER_ABI + 1;
-    assert_int_equal(sherd_multiplier_multiply((sherd_multiplier){&other, m.ctx}, t, t, c, 2, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_multiply((sherd_multiplier){&other, m.ctx}, t, t, c, 2, NULL),
+                     SHERD_EINVAL);
     sherd_multiplier_free(m);
     sherd_multiplier_free(none);
 }

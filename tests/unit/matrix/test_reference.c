@@ -24,7 +24,8 @@ static double *values(size_t n, int spread)
 {
     double *x = malloc(n * sizeof *x + 8);
     for (size_t i = 0; i < n; i++) {
-        x[i] = ldexp((double)draw(), -53 - (int)(draw() % (unsigned)spread)) * (draw() & 1 ? 1 : -1);
+        x[i] =
+            ldexp((double)draw(), -53 - (int)(draw() % (unsigned)spread)) * (draw() & 1 ? 1 : -1);
         if (draw() % 7 == 0) x[i] = 0.0;
     }
     return x;
@@ -33,7 +34,8 @@ static double *values(size_t n, int spread)
 static void both_ways(sherd_view a, sherd_view b, unsigned bits)
 {
     size_t n = a.rows, m = b.cols, ldc = m + 2;
-    double *fast = calloc(n * ldc + 1, 8), *slow = calloc(n * ldc + 1, 8), *f64 = calloc(n * ldc + 1, 8);
+    double *fast = calloc(n * ldc + 1, 8), *slow = calloc(n * ldc + 1, 8),
+           *f64 = calloc(n * ldc + 1, 8);
     sherd__fixed fa, fb;
     sherd_diag d = {0};
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &fa, &d), SHERD_OK);
@@ -57,14 +59,16 @@ static void both_ways(sherd_view a, sherd_view b, unsigned bits)
 static void every_path_gives_the_same_bits_within_the_bound(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {{1, 1, 1}, {7, 40, 5}, {3, 0, 2}, {0, 3, 2}, {3, 2, 0}, {5, 1, 9}, {30, 700, 11}, {1100, 33, 6}};
+    static const size_t shapes[][3] = {{1, 1, 1}, {7, 40, 5}, {3, 0, 2},     {0, 3, 2},
+                                       {3, 2, 0}, {5, 1, 9},  {30, 700, 11}, {1100, 33, 6}};
     static const unsigned bits[] = {2, 9, 17, 24, 30, 38}; /* one dgemm, then 2, 3, 4 primes */
     for (size_t z = 0; z < 8; z++)
         for (size_t i = 0; i < 6; i++) {
             size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
             double *a = values(n * k, 12), *b = values(k * m, 3);
             both_ways(sherd_view_c(a, SHERD_F64, n, k), sherd_view_c(b, SHERD_F64, k, m), bits[i]);
-            both_ways(sherd_view_t(sherd_view_c(a, SHERD_F64, k, n)), sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
+            both_ways(sherd_view_t(sherd_view_c(a, SHERD_F64, k, n)),
+                      sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
             free(a);
             free(b);
         }

@@ -77,14 +77,18 @@ static void whole_numbers_up_to_2_53_reduce_canonically(void **s)
 {
     (void)s;
     static const uint32_t primes[] = {5, 7, 251, 5931641, 8388593};
-    static const int64_t edges[] = {0, 1, 2, 3, INT64_C(1) << 52, (INT64_C(1) << 53) - 1, INT64_C(1) << 53};
+    static const int64_t edges[] = {
+        0, 1, 2, 3, INT64_C(1) << 52, (INT64_C(1) << 53) - 1, INT64_C(1) << 53};
     double x[4000], r[4000];
     for (size_t q = 0; q < 5; q++) {
         int64_t p = primes[q], h = (p - 1) / 2;
         for (size_t i = 0; i < 4000; i++) {
             int64_t v = (int64_t)(draw() % (UINT64_C(1) << 53));
-            if (i < 7) v = edges[i];
-            else if (i < 100) v = (int64_t)(draw() % ((UINT64_C(1) << 53) / (uint64_t)p)) * p + ((int64_t)i % 5 - 2) + h;
+            if (i < 7)
+                v = edges[i];
+            else if (i < 100)
+                v = (int64_t)(draw() % ((UINT64_C(1) << 53) / (uint64_t)p)) * p +
+                    ((int64_t)i % 5 - 2) + h;
             if (v > INT64_C(1) << 53) v = INT64_C(1) << 53;
             x[i] = (double)(i % 2 ? -v : v);
         }
@@ -115,7 +119,8 @@ static void packing_and_unpacking_are_inverse_for_every_length(void **s)
         for (size_t i = 0; i < n; i++) x[i] = i == 3 ? 4194296.0 : i == 5 ? -4194296.0 : residue(p);
         sherd__residue_pack(x, n, p, bytes);
         for (size_t i = 0; i < n; i++) {
-            uint32_t v = bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 | (uint32_t)bytes[3 * i + 2] << 16;
+            uint32_t v =
+                bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 | (uint32_t)bytes[3 * i + 2] << 16;
             assert_true(v < p && v == (uint32_t)((int64_t)x[i] + (x[i] < 0 ? p : 0)));
         }
         assert_int_equal(sherd__residue_unpack(bytes, n, p, y, NULL), SHERD_OK);

@@ -69,7 +69,8 @@ static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdif
 static void every_dtype_and_order_reads_like_plain_indexing(void **s)
 {
     (void)s;
-    static const size_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 9}, {9, 1}, {67, 130}, {130, 67}};
+    static const size_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0},    {1, 1},
+                                      {1, 9}, {9, 1}, {67, 130}, {130, 67}};
     for (size_t t = 0; t < DTYPES; t++)
         for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
             size_t n = sizes[z][0], m = sizes[z][1], len = n * m;
@@ -82,7 +83,8 @@ static void every_dtype_and_order_reads_like_plain_indexing(void **s)
             readers_agree(v, want, (ptrdiff_t)m, 1);
             readers_agree(sherd_view_t(v), want, 1, (ptrdiff_t)m);
             if (n > 2 && m > 4) {
-                readers_agree(sherd_view_sub(v, 2, n - 2, 3, m - 4), want + 2 * m + 3, (ptrdiff_t)m, 1);
+                readers_agree(sherd_view_sub(v, 2, n - 2, 3, m - 4), want + 2 * m + 3, (ptrdiff_t)m,
+                              1);
                 sherd_view skip = v; /* every other column, rows from the last to the first */
                 skip.cols = m / 2;
                 skip.col_stride = 2;
@@ -232,7 +234,8 @@ static void integers_that_no_double_holds_are_noticed(void **s)
     memset(small, 0, sizeof small);
     small[599] = small[3] = 9;
     assert_int_equal(sherd__view_nonzeros(sherd_view_c(small, SHERD_U8, 2, 300)), 2);
-    assert_int_equal(sherd__view_nonzeros(sherd_view_sub(sherd_view_c(small, SHERD_U8, 2, 300), 0, 2, 3, 2)), 1);
+    assert_int_equal(
+        sherd__view_nonzeros(sherd_view_sub(sherd_view_c(small, SHERD_U8, 2, 300), 0, 2, 3, 2)), 1);
 }
 
 int main(void)

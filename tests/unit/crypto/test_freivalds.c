@@ -1,0 +1,510 @@
+/* Freivalds' check: kernels against slow arithmetic, honest answers pass, corrupted ones do not. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/freivalds.h"
+#include "matrix/gemm.h"
+#include "matrix/residue.h"
+
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 i128;
+
+static sherd_entropy_seeded seeded;
+static sherd_entropy entropy;
+
+static int start(void **s)
+{
+    (void)s;
+    entropy = sherd__entropy_seeded(&seeded, 20);
+    return 0;
+}
+
+/* Tests draw much more than a check does: a congruence, not the entropy under test. */
+static uint64_t state = 77;
+
+static uint64_t draw(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 11;
+}
+
+static double whole(int64_t limit)
+{
+    return (double)((int64_t)(draw() % (uint64_t)(2 * limit + 1)) - limit);
+}
+
+/* --- field ----------------------------------------------------------------------------------- */
+
+static uint64_t slow_mod(i128 x)
+{
+    i128 r = x % (i128)SHERD__F61;
+    return (uint64_t)(r < 0 ? r + (i128)SHERD__F61 : r);
+}
+
+static void field_operations_equal_128_bit_remainders(void **s)
+{
+    (void)s;
+    const uint64_t edge[] = {0, 1, 2, SHERD__F61 - 1, SHERD__F61 - 2, UINT64_C(1) << 60};
+    for (size_t i = 0; i < 20000; i++) {
+        uint64_t a = i < 36 ? edge[i / 6] : (draw() << 11 ^ draw()) % SHERD__F61;
+        uint64_t b = i < 36 ? edge[i % 6] : (draw() << 11 ^ draw()) % SHERD__F61;
+        assert_int_equal(sherd__f61_add(a, b), (uint64_t)(((u128)a + b) % SHERD__F61));
+        assert_int_equal(sherd__f61_sub(a, b), slow_mod((i128)a - (i128)b));
+        assert_int_equal(sherd__f61_mul(a, b), (uint64_t)((u128)a * b % SHERD__F61));
+        int64_t x = (int64_t)(a * 8 + b);
+        assert_int_equal(sherd__f61_from_i64(x), slow_mod(x));
+    }
+    assert_int_equal(sherd__f61_from_i64(INT64_MIN), slow_mod(INT64_MIN));
+}
+
+static void dots_are_exact_for_the_worst_values_and_every_length(void **s)
+{
+    (void)s;
+    enum { N = 9000 };
+    static double y[N];
+    static uint64_t t[N], u[N];
+    for (int kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < N; i++) {
+            y[i] = kind == 0   ? 0x1p53 - 1
+                   : kind == 1 ? -(0x1p53 - 1)
+                               : whole((INT64_C(1) << 53) - 1);
+            t[i] = kind == 2 ? (draw() << 11 ^ draw()) % SHERD__F61 : SHERD__F61 - 1;
+            u[i] = SHERD__F61 - 1 - (kind == 2 ? draw() : 0);
+        }
+        for (size_t n = 0; n <= N; n = n < 70 ? n + 1 : n * 2 - 1) {
+            uint64_t want = 0, got = 1, want_u = 0;
+            for (size_t i = 0; i < n; i++) {
+                want = sherd__f61_add(want, slow_mod((i128)(int64_t)y[i] * (i128)t[i]));
+                want_u = (uint64_t)(((u128)t[i] * u[i] + want_u) % SHERD__F61);
+            }
+            assert_int_equal(sherd__f61_dot_f64(y, t, n, &got), SHERD_OK);
+            assert_int_equal(got, want);
+            assert_int_equal(sherd__f61_dot(t, u, n), want_u);
+        }
+    }
+}
+
+static void values_that_are_no_integers_are_the_peers_fault(void **s)
+{
+    (void)s;
+    static const double bad[] = {NAN,     HUGE_VAL, -HUGE_VAL, 0.5,  0x1p53,
+                                 -0x1p53, 1e300,    0x1p-1074, -1.25};
+    double y[1200];
+    uint64_t t[1200], out = 9, acc = 4, left[1200];
+    sherd__f61_draw(&entropy, 1200, t);
+    for (size_t i = 0; i < 9; i++)
+        for (size_t at = 0; at < 1200; at += 171) {
+            for (size_t j = 0; j < 1200; j++) y[j] = whole(1000);
+            y[at] = bad[i];
+            assert_int_equal(sherd__f61_dot_f64(y, t, 1200, &out), SHERD_EFRAME);
+            assert_int_equal(out, 9);
+            assert_int_equal(sherd__f61_answer(y, 12, 100, 100, t, t, &acc), SHERD_EFRAME);
+            assert_int_equal(acc, 4);
+            memset(left, 0, sizeof left);
+            assert_int_equal(sherd__f61_left(y, 12, 100, 100, t, left), SHERD_EINVAL);
+            assert_int_equal(sherd__f61_right(y, 12, 100, 100, t, left), SHERD_EINVAL);
+        }
+}
+
+static void draws_are_below_q_and_fill_the_range(void **s)
+{
+    (void)s;
+    enum { N = 20000 };
+    static uint64_t t[N];
+    size_t eighth[8] = {0};
+    sherd__f61_draw(&entropy, N, t);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(t[i] < SHERD__F61);
+        eighth[t[i] >> 58]++;
+        if (i > 0) assert_true(t[i] != t[i - 1]);
+    }
+    for (int i = 0; i < 8; i++) assert_in_range(eighth[i], N / 8 - 300, N / 8 + 300);
+    sherd__f61_draw(&entropy, 0, t);
+}
+
+/* A source whose first words must all be rejected. */
+static void all_ones_then_zero(void *ctx, void *out, size_t len)
+{
+    size_t *calls = ctx;
+    memset(out, (*calls)++ < 3 ? 0xff : 0, len);
+}
+
+static void what_is_not_below_the_modulus_is_drawn_again(void **s)
+{
+    (void)s;
+    size_t calls = 0;
+    sherd_entropy e = {all_ones_then_zero, &calls};
+    uint64_t t[2] = {5, 5};
+    sherd__f61_draw(&e, 2, t);
+    assert_true(calls == 4 && t[0] == 0 && t[1] == 0);
+    double r[2] = {5, 5};
+    calls = 0;
+    sherd__fvp_draw(&e, 5931641, 2, r);
+    assert_true(calls == 4 && r[0] == 0 && r[1] == 0);
+}
+
+/* --- integer products ------------------------------------------------------------------------ */
+
+typedef struct product {
+    size_t n, k, m;
+    double *u, *v, *y;
+} product;
+
+static product make(size_t n, size_t k, size_t m, int64_t limit)
+{
+    product p = {n, k, m, malloc(n * k * 8 + 8), malloc(k * m * 8 + 8), malloc(n * m * 8 + 8)};
+    for (size_t i = 0; i < n * k; i++) p.u[i] = whole(limit);
+    for (size_t i = 0; i < k * m; i++) p.v[i] = whole(limit);
+    assert_int_equal(sherd__gemm_f64(n, k, m, p.u, k, p.v, m, 0.0, p.y, m), SHERD_OK);
+    return p;
+}
+
+static void drop(product *p)
+{
+    free(p->u);
+    free(p->v);
+    free(p->y);
+}
+
+typedef struct vectors {
+    uint64_t *r, *s, *ru, *vs;
+    uint64_t want;
+} vectors;
+
+static vectors project(const product *p, bool zero)
+{
+    vectors x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8),
+                 0};
+    if (!zero) {
+        sherd__f61_draw(&entropy, p->n, x.r);
+        sherd__f61_draw(&entropy, p->m, x.s);
+    }
+    /* U in two panels, as it is read. */
+    size_t half = p->n / 2;
+    assert_int_equal(sherd__f61_left(p->u, half, p->k, p->k, x.r, x.ru), SHERD_OK);
+    assert_int_equal(sherd__f61_left(p->u + half * p->k, p->n - half, p->k, p->k, x.r + half, x.ru),
+                     SHERD_OK);
+    assert_int_equal(sherd__f61_right(p->v, p->k, p->m, p->m, x.s, x.vs), SHERD_OK);
+    x.want = sherd__f61_dot(x.ru, x.vs, p->k);
+    return x;
+}
+
+static void forget(vectors *x)
+{
+    free(x->r);
+    free(x->s);
+    free(x->ru);
+    free(x->vs);
+}
+
+static bool passes(const product *p, const vectors *x)
+{
+    uint64_t acc = 0;
+    size_t third = p->n / 3;
+    assert_int_equal(sherd__f61_answer(p->y, third, p->m, p->m, x->r, x->s, &acc), SHERD_OK);
+    assert_int_equal(
+        sherd__f61_answer(p->y + third * p->m, p->n - third, p->m, p->m, x->r + third, x->s, &acc),
+        SHERD_OK);
+    return acc == x->want;
+}
+
+static void honest_integer_products_pass(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {{0, 3, 2},    {3, 0, 2},     {3, 2, 0},   {1, 1, 1},
+                                       {2, 7, 1300}, {70, 600, 33}, {5000, 3, 2}};
+    for (size_t i = 0; i < 7; i++) {
+        product p = make(shapes[i][0], shapes[i][1], shapes[i][2], 65535);
+        vectors x = project(&p, false);
+        assert_true(passes(&p, &x));
+        forget(&x);
+        drop(&p);
+    }
+}
+
+static void ten_thousand_corruptions_are_all_rejected(void **s)
+{
+    (void)s;
+    product p = make(12, 9, 17, 65535);
+    vectors x = project(&p, false);
+    for (size_t round = 0; round < 10000; round++) {
+        if (round % 100 == 0) {
+            forget(&x);
+            x = project(&p, false);
+            assert_true(passes(&p, &x));
+        }
+        double keep[12 * 17];
+        memcpy(keep, p.y, sizeof keep);
+        size_t at = draw() % (12 * 17), other = draw() % (12 * 17);
+        switch (round % 5) {
+        case 0: p.y[at] += 1; break;
+        case 1: p.y[at] -= 1; break;
+        case 2: p.y[at] = whole(INT64_C(1) << 52); break;
+        case 3: /* errors that a plain sum would not see */
+            p.y[at] += 1;
+            p.y[other] -= 1;
+            break;
+        case 4: /* two entries change places */
+            p.y[at] = keep[other];
+            p.y[other] = keep[at];
+            break;
+        }
+        bool same = memcmp(p.y, keep, sizeof keep) == 0;
+        assert_int_equal(passes(&p, &x), same);
+        memcpy(p.y, keep, sizeof keep);
+    }
+    forget(&x);
+    drop(&p);
+}
+
+static void zero_vectors_would_accept_anything(void **s)
+{
+    (void)s;
+    /* The control: it is r and s that do the work above. */
+    product p = make(6, 5, 7, 100);
+    vectors x = project(&p, true);
+    p.y[3] += 1;
+    assert_true(passes(&p, &x));
+    forget(&x);
+    drop(&p);
+}
+
+/* --- floats ---------------------------------------------------------------------------------- */
+
+static double real(void)
+{
+    return (double)draw() * 0x1p-53 - 0.5;
+}
+
+typedef struct signs {
+    double *r, *s, *ru, *vs, *abs_ru, *abs_vs;
+} signs;
+
+static signs sign_vectors(const product *p)
+{
+    signs x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
+               calloc(p->k + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8)};
+    sherd__fv_signs(&entropy, p->n, x.r);
+    sherd__fv_signs(&entropy, p->m, x.s);
+    return x;
+}
+
+static void sign_project(const product *p, const signs *x)
+{
+    memset(x->ru, 0, p->k * 8);
+    memset(x->abs_ru, 0, p->k * 8);
+    sherd__fv_left_f64(p->u, p->n, p->k, p->k, x->r, x->ru, x->abs_ru);
+    sherd__fv_right_f64(p->v, p->k, p->m, p->m, x->s, x->vs, x->abs_vs);
+}
+
+static sherd__verdict sign_judge(const product *p, const signs *x)
+{
+    double rys = sherd__fv_answer_f64(p->y, p->n, p->m, p->m, x->r, x->s);
+    return sherd__fv_judge_f64(rys, x->ru, x->vs, x->abs_ru, x->abs_vs, p->n, p->k, p->m);
+}
+
+static void sign_forget(signs *x)
+{
+    free(x->r), free(x->s), free(x->ru), free(x->vs), free(x->abs_ru), free(x->abs_vs);
+}
+
+static product make_real(size_t n, size_t k, size_t m, int scale)
+{
+    product p = make(n, k, m, 1);
+    for (size_t i = 0; i < n * k; i++) p.u[i] = ldexp(real(), scale);
+    for (size_t i = 0; i < k * m; i++) p.v[i] = ldexp(real(), scale);
+    assert_int_equal(sherd__gemm_f64(n, k, m, p.u, k, p.v, m, 0.0, p.y, m), SHERD_OK);
+    return p;
+}
+
+static void masked_dots_skip_what_is_not_finite_in_a_fixed_order(void **s)
+{
+    (void)s;
+    double y[41], t[41];
+    for (size_t n = 0; n <= 41; n++) {
+        double lanes[8] = {0}, sizes[8] = {0}, size = 1.0;
+        for (size_t i = 0; i < n; i++) {
+            y[i] = real();
+            t[i] = i % 5 == 3 ? 0.0 : draw() & 1 ? 1.0 : -1.0;
+            if (i % 5 == 3) {
+                y[i] = i % 2 ? NAN : -HUGE_VAL;
+                continue;
+            }
+            lanes[i % 8] += y[i] * t[i];
+            sizes[i % 8] += fabs(y[i]);
+        }
+        double want = ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+                      ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+        double want_size = 1.0 + (((sizes[0] + sizes[4]) + (sizes[2] + sizes[6])) +
+                                  ((sizes[1] + sizes[5]) + (sizes[3] + sizes[7])));
+        double got = sherd__fv_dot_f64(y, t, n, &size);
+        assert_true(got == want && size == want_size);
+        assert_true(sherd__fv_dot_f64(y, t, n, NULL) == want);
+    }
+}
+
+static void honest_float_products_pass_and_gross_errors_do_not(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {
+        {1, 1, 1}, {3, 0, 4}, {200, 1, 90}, {60, 500, 70}, {400, 30, 3}};
+    static const int scales[] = {0, 300, -500, -530};
+    for (size_t i = 0; i < 5; i++)
+        for (size_t z = 0; z < 4; z++)
+            for (int round = 0; round < 20; round++) {
+                product p = make_real(shapes[i][0], shapes[i][1], shapes[i][2], scales[z]);
+                signs x = sign_vectors(&p);
+                sign_project(&p, &x);
+                assert_int_equal(sign_judge(&p, &x), SHERD__ACCEPTED);
+                size_t at = draw() % (p.n * p.m);
+                if (scales[z] >= 0) { /* a single error cannot cancel */
+                    p.y[at] += ldexp(1.0, 2 * scales[z]);
+                    assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
+                }
+                p.y[at] = round & 1 ? NAN : HUGE_VAL;
+                assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
+                sign_forget(&x);
+                drop(&p);
+            }
+}
+
+static void rows_and_columns_that_are_not_finite_are_left_out(void **s)
+{
+    (void)s;
+    product p = make_real(20, 30, 25, 0);
+    p.u[4 * 30 + 7] = NAN;
+    p.u[9 * 30] = -HUGE_VAL;
+    p.v[3 * 25 + 11] = HUGE_VAL;
+    p.v[29 * 25 + 11] = NAN;
+    assert_int_equal(sherd__gemm_f64(20, 30, 25, p.u, 30, p.v, 25, 0.0, p.y, 25), SHERD_OK);
+    signs x = sign_vectors(&p);
+    assert_int_equal(sherd__fv_mask_rows(p.u, 20, 30, 30, x.r), 2);
+    assert_int_equal(sherd__fv_mask_cols(p.v, 30, 25, 25, x.s), 1);
+    assert_true(x.r[4] == 0 && x.r[9] == 0 && x.s[11] == 0 && x.r[0] != 0);
+    sign_project(&p, &x);
+    assert_int_equal(sign_judge(&p, &x), SHERD__ACCEPTED);
+    p.y[5 * 25 + 12] += 1.0;
+    assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
+    sign_forget(&x);
+    drop(&p);
+}
+
+static void what_may_overflow_honestly_is_not_judged(void **s)
+{
+    (void)s;
+    product p = make_real(4, 4, 4, 520);
+    signs x = sign_vectors(&p);
+    sign_project(&p, &x);
+    assert_int_equal(sign_judge(&p, &x), SHERD__UNJUDGED);
+    sign_forget(&x);
+    drop(&p);
+}
+
+static void signs_are_balanced_and_nothing_else(void **s)
+{
+    (void)s;
+    enum { N = 20000 };
+    static double t[N];
+    double sum = 0;
+    sherd__fv_signs(&entropy, N, t);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(fabs(t[i]) == 1.0);
+        sum += t[i];
+    }
+    assert_true(fabs(sum) < 5 * sqrt(N));
+}
+
+/* --- residues -------------------------------------------------------------------------------- */
+
+static void packed_residues_are_checked_two_trials_at_once(void **s)
+{
+    (void)s;
+    static const uint32_t primes[] = {5, 5931641, 8388593};
+    for (size_t q = 0; q < 3; q++) {
+        enum { N = 1300, K = 21, M = 530 };
+        uint32_t p = primes[q], left[2], right[2];
+        double *u = malloc(N * K * 8), *v = malloc(K * M * 8), *y = malloc(N * M * 8);
+        double *r[2], *t[2], ru[K], vs[K];
+        uint8_t *packed = malloc(3 * N * M);
+        sherd__fvp f;
+        sherd__fvp_draw(&entropy, p, N * K, u);
+        sherd__fvp_draw(&entropy, p, K * M, v);
+        assert_true(sherd__residue_canonical(u, N * K, p));
+        assert_int_equal(sherd__residue_gemm(p, N, K, M, u, K, v, M, y, M), SHERD_OK);
+        for (int i = 0; i < 2; i++) {
+            r[i] = malloc(N * 8);
+            t[i] = malloc(M * 8);
+            sherd__fvp_draw(&entropy, p, N, r[i]);
+            sherd__fvp_draw(&entropy, p, M, t[i]);
+            memset(ru, 0, sizeof ru);
+            sherd__fvp_left(u, N, K, K, r[i], p, ru);
+            sherd__fvp_right(v, K, M, M, t[i], p, vs);
+            right[i] = sherd__fvp_dot(ru, vs, K, p);
+        }
+        for (int wrong = 0; wrong < 3; wrong++) {
+            /* wrong 1: one off in one place; 2: not a residue at all. */
+            double was = y[777 * M + 5];
+            if (wrong == 1) y[777 * M + 5] += was < 0 ? 1 : -1;
+            sherd__residue_pack(y, N * M, p, packed);
+            y[777 * M + 5] = was;
+            if (wrong == 2) memset(packed + 3 * (1299 * M + M - 1), 0xff, 3);
+            assert_int_equal(sherd__fvp_init(&f, p, M), SHERD_OK);
+            assert_int_equal(sherd__fvp_rows(&f, packed, 400, r[0], r[1]), SHERD_OK);
+            int err = sherd__fvp_rows(&f, packed + 3 * 400 * M, N - 400, r[0] + 400, r[1] + 400);
+            assert_int_equal(err, wrong == 2 ? SHERD_EFRAME : SHERD_OK);
+            sherd__fvp_close(&f, t[0], t[1], left);
+            sherd__fvp_fini(&f);
+            if (wrong == 0) assert_true(left[0] == right[0] && left[1] == right[1]);
+            if (wrong == 1 && p > 5) assert_true(left[0] != right[0] && left[1] != right[1]);
+        }
+        for (int i = 0; i < 2; i++) free(r[i]), free(t[i]);
+        free(u), free(v), free(y), free(packed);
+    }
+}
+
+static void a_residue_check_needs_a_prime_and_memory(void **s)
+{
+    (void)s;
+    sherd__fvp f;
+    uint32_t out[2] = {9, 9};
+    assert_int_equal(sherd__fvp_init(&f, 9, 4), SHERD_EINVAL);
+    assert_int_equal(sherd__fvp_init(&f, 5931641, SIZE_MAX / 8), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__fvp_init(&f, 5931641, 4), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+    sherd__fvp_fini(&f);
+    assert_int_equal(sherd__fvp_init(&f, 5931641, 0), SHERD_OK);
+    sherd__fvp_close(&f, NULL, NULL, out);
+    assert_true(out[0] == 0 && out[1] == 0);
+    sherd__fvp_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(field_operations_equal_128_bit_remainders),
+        cmocka_unit_test(dots_are_exact_for_the_worst_values_and_every_length),
+        cmocka_unit_test(values_that_are_no_integers_are_the_peers_fault),
+        cmocka_unit_test(draws_are_below_q_and_fill_the_range),
+        cmocka_unit_test(what_is_not_below_the_modulus_is_drawn_again),
+        cmocka_unit_test(honest_integer_products_pass),
+        cmocka_unit_test(ten_thousand_corruptions_are_all_rejected),
+        cmocka_unit_test(zero_vectors_would_accept_anything),
+        cmocka_unit_test(masked_dots_skip_what_is_not_finite_in_a_fixed_order),
+        cmocka_unit_test(honest_float_products_pass_and_gross_errors_do_not),
+        cmocka_unit_test(rows_and_columns_that_are_not_finite_are_left_out),
+        cmocka_unit_test(what_may_overflow_honestly_is_not_judged),
+        cmocka_unit_test(signs_are_balanced_and_nothing_else),
+        cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
+        cmocka_unit_test(a_residue_check_needs_a_prime_and_memory),
+    };
+    return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);
+}
