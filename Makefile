@@ -113,7 +113,7 @@ $(B)/libsherd.a: $(OBJ)
 
 $(B)/libsherd.so: $(OBJ)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
+	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
 
 # The command apart from main, so that its pieces can be tested.
 $(B)/libcli.a: $(filter-out $(B)/cli/main.o,$(CLIOBJ))
