@@ -4,12 +4,12 @@
  */
 #include "scheduler/prepare.h"
 
-#include <sodium.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "core/rand.h"
+#include "core/wipe.h"
 #include "crypto/deal.h"
 #include "crypto/elementwise.h"
 #include "matrix/exact.h"
@@ -38,8 +38,9 @@ static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_op
 static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt)
 {
     uint8_t key[32];
+    sherd_entropy os = sherd__entropy_os();
     if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
-    else randombytes_buf(p->seed, sizeof p->seed);
+    else os.fill(os.ctx, p->seed, sizeof p->seed);
     sherd__perm_key(p->perm_key, p->seed, SHERD__PERM_LABEL, opt->operation, 0);
     sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
     if (opt->shuffles) p->shuffles = *opt->shuffles;
@@ -50,7 +51,7 @@ static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt
     }
     sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
     int err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
-    sodium_memzero(key, sizeof key);
+    sherd__wipe(key, sizeof key);
     return err;
 }
 
@@ -306,5 +307,5 @@ void sherd__prepared_fini(sherd__prepared *p)
     sherd__ledger_free(p->ledger);
     sherd__free(p->exposures);
     sherd__free(p->planned);
-    sodium_memzero(p, sizeof *p);
+    sherd__wipe(p, sizeof *p);
 }

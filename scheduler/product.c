@@ -4,12 +4,12 @@
  */
 #include "sherd/product.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/wipe.h"
 #include "crypto/deal.h"
 #include "matrix/view.h"
 #include "scheduler/cluster_internal.h"
@@ -28,7 +28,7 @@ void sherd_report_fini(sherd_report *r)
     sherd__free(r->exposed_b);
     sherd__free(r->bytes_out);
     sherd__free(r->bytes_in);
-    sodium_memzero(r, sizeof *r);
+    sherd__wipe(r, sizeof *r);
 }
 
 static int report_init(sherd_report *r, uint32_t nodes)
