@@ -2,13 +2,13 @@
  * --certificate: the account of one piece of work, filled from what was done and signed with --key,
  * or with a key made for this certificate alone where there is none.
  */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
+#include "cli/version.h"
 #include "cli/work.h"
-#include "core/wipe.h"
+#include "matrix/residue.h"
 #include "sherd/version.h"
 #include "store/certificate.h"
 #include "wire/identity.h"
@@ -55,6 +55,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
     c->exact = w->op == 0 && w->opt.exact;
     for (unsigned i = 0; i < w->in_len && c->exact; i++) c->bits[i] = bits_of(w, i);
     c->primes_len = r->primes;
+    memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
     snprintf(c->scheme, sizeof c->scheme, "%s", permute ? "permute" : "plain");
     c->group = w->op == 0 && permute ? w->opt.group : 0;
     if (permute)
@@ -110,13 +111,22 @@ static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
     return err;
 }
 
+static const char *blas_version(char out[64])
+{
+    for (size_t i = 0; i < sherd__library_count(); i++)
+        if (strcmp(sherd__library_name(i), "openblas") == 0) return sherd__library_version(i, out);
+    return "";
+}
+
 int sherd__work_certify(sherd__work *w, sherd_diag *d)
 {
     sherd__certificate c;
+    char blas[64];
     memset(&c, 0, sizeof c);
     c.created_unix = (int64_t)time(NULL);
     snprintf(c.operation, sizeof c.operation, "%s", w->operation);
     snprintf(c.sherd_version, sizeof c.sherd_version, "%s", sherd_version());
+    snprintf(c.blas_version, sizeof c.blas_version, "OpenBLAS %s", blas_version(blas));
     snprintf(c.protocol_version, sizeof c.protocol_version, "sherd/1");
     int err = fill_matrices(&c, w, d);
     if (!err) err = fill_scheme(&c, w, d);

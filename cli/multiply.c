@@ -7,6 +7,8 @@
 
 #include "cli/nodes.h"
 #include "cli/work.h"
+#include "core/rand.h"
+#include "scheduler/launch.h"
 
 static int agree(const sherd__work *w, sherd_diag *d)
 {
@@ -39,6 +41,13 @@ static void print_estimate(const char *choice, bool chosen, const sherd_estimate
            sherd__cli_bytes(e->node_memory, memory), e->tasks);
 }
 
+/* Budget that the estimate counts on: --node-memory, or what -n would give each node. */
+static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
+{
+    uint64_t given = sherd__opt_size(w->cli, "node-memory");
+    return given > 0 ? given : sherd__launch_memory(nodes);
+}
+
 /* One row of the table. Only the chosen one may fail the run: others may just not be possible. */
 static int estimate(sherd__work *w, uint32_t nodes, sherd_product_options opt, bool chosen,
                     json_t *rows, sherd_diag *d)
@@ -51,7 +60,7 @@ static int estimate(sherd__work *w, uint32_t nodes, sherd_product_options opt, b
     else if (opt.scheme == SHERD_PERMUTE)
         snprintf(choice, sizeof choice, "permute, %" PRIu32, opt.group);
     int err = sherd_estimate_multiply(&e, w->in[0].view, w->in[1].view, nodes,
-                                      sherd__opt_size(w->cli, "node-memory"), &opt, &mine);
+                                      node_memory(w, nodes), &opt, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
     if (rows != NULL)
@@ -71,6 +80,11 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     w->dry = true;
     int err = sherd__work_seed(w, d);
     if (!err) err = sherd__nodes_count(&nodes, w->cli, d);
+    if (!err && w->opt.seed == NULL) { /* one draw of exposures for all rows of the table */
+        sherd_entropy os = sherd__entropy_os();
+        os.fill(os.ctx, w->seed, sizeof w->seed);
+        w->opt.seed = w->seed;
+    }
     if (!err && rows == NULL)
         printf("  %-18s %9s %9s %9s %8s %8s %9s %8s\n", "scheme, group", "out", "in", "flops",
                "of A", "of B", "memory", "tasks");

@@ -104,9 +104,15 @@ static void say_all(const sherd__work *w)
                    sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
                    sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
                    r->tasks_repeated);
-    if (r->check_error > 0)
-        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability %.1g%s",
-                       r->check_error, r->check_tolerant ? " (float: gross errors only)" : "");
+    if (r->check_tolerant)
+        sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
+                               "--mode exact does)");
+    else if (w->op != 0)
+        sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
+                               "missed with probability %.2g", r->check_error);
+    else if (r->check_error > 0)
+        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability "
+                               "%.1g at most", r->check_error);
     if (r->nodes_banned > 0)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);

@@ -77,6 +77,11 @@ static uint64_t machine_memory(void)
     return all;
 }
 
+uint64_t sherd__launch_memory(uint32_t nodes)
+{
+    return machine_memory() / 2 / nodes;
+}
+
 static uint32_t default_threads(uint32_t nodes)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -119,7 +124,7 @@ static int make_env(command *c, uint32_t threads)
 static int make_command(command *c, const sherd__launch_options *o)
 {
     uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
-    uint64_t memory = o->memory ? o->memory : machine_memory() / 2 / o->nodes;
+    uint64_t memory = o->memory ? o->memory : sherd__launch_memory(o->nodes);
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
     snprintf(c->pipe, sizeof c->pipe, "%d", CHILD_PIPE);

@@ -32,6 +32,9 @@ typedef struct sherd__launch_options {
     void *ctx;
 } sherd__launch_options;
 
+/** What `memory` 0 means: half of this machine's (or its container's), shared by `nodes`. */
+uint64_t sherd__launch_memory(uint32_t nodes);
+
 typedef struct sherd__launched {
     pid_t pid;          /* 0 once it has been waited for */
     uint64_t started;   /* sherd__process_started(pid): tells it from a later process of that number */
