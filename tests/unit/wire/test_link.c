@@ -498,10 +498,24 @@ static void plain_text_is_turned_away(void **s)
     assert_int_equal(w.reject_code, SHERD_EFRAME);
     expect(w.reason, "it speaks no TLS: \"GET / HTTP", "");
     run_until(&w, NULL, 0, 20);
+    assert_true(is_closed(fd));
+    close(fd);
+    world_close(&w);
+}
+
+static void what_a_rejected_peer_still_sends_is_no_reason_for_a_reset(void **s)
+{
+    (void)s;
+    static char words[1 << 20];
     char sink[16];
-    assert_true(write(fd, words, sizeof words - 1) > 0); /* more of it is read away: an end, */
-    run_until(&w, NULL, 0, 20);
-    assert_int_equal(read(fd, sink, sizeof sink), 0);    /* not a reset that eats our reasons */
+    world w;
+    world_open(&w);
+    memset(words, 'x', sizeof words);
+    int fd = raw_socket(sherd__listener_port(w.listener));
+    assert_true(write(fd, words, sizeof words) > (ssize_t)SHERD__LINK_IN);
+    assert_true(run_until(&w, &w.rejected, 1, 3000));
+    run_until(&w, NULL, 0, 50);
+    assert_int_equal(read(fd, sink, sizeof sink), 0); /* a reset would eat our reason unread */
     close(fd);
     world_close(&w);
 }
@@ -850,6 +864,7 @@ int main(void)
         cmocka_unit_test(a_node_with_another_key_is_not_talked_to),
         cmocka_unit_test(accept_may_turn_a_known_key_away),
         cmocka_unit_test(plain_text_is_turned_away),
+        cmocka_unit_test(what_a_rejected_peer_still_sends_is_no_reason_for_a_reset),
         cmocka_unit_test(a_client_that_hangs_up_early_is_told_of),
         cmocka_unit_test(a_silent_client_is_dropped_in_time),
         cmocka_unit_test(strangers_with_tls_are_told_what_is_wrong_with_them),
