@@ -1,0 +1,226 @@
+/* Local nodes: they start, they are ours alone, and they never outlive the process that made them. */
+#include "tests/system/node/proc.h"
+
+static hub mine, other;
+
+static int begin(void **s)
+{
+    (void)s;
+    hub_open(&mine);
+    hub_open(&other);
+    return 0;
+}
+
+static int end(void **s)
+{
+    (void)s;
+    hub_close(&mine);
+    hub_close(&other);
+    return 0;
+}
+
+static void local_nodes_serve_the_coordinator_that_started_them_and_nobody_else(void **s)
+{
+    (void)s;
+    enum { N = 7 };
+    sherd__launch *l = hub_launch(&mine, N, 64 << 20);
+    pid_t pids[N];
+    tie t;
+    assert_int_equal(sherd__launch_len(l), N);
+    for (uint32_t i = 0; i < N; i++) {
+        const sherd__launched *n = sherd__launch_node(l, i);
+        char name[32];
+        snprintf(name, sizeof name, "node-%u", i + 1);
+        assert_string_equal(n->peer.name, name);
+        assert_int_equal(sherd__launch_check(l, i, NULL), SHERD_OK);
+        pids[i] = n->pid;
+        assert_true(n->started != 0 && n->started == sherd__process_started(n->pid));
+        tie_up(&mine, &t, &n->peer);
+        assert_int_equal(t.hello.memory, 64 << 20);
+        tie_down(&mine, &t);
+    }
+    tie_begin(&other, &t, &sherd__launch_node(l, 0)->peer);
+    hub_wait(&other, t.gone, 1, 10000);
+    assert_int_equal(t.err, SHERD_EAUTH);
+    sherd__launch_stop(l, 0);
+    for (uint32_t i = 0; i < N; i++) assert_false(process_lives(pids[i]));
+}
+
+static void no_secret_is_on_a_nodes_command_line_or_in_its_environment(void **s)
+{
+    (void)s;
+    static const char *const files[] = { "cmdline", "environ" };
+    sherd__launch *l = hub_launch(&mine, 1, 64 << 20);
+    for (int k = 0; k < 2; k++) {
+        char path[64], text[65536];
+        snprintf(path, sizeof path, "/proc/%ld/%s", (long)sherd__launch_node(l, 0)->pid, files[k]);
+        FILE *f = fopen(path, "re");
+        if (!f) continue; /* not readable: so much the better */
+        size_t n = fread(text, 1, sizeof text - 1, f);
+        fclose(f);
+        for (size_t i = 0; i < n; i++) text[i] = text[i] ? text[i] : ' ';
+        text[n] = '\0';
+        assert_null(strstr(text, "PRIVATE"));
+        assert_null(strstr(text, "sha256:"));
+    }
+    sherd__launch_stop(l, 0);
+}
+
+static void a_node_that_dies_is_told_with_its_end(void **s)
+{
+    (void)s;
+    sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
+    sherd_diag d = { .code = 0 };
+    kill(sherd__launch_node(l, 1)->pid, SIGKILL);
+    for (int i = 0; i < 500 && sherd__launch_check(l, 1, &d) == 0; i++) {
+        struct timespec pause = { .tv_nsec = 10000000 };
+        nanosleep(&pause, NULL);
+    }
+    assert_int_equal(d.code, SHERD_ECLOSED);
+    assert_non_null(strstr(d.message, "node-2"));
+    assert_non_null(strstr(d.message, "signal 9"));
+    assert_int_equal(sherd__launch_check(l, 0, NULL), SHERD_OK);
+    sherd__launch_stop(l, 0);
+}
+
+static void a_stopped_node_is_killed_after_the_grace(void **s)
+{
+    (void)s;
+    sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
+    pid_t pid = sherd__launch_node(l, 0)->pid;
+    kill(pid, SIGSTOP);
+    int64_t began = clock_ms();
+    sherd__launch_stop(l, 300);
+    assert_true(clock_ms() - began < 5000);
+    assert_false(process_lives(pid));
+}
+
+static int start_program(const char *program, uint32_t deadline_ms, sherd_diag *d)
+{
+    sherd__launch *l;
+    sherd__launch_options o = { .nodes = 2, .program = program, .deadline_ms = deadline_ms,
+                                .allow = *sherd__identity_fingerprint(mine.me) };
+    int err = sherd__launch_start(&l, &o, d);
+    assert_null(l);
+    return err;
+}
+
+static void programs_that_are_no_nodes_are_told_apart(void **s)
+{
+    (void)s;
+    char script[] = "/tmp/sherd-launch-XXXXXX";
+    sherd_diag d = { .code = 0 };
+    assert_int_equal(start_program("/nonexistent/sherd", 0, &d), SHERD_EOPEN);
+    assert_non_null(strstr(d.message, "/nonexistent/sherd"));
+
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(start_program("/bin/false", 0, &d), SHERD_EFEWNODES);
+    assert_non_null(strstr(d.message, "exit status 1"));
+
+    int fd = mkstemp(script);
+    assert_true(fd >= 0);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+    write_text(script, "#!/bin/sh\necho cannot find my shoes >&2\nexit 3\n");
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(start_program(script, 0, &d), SHERD_EFEWNODES);
+    assert_non_null(strstr(d.message, "cannot find my shoes"));
+
+    write_text(script, "#!/bin/sh\nexec sleep 60\n");
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(start_program(script, 300, &d), SHERD_ETIMEOUT);
+    assert_non_null(strstr(d.message, "2 of 2"));
+
+    write_text(script, "#!/bin/sh\necho hello world\nexec sleep 60\n");
+    d = (sherd_diag){ .code = 0 };
+    assert_int_not_equal(start_program(script, 5000, &d), SHERD_OK);
+    assert_int_not_equal(d.code, SHERD_ETIMEOUT);
+
+    write_text(script, "#!/bin/sh\necho 127.0.0.1:9 key=sha256:"
+                       "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\nexec sleep 60\n");
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(start_program(script, 5000, &d), SHERD_EAUTH);
+    unlink(script);
+}
+
+static bool yes(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static void an_interrupt_ends_the_start_and_leaves_nothing(void **s)
+{
+    (void)s;
+    sherd__launch *l;
+    sherd_diag d = { .code = 0 };
+    sherd__launch_options o = { .nodes = 3, .program = command_under_test(), .interrupted = yes,
+                                .allow = *sherd__identity_fingerprint(mine.me) };
+    assert_int_equal(sherd__launch_start(&l, &o, &d), SHERD_EINTERRUPTED);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
+    assert_int_equal(errno, ECHILD);
+}
+
+/* Run as a child: starts nodes, prints their pids, and waits for its own end. */
+static _Noreturn void launcher(void)
+{
+    hub h;
+    hub_open(&h);
+    sherd__launch *l = hub_launch(&h, 5, 64 << 20);
+    for (uint32_t i = 0; i < 5; i++) printf("%ld ", (long)sherd__launch_node(l, i)->pid);
+    printf("\n");
+    fflush(stdout);
+    for (;;) pause();
+}
+
+static void killing_the_parent_ends_its_nodes(void **s)
+{
+    (void)s;
+    static const int signals[] = { SIGKILL, SIGTERM, SIGHUP };
+    const char *const argv[] = { "test_launch", "launcher", NULL };
+    for (size_t k = 0; k < 3; k++) {
+        proc p;
+        long pids[5];
+        proc_spawn(&p, "/proc/self/exe", argv, NULL);
+        assert_true(proc_line(&p, 30000));
+        assert_int_equal(sscanf(p.line, "%ld %ld %ld %ld %ld", &pids[0], &pids[1], &pids[2],
+                                &pids[3], &pids[4]), 5);
+        for (int i = 0; i < 5; i++) assert_true(process_lives((pid_t)pids[i]));
+        kill(p.pid, signals[k]);
+        proc_wait(&p, 5000);
+        int64_t deadline = clock_ms() + 5000;
+        for (int i = 0; i < 5; i++) {
+            while (process_lives((pid_t)pids[i]) && clock_ms() < deadline) {
+                struct timespec pause = { .tv_nsec = 10000000 };
+                nanosleep(&pause, NULL);
+            }
+            assert_false(process_lives((pid_t)pids[i]));
+        }
+    }
+}
+
+static void forty_nodes_listen_within_the_deadline(void **s)
+{
+    (void)s;
+    int64_t began = clock_ms();
+    sherd__launch *l = hub_launch(&mine, 40, 16 << 20);
+    int64_t took = clock_ms() - began;
+    sherd__launch_stop(l, 0);
+    print_message("# 40 nodes in %lld ms\n", (long long)took);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "launcher") == 0) launcher();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(local_nodes_serve_the_coordinator_that_started_them_and_nobody_else),
+        cmocka_unit_test(no_secret_is_on_a_nodes_command_line_or_in_its_environment),
+        cmocka_unit_test(a_node_that_dies_is_told_with_its_end),
+        cmocka_unit_test(a_stopped_node_is_killed_after_the_grace),
+        cmocka_unit_test(programs_that_are_no_nodes_are_told_apart),
+        cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
+        cmocka_unit_test(killing_the_parent_ends_its_nodes),
+        cmocka_unit_test(forty_nodes_listen_within_the_deadline),
+    };
+    return cmocka_run_group_tests_name("node/launch", tests, begin, end);
+}
