@@ -263,7 +263,7 @@ static const sherd__option options[] = {
       .excludes = "key", .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "key and allow-list come over this descriptor; the node ends when it does" },
     { .name = "stay", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "outlive the parent's pipe" },
+      .help = "outlive the parent's pipe once something was written to it" },
     { 0 },
 };
 

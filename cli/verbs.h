@@ -7,7 +7,9 @@
     XX(multiply)                                                                                   \
     XX(apply)                                                                                      \
     XX(node)                                                                                       \
+    XX(cluster)                                                                                    \
     XX(meta)                                                                                       \
+    XX(verify)                                                                                     \
     XX(keygen)                                                                                     \
     XX(doctor)                                                                                     \
     XX(version)                                                                                    \

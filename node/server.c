@@ -52,6 +52,7 @@ struct server {
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending;
+    bool released;           /* by a parent that may end now (opt->stay) */
     uint64_t ending_ms;      /* when the last connection was gone */
     uint64_t told_ms;        /* rejections: since when they are counted */
     uint32_t told;
@@ -321,7 +322,7 @@ static void on_signal(uv_signal_t *h, int number)
 
 static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
-    static char nothing[64]; /* what a parent writes after the handoff is not read */
+    static char nothing[64]; /* whatever a parent writes after the handoff says: stay */
     (void)h;
     (void)suggested;
     *buf = uv_buf_init(nothing, sizeof nothing);
@@ -329,10 +330,12 @@ static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 
 static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
 {
+    server *s = h->data;
     (void)buf;
+    if (n > 0 && s->opt->stay) s->released = true;
     if (n >= 0) return;
     uv_read_stop(h);
-    end(h->data, "the process that started this node is gone");
+    if (!s->released) end(s, "the process that started this node is gone");
 }
 
 static void on_wake(uv_async_t *h)
@@ -368,10 +371,6 @@ static int watch_signals(server *s, sherd_diag *d)
 static int watch_parent(server *s, sherd_diag *d)
 {
     if (s->opt->parent_pipe < 0) return SHERD_OK;
-    if (s->opt->stay) {
-        close(s->opt->parent_pipe);
-        return SHERD_OK;
-    }
     uv_pipe_init(&s->loop, &s->parent, 0);
     s->parent.data = s;
     s->handles++;

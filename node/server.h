@@ -34,7 +34,7 @@ typedef struct sherd__node_options {
     /* Either key and allow-list from files, or both from the parent over an inherited pipe. */
     const char *key_file, *allow_file; /* the list is read again on SIGHUP */
     int parent_pipe;                   /* descriptor; -1: none. At its end the node ends, */
-    bool stay;                         /* unless it is to outlive its parent */
+    bool stay;                         /* unless the parent has written something to it before */
 
     const sherd__backend *backend;
     uint32_t threads; /* compute threads; 0: the backend's choice */

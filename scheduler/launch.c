@@ -459,7 +459,10 @@ void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
 
 void sherd__launch_release(sherd__launch *l)
 {
-    if (l) free_launch(l);
+    if (!l) return;
+    for (uint32_t i = 0; i < l->len; i++) /* a node that is gone meanwhile: its end of the pipe too */
+        if (l->nodes[i].pipe >= 0 && write(l->nodes[i].pipe, "stay\n", 5) < 0) continue;
+    free_launch(l);
 }
 
 uint64_t sherd__process_started(pid_t pid)

@@ -25,8 +25,8 @@ typedef struct sherd__launch_options {
     uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
     uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node */
     sherd__fingerprint allow;  /* the only key that they let in */
-    const char *log_dir;       /* not NULL: the nodes are to outlive this process; what they say goes
-                                  into files there. They end by signal only. */
+    const char *log_dir;       /* not NULL: the nodes are to outlive this process once they are
+                                  released; what they say goes into NAME.log there */
     /** Asked about ten times a second while waiting; true ends it with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;
@@ -64,7 +64,7 @@ int sherd__launch_check(sherd__launch *l, uint32_t i, sherd_diag *d);
  */
 void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms);
 
-/** Frees l and leaves the nodes alone: for those with a log_dir. */
+/** Lets go of nodes with a log_dir: from now on they outlive this process. Frees l. */
 void sherd__launch_release(sherd__launch *l);
 
 /** When the kernel started process pid, in ticks since boot; 0 where there is none. */
