@@ -60,33 +60,63 @@ static void finite_entry(sherd__compare *out, double c, double r, size_t row, si
         out->ulp_col = col;
     }
     out->close += d <= 1e-8 + 1e-5 * fabs(r);
-    out->sum_d2 += (long double)d * d;
 }
 
-static void entry(sherd__compare *out, double c, double r, size_t row, size_t col)
+/* Entries that differ in bits, or are both NaN. */
+static void unequal(sherd__compare *out, double c, double r, size_t row, size_t col)
 {
-    bool finite = isfinite(r);
-    if (finite) out->sum_r2 += (long double)r * r;
-    if (memcmp(&c, &r, sizeof c) == 0 || (isnan(c) && isnan(r))) {
+    if (isnan(c) && isnan(r)) {
         out->equal++;
         out->close++;
         return;
     }
     keep_first(out->count - out->equal == 1, row, col, &out->bit_row, &out->bit_col);
-    if (finite && isfinite(c))
+    if (isfinite(r) && isfinite(c))
         finite_entry(out, c, r, row, col);
     else
         out->mismatched++;
 }
 
-static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref, size_t ldr,
-                    size_t row0, size_t col0, size_t rows, size_t m)
+/* Sums of squares over a row's finite entries: in doubles if that loses nothing, else again with
+ * the wider exponents of long double. */
+static void squares(const double *c, const double *ref, size_t m, long double *d2, long double *r2)
 {
-    for (size_t i = 0; i < rows; i++)
+    double dd = 0.0, rr = 0.0;
+    for (size_t j = 0; j < m; j++) {
+        double d = c[j] - ref[j];
+        dd += d * d;
+        rr += ref[j] * ref[j];
+    }
+    bool fits = rr > 0x1p-900 && isfinite(rr) && isfinite(dd) && (dd > 0x1p-900 || dd == 0.0);
+    long double wide_d = dd, wide_r = rr;
+    if (!fits) {
+        wide_d = wide_r = 0.0L;
+        for (size_t j = 0; j < m; j++) {
+            long double d = (long double)c[j] - ref[j], r = ref[j];
+            if (isfinite(ref[j])) wide_r += r * r;
+            if (isfinite(ref[j]) && isfinite(c[j])) wide_d += d * d;
+        }
+    }
+    *d2 += wide_d;
+    *r2 += wide_r;
+}
+
+static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref,
+                    size_t ldr, size_t row0, size_t col0, size_t rows, size_t m)
+{
+    for (size_t i = 0; i < rows; i++) {
+        const double *x = c + i * ldc, *r = ref + i * ldr;
         for (size_t j = 0; j < m; j++) {
             out->count++;
-            entry(out, c[i * ldc + j], ref[i * ldr + j], row0 + i, col0 + j);
+            if (memcmp(x + j, r + j, sizeof *x) != 0) {
+                unequal(out, x[j], r[j], row0 + i, col0 + j);
+                continue;
+            }
+            out->equal++;
+            out->close++;
         }
+        squares(x, r, m, &out->sum_d2, &out->sum_r2);
+    }
 }
 
 void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,

@@ -83,20 +83,21 @@ bool sherd__residue_canonical(const double *x, size_t n, uint32_t p)
 /* Four 3-byte values <-> four u32: shuffles of 16 bytes, index 16 and up picks a zero. */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef int32_t words4 __attribute__((vector_size(16)));
+typedef int64_t longs4 __attribute__((vector_size(32)));
 typedef double f64x4 __attribute__((vector_size(32)));
 
 SHERD__CLONES_FMA
 static void pack_four(const double *x, size_t fours, double p, uint8_t *out)
 {
     const bytes16 zero = {0};
+    const f64x4 add = {p, p, p, p};
     for (size_t i = 0; i < fours; i++) {
-        int32_t w[4];
+        f64x4 v;
         bytes16 b;
-        for (size_t j = 0; j < 4; j++) {
-            double v = x[4 * i + j];
-            w[j] = (int32_t)(v < 0.0 ? v + p : v);
-        }
-        memcpy(&b, w, sizeof b);
+        memcpy(&v, x + 4 * i, sizeof v);
+        v += (f64x4)((longs4)add & (v < 0.0));
+        words4 w = __builtin_convertvector(v, words4);
+        memcpy(&b, &w, sizeof b);
         b = __builtin_shufflevector(b, zero, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 16, 16, 16,
                                     16);
         memcpy(out + 12 * i, &b, 12);
