@@ -124,7 +124,7 @@ int sherd__work_certify(sherd__work *w, sherd_diag *d)
     char blas[64];
     memset(&c, 0, sizeof c);
     c.created_unix = (int64_t)time(NULL);
-    snprintf(c.operation, sizeof c.operation, "%s", w->operation);
+    snprintf(c.operation, sizeof c.operation, "%s", w->op == 0 ? "product" : w->operation);
     snprintf(c.sherd_version, sizeof c.sherd_version, "%s", sherd_version());
     snprintf(c.blas_version, sizeof c.blas_version, "OpenBLAS %s", blas_version(blas));
     snprintf(c.protocol_version, sizeof c.protocol_version, "sherd/1");

@@ -8,28 +8,8 @@
 #include <string.h>
 
 #include "cli/nodes.h"
+#include "cli/seed.h"
 #include "cli/work.h"
-#include "core/alloc.h"
-#include "core/wipe.h"
-#include "store/file.h"
-
-static int read_seed(sherd__work *w, const char *path, sherd_diag *d)
-{
-    uint8_t *bytes = NULL;
-    size_t len = 0;
-    int err = sherd__file_read_small(&bytes, &len, path, 4096, d);
-    if (err) return err;
-    if (len == sizeof w->seed) {
-        memcpy(w->seed, bytes, sizeof w->seed);
-        w->opt.seed = w->seed;
-    } else {
-        err = sherd__fail(d, SHERD_EFORMAT, "head -c 32 /dev/urandom >FILE makes one",
-                          "%s: expected a seed of exactly 32 bytes, found %zu", path, len);
-    }
-    sherd__wipe(bytes, len);
-    sherd__free(bytes);
-    return err;
-}
 
 /* ---- metadata --------------------------------------------------------------------------------- */
 
@@ -140,5 +120,7 @@ int sherd__work_seed(sherd__work *w, sherd_diag *d)
 {
     const char *seed = sherd__opt_text(w->cli, "seed"), *meta = sherd__opt_text(w->cli, "meta");
     if (meta != NULL) return use_metadata(w, meta, d);
-    return seed != NULL ? read_seed(w, seed, d) : 0;
+    if (seed == NULL) return 0;
+    w->opt.seed = w->seed;
+    return sherd__seed_read(w->seed, seed, d);
 }

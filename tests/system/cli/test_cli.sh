@@ -23,7 +23,7 @@ out_has() { grep -q -- "$1" "$T/out"; }
 err_has() { grep -q -- "$1" "$T/err"; }
 silent() { [ ! -s "$T/$1" ]; }
 # json EXPRESSION: the one object on stdout, as d, satisfies it
-json() { python3 -c 'import json, sys
+json() { /usr/bin/python3 -c 'import json, sys
 d = json.loads(sys.stdin.read())
 assert eval(sys.argv[1]), d' "$1" <"$T/out" 2>>"$T/err"; }
 

@@ -1,0 +1,210 @@
+#!/bin/sh
+# Products and element-wise operations from files to files, with real node processes, held against
+# numpy; and everything that can be wrong with them: one sentence, the right exit code, and an earlier
+# output file as it was. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json, os, numpy as np
+$1" >>err 2>&1; }
+json() { py "d = json.load(open('out'))
+assert $1, d"; }
+# fails CODE WORDS ARGS...: exit code, words on stderr, C.npy as it was
+fails() {
+    want=$1 words=$2; shift 2
+    cp keep.npy C.npy
+    run "$@"
+    [ $code = "$want" ] && grep -q -- "$words" err && silent_out && cmp -s keep.npy C.npy &&
+        [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
+}
+silent_out() { [ ! -s out ]; }
+
+: >out; : >err
+py "
+r = np.random.default_rng(3)
+np.save('A.npy', r.standard_normal((37, 29)))
+np.save('B.npy', r.standard_normal((29, 23)))
+np.save('B5.npy', r.standard_normal((5, 23)))
+np.save('u8.npy', r.integers(0, 256, (37, 29), dtype=np.uint8))
+np.save('f32.npy', r.standard_normal((29, 23)).astype('<f4'))
+np.save('i8w.npy', r.integers(-9, 9, (29, 23)).astype('<i8'))
+np.save('fortran.npy', np.asfortranarray(np.load('A.npy')))
+np.save('row.npy', r.standard_normal(29))
+np.save('col.npy', r.standard_normal(29))
+np.save('one.npy', np.array([[3.0]]))
+np.save('none.npy', np.zeros((0, 29)))
+np.save('k0a.npy', np.zeros((3, 0))); np.save('k0b.npy', np.zeros((0, 4)))
+np.save('cube.npy', np.zeros((2, 2, 2)))
+np.save('object.npy', np.array([[1, 'x']], dtype=object), allow_pickle=True)
+bad = np.load('A.npy'); bad[7, 3] = np.nan; np.save('nan.npy', bad)
+bad[7, 3] = np.inf; np.save('inf.npy', bad)
+x = np.array([[0.0, -0.0, 1, -1, 800, -800, np.nan, np.inf, -np.inf, 1e-310]] * 3); np.save('edge.npy', x)
+np.save('keep.npy', np.ones((2, 2)))
+open('short.npy', 'wb').write(open('A.npy', 'rb').read()[:200])
+open('text.npy', 'w').write('not a matrix')
+open('seed', 'wb').write(bytes(range(32))); open('seed31', 'wb').write(bytes(31))
+"; report $? "operands are made with numpy"
+
+# same A B WAY: C.npy is what numpy computes
+same() { py "
+a, b, c = np.load('$1'), np.load('$2'), np.load('C.npy')
+want = np.atleast_2d(a).astype(float) @ (b if b.ndim == 2 else b[:, None]).astype(float)
+assert c.dtype == '<f8' and c.shape == want.shape, (c.shape, want.shape)
+assert $3, abs(c - want).max()"; }
+
+for scheme in permute plain; do
+    for nodes in 1 3; do
+        rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check
+        [ $code = 0 ] && silent_out && grep -q 'equal: yes' err && same A.npy B.npy 'np.allclose(c, want, rtol=1e-12, atol=1e-12)'
+        report $? "$scheme over $nodes gives what numpy gives, in floats"
+        rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check --mode exact
+        [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && same A.npy B.npy 'abs(c - want).max() < 1e-2'
+        report $? "$scheme over $nodes is equal bit for bit in fixed point"
+    done
+done
+
+for pair in "u8.npy f32.npy" "u8.npy i8w.npy" "fortran.npy B.npy" "A.npy col.npy" "row.npy B.npy" "one.npy one.npy" "none.npy B.npy" "k0a.npy k0b.npy"; do
+    # shellcheck disable=SC2086
+    set -- $pair
+    rm -f C.npy; run multiply "$1" "$2" -o C.npy -n 2 --check
+    [ $code = 0 ] && same "$1" "$2" 'np.allclose(c, want, rtol=1e-12, atol=1e-12)'
+    report $? "$1 times $2 works"
+done
+
+run multiply u8.npy i8w.npy -o C.npy -n 2 --mode exact --check -q
+[ $code = 0 ] && [ ! -s err ] && same u8.npy i8w.npy '(c == want).all()'
+report $? "integers are exact, and --quiet says nothing"
+
+bad=
+for group in 1 3 10 all; do for exposure in uniform balanced; do for rows in "" --shuffle-rows; do
+    # shellcheck disable=SC2086
+    run multiply A.npy B.npy -o C.npy -n 3 --mode exact --group $group --exposure $exposure $rows --check --exposure-max 1
+    [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err || bad="$bad $group,$exposure,$rows"
+done; done; done
+[ -z "$bad" ]; report $? "every group, exposure and row order gives the same bits:$bad"
+
+run multiply A.npy B.npy -o C.npy -n 3 --json --check --certificate cert.json
+[ $code = 0 ] && json "d['ok'] and d['schema'] == 'sherd/multiply/1' and len(d['nodes']) == 3 and sum(x['planned'] for x in d['nodes']) == 29 and d['check']['equal'] and d['check']['judged'] == 'gamma' and d['local_products'] == 0 and d['domains'] == 'simulated on one host' and all(x['pid'] > 0 and x['bytes_in'] > 0 for x in d['nodes'])"
+report $? "--json tells nodes, bytes and the verdict; no product was computed here beside the check"
+[ "$(stat -c %a cert.json)" = 600 ] && py "d = json.load(open('cert.json')); assert d['inputs'] and d['signature']"
+report $? "a certificate is written, private and signed"
+run multiply A.npy B.npy -o C.npy -n 2 --certificate public.json --certificate-public
+[ $code = 0 ] && py "assert not any(i.get('sha256') for i in json.load(open('public.json'))['inputs'])"
+report $? "a public certificate has no digest of the inputs"
+
+run multiply A.npy B.npy -o C.npy -n 3 --seed seed --json; cp out first
+run multiply A.npy B.npy -o C.npy -n 3 --seed seed --json
+[ $code = 0 ] && py "a, b = json.load(open('first')), json.load(open('out'))
+assert [x['planned'] for x in a['nodes']] == [x['planned'] for x in b['nodes']]"
+report $? "one seed deals the same columns twice"
+
+run multiply A.npy B.npy -n 3 --dry-run --json
+[ $code = 0 ] && json "d['dry_run'] and len(d['choices']) >= 4 and sum(c['chosen'] for c in d['choices']) == 1 and all(c['bytes_out'] > 0 for c in d['choices'])"
+report $? "--dry-run tells the cost of each choice and needs no output"
+
+for op in sigmoid square relu tanh exp; do
+    rm -f C.npy; run apply $op edge.npy -o C.npy -n 2 --check
+    [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && py "
+np.seterr(all='ignore')
+x, c = np.load('edge.npy'), np.load('C.npy')
+want = {'sigmoid': lambda x: 1 / (1 + np.exp(-x)), 'square': np.square, 'relu': lambda x: np.maximum(x, 0), 'tanh': np.tanh, 'exp': np.exp}['$op'](x)
+assert np.allclose(c, want, rtol=1e-15, atol=1e-320, equal_nan=True), (c - want)"
+    report $? "apply $op gives NaN, infinities and large values as numpy does"
+done
+for op in minus multiply; do
+    rm -f C.npy; run apply $op A.npy fortran.npy -o C.npy -n 3 --check --json
+    [ $code = 0 ] && json "d['check']['equal'] and d['operation'] == '$op' and sum(x['tasks'] for x in d['nodes']) >= 1" &&
+        py "a = np.load('A.npy'); assert ((a - a if '$op' == 'minus' else a * a) == np.load('C.npy')).all()"
+    report $? "apply $op of two matrices"
+done
+fails 2 'did you mean sigmoid' apply sigmiod A.npy -o C.npy -n 2; report $? "an unknown operation names the nearest"
+fails 2 'minus takes two matrices' apply minus A.npy -o C.npy -n 2; report $? "a missing operand is exit 2"
+fails 3 '37 x 29 and B.npy is 29 x 23' apply minus A.npy B.npy -o C.npy -n 2; report $? "operands of two shapes are exit 3"
+
+fails 4 'gone.npy: cannot open' multiply gone.npy B.npy -o C.npy -n 2; report $? "a missing file is exit 4"
+fails 3 'short.npy' multiply short.npy B.npy -o C.npy -n 2; report $? "a truncated file is exit 3"
+fails 3 'text.npy' multiply text.npy B.npy -o C.npy -n 2; report $? "a file that is no matrix is exit 3"
+fails 3 'object.npy' multiply object.npy B.npy -o C.npy -n 2; report $? "objects are exit 3"
+fails 3 'cube.npy' multiply cube.npy B.npy -o C.npy -n 2; report $? "three dimensions are exit 3"
+fails 3 'A.npy is 37 x 29 and B5.npy is 5 x 23' multiply A.npy B5.npy -o C.npy -n 2; report $? "shapes that do not agree are exit 3"
+fails 11 'row 7' multiply nan.npy B.npy -o C.npy -n 2 --mode exact; report $? "NaN in exact mode is exit 11 and says where"
+fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infinity in exact mode is exit 11 and says where"
+run multiply nan.npy B.npy -o C.npy -n 2 --check
+[ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"
+report $? "NaN in floats goes where numpy puts it"
+
+fails 2 'no nodes: give -n N or --nodes FILE' multiply A.npy B.npy -o C.npy; report $? "no nodes is exit 2 naming both ways"
+fails 2 'cannot stand together' multiply A.npy B.npy -o C.npy -n 2 --nodes x; report $? "-n beside --nodes is exit 2"
+fails 2 'needs --key' multiply A.npy B.npy -o C.npy --nodes x; report $? "--nodes without a key is exit 2"
+fails 2 'needs -o' multiply A.npy B.npy -n 2; report $? "no output is exit 2"
+fails 2 'asks for exact' multiply A.npy B.npy -o C.npy -n 2 --bits 9 --mode float; report $? "--bits beside --mode float is exit 2"
+fails 2 'from 2 to 26' multiply A.npy B.npy -o C.npy -n 2 --bits 27; report $? "too many bits are exit 2"
+fails 3 'exactly 32 bytes, found 31' multiply A.npy B.npy -o C.npy -n 2 --seed seed31; report $? "a seed of another length is exit 3"
+fails 4 'seed99' multiply A.npy B.npy -o C.npy -n 2 --seed seed99; report $? "a missing seed is exit 4"
+fails 4 'nowhere' multiply A.npy B.npy -o nowhere/C.npy -n 2; report $? "an output folder that is not there is exit 4"
+fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05; report $? "a plan beyond --exposure-max is exit 10"
+run keygen me.key
+fails 4 'nodes.txt' multiply A.npy B.npy -o C.npy --nodes nodes.txt --key me.key; report $? "a missing node file is exit 4"
+mkdir -m 700 rec; echo x >rec/x
+fails 4 'rec' multiply A.npy B.npy -o C.npy -n 2 --record rec; report $? "a record folder that holds something is exit 4"
+run multiply A.npy B.npy -o C.npy -n 2 --record new
+[ $code = 0 ] && [ -s new/index.json ] && [ "$(stat -c %a new)" = 700 ]
+report $? "a record is written"
+
+if [ "$(df --output=fstype . | tail -1)" ] && (ulimit -f 1) 2>/dev/null; then
+    py "np.save('wide.npy', np.ones((29, 400)))"
+    cp keep.npy C.npy
+    (ulimit -f 1; "$S" multiply A.npy wide.npy -o C.npy -n 2 >out 2>err); code=$?
+    [ $code = 4 ] && cmp -s keep.npy C.npy
+    report $? "a file limit (as a full disk) is exit 4, and the earlier file stands"
+fi
+
+py "r = np.random.default_rng(4); np.save('X.npy', r.standard_normal((3000, 3000)))"
+cp keep.npy C.npy
+py "
+import signal, subprocess, time
+p = subprocess.Popen(['$S', 'multiply', 'X.npy', 'X.npy', '-o', 'C.npy', '-n', '3', '--group', '1'],
+                     stdout=open('out', 'w'), stderr=open('err2', 'w'))
+time.sleep(1.5)
+kids = subprocess.run(['ps', '--ppid', str(p.pid), '-o', 'pid='], capture_output=True, text=True).stdout.split()
+p.send_signal(signal.SIGINT)
+assert p.wait(15) == 130, (p.returncode, open('err2').read())
+assert len(kids) == 3, kids
+time.sleep(0.2)
+for k in kids: assert not os.path.exists('/proc/' + k), k
+"
+report $? "Ctrl-C is exit 130, and no node is left"
+cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
+report $? "nor a temporary file, and the earlier output stands"
+
+fails 124 '' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout 1500ms; report $? "--timeout is exit 124"
+
+run meta build --network 29,23 --samples 37 --nodes 3 -o meta.npz
+run multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --mode exact --check
+[ $code = 0 ] && grep -q 'bit for bit' err
+report $? "a product runs from stored metadata"
+run multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --mode exact --json
+[ $code = 0 ]; report $? "the same operands may use it again"
+fails 10 'meta.npz\|metadata\|operands' multiply fortran.npy f32.npy -o C.npy -n 3 --meta meta.npz; report $? "other operands are exit 10"
+run multiply A.npy f32.npy -o C.npy -n 3 --meta meta.npz --reuse-metadata
+[ $code = 0 ]; report $? "unless --reuse-metadata says so"
+fails 3 'is for 3 nodes, not for 2' multiply A.npy B.npy -o C.npy -n 2 --meta meta.npz; report $? "metadata for another number of nodes is exit 3"
+fails 3 'none of its' multiply one.npy one.npy -o C.npy -n 3 --meta meta.npz
+report $? "metadata without an operation of this shape is exit 3"
+fails 2 'cannot stand together' multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --seed seed; report $? "--meta beside --seed is exit 2"
+
+echo "1..$n"
