@@ -24,6 +24,14 @@ int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32])
     return sherd__digest_labelled(out, "sherd-seed-v1", seed, 32);
 }
 
+int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32])
+{
+    /* RFC 8410: the DER of an Ed25519 key is this and the 32 bytes. */
+    uint8_t der[44] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
+    memcpy(der + 12, key, 32);
+    return crypto_hash_sha256(out->sha256, der, sizeof der) ? SHERD_EINTERNAL : SHERD_OK;
+}
+
 /* File names and what a node says of itself may be any bytes; JSON may not. */
 static void make_plain(char *line)
 {

@@ -38,7 +38,7 @@ typedef struct sherd__certificate_matrix {
 
 typedef struct sherd__certificate {
     int64_t created_unix;
-    char operation[24]; /* "multiply", or an element-wise one: "sigmoid" */
+    char operation[24]; /* "product", or an element-wise one: "sigmoid", "multiply" */
     sherd__certificate_matrix inputs[2], result;
     uint32_t inputs_len;       /* 1 or 2 */
     bool has_inputs;           /* input digests are given */
@@ -79,6 +79,8 @@ typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len
 
 /** Commitment to a 32-byte seed: SHA-256("sherd-seed-v1" NUL seed). */
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
+/** The fingerprint that peers know a raw Ed25519 key by: SHA-256 of its SubjectPublicKeyInfo. */
+int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32]) SHERD_MUST;
 /** Adds a line to c->warnings, printf style; dropped where there is no room. */
 void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -94,7 +94,7 @@ static int read_whole(int fd, size_t guess, size_t len_max, const char *path, ui
 int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag *d)
 {
     struct stat st;
-    int fd;
+    int fd = -1;
     int err = open_input(&fd, &st, path, d);
     if (err) return err;
     sherd__map r = { .fd = fd, .changed_s = st.st_mtim.tv_sec, .changed_ns = st.st_mtim.tv_nsec };
@@ -155,7 +155,7 @@ int sherd__file_read_small(uint8_t **bytes, size_t *len, const char *path, size_
                            sherd_diag *d)
 {
     struct stat st;
-    int fd;
+    int fd = -1;
     *bytes = NULL;
     int err = open_input(&fd, &st, path, d);
     if (err) return err;

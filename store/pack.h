@@ -14,9 +14,9 @@ void sherd__view_pack(void *out, sherd_view v);
 typedef int (*sherd__pack_sink)(void *ctx, const void *bytes, size_t len, sherd_diag *d);
 
 /**
- * Gives v's packed values to `sink` in ascending order, through `buf` (8-byte aligned,
- * buf_len >= 8) where they are not packed already, in pieces of at most 1 GiB. Stops at the first error, which it
- * returns.
+ * Gives v's packed values to `sink` in ascending order, in pieces of at most 1 GiB; through `buf`
+ * (8-byte aligned, buf_len >= 8) where they are not packed already. Stops at the first error, which
+ * it returns.
  */
 int sherd__view_stream(sherd_view v, void *buf, size_t buf_len, sherd__pack_sink sink, void *ctx,
                        sherd_diag *d) SHERD_MUST;

@@ -31,7 +31,7 @@ static void make(sherd__certificate *c)
 {
     memset(c, 0, sizeof *c);
     c->created_unix = 1795219199;
-    strcpy(c->operation, "multiply");
+    strcpy(c->operation, "product");
     c->inputs_len = 2;
     c->inputs[0] = (sherd__certificate_matrix){ .dtype = SHERD_U8, .rows = 60000, .cols = 784 };
     c->inputs[1] = (sherd__certificate_matrix){ .dtype = SHERD_F64, .rows = 784, .cols = 128 };
@@ -119,7 +119,8 @@ static void the_file_is_private_and_python_reads_it(void **s)
     static const char program[] =
         "import json\n"
         "c = json.load(open('c.json'))\n"
-        "assert c['schema'] == 'sherd/certificate/1'; assert c['created'] == '2026-11-20T23:59:59Z'\n"
+        "assert c['schema'] == 'sherd/certificate/1'\n"
+        "assert c['created'] == '2026-11-20T23:59:59Z'\n"
         "assert c['inputs'][0] == {'dtype': '|u1', 'shape': [60000, 784], 'sha256': 'a1' * 32}\n"
         "assert c['arithmetic']['primes'] == [5931641, 5931637]\n"
         "assert c['nodes']['domains_simulated'] is True\n"
@@ -336,6 +337,21 @@ static void the_seed_is_committed_to_under_a_label(void **s)
     assert_memory_not_equal(&a, &b, 32);
 }
 
+/* RFC 8410 section 10.1's key; the sum by `openssl pkey -pubin -outform DER | sha256sum`. */
+static void a_fingerprint_is_of_the_key_in_der(void **s)
+{
+    (void)s;
+    static const uint8_t key[32] = { 0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe,
+                                     0x85, 0x41, 0xba, 0xc1, 0x67, 0xdc, 0x3b, 0x96,
+                                     0xc8, 0x50, 0x86, 0xaa, 0x30, 0xb6, 0xb6, 0xcb,
+                                     0x0c, 0x5c, 0x38, 0xad, 0x70, 0x31, 0x66, 0xe1 };
+    sherd__digest g;
+    char text[SHERD__DIGEST_TEXT];
+    assert_int_equal(sherd__certificate_fingerprint(&g, key), 0);
+    sherd__digest_text(&g, text);
+    assert_string_equal(text, "a1e9156054e04fac899ae9f275132cdc07a5dbc4ea2c2ad3a1ffc6e0d253681f");
+}
+
 static void every_failed_allocation_is_survived(void **s)
 {
     (void)s;
@@ -365,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_key_that_does_not_sign_leaves_no_file),
         cmocka_unit_test(warnings_and_cores_stop_at_their_room),
         cmocka_unit_test(the_seed_is_committed_to_under_a_label),
+        cmocka_unit_test(a_fingerprint_is_of_the_key_in_der),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     if (sodium_init() < 0) return 1;
