@@ -24,7 +24,7 @@
 
 #define HIDDEN_MAX 64      /* writers of one target at a time, and leftovers among live ones */
 #define HIDDEN_STEM 200    /* bytes of the target's name that the hidden one repeats */
-#define HIDDEN_SIZE (HIDDEN_STEM + 16)
+#define HIDDEN_SIZE (HIDDEN_STEM + 24)
 #define WRITE_CHUNK ((size_t)1 << 30)
 #define PATH_SHOWN 160
 
