@@ -1,0 +1,172 @@
+/*
+ * The command with a node that misbehaves: everything is the product's own code, but the calls below
+ * are wrapped at link time, so that the product itself has no hook for it. Run it as `sherd` for
+ * local nodes (sherd_cluster_options.program, sherd__launch_options.program). The environment says
+ * how, and which nodes (by --name; all where none is named):
+ *
+ *     SHERD_TEST_MISBEHAVE=MODE[:AFTER][@node-3[,node-5...]]
+ *
+ *     wrong     well-formed results with one value changed     silent    never answers a task
+ *     garbage   bytes that are no record                       slow      a second a product
+ *     wronglen  a result of another size than asked            crash     ends as by kill -9
+ *     twice     each result a second time                      refuse    refuses every task
+ *     unasked   a result of a task that nobody asked for       cut       closes inside a result
+ *
+ * AFTER: so many results are answered properly first.
+ *
+ * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__gemm_f64
+ */
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "crypto/fragment_make.h"
+#include "sherd/mat.h"
+#include "wire/session_state.h"
+
+int __real_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
+int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
+size_t __real_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                           const double *b, size_t ldb, double beta, double *c, size_t ldc);
+int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                           const double *b, size_t ldb, double beta, double *c, size_t ldc);
+
+static char mode[16];   /* empty: behaves */
+static unsigned after;  /* proper results that are left */
+static bool poisoned;   /* the next bytes offered are to be garbage, or the last ones */
+
+static bool is(const char *name)
+{
+    return strcmp(mode, name) == 0;
+}
+
+/* A fragment in memory with f's bytes; f is freed. */
+static sherd_fragment *copy_of(sherd_fragment *f, const sherd__fragment_info *info, int change)
+{
+    uint64_t len = sherd__fragment_info_of(f)->len;
+    uint8_t *bytes = calloc(1, len + 64);
+    sherd_fragment *out;
+    if (!bytes || sherd__fragment_read(f, 0, bytes, len)) abort();
+    if (change && len >= 8 && info->dtype == SHERD_F64) {
+        double v;
+        uint8_t *at = bytes + len / 16 * 8;
+        memcpy(&v, at, 8);
+        v = v * 1.5 + 1;
+        memcpy(at, &v, 8);
+    } else if (change && len) {
+        bytes[0] ^= 1; /* stays a residue, but for the largest */
+    }
+    if (sherd__fragment_take(&out, info, bytes, NULL, NULL)) abort();
+    sherd__fragment_free(f);
+    return out;
+}
+
+static int send_twice(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+{
+    f = copy_of(f, &task->result, 0);
+    uint8_t *bytes = malloc(task->result.len + 1);
+    sherd_fragment *again;
+    if (!bytes || sherd__fragment_read(f, 0, bytes, task->result.len)) abort();
+    if (sherd__fragment_take(&again, &task->result, bytes, NULL, NULL)) abort();
+    int err = __real_sherd__session_result(s, task, f);
+    if (!err && !sherd__tasks_add(&s->open, task, 0))
+        if (__real_sherd__session_result(s, task, again)) abort();
+    return err;
+}
+
+static int send_unasked(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+{
+    sherd__task other = *task;
+    other.task += 1000000;
+    if (sherd__tasks_add(&s->open, &other, 0)) abort();
+    return __real_sherd__session_result(s, &other, f);
+}
+
+static int send_wrong_length(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+{
+    sherd__task other = *task;
+    if (other.result.rows < 2) return send_unasked(s, task, f);
+    other.result.rows--;
+    other.result.len -= other.result.len / task->result.rows;
+    return __real_sherd__session_result(s, &other, copy_of(f, &other.result, 0));
+}
+
+int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+{
+    if (!mode[0] || after > 0) {
+        after -= after > 0;
+        return __real_sherd__session_result(s, task, f);
+    }
+    if (is("wrong")) return __real_sherd__session_result(s, task, copy_of(f, &task->result, 1));
+    if (is("twice")) return send_twice(s, task, f);
+    if (is("unasked")) return send_unasked(s, task, f);
+    if (is("wronglen")) return send_wrong_length(s, task, f);
+    if (is("crash")) raise(SIGKILL);
+    if (is("refuse")) {
+        sherd__refusal r = { .job = task->job, .task = task->task, .attempt = task->attempt,
+                             .code = SHERD_ENOMEM, .text = "does not feel like it" };
+        sherd__fragment_free(f);
+        return sherd__session_refuse(s, &r);
+    }
+    if (is("silent")) {
+        sherd__fragment_free(f);
+        return SHERD_OK;
+    }
+    poisoned = is("garbage") || is("cut");
+    return __real_sherd__session_result(s, task, f);
+}
+
+size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out)
+{
+    size_t n = __real_sherd__session_pending(s, now_ms, out);
+    if (!poisoned || n == 0) return n;
+    if (is("garbage")) {
+        memset((uint8_t *)(uintptr_t)*out, 0xEE, n);
+        poisoned = false;
+        return n;
+    }
+    static int offers; /* cut: the first half goes out, then the process is gone */
+    if (offers++ > 0) raise(SIGKILL);
+    return n > 1 ? n / 2 : n;
+}
+
+int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                           const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+    if (is("slow") && after == 0) {
+        struct timespec pause = { .tv_sec = 1 };
+        nanosleep(&pause, NULL);
+    }
+    return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* True where the list names the node, or there is no list. */
+static bool concerns(const char *list, const char *name)
+{
+    if (!list) return true;
+    size_t len = strlen(name);
+    for (const char *p = list; (p = strstr(p, name)) != NULL; p += len)
+        if ((p == list || p[-1] == ',') && (p[len] == '\0' || p[len] == ',')) return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = getenv("SHERD_TEST_MISBEHAVE"), *name = "", *list;
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--name") == 0) name = argv[i + 1];
+    if (how && argc > 1 && strcmp(argv[1], "node") == 0) {
+        list = strchr(how, '@');
+        if (concerns(list ? list + 1 : NULL, name)) {
+            sscanf(how, "%15[a-z]:%u", mode, &after);
+        }
+    }
+    return sherd__cli_main(argc, argv);
+}
