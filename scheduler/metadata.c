@@ -211,6 +211,26 @@ uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i)
     return bytes;
 }
 
+void sherd_meta_watch(sherd_meta *meta, int (*watch)(void *ctx, uint64_t done, uint64_t total),
+                      void *ctx)
+{
+    meta->watch = watch;
+    meta->watch_ctx = ctx;
+}
+
+void sherd__meta_begin(sherd_meta *meta)
+{
+    meta->done = meta->total = 0;
+    for (size_t i = 0; i < meta->f.count; i++) meta->total += sherd_meta_bytes(meta, i);
+}
+
+int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d)
+{
+    meta->done += len;
+    if (!meta->watch || !meta->watch(meta->watch_ctx, meta->done, meta->total)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+}
+
 static int check_index(const sherd_meta *meta, size_t i, sherd_diag *d)
 {
     if (i < meta->f.count) return SHERD_OK;

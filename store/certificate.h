@@ -7,8 +7,8 @@
  * sorted, no white space (jansson's JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII). All numbers
  * are integers. A reader that knows fewer members than the file has still verifies them all.
  *
- * Who learns it: input digests let a holder test guesses of the inputs; has_inputs = false leaves
- * them out. It holds no seed, permutation, mask or check vector.
+ * Who learns it: input digests let a holder test guesses of the inputs, which the file says in its
+ * member "notice"; has_inputs = false leaves them out. It holds no seed, permutation, mask or check vector.
  */
 #ifndef STORE_CERTIFICATE_H
 #define STORE_CERTIFICATE_H

@@ -128,6 +128,9 @@ static int set_special(const sherd__certificate *c, json_t *root)
     json_t *arithmetic = json_object_get(root, "arithmetic"), *inputs = json_array();
     int bad = json_object_set_new(root, "schema", json_string(SCHEMA));
     bad |= json_object_set_new(root, "created", time_json(c->created_unix));
+    if (c->has_inputs)
+        bad |= json_object_set_new(
+            root, "notice", json_string("Whoever holds this can test guesses of the inputs."));
     bad |= json_object_set_new(root, "inputs", inputs);
     for (uint32_t i = 0; i < c->inputs_len; i++)
         bad |= json_array_append_new(inputs, matrix_json(&c->inputs[i], c->has_inputs));
