@@ -1,12 +1,14 @@
 /*
  * Loops compiled for several instruction sets, chosen when the program starts: no -march=native, so
  * that one build runs everywhere. All copies give the same bits (no contraction, fma only by name).
- * Other compilers than gcc (the fuzzers are built with clang) get the portable copy alone.
+ * Other compilers than gcc (the fuzzers are built with clang) get the portable copy alone, and so
+ * does the thread sanitizer, which is not ready yet when the choice is made.
  */
 #ifndef MATRIX_CLONES_H
 #define MATRIX_CLONES_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__)
 #define SHERD__CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 /** For loops that call fma. */
 #define SHERD__CLONES_FMA __attribute__((target_clones("avx512f", "fma", "default")))
