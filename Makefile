@@ -189,6 +189,9 @@ format: ## clang-format over the sources, in place
 bench: all ## figures of this machine, side by side with numpy
 	@build/sherd bench
 
+messages: ## generate wire/messages.pb.[ch] from wire/messages.proto (needs nanopb)
+	nanopb_generator.py -q --no-timestamp wire/messages.proto
+
 fuzz: ## each fuzz target with clang for FUZZ_SECS
 	@FUZZ_SECS=$(FUZZ_SECS) CPPFLAGS="$(CPPFLAGS)" LDLIBS="$(LDLIBS)" tools/fuzz.sh $(T)
 
@@ -221,7 +224,7 @@ clean: ## remove build/
 	rm -rf build
 
 .PHONY: all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy \
-  format bench fuzz mutants install uninstall clean FORCE
+  format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(OBJ:.o=.d) $(CLIOBJ:.o=.d) $(SUPPORT:.o=.d) $(patsubst %.c,$(B)/%.d,$(TSRC) $(PROGSRC) $(PRESRC) $(HELPSRC) $(FUZZSRC))
