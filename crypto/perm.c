@@ -7,7 +7,6 @@
  */
 #include "crypto/perm.h"
 
-#include <openssl/sha.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ void sherd__seed_commitment(uint8_t out[32], const uint8_t seed[32])
     uint8_t text[sizeof label + 32];
     memcpy(text, label, sizeof label);
     memcpy(text + sizeof label, seed, 32);
-    SHA256(text, sizeof text, out);
+    crypto_hash_sha256(out, text, sizeof text);
     sodium_memzero(text, sizeof text);
 }
 

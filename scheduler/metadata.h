@@ -7,6 +7,9 @@
 struct sherd_meta {
     sherd__metafile f;
     bool seed_wrong; /* the file's seed is not the one that its manifest commits to */
+    int (*watch)(void *ctx, uint64_t done, uint64_t total);
+    void *watch_ctx;
+    uint64_t done, total; /* bytes, of the save or verify under way */
     /* What sherd_meta_shuffles lent. */
     uint32_t *exposures;
     uint8_t *table; /* enshuffles in the file's width, or NULL: derived */
@@ -30,6 +33,9 @@ uint32_t sherd__meta_value(const void *row, unsigned width, size_t j);
  * The first place of a row that keeps it from being a permutation of 0..n-1, or -1. seen: n bytes.
  */
 int64_t sherd__meta_row_fault(const void *row, unsigned width, size_t n, uint8_t *seen);
+/** Begins to count for the watcher; len bytes more are done: SHERD_EINTERRUPTED where it says so. */
+void sherd__meta_begin(sherd_meta *meta);
+int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
 /** How many rows of row_bytes to take at a time. */
 size_t sherd__meta_rows_at_once(size_t row_bytes);
 

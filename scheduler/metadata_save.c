@@ -83,7 +83,7 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
                   ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
                   : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
     if (s->seconds) s->seconds[i] += now_s() - began;
-    return err;
+    return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }
 
 static int fill_exposures(void *ctx, size_t i, uint32_t *out, sherd_diag *d)
@@ -107,6 +107,7 @@ int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_op
                            "%s: the seed is not the one that the manifest commits to",
                            sherd__meta_where(meta));
     if (opt->seconds) memset(opt->seconds, 0, meta->f.count * sizeof *opt->seconds);
+    sherd__meta_begin(meta);
     int err = sherd__metafile_write(&meta->f, path, opt, &source, size, d);
     sherd__npz_reader_free(s.reader);
     if (s.scratch) sherd__wipe(s.scratch, s.scratch_len);

@@ -137,6 +137,7 @@ static int check_all_rows(checking *c, uint64_t rows, sherd__npz_reader *there,
         int damaged = sherd__npz_reader_next(there, c->got, n * c->row_bytes, &damage);
         if (!damaged) damaged = sherd__npz_reader_next(back, c->inverse, n * c->row_bytes, &damage);
         if (!damaged || damaged == SHERD_EFORMAT) err = check_run(c, key, row, n);
+        if (!err) err = sherd__meta_step(c->meta, 2 * (uint64_t)n * c->row_bytes, c->d);
         if (!err && damaged) err = sherd__fail(c->d, damaged, damage.hint, "%s", damage.message);
     }
     sherd__wipe(key, sizeof key);
@@ -185,6 +186,7 @@ int sherd_meta_verify(sherd_meta *meta, sherd_diag *d)
 {
     checking c = { .meta = meta, .d = d };
     int err = SHERD_OK;
+    sherd__meta_begin(meta);
     if (meta->f.has_seed) c.seed = meta->f.seed;
     for (c.op = 0; sherd_meta_expanded(meta) && c.op < meta->f.count && !err; c.op++) {
         err = check_exposures(&c);

@@ -113,6 +113,14 @@ SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               sherd_diag *d) SHERD_MUST;
 
 /**
+ * During sherd_meta_save and sherd_meta_verify `watch` hears, some times a second, how many bytes of
+ * arrays of how many are done; where it returns non-zero they end with SHERD_EINTERRUPTED, and
+ * nothing is written. NULL: nobody.
+ */
+SHERD_API void sherd_meta_watch(sherd_meta *meta,
+                                int (*watch)(void *ctx, uint64_t done, uint64_t total), void *ctx);
+
+/**
  * Checks all of a loaded file: the seed against the commitment in the manifest, exposures within range,
  * every row a permutation, unshuffles their inverses, and, where the seed is known, that it
  * regenerates every number. SHERD_EFORMAT; the message names operation and row.

@@ -26,7 +26,8 @@ static const uint8_t seed[32] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 static int begin(void **s)
 {
     (void)s;
-    snprintf(dir, sizeof dir, "/tmp/sherd-meta-XXXXXX");
+    /* In memory where that can be: what is tested is not the disk's patience. */
+    snprintf(dir, sizeof dir, "%s/sherd-meta-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     assert_non_null(mkdtemp(dir));
     snprintf(seed_file, sizeof seed_file, "%s/seed.npz", dir);
     snprintf(array_file, sizeof array_file, "%s/arrays.npz", dir);
@@ -617,13 +618,13 @@ static void a_file_that_numpy_wrote_anew_is_read(void **s)
 
 static int whole_life(void)
 {
-    static const uint64_t widths[] = { 30, 12, 5 };
+    static const uint64_t widths[] = { 30, 12 };
     sherd_meta *m, *b = NULL;
     sherd_shuffles q;
     uint32_t row[60];
     sherd_meta_save_options opt = { .expanded = true }, copy = { .expanded = true };
     int err = sherd_meta_new(&m, &seven, seed, NULL);
-    if (!err) err = sherd_meta_add_network(m, widths, 3, 20, NULL);
+    if (!err) err = sherd_meta_add_network(m, widths, 2, 20, NULL);
     opt.without_seed = true;
     if (!err) err = sherd_meta_save(m, array_file, &opt, NULL, NULL);
     if (!err) err = sherd_meta_load(&b, array_file, NULL);
