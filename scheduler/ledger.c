@@ -75,10 +75,11 @@ static int planned(sherd_ledger *l, const uint32_t *domain_of_slot, double *a, d
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, 0, p }, &one, &both);
             of[0] += one;
         }
-        for (uint32_t t = 0; t < l->shape.tiles && !(l->shape.shared && of[1]); t++) {
+        for (uint32_t t = 0; t < l->shape.tiles; t++) {
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, t, 0 }, &one, &both);
             of[1] += both;
         }
+        if (l->shape.shared) of[1] = l->total_b; /* every slot shows the same block */
     }
     for (uint32_t d = 0; d < l->domains; d++) {
         double fa = fraction(sum[2 * d], l->total_a), fb = fraction(sum[2 * d + 1], l->total_b);

@@ -47,10 +47,11 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
         double need_row = (node_row_left + kept * answer_el) * DEPTH_MIN / 0.35;
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (or --memory) more room, or use more nodes",
-                           "the work does not fit: a node has %.1f MB and the coordinator %.1f MB, "
-                           "one row and one column need about %.1f MB at a node",
+                           "the work does not fit: a node has %.3g MB and the coordinator %.3g MB; one "
+                           "row and one column need about %.3g MB at a node and %.3g MB here",
                            (double)in->node_memory / 1e6, (double)in->memory / 1e6,
-                           (need > need_row ? need : need_row) / 1e6);
+                           (need > need_row ? need : need_row) / 1e6,
+                           2 * DEPTH_MIN * in->slots * (node_row_left + kept * answer_el) / 1e6);
     }
     size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
     if (tile == 0) tile = 1;
