@@ -1,6 +1,6 @@
 /*
- * One peer's protocol state: what is called, the clocks, and how a session begins and ends. Flat and
- * without IO, so that the network, the simulation, the tests and the fuzzers drive the same code.
+ * One peer's protocol state: what is called, the clocks, and how a session begins and ends. Flat
+ * and without IO, so that the network, the simulation, the tests and the fuzzers drive one code.
  * Bytes in are session_in.c, bytes out session_out.c. Trusts its caller for time (which may stand
  * still but is never turned back) and nothing that the peer sends.
  */

@@ -1,7 +1,7 @@
 /*
  * One peer's protocol state, without socket, clock or TLS: bytes in, bytes and events out, time as
- * an argument. libuv + TLS (wire/link.h), the simulation, unit tests and fuzzers all drive this same
- * object. Both roles are here; the role decides which messages are legal in which direction.
+ * an argument. libuv + TLS (wire/link.h), the simulation, unit tests and fuzzers all drive this
+ * same object. Both roles are here; the role decides which messages are legal in which direction.
  *
  * After any call, send what sherd__session_pending() offers: an error may have queued a BYE.
  */
@@ -57,13 +57,13 @@ typedef struct sherd__task {
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
-    uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME carries the chosen one twice */
+    uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME has the chosen one twice */
     uint64_t features;             /* bit set, none defined yet */
     char software[48];             /* "sherd 0.1.0" */
     char blas_core[32];            /* node: OpenBLAS core name */
     char backend[16];              /* node: "cpu", ... */
     uint32_t threads;              /* node: compute threads */
-    uint64_t memory;               /* node: bytes it will store for its coordinators, all together */
+    uint64_t memory;               /* node: bytes it will store for all its coordinators together */
     double gflops;                 /* node: measured at its self-test, f64 */
 } sherd__hello;
 
@@ -75,7 +75,7 @@ typedef enum sherd__event_kind {
     SHERD__EV_TASK,     /* node: event.task */
     SHERD__EV_CANCEL,   /* node: event.job, event.number = task (0: all of the job), event.task has
                            the attempt. The session has answered: give no RESULT or REFUSE. */
-    SHERD__EV_RESULT,   /* coordinator: event.task (as it was sent), event.fragment the receiver's */
+    SHERD__EV_RESULT,   /* coordinator: event.task as it was sent, event.fragment the receiver's */
     SHERD__EV_REFUSED,  /* coordinator: event.refusal */
     SHERD__EV_CLOSED    /* the session is over: event.err and event.text say why; event.refusal.code
                            is the code of the peer's BYE, if one came. Always the last, once. */
@@ -136,15 +136,16 @@ typedef struct sherd__session_options {
 /* Bytes of REFUSE that a peer may make a node queue without reading them; then the session ends. */
 #define SHERD__ANSWERS_MAX (8u * 1024u * 1024u)
 
-/** SHERD_EINVAL for options that are none (role, minors, a speed that is no number), SHERD_ENOMEM. */
+/** SHERD_EINVAL for options that are none (role, minors, a speed that is no number); ENOMEM. */
 int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;
 void sherd__session_free(sherd_session *s);
 
 /**
  * Gives the session bytes that arrived from its peer. Takes at most one record's worth; *used says
- * how many bytes were taken (call again with the rest while *used < len). One event at most results;
- * it is complete in *event (kind NONE where nothing happened). Returns 0, or the SHERD_E* code that
- * ended the session (event->kind is then SHERD__EV_CLOSED). Never blocks.
+ * how many bytes were taken (call again with the rest while *used < len). One event at most
+ * results; it is complete in *event (kind NONE where nothing happened). Returns 0, or the SHERD_E*
+ * code that ended the session (event->kind is then SHERD__EV_CLOSED; NONE if that was told before).
+ * Never blocks.
  */
 int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
                         size_t *used, sherd__event *event);
@@ -154,8 +155,8 @@ void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event
 /**
  * Bytes to send now: *out borrows until the next call on the session. 0: nothing. Control messages
  * go before bulk; bulk is cut into records of at most SHERD__CHUNK bytes, so that a PING or CANCEL
- * never waits behind a whole block. Fragments are read here, a chunk at a time: do not call it while
- * the transport already holds more than its high-water mark.
+ * never waits behind a whole block. Fragments are read here, a chunk at a time: do not call it
+ * while the transport already holds more than its high-water mark.
  */
 size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
 /** The first n bytes of what pending offered have been taken over by the transport. */
@@ -179,7 +180,8 @@ uint64_t sherd__session_queued(const sherd_session *s);
  * or a session that is not ready, is SHERD_EINVAL and the caller keeps it. Block numbers are the
  * coordinator's, never 0.
  */
-int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block, sherd_fragment *f) SHERD_MUST;
+int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block,
+                       sherd_fragment *f) SHERD_MUST;
 /** Registers (job, task, attempt) as outstanding: only then is a RESULT of it accepted, once, and
  *  only of task->result's description. Blocks must have been put before. SHERD_EBUSY with 131072
  *  tasks outstanding; SHERD_EINVAL for one that is outstanding already. */
@@ -187,7 +189,8 @@ int sherd__session_task(sherd_session *s, const sherd__task *task) SHERD_MUST;
 int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /** The task is no longer wanted (task and attempt 0: all of the job). A RESULT or REFUSE of it that
  *  is already under way is swallowed. SHERD_EINVAL for a task that is not outstanding. */
-int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt) SHERD_MUST;
+int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task,
+                          uint32_t attempt) SHERD_MUST;
 
 /*
  * Node. Every TASK is answered once. SHERD_EUNASKED, and the caller keeps the fragment, for a task
@@ -196,7 +199,7 @@ int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_
 int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f) SHERD_MUST;
 int sherd__session_refuse(sherd_session *s, const sherd__refusal *r) SHERD_MUST;
 
-/** Both: reading from the peer is held back by us (true), or goes on. While it is, the peer's silence
+/** Both: reading from the peer is held back by us (true), or goes on. While it is, its silence
  *  says nothing and ends nothing; PINGs keep telling it that we live. */
 void sherd__session_hold(sherd_session *s, bool held, uint64_t now_ms);
 

@@ -20,7 +20,7 @@ typedef struct sherd__open_task {
     bool used, cancelled;
 } sherd__open_task;
 
-/** Open addressing, linear probing; zero-initialise. Pointers into it last until the next change. */
+/** Open addressing, linear probing; zero-initialise. Pointers into it last until it changes. */
 typedef struct sherd__tasks {
     sherd__open_task *slots; /* cap of them, a power of two */
     size_t len, cap;

@@ -1088,7 +1088,7 @@ static uint8_t *classify(const uint8_t *in, size_t len)
 }
 
 /* A bit of a header's magic, type, flags or length, or of a group table, ends the session (at once
- * or, where a length swallows what follows, by silence); a bit of a value changes that value only. */
+ * or, where a length swallows what follows, by silence); a bit of a value changes that one only. */
 static void judge(side *e, const side *good, uint8_t kind)
 {
     if (kind == VALUES) {
