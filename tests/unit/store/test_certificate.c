@@ -124,6 +124,7 @@ static void the_file_is_private_and_python_reads_it(void **s)
         "assert c['inputs'][0] == {'dtype': '|u1', 'shape': [60000, 784], 'sha256': 'a1' * 32}\n"
         "assert c['arithmetic']['primes'] == [5931641, 5931637]\n"
         "assert c['nodes']['domains_simulated'] is True\n"
+        "assert 'test guesses' in c['notice']\n"
         "assert c['signature']['algorithm'] == 'Ed25519'\n"
         "sig = c.pop('signature')\n"
         "text = json.dumps(c, sort_keys=True, separators=(',', ':'))\n"

@@ -110,6 +110,7 @@ static void save_all(void)
 {
     for (int t = SHERD_F64; t <= SHERD_I64; t++)
         for (size_t k = 0; k < SHAPES; k++) {
+            if (t != SHERD_F64 && t != SHERD_U8 && k % 4 != 0) continue; /* each save is synced */
             size_t n = shapes[k][0], m = shapes[k][1], size = sherd_dtype_size((sherd_dtype)t);
             uint8_t *c = calloc((n + 2) * (m + 2) + 1, size), *f = calloc(n * m + 1, size);
             uint8_t *p = calloc(n * m + 1, size), *back = calloc(n * m + 1, size);
@@ -153,6 +154,7 @@ static void what_is_saved_numpy_reads(void **s)
         "    for k, (n, m) in enumerate(shapes):\n"
         "        r, c = np.ogrid[:n, :m]\n"
         "        want = ((r * 7 + c * 3) % 101).astype(name)\n"
+        "        if name not in ('f8', 'u1') and k % 4: continue\n"
         "        for form in range(4):\n"
         "            got = np.load(f'{form}-{name}-{k}.npy')\n"
         "            assert got.dtype == want.dtype and got.shape == (n, m), (form, name, k)\n"
