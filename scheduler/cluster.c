@@ -20,6 +20,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "core/rand.h"
+#include "scheduler/buffers.h"
 #include "scheduler/cluster_internal.h"
 #include "scheduler/launch.h"
 #include "sherd/version.h"
@@ -65,6 +66,7 @@ struct sherd_cluster {
     sherd__launch *launch;
     sherd__record *record;
     sherd_executor *executor;
+    sherd__buffers *answers;
     sherd_entropy entropy;
     pool_node *nodes;
     uint32_t count, domains;
@@ -185,11 +187,25 @@ static void publish(sherd_cluster *c)
 static void on_event(void *ctx, sherd_link *l, sherd__event *e);
 static void on_closed(void *ctx, sherd_link *l);
 
+static uint8_t *place_answer(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    return sherd__buffers_get(ctx, len);
+}
+
+static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)len;
+    sherd__buffers_give(ctx, bytes);
+}
+
 static void connect_node(sherd_cluster *c, pool_node *n)
 {
     sherd__link_options lo = {
         .loop = &c->loop, .identity = c->identity,
-        .session = { .role = SHERD__COORDINATOR, .hello = { .software = SOFTWARE } },
+        .session = { .role = SHERD__COORDINATOR, .hello = { .software = SOFTWARE },
+                     .place = place_answer, .unplace = unplace_answer, .place_ctx = c->answers },
         .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
     };
     sherd_diag d = { 0 };
@@ -319,6 +335,7 @@ static void end_job(sherd_cluster *c)
         c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
     publish(c);
     c->job = NULL;
+    sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
     c->job_done = true;
     pthread_cond_signal(&c->changed);
@@ -664,7 +681,8 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     uv_timer_init(&c->loop, &c->tick);
     c->wake.data = c->tick.data = c;
     uv_timer_start(&c->tick, on_tick, TICK_MS, TICK_MS);
-    int err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, wake_loop, c);
+    int err = sherd__buffers_new(&c->answers);
+    if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, wake_loop, c);
     if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
     if (uv_thread_create(&c->thread, loop_main, c))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
@@ -753,6 +771,7 @@ void sherd_cluster_close(sherd_cluster *c)
     }
     sherd__executor_free(c->executor);
     if (c->loop_made) (void)uv_loop_close(&c->loop);
+    sherd__buffers_free(c->answers);
     sherd__launch_stop(c->launch, 0);
     if (c->record) (void)!sherd__record_end(c->record, NULL);
     sherd__identity_free(c->identity);
