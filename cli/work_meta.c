@@ -96,9 +96,7 @@ static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
     if (err) return err;
     w->reused = usage == SHERD_META_REUSED;
     if (usage != SHERD_META_FIRST_USE) return 0;
-    sherd_meta_save_options save = {.expanded = sherd_meta_expanded(w->meta),
-                                    .without_seed = sherd_meta_seed(w->meta) == NULL};
-    return sherd_meta_save(w->meta, path, &save, NULL, d);
+    return sherd_meta_save_again(w->meta, path, d);
 }
 
 static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)

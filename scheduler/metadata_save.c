@@ -114,3 +114,12 @@ int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_op
     sherd__free(s.scratch);
     return err;
 }
+
+int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)
+{
+    sherd_meta_save_options opt = { .expanded = sherd_meta_expanded(meta),
+                                    .without_seed = sherd_meta_seed(meta) == NULL };
+    for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
+        opt.deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
+    return sherd_meta_save(meta, path, &opt, NULL, d);
+}

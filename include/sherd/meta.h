@@ -112,6 +112,9 @@ SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,
                               sherd_diag *d) SHERD_MUST;
 
+/** Writes loaded metadata in the form that it came in, as after sherd_meta_use. */
+SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
+
 /**
  * During sherd_meta_save and sherd_meta_verify `watch` hears, some times a second, how many bytes of
  * arrays of how many are done; where it returns non-zero they end with SHERD_EINTERRUPTED, and

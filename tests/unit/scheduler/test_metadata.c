@@ -373,6 +373,29 @@ static void metadata_that_has_served_operands_serves_no_others(void **s)
     }
 }
 
+static void a_file_is_saved_again_in_its_own_form(void **s)
+{
+    (void)s;
+    for (int k = 0; k < 8; k++) {
+        sherd_meta_save_options opt = { .expanded = k & 1, .deflate = k & 2,
+                                        .without_seed = (k & 1) && (k & 4) };
+        uint8_t *a, *b;
+        size_t a_len, b_len;
+        sherd_meta *m = network(&seven, 20);
+        save(m, array_file, opt);
+        sherd_meta_free(m);
+        m = load(array_file);
+        assert_int_equal(sherd_meta_save_again(m, other_file, NULL), 0);
+        sherd_meta_free(m);
+        assert_int_equal(sherd__file_read_small(&a, &a_len, array_file, 1 << 20, NULL), 0);
+        assert_int_equal(sherd__file_read_small(&b, &b_len, other_file, 1 << 20, NULL), 0);
+        assert_int_equal(a_len, b_len);
+        assert_memory_equal(a, b, a_len);
+        sherd__free(a);
+        sherd__free(b);
+    }
+}
+
 /* ---- what was changed is found ------------------------------------------------------------------ */
 
 /* Copies array_file to other_file with one change to a member's values. */
@@ -663,6 +686,7 @@ int main(void)
         cmocka_unit_test(products_are_lent_the_same_shuffles_by_both_forms),
         cmocka_unit_test(operations_without_rows_or_columns_work),
         cmocka_unit_test(metadata_that_has_served_operands_serves_no_others),
+        cmocka_unit_test(a_file_is_saved_again_in_its_own_form),
         cmocka_unit_test(one_swapped_pair_or_changed_number_is_named_by_operation_and_row),
         cmocka_unit_test(exposures_that_change_places_are_found_without_the_seed),
         cmocka_unit_test(a_changed_seed_is_refused_in_the_seed_form_and_never_saved),
