@@ -40,7 +40,8 @@ END
 # The metadata of one training step: eleven operations; z1 is the product of this layer. In seed form
 # it is a few hundred bytes whatever the size of the network.
 sherd meta build --network 784,128,10 --samples "$samples" --nodes 7 -o meta.npz
-sherd multiply images.npy weights.npy -o z1.npy -n 7 --scheme permute --bits 22 --check
+sherd multiply images.npy weights.npy -o z1.npy -n 7 --scheme permute --bits 22 \
+    --meta meta.npz --operation z1 --check
 
 python3 -c "
 import numpy as np
