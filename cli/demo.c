@@ -29,7 +29,7 @@ typedef struct demo {
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
-    double local_seconds; /* of the float product here */
+    double began;         /* sherd__cli_now */
     uint64_t local_calls; /* BLAS calls of the comparisons */
     json_t *out;
 } demo;
@@ -171,15 +171,6 @@ static json_t *run_object(const sherd__work *w, double local)
 
 /* ---- one of the two runs ---------------------------------------------------------------------- */
 
-static void on_progress(void *ctx, const sherd_progress *p)
-{
-    sherd__work *w = ctx;
-    char text[80], out[24], in[24];
-    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(p->bytes_out, out),
-             sherd__cli_bytes(p->bytes_in, in));
-    sherd__progress_update(&w->progress, p->done, p->total, text, sherd__cli_now());
-}
-
 /* How long the same product takes here. The exact comparison computed just that; the float one did
    more, so it is done once again, into w->c, whose contents have been compared by now. */
 static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
@@ -196,13 +187,7 @@ static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
 
 static int compute_and_compare(demo *m, sherd__work *w, double *local, sherd_diag *d)
 {
-    sherd__cli *cli = m->cli;
-    sherd__progress_init(&w->progress, stderr,
-                         cli->quiet ? SHERD__PROGRESS_NONE
-                                    : (sherd__progress_mode)sherd__opt_choice(cli, "progress"),
-                         w->opt.exact ? "exact" : "float", "tasks", sherd__cli_now());
-    int err = sherd_multiply(m->cluster, m->x, m->w, w->c, w->cols, &w->opt, &w->report, d);
-    sherd__progress_fini(&w->progress);
+    int err = sherd__work_compute(w, w->opt.exact ? "exact" : "float", d);
     if (!err) err = sherd__work_check(w, d);
     if (!err) m->local_calls += w->verdict.blas_calls;
     return err ? err : time_local(m, w, local, d);
@@ -214,14 +199,11 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
     double local = 0;
     sherd__work w = {.cli = m->cli, .operation = "multiply", .in_len = 2,
                      .in = {{.path = "X", .view = m->x}, {.path = "W", .view = m->w}},
-                     .rows = m->x.rows, .cols = HIDDEN};
+                     .rows = m->x.rows, .cols = HIDDEN, .cluster = m->cluster, .began = m->began};
     sherd_product_options_init(&w.opt);
     w.opt.scheme = SHERD_PERMUTE;
     w.opt.exact = exact;
     w.opt.bits = 17;
-    w.opt.timeout_ms = sherd__opt_time_ms(m->cli, "timeout");
-    w.opt.progress = on_progress;
-    w.opt.progress_ctx = &w;
     w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);
     int err = w.c != NULL ? compute_and_compare(m, &w, &local, d)
                           : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
@@ -242,6 +224,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
         err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
                           "the %s result differs from the local product",
                           exact ? "exact" : "float");
+    w.cluster = NULL; /* stays for the next run */
     sherd__work_fini(&w);
     return err ? err : sherd__work_go_on(d);
 }
@@ -266,8 +249,8 @@ static void show_end(demo *m, double seconds)
 
 static int run_demo(sherd__cli *cli, sherd_diag *d)
 {
-    double began = sherd__cli_now();
-    demo m = {.cli = cli, .out = cli->json ? sherd__cli_json_new(cli) : NULL};
+    demo m = {.cli = cli, .began = sherd__cli_now(),
+              .out = cli->json ? sherd__cli_json_new(cli) : NULL};
     int err = prepare(&m, d);
     if (!err) {
         show_task(&m);
@@ -277,7 +260,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
     sherd_cluster_close(m.cluster);
-    if (!err) show_end(&m, sherd__cli_now() - began);
+    if (!err) show_end(&m, sherd__cli_now() - m.began);
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);
     sherd__free(m.weights);

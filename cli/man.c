@@ -11,11 +11,11 @@
 
 /* ---- troff ------------------------------------------------------------------------------------ */
 
-static void put_char(FILE *out, char c, bool hyphens)
+static void put_char(FILE *out, char c)
 {
     if (c == '\\')
         fputs("\\e", out);
-    else if (c == '-' && hyphens)
+    else if (c == '-')
         fputs("\\-", out);
     else if (c == '~')
         fputs("\\(ti", out);
@@ -33,7 +33,7 @@ static void put_char(FILE *out, char c, bool hyphens)
 static void put_text(FILE *out, const char *s)
 {
     if (*s == '.' || *s == '\'') fputs("\\&", out);
-    for (; *s != '\0'; s++) put_char(out, *s, true);
+    for (; *s != '\0'; s++) put_char(out, *s);
 }
 
 /* A command line or option, in bold. */

@@ -27,15 +27,6 @@ static int open_operand(sherd__operand *in, const char *path, bool column, sherd
     return 0;
 }
 
-static void on_progress(void *ctx, const sherd_progress *p)
-{
-    sherd__work *w = ctx;
-    char text[80], out[24], in[24];
-    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(p->bytes_out, out),
-             sherd__cli_bytes(p->bytes_in, in));
-    sherd__progress_update(&w->progress, p->done, p->total, text, sherd__cli_now());
-}
-
 static bool has(const sherd__cli *cli, const char *name)
 {
     for (const sherd__option *o = cli->verb->options; o->name != NULL; o++)
@@ -51,8 +42,6 @@ static int read_options(sherd__work *w, sherd_diag *d)
     w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
     w->opt.memory = sherd__opt_size(cli, "memory");
     w->opt.strict = sherd__opt_flag(cli, "strict");
-    w->opt.progress = on_progress;
-    w->opt.progress_ctx = w;
     if (has(cli, "scheme")) {
         w->opt.scheme = sherd__opt_choice(cli, "scheme") == 1 ? SHERD_PLAIN : SHERD_PERMUTE;
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
@@ -151,23 +140,52 @@ static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
     return 0;
 }
 
-static int compute(sherd__work *w, sherd_diag *d)
+static void show_progress(sherd__work *w, uint64_t done, uint64_t all, uint64_t bytes_out,
+                          uint64_t bytes_in)
+{
+    char text[80], out[24], in[24];
+    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(bytes_out, out),
+             sherd__cli_bytes(bytes_in, in));
+    sherd__progress_update(&w->progress, done, all, text, sherd__cli_now());
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    show_progress(ctx, p->done, p->total, p->bytes_out, p->bytes_in);
+}
+
+/* A short run may end before the library has told of any progress. */
+static void show_done(sherd__work *w)
+{
+    uint64_t out = 0, in = 0;
+    for (uint32_t i = 0; i < w->report.nodes; i++) {
+        out += w->report.bytes_out[i];
+        in += w->report.bytes_in[i];
+    }
+    if (w->report.tasks > 0) show_progress(w, w->report.tasks, w->report.tasks, out, in);
+}
+
+int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     int err = time_left(w, &w->opt.timeout_ms, d);
     if (err) return err;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
-    sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode,
-                         w->operation, "tasks", sherd__cli_now());
+    sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
+                         "tasks", sherd__cli_now());
+    w->opt.progress = on_progress;
+    w->opt.progress_ctx = w;
     if (w->op == 0)
         err = sherd_multiply(w->cluster, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
                              &w->report, d);
     else
         err = sherd_apply(w->cluster, w->op, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
                           &w->report, d);
+    if (!err) show_done(w);
     sherd__progress_fini(&w->progress);
     w->ended = sherd__cli_now();
-    for (unsigned i = 0; i < w->in_len && !err; i++) err = sherd_npy_check(w->in[i].file, d);
+    for (unsigned i = 0; i < w->in_len && !err; i++)
+        if (w->in[i].file != NULL) err = sherd_npy_check(w->in[i].file, d);
     return err;
 }
 
@@ -212,7 +230,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (err) return err;
     w->opened = sherd__cli_now();
     if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
-    err = compute(w, d);
+    err = sherd__work_compute(w, w->operation, d);
     if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);
     if (!err) err = judge(w, d);
     if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);

@@ -69,6 +69,9 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
                       sherd_diag *d) SHERD_MUST;
 /** Everything from metadata to the committed result file; rows and cols must be set. */
 int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** The call to the cluster alone, with its progress line (which opens with `label`), into w->c. Ends
+ *  by --timeout, counted from w->began. */
+int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d) SHERD_MUST;
 /** Releases all of it, wiping the seed; safe after any failure. */
 void sherd__work_fini(sherd__work *w);
 

@@ -1,0 +1,76 @@
+#!/bin/sh
+# `sherd demo`: what a newcomer sees first. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL NO_COLOR
+export HOME="$T" XDG_CONFIG_HOME="$T/config"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json
+$1" >>err 2>&1; }
+
+run demo --samples 3000
+[ $code = 0 ] && grep -q '3000 generated images, 3000 x 784 (80 % zeros)' out &&
+    [ "$(sed -n 's/^7 nodes.*pids: //p' out | tr ' ' '\n' | sort -u | wc -l)" = 7 ]
+report $? "seven nodes with process ids of their own, on digits of which 80 % are zero"
+[ "$(grep -c 'exposures, columns per node:\( [0-9]* ([0-9]* %)\)\{7\}$' out)" = 2 ]
+report $? "exposures of each node, in both runs"
+grep -q '^  equal: yes, bit for bit$' out && grep -q 'gamma_k |X||W|: yes' out
+report $? "the exact run is equal bit for bit, the float run within its bound"
+grep -q 'BLAS calls of this process besides the comparisons: 0;' out
+report $? "no product was computed here outside the comparisons"
+grep -q 'sherd multiply A.npy B.npy' out && grep -q '^float: [0-9]* %' err && grep -q '^exact: 100 %' err
+report $? "progress goes to stderr, and what to try next is told"
+
+run demo --samples 500 -n 2 --json --quiet
+[ $code = 0 ] && [ ! -s err ] && py "d = json.load(open('out'))
+assert d['ok'] and d['schema'] == 'sherd/demo/1' and len(d['nodes']) == 2 and d['local_products'] == 0
+assert d['exact']['equal'] and d['exact']['bit_equal'] == d['exact']['entries'] == 500 * 128
+assert d['float']['equal'] and sum(d['float']['planned']) == 784 and d['float']['bytes_in'] > 500 * 128 * 8"
+report $? "--json tells the same as numbers, and --quiet nothing else"
+
+/usr/bin/python3 -c "
+import gzip, struct
+rows = 40
+pixels = bytes((r * 7 + c * 3) % 256 if (r + c) % 3 == 0 else 0 for r in range(rows) for c in range(784))
+gzip.open('train-images-idx3-ubyte.gz', 'wb').write(struct.pack('>IIII', 0x803, rows, 28, 28) + pixels)
+open('train-labels-idx1-ubyte', 'wb').write(struct.pack('>II', 0x801, rows) + bytes(rows))"
+run demo --data . -n 2
+[ $code = 0 ] && grep -q '40 IDX images' out && grep -q 'equal: yes, bit for bit' out
+report $? "IDX files, gzipped or not, are read with --data"
+mkdir empty
+run demo --data empty -n 2; [ $code = 4 ] && grep -q 'empty' err
+report $? "a folder without them is exit 4"
+
+# On a terminal: one line, redrawn and taken away, that fits the width.
+py "
+import os, pty, re
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(TERM='xterm', COLUMNS='80')
+    os.execv('$S', ['sherd', 'demo', '--samples', '3000', '-n', '2'])
+text = b''
+while True:
+    try: piece = os.read(fd, 65536)
+    except OSError: break
+    if not piece: break
+    text += piece
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+text = text.decode()
+bars = re.findall(r'\r(\w+ +\d+ % \[[#-]{20}\][^\r]*)\x1b\[K', text)
+assert bars and all(len(b) < 80 for b in bars), bars
+assert re.search(r'100 % \[#{20}\][^\n]*\r\x1b\[K', text)"
+report $? "on a terminal the progress line is redrawn and goes away"
+
+echo "1..$n"
