@@ -140,7 +140,7 @@ static int record_past_limit(void)
     static const uint8_t block[60000];
     struct rlimit lim = { 100000, 100000 };
     sherd__record *r;
-    sherd__record_peer *p;
+    sherd__record_peer *p, *q;
     sherd_diag d = { 0 };
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &lim)) return 1;
@@ -148,6 +148,9 @@ static int record_past_limit(void)
     if (sherd__record_peer_add(&p, r, "c", NULL)) return 3;
     for (int i = 0; i < 5; i++) sherd__record_tap(p, false, block, sizeof block);
     if (sherd__record_error(r, &d) != SHERD_EIO) return 4;
+    if (sherd__record_peer_add(&q, r, "other", NULL)) return 7;
+    say(q, true, "after the hole");
+    if (sherd__record_sent(q) != 0) return 8;
     if (sherd__record_received(p) != 60000) return 5;
     sherd_diag e = { 0 };
     if (sherd__record_end(r, &e) != SHERD_EIO || !e.message[0]) return 6;
