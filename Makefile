@@ -73,7 +73,7 @@ REPLAY  := $(if $(WHOLE)$(T),$(FUZZSRC:%.c=$(B)/%))
 # T=wire/test_record picks by the end of the path or, where none ends so, by any part of it.
 exact    = $(foreach t,$(T),$(filter %/$(t) %/$(t).sh,$(1)))
 partial  = $(foreach f,$(1),$(if $(strip $(foreach t,$(T),$(findstring $(t),$(f)))),$(f)))
-CHOICE  := $(TESTS) $(SCRIPTS) $(if $(KINDS_ONLY),,$(REPLAY))
+CHOICE  := $(TESTS) $(SCRIPTS) $(REPLAY)
 CHOSEN  := $(sort $(if $(T),$(or $(call exact,$(CHOICE)),$(call partial,$(CHOICE))),$(CHOICE)))
 ifneq ($(KINDS_ONLY),)
 CHOSEN  := $(foreach k,$(KINDS_ONLY),$(filter tests/$(k)/% $(B)/tests/$(k)/%,$(CHOSEN)))
@@ -157,12 +157,13 @@ check: ## install what is missing, build, run every test (T=wire/test_record for
 
 NEEDS_COMMAND := $(filter tests/system/% $(B)/tests/system/%,$(CHOSEN))
 BESIDE := $(foreach p,$(PROGS),$(if $(filter $(dir $(p)),$(dir $(CHOSEN:tests/%=$(B)/tests/%))),$(p)))
-run-tests: $(filter $(B)/%,$(CHOSEN)) $(BESIDE) $(if $(WHOLE),$(if $(or $(if $(T),,1),$(NEEDS_COMMAND)),all))
+run-tests: $(filter $(B)/%,$(CHOSEN)) $(BESIDE) $(if $(and $(WHOLE),$(or $(if $(T)$(KINDS_ONLY),,1),$(NEEDS_COMMAND))),all)
 	@SHERD=$(COMMAND) B=$(B) SAN=$(SAN) CC="$(CC)" tools/run-tests $(B) $(CHOSEN)
 
-check-asan: ## the tests under the address and undefined-behaviour sanitizers
+# Real processes are left to `make check`: KINDS_ONLY=system for those too.
+check-asan: ## unit, contract, sim and fuzz tests under the address and undefined-behaviour sanitizers
 	@tools/setup.sh test
-	+@$(MAKE) SAN=address,undefined run-tests
+	+@$(MAKE) SAN=address,undefined KINDS_ONLY="$(or $(KINDS_ONLY),unit contract sim fuzz)" run-tests
 
 check-tsan: ## the unit and contract tests under the thread sanitizer
 	@tools/setup.sh test
