@@ -63,6 +63,9 @@ static void field_operations_equal_128_bit_remainders(void **s)
         assert_int_equal(sherd__f61_from_i64(x), slow_mod(x));
     }
     assert_int_equal(sherd__f61_from_i64(INT64_MIN), slow_mod(INT64_MIN));
+    assert_int_equal(sherd__f61_from_i64((int64_t)SHERD__F61), 0);
+    assert_int_equal(sherd__f61_from_i64(-(int64_t)SHERD__F61), 0);
+    assert_int_equal(sherd__f61_from_i64((int64_t)SHERD__F61 + 1), 1);
 }
 
 static void dots_are_exact_for_the_worst_values_and_every_length(void **s)
@@ -408,6 +411,18 @@ static void what_may_overflow_honestly_is_not_judged(void **s)
     drop(&p);
 }
 
+static void the_tolerance_is_as_documented(void **s)
+{
+    (void)s;
+    const double one = 1.0, u = 0x1p-52; /* n = k = m = 1: three of them */
+    assert_int_equal(sherd__fv_judge_f64(1.0 + 3 * u, &one, &one, &one, &one, 1, 1, 1),
+                     SHERD__ACCEPTED);
+    assert_int_equal(sherd__fv_judge_f64(1.0 + 4 * u, &one, &one, &one, &one, 1, 1, 1),
+                     SHERD__REJECTED);
+    assert_int_equal(sherd__fv_judge_f64(1.0 - 4 * u, &one, &one, &one, &one, 1, 1, 1),
+                     SHERD__REJECTED);
+}
+
 static void signs_are_balanced_and_nothing_else(void **s)
 {
     (void)s;
@@ -470,6 +485,31 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
     }
 }
 
+static void residue_sums_stay_exact_for_the_largest_values(void **s)
+{
+    (void)s;
+    enum { N = 3000, M = 9 };
+    static double r[N], t[M];
+    static uint8_t packed[3 * N * M];
+    const uint32_t p = 8388593;
+    uint64_t h = (p - 1) / 2, sum = 0;
+    sherd__fvp f;
+    uint32_t out[2];
+    for (size_t i = 0; i < N; i++) {
+        double row[M];
+        for (size_t j = 0; j < M; j++) row[j] = (double)h;
+        sherd__residue_pack(row, M, p, packed + 3 * M * i);
+        r[i] = (double)h;
+    }
+    for (size_t j = 0; j < M; j++) t[j] = 1.0;
+    for (size_t i = 0; i < N * M; i++) sum = (sum + h * h) % p;
+    assert_int_equal(sherd__fvp_init(&f, p, M), SHERD_OK);
+    assert_int_equal(sherd__fvp_rows(&f, packed, N, r, r), SHERD_OK);
+    sherd__fvp_close(&f, t, t, out);
+    assert_true(out[0] == sum && out[1] == sum);
+    sherd__fvp_fini(&f);
+}
+
 static void a_residue_check_needs_a_prime_and_memory(void **s)
 {
     (void)s;
@@ -502,8 +542,10 @@ int main(void)
         cmocka_unit_test(honest_float_products_pass_and_gross_errors_do_not),
         cmocka_unit_test(rows_and_columns_that_are_not_finite_are_left_out),
         cmocka_unit_test(what_may_overflow_honestly_is_not_judged),
+        cmocka_unit_test(the_tolerance_is_as_documented),
         cmocka_unit_test(signs_are_balanced_and_nothing_else),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
+        cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(a_residue_check_needs_a_prime_and_memory),
     };
     return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);

@@ -85,16 +85,16 @@ static void leading_dimensions_beyond_32_bits_work(void **s)
     assert_int_equal(sherd__gemm_f64(1, 1, 1, a, far, b, far, 0.0, c, far), SHERD_OK);
     assert_true(c[0] == 5.0);
     double column[3] = {7, 8, 9};
-    assert_int_equal(sherd__gemm_f64(1, 3, 1, a, far, column, 1, 0.0, c, far), SHERD_OK);
+    assert_int_equal(sherd__gemm_f64(1, 3, 1, a, far, column, 1, 0.0, c, 1), SHERD_OK);
     assert_true(c[0] == 50.0);
 }
 
 static void nan_and_infinity_go_through_thin_products_too(void **s)
 {
     (void)s;
-    double a[2] = {0.0, 2.0}, b[3] = {INFINITY, NAN, 1.0}, c[6];
+    double a[2] = {-0.0, 2.0}, b[3] = {INFINITY, NAN, 1.0}, c[6];
     assert_int_equal(sherd__gemm_f64(2, 1, 3, a, 1, b, 3, 0.0, c, 3), SHERD_OK);
-    assert_true(isnan(c[0]) && isnan(c[1]) && c[2] == 0.0);
+    assert_true(isnan(c[0]) && isnan(c[1]) && c[2] == 0.0 && !signbit(c[2]));
     assert_true(c[3] == INFINITY && isnan(c[4]) && c[5] == 2.0);
 }
 
