@@ -126,5 +126,9 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
         .log = log_line,
         .ctx = cli,
     };
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (s.local > 1 && cores > 0 && (long)s.local > cores)
+        sherd__cli_say(cli, "%u nodes share the %ld core%s of this machine", s.local, cores,
+                       cores == 1 ? "" : "s");
     return sherd_cluster_open(out, &opt, d);
 }
