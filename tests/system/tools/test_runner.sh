@@ -1,0 +1,54 @@
+#!/bin/bash
+# tools/run-tests on tests that pass, fail, skip, crash, hang, say nothing and leave a process behind:
+# each must be counted as what it is.
+set -u
+cd "$(dirname "$0")/../../.." || exit 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+runner=$PWD/tools/run-tests
+mkdir -p "$work/b/tests/unit/x" "$work/tests/system/x"
+cd "$work" || exit 2
+failed=0
+fake() { # name, body of a program
+    printf '#!/bin/sh\n%s\n' "$2" >"b/tests/unit/x/$1"
+    chmod +x "b/tests/unit/x/$1"
+}
+script() { printf '#!/bin/sh\n%s\n' "$2" >"tests/system/x/$1.sh"; chmod +x "tests/system/x/$1.sh"; }
+expect() { # name, last line, status, pattern, tests...
+    local name=$1 last=$2 status=$3 pattern=$4
+    shift 4
+    LIMIT_S=2 WRAP='' SAN='' "$runner" b "$@" >out 2>&1
+    local got=$?
+    if [ "$(tail -1 out)" = "$last" ] && [ $got -eq "$status" ] && grep -qE -- "$pattern" out; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"; failed=1; echo "# status $got"; sed 's/^/# /' out
+    fi
+}
+u=b/tests/unit/x
+fake good 'echo 1..2; echo "ok 1 - a"; echo "ok 2 - b"'
+fake bad 'echo "ok 1 - a"; echo "not ok 2 - b"; exit 1'
+fake lies 'echo "not ok 1 - a"; exit 0'
+fake skips 'echo "ok 1 - a"; echo "not ok 2 # SKIP no_device"'
+fake crashes 'echo "ok 1 - a"; kill -SEGV $$'
+fake hangs 'echo "ok 1 - a"; sleep 60'
+fake silent 'exit 0'
+fake orphan 'echo "ok 1 - a"; sleep 61.73 & exec sleep 62'
+script quiet 'exit 0'
+script loses 'exit 3'
+script absent 'exit 77'
+script talks 'echo "ok - a"; echo "ok - b # SKIP no such thing"'
+expect "cases are counted, not programs" "2 passed, 0 failed, 0 skipped" 0 'ok .*good' $u/good
+expect "a failed case fails the run and is shown" "3 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' $u/good $u/bad
+expect "a status of 0 does not excuse a failed case" "0 passed, 1 failed, 0 skipped" 1 'FAIL' $u/lies
+expect "a skipped case is named at the end" "1 passed, 0 failed, 1 skipped" 0 'skip unit/x/skips: no_device' $u/skips
+expect "a crash is a failure" "1 passed, 1 failed, 0 skipped" 1 'exit status 139' $u/crashes
+expect "a test that hangs is stopped" "1 passed, 1 failed, 0 skipped" 1 'stopped after 2 s' $u/hangs
+expect "a test without a case is a failure" "0 passed, 1 failed, 0 skipped" 1 'ran no case' $u/silent
+expect "a program that is not there is a failure" "0 passed, 1 failed, 0 skipped" 1 'exit status 127' $u/nowhere
+expect "a script counts by its exit status" "1 passed, 1 failed, 1 skipped" 1 'skip system/x/absent' tests/system/x/{quiet,loses,absent}.sh
+expect "a script may speak TAP" "1 passed, 0 failed, 1 skipped" 0 'skip system/x/talks.sh: no such thing' tests/system/x/talks.sh
+expect "no test at all is a failure" "no test matches" 1 'no test'
+expect "what a stopped test started is stopped too" "1 passed, 1 failed, 0 skipped" 1 'stopped' $u/orphan
+if pgrep -f '^sleep 61\.73$' >/dev/null; then echo "not ok - an orphan lives on"; failed=1; fi
+exit $failed
