@@ -88,7 +88,7 @@ static int read_state(state *s, sherd_diag *d)
     }
     json_decref(all);
     if (!err) return 0;
-    return sherd__fail(d, err, "end the nodes by hand (pgrep -af 'sherd node') and remove that file",
+    return sherd__fail(d, err, "end the nodes by hand (pgrep -af 'sherd node') and remove it",
                        "%s is not a state file of sherd cluster", path);
 }
 
@@ -107,7 +107,8 @@ static int write_state(const state *s, const sherd__launch *l, sherd_diag *d)
     }
     int failed = json_dump_file(all, path, JSON_INDENT(1));
     json_decref(all);
-    return failed ? sherd__fail(d, SHERD_EIO, NULL, "cannot write %s: %s", path, strerror(errno)) : 0;
+    if (!failed) return 0;
+    return sherd__fail(d, SHERD_EIO, NULL, "cannot write %s: %s", path, strerror(errno));
 }
 
 /* The node file, whole or not at all. */
@@ -162,7 +163,8 @@ static int open_state(state *s, bool make, sherd_diag *d)
     if (s->lock < 0)
         return sherd__fail(d, SHERD_EOPEN, NULL, "cannot open %s: %s", path, strerror(errno));
     if (flock(s->lock, LOCK_EX | LOCK_NB) != 0)
-        return sherd__fail(d, SHERD_EBUSY, "wait for it", "another sherd cluster command is running");
+        return sherd__fail(d, SHERD_EBUSY, "wait for it",
+                           "another sherd cluster command is running");
     return read_state(s, d);
 }
 
@@ -255,8 +257,8 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
     state s;
     int err = open_state(&s, true, d);
     if (!err && living(&s))
-        err = sherd__fail(d, SHERD_EBUSY, "sherd cluster down", "a local cluster with %zu nodes is up "
-                          "already", living(&s));
+        err = sherd__fail(d, SHERD_EBUSY, "sherd cluster down",
+                          "a local cluster with %zu nodes is up already", living(&s));
     if (!err) {
         remove_files(&s); /* of one whose nodes are gone */
         err = start_nodes(cli, &s, d);
@@ -366,7 +368,8 @@ static int end_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     send_all(s, SIGTERM);
     if (!all_gone(s, TERM_MS)) send_all(s, SIGKILL);
     if (!all_gone(s, TERM_MS))
-        return sherd__fail(d, SHERD_EBUSY, "try again", "%zu local nodes cannot be ended", living(s));
+        return sherd__fail(d, SHERD_EBUSY, "try again", "%zu local nodes cannot be ended",
+                           living(s));
     remove_files(s);
     path_of(s, LOCK, path);
     unlink(path);
@@ -429,8 +432,8 @@ static const sherd__verb up = {
     .usage = "-n N",
     .summary = "start local nodes that outlive this command",
     .details = "Starts N nodes on this machine, each its own process with its own key and a port "
-               "that the system chooses. Commands with neither -n nor --nodes use them until `sherd "
-               "cluster down`.",
+               "that the system chooses. Commands with neither -n nor --nodes use them until "
+               "`sherd cluster down`.",
     .examples = up_examples,
     .options = up_options,
     .run = run_up,

@@ -95,7 +95,7 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
                     sherd__cli_bytes(m->peak, peak));
 }
 
-/* --- the record -------------------------------------------------------------------------------- */
+/* --- the record ------------------------------------------------------------------------------- */
 
 static void *tap_open(void *ctx, const sherd__fingerprint *peer, uint64_t session)
 {
@@ -141,7 +141,7 @@ static void abandon(void *ctx)
     _exit(sherd_err_exit(err));
 }
 
-/* --- options ----------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 /* "127.0.0.1:7001", "[::1]:7001", ":7001" (every address). */
 static int parse_listen(const char *text, char *host, size_t size, uint16_t *port, sherd_diag *d)
@@ -154,9 +154,10 @@ static int parse_listen(const char *text, char *host, size_t size, uint16_t *por
     } else if (colon && memchr(text, ':', (size_t)(colon - text))) {
         colon = NULL; /* an IPv6 address without brackets */
     }
-    unsigned long n = colon && colon[1] >= '0' && colon[1] <= '9' ? strtoul(colon + 1, &rest, 10) : 65536;
+    bool digits = colon && colon[1] >= '0' && colon[1] <= '9';
+    unsigned long n = digits ? strtoul(colon + 1, &rest, 10) : 65536;
     if (n > 65535 || *rest || (size_t)(end - text) >= size)
-        return sherd__fail(d, SHERD_EINVAL, "--listen 127.0.0.1:7001; port 0 lets the system choose",
+        return sherd__fail(d, SHERD_EINVAL, "--listen 127.0.0.1:0 lets the system choose a port",
                            "--listen: expected ADDRESS:PORT, found '%s'", text);
     memcpy(host, text, (size_t)(end - text));
     host[end - text] = '\0';
@@ -178,8 +179,9 @@ static int need_files(const sherd__node_options *o, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key", "--key FILE is missing: this "
                            "node's private key");
     if (!o->allow_file)
-        return sherd__fail(d, SHERD_EINVAL, "a file with a line `* key=sha256:... role=coordinator` "
-                           "for each coordinator; sherd keygen --show prints a key's fingerprint",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "a file with a line `* key=sha256:... role=coordinator` for each "
+                           "coordinator; sherd keygen --show prints a key's fingerprint",
                            "--allow FILE is missing: nobody is let in by default");
     return 0;
 }
@@ -194,7 +196,8 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->domain = sherd__opt_text(cli, "domain");
     o->key_file = sherd__opt_text(cli, "key");
     o->allow_file = sherd__opt_text(cli, "allow");
-    o->parent_pipe = sherd__opt_given(cli, "parent-pipe") ? (int)sherd__opt_int(cli, "parent-pipe") : -1;
+    bool local = sherd__opt_given(cli, "parent-pipe");
+    o->parent_pipe = local ? (int)sherd__opt_int(cli, "parent-pipe") : -1;
     o->stay = sherd__opt_flag(cli, "stay");
     o->threads = (uint32_t)sherd__opt_int(cli, "threads");
     o->quick = sherd__opt_choice(cli, "selftest") == 1;
@@ -258,7 +261,7 @@ static const sherd__option options[] = {
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "write all that the node sees and says into the new folder DIR" },
     { .name = "selftest", .type = SHERD__CHOICE, .arg = "HOW", .preset = "full",
-      .choices = choices_selftest, .help = "full, or quick: correctness, and a guess of the speed" },
+      .choices = choices_selftest, .help = "full, or quick: correctness and a guess of the speed" },
     { .name = "parent-pipe", .type = SHERD__INT, .arg = "FD", .min = 0, .max = 1048576,
       .excludes = "key", .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "key and allow-list come over this descriptor; the node ends when it does" },

@@ -2,8 +2,10 @@
 #include "core/alloc.h"
 
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/bytes.h"
 
@@ -19,6 +21,16 @@ static int fails_now(void)
 void *sherd__alloc(size_t n)
 {
     return fails_now() ? NULL : malloc(n ? n : 1);
+}
+
+void *sherd__alloc_large(size_t n)
+{
+    const uintptr_t page = 4096, huge = (uintptr_t)2 << 20;
+    void *p = sherd__alloc(n);
+    if (!p || n < 2 * huge) return p;
+    uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
+    (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
+    return p;
 }
 
 void *sherd__calloc(size_t n, size_t size)

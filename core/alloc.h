@@ -6,6 +6,9 @@
 
 /** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL. */
 void *sherd__alloc(size_t n);
+/** The same for megabytes that will be filled soon: with huge pages where the system has them, the
+ *  first touch costs half. */
+void *sherd__alloc_large(size_t n);
 /** count * size bytes, zeroed; NULL on failure and where the product would wrap. */
 void *sherd__calloc(size_t count, size_t size);
 /** Grows or shrinks p to n bytes; on failure NULL, and p stays valid. */

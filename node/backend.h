@@ -27,7 +27,7 @@ typedef struct sherd__backend_caps {
     char core[32];    /* OpenBLAS core, GPU model */
     uint32_t threads;
     double gflops;    /* measured by open's self-test */
-    uint64_t scratch; /* most bytes of temporary memory that run ever has, beside blocks and result */
+    uint64_t scratch; /* most temporary memory of run, bytes, beside blocks and result */
 } sherd__backend_caps;
 
 typedef struct sherd__backend {
@@ -45,8 +45,8 @@ typedef struct sherd__backend {
     int (*run)(void *ctx, const sherd__task *task, const sherd_fragment *left,
                const sherd_fragment *right, uint8_t *out, sherd_diag *d);
     /**
-     * Optional (NULL). A result that costs no more to compute than to copy (outer products) need not
-     * be stored: gives a source of its bytes in *out, with the bytes of memory that it holds in
+     * Optional (NULL). A result that costs no more to compute than to copy (outer products) need
+     * not be stored: gives a source of its bytes in *out, with the bytes of memory that it holds in
      * *memory; out->fill NULL where the task is better run. The source borrows left and right until
      * its free is called; fill runs on the thread that sends. Errors as in run.
      */

@@ -66,8 +66,8 @@ static int unpack_row(const operand *o, size_t r, range cols, double *out, sherd
     int err = sherd__residue_unpack(o->values + SHERD__RESIDUE_BYTES * at, cols.len, o->prime, out,
                                     &bad);
     if (err)
-        return sherd__fail(d, SHERD_ERANGE, NULL, "residue %zu of a block is not below %u", at + bad,
-                           o->prime);
+        return sherd__fail(d, SHERD_ERANGE, NULL, "residue %zu of a block is not below %u",
+                           at + bad, o->prime);
     return SHERD_OK;
 }
 
@@ -207,7 +207,8 @@ static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t 
 static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
-    const sherd__fragment_info *a = sherd__fragment_info_of(left), *b = sherd__fragment_info_of(right);
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
     size_t wa = sherd__wire_size(a->dtype), wb = sherd__wire_size(b->dtype);
     const uint8_t *u = sherd__group_first(left), *v = sherd__group_first(right);
     if (a->primes) u += q * a->rows * a->cols * wa; /* residues: one group, one block per prime */

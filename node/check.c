@@ -1,8 +1,8 @@
 /*
- * A task is the coordinator's word about blocks that it put earlier; both came over the network, and
- * a node serves several coordinators. So everything that the backends' loops rely on is established
- * here: equal numbers of groups, inner sizes, one width of the right operand, and a result of
- * exactly the size that the blocks give.
+ * A task is the coordinator's word about blocks that it put earlier; both came over the network,
+ * and a node serves several coordinators. So everything that the backends' loops rely on is
+ * established here: equal numbers of groups, inner sizes, one width of the right operand, and a
+ * result of exactly the size that the blocks give.
  */
 #include "node/check.h"
 
@@ -48,7 +48,8 @@ static int check_arithmetic(const sherd__task *t, const sherd__fragment_info *f,
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s holds residues, but the task has no primes",
                            which);
     if (t->primes_len && is_float(f->dtype))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s holds floats, but the task has primes", which);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s holds floats, but the task has primes",
+                           which);
     if (f->dtype == SHERD__RESIDUES && f->primes != t->primes_len)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s is modulo %u primes, the task modulo %u",
                            which, f->primes, t->primes_len);

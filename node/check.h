@@ -11,9 +11,9 @@
 
 /**
  * left and right (NULL where the task names none) must have passed sherd__fragment_table_check.
- * SHERD_EUNSUPPORTED: an operation, dtype or modulus that no node computes; SHERD_EINVAL: an operand
- * too many or too few; SHERD_ESHAPE: shapes that disagree with each other or with the announced
- * result. *d names the two that disagree.
+ * SHERD_EUNSUPPORTED: an operation, dtype or modulus that no node computes; SHERD_EINVAL: an
+ * operand too many or too few; SHERD_ESHAPE: shapes that disagree with each other or with the
+ * announced result. *d names the two that disagree.
  */
 int sherd__task_check(const sherd__task *task, const sherd_fragment *left,
                       const sherd_fragment *right, sherd_diag *d) SHERD_MUST;

@@ -1,9 +1,9 @@
 /*
  * A cursor over the groups: where the current group's rows lie in the result, its row of the right
  * operand as doubles, and a few hundred values of its left column as doubles. The two buffers make
- * the dtype a matter of once per group and once per few hundred rows; what is left in the inner loop
- * is one multiplication and one store per number. Offsets are the session's, so a chunk may begin or
- * end anywhere, inside a number too.
+ * the dtype a matter of once per group and once per few hundred rows; what is left in the inner
+ * loop is one multiplication and one store per number. Offsets are the session's, so a chunk may
+ * begin or end anywhere, inside a number too.
  */
 #include "node/outer.h"
 

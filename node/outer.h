@@ -1,7 +1,7 @@
 /*
- * Outer products, group by group: what `permute --group 1` asks of a node. Their result is far larger
- * than the blocks (rows x m numbers out of rows + m), so it is produced as it is sent, a chunk that
- * stays in cache at a time, and never stored.
+ * Outer products, group by group: what `permute --group 1` asks of a node. Their result is far
+ * larger than the blocks (rows x m numbers out of rows + m), so it is produced as it is sent, a
+ * chunk that stays in cache at a time, and never stored.
  */
 #ifndef NODE_OUTER_H
 #define NODE_OUTER_H

@@ -1,9 +1,9 @@
 /*
  * Sizes are rounded up to eighths of a power of two, at least 64 bytes, so that a kept buffer fits
- * every later request of its class and at most an eighth is wasted. A freed buffer is wiped before it is
- * listed; the list is threaded through its first bytes. Buffers are carved with a 64-byte margin,
- * because core/alloc.h promises malloc's alignment only; the margin holds the block's true start.
- * Large kept buffers go first when room is needed: they free the most with one call.
+ * every later request of its class and at most an eighth is wasted. A freed buffer is wiped before
+ * it is listed; the list is threaded through its first bytes. Buffers are carved with a 64-byte
+ * margin, because core/alloc.h promises malloc's alignment only; the margin holds the block's true
+ * start. Large kept buffers go first when room is needed: they free the most with one call.
  */
 #include "node/pool.h"
 
@@ -38,7 +38,7 @@ static unsigned class_of(uint64_t len, uint64_t *rounded)
 
 static void *carve(uint64_t size)
 {
-    uint8_t *start = sherd__alloc(size + ALIGN + sizeof(void *));
+    uint8_t *start = sherd__alloc_large(size + ALIGN + sizeof(void *));
     if (!start) return NULL;
     uintptr_t at = ((uintptr_t)start + sizeof(void *) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
     uint8_t *bytes = start + (at - (uintptr_t)start);

@@ -32,7 +32,7 @@ int sherd__pool_new(sherd__pool **out, uint64_t budget) SHERD_MUST;
 /** Every buffer must have been given back. NULL is allowed. */
 void sherd__pool_free(sherd__pool *p);
 
-/** len bytes, aligned to 64, uninitialised or zero; NULL where the budget or the system has none. */
+/** len bytes, aligned to 64, uninitialised or zero; NULL where budget or system have none. */
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len);
 /** Gives back what get gave for len. The bytes are wiped. NULL is allowed. */
 void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);

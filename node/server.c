@@ -99,7 +99,7 @@ static bool allow(void *ctx, const sherd__fingerprint *key)
     return !s->ending && find_allowed(s, key);
 }
 
-/* The host of an allow-list is an address, or `*`; the peer's is "address:port" or "[address]:port". */
+/* The host of an allow-list is an address, or `*`; the peer's text is "address:port". */
 static bool host_matches(const char *host, const char *peer_address)
 {
     char text[256];
@@ -396,7 +396,8 @@ static int load_keys(server *s, sherd_diag *d)
     int err = sherd__handoff_read(o->parent_pipe, HANDOFF_MS, &h, d);
     if (err) return err;
     err = sherd__identity_parse(&s->identity, h.key, h.key_len, d);
-    if (!err) err = sherd__peers_parse(&s->allowed, h.allow, h.allow_len, "allow-list of the parent", d);
+    if (!err)
+        err = sherd__peers_parse(&s->allowed, h.allow, h.allow_len, "allow-list of the parent", d);
     sherd__handoff_fini(&h);
     return err;
 }

@@ -1,6 +1,7 @@
 /*
- * A scheduler node as a process: listener, allow-list, sessions, task loop and compute thread on one
- * event loop. Stateless: everything is gone with it. The command (cli/node.c) and tests call it.
+ * A scheduler node as a process: listener, allow-list, sessions, task loop and compute thread on
+ * one event loop. Stateless: everything is gone with it. The command (cli/node.c) and tests call
+ * it.
  */
 #ifndef NODE_SERVER_H
 #define NODE_SERVER_H
@@ -16,7 +17,7 @@
 
 /** Sees the plaintext of each session, both ways (`sherd node --record`). */
 typedef struct sherd__node_tap {
-    /** A session begins; what it returns is given to the two below. NULL: the session is refused. */
+    /** A session begins; what it returns is given to the two below. NULL: the session is refused */
     void *(*open)(void *ctx, const sherd__fingerprint *peer, uint64_t session);
     void (*bytes)(void *tap, bool out, const uint8_t *bytes, size_t len);
     void (*close)(void *tap);
@@ -59,8 +60,8 @@ typedef struct sherd__node_options {
 /**
  * Runs a node until SIGTERM, SIGINT or the end of the parent's pipe: 0. Otherwise why it could not
  * start: SHERD_EDEVICE self-test, SHERD_EKEY, SHERD_EOPEN, SHERD_EFORMAT (allow-list, also an empty
- * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM. Handles SIGHUP, SIGINT, SIGTERM, SIGUSR1 while it
- * runs, and expects SIGPIPE to be ignored.
+ * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM. Handles SIGHUP, SIGINT, SIGTERM, SIGUSR1 while
+ * it runs, and expects SIGPIPE to be ignored.
  */
 int sherd__node_run(const sherd__node_options *opt, sherd_diag *d) SHERD_MUST;
 

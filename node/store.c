@@ -14,7 +14,8 @@ void sherd__store_init(sherd__store *s)
 
 static size_t bucket_of(const sherd__store *s, uint64_t job, uint32_t number)
 {
-    uint64_t x = (job ^ (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xD6E8FEB86659FD93);
+    uint64_t x = job ^ (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15);
+    x *= UINT64_C(0xD6E8FEB86659FD93);
     return (size_t)(x >> 32) & (s->buckets_len - 1);
 }
 

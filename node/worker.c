@@ -1,11 +1,11 @@
 /*
- * A task's life: accepted (checked, memory reserved, blocks held) -> queued with its client -> started
- * (its result's buffer taken) -> run -> answered. At most two are with the executor at a time: one
- * runs, one is there for the compute thread to go on with; the rest waits in the clients' queues, where
- * turns are taken and where CANCEL finds it.
+ * A task's life: accepted (checked, memory reserved, blocks held) -> queued with its client ->
+ * started (its result's buffer taken) -> run -> answered. At most two are with the executor at a
+ * time: one runs, one is there for the compute thread to go on with; the rest waits in the clients'
+ * queues, where turns are taken and where CANCEL finds it.
  *
- * flush may come back with an event, even the client's end: so it is called last, and nothing of the
- * client is touched behind it.
+ * flush may come back with an event, even the client's end: so it is called last, and nothing of
+ * the client is touched behind it.
  */
 #include "node/worker.h"
 
@@ -50,7 +50,7 @@ struct sherd__worker {
     sherd__worker_stats stats;
     sherd__client *clients;
     sherd__client *last;             /* whose turn was last; its turn_next is the next one's */
-    sherd__client *inside;           /* whose event is being handled: its session is flushed after */
+    sherd__client *inside;           /* whose event is being handled: its link flushes after it */
     task *running[RUNNING_MAX];
     uint32_t running_len;
     bool pumping;

@@ -1,12 +1,13 @@
 /*
  * The task loop of a node, without socket, clock or thread of its own: sessions' events in, results
- * and refusals out through the sessions, products on an executor. The server (node/server.h) and the
- * simulation drive the same object.
+ * and refusals out through the sessions, products on an executor. The server (node/server.h) and
+ * the simulation drive the same object.
  *
  * Every session is one client with its own blocks and its own queue; clients take turns. Memory is
- * reserved when a task arrives, so that an accepted task cannot fail for want of it later; what does
- * not fit is refused, with the reason. A task small enough not to hold up the loop runs at once on
- * the calling thread when nothing else runs: a hop to the compute thread costs more than it does.
+ * reserved when a task arrives, so that an accepted task cannot fail for want of it later; what
+ * does not fit is refused, with the reason. A task small enough not to hold up the loop runs at
+ * once on the calling thread when nothing else runs: a hop to the compute thread costs more than it
+ * does.
  *
  * One thread (the loop's) makes all calls here, and drains the executor.
  */

@@ -1,8 +1,8 @@
 /*
  * Local nodes from posix_spawn to waitpid. Everything is synchronous, over poll: starting and
  * stopping happen before and after the cluster's event loop, and a library must not meddle with
- * SIGCHLD. A node's stderr goes to an anonymous file in memory, so that nobody has to read along for
- * it not to block, and its last words are there when it fails.
+ * SIGCHLD. A node's stderr goes to an anonymous file in memory, so that nobody has to read along
+ * for it not to block, and its last words are there when it fails.
  *
  * Every descriptor of ours is close-on-exec and the child closes all from 4 up: a node that
  * inherited its neighbour's pipe would keep it alive after our death.
@@ -62,7 +62,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* --- what a node is started with --------------------------------------------------------------- */
+/* --- what a node is started with -------------------------------------------------------------- */
 
 /* This machine's memory, or that of the container we are in. */
 static uint64_t machine_memory(void)
@@ -252,7 +252,7 @@ static int start_one(node *n, const sherd__launch_options *o, command *c, sherd_
     return err;
 }
 
-/* --- its line, or its last words ---------------------------------------------------------------- */
+/* --- its line, or its last words -------------------------------------------------------------- */
 
 /* The end of what a node wrote to stderr, as one line. */
 static void last_words(const node *n, char out[280])
@@ -270,7 +270,8 @@ static void last_words(const node *n, char out[280])
 static void how_ended(int status, char *out, size_t size)
 {
     if (WIFSIGNALED(status))
-        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else
         snprintf(out, size, "exit status %d", WEXITSTATUS(status));
 }
@@ -348,8 +349,8 @@ static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
     last_words(first, words);
     return sherd__fail(d, SHERD_ETIMEOUT, "start fewer nodes, or give this machine more time",
                        "%u of %u local nodes do not listen after %.1f s, %s among them%s%s", down,
-                       l->len, deadline_ms / 1e3, first->is.peer.name, words[0] ? "; it said: " : "",
-                       words);
+                       l->len, deadline_ms / 1e3, first->is.peer.name,
+                       words[0] ? "; it said: " : "", words);
 }
 
 static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
@@ -359,8 +360,10 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
     int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
     for (uint32_t up = 0; !err && up < l->len;) {
-        for (uint32_t i = 0; i < l->len; i++)
-            fds[i] = (struct pollfd){ .fd = l->nodes[i].up ? -1 : l->nodes[i].out, .events = POLLIN };
+        for (uint32_t i = 0; i < l->len; i++) {
+            int fd = l->nodes[i].up ? -1 : l->nodes[i].out;
+            fds[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
+        }
         if (o->interrupted && o->interrupted(o->ctx))
             err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
         else if (now_ms() > deadline)
@@ -460,7 +463,7 @@ void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
 void sherd__launch_release(sherd__launch *l)
 {
     if (!l) return;
-    for (uint32_t i = 0; i < l->len; i++) /* a node that is gone meanwhile: its end of the pipe too */
+    for (uint32_t i = 0; i < l->len; i++) /* fails only where the node is gone meanwhile */
         if (l->nodes[i].pipe >= 0 && write(l->nodes[i].pipe, "stay\n", 5) < 0) continue;
     free_launch(l);
 }

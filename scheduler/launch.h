@@ -1,10 +1,11 @@
 /*
- * Local nodes: processes of the command's own binary on loopback ports that the system chooses. Each
- * gets a fresh key and an allow-list of one line over a pipe (never arguments, environment or files)
- * and ends when that pipe does, so that not even `kill -9` of this process leaves one behind.
+ * Local nodes: processes of the command's own binary on loopback ports that the system chooses.
+ * Each gets a fresh key and an allow-list of one line over a pipe (never arguments, environment or
+ * files) and ends when that pipe does, so that not even `kill -9` of this process leaves one
+ * behind.
  *
- * Processes are made by posix_spawn, which neither runs fork handlers nor copies memory: safe beside
- * OpenBLAS's threads, at any time. No signal handler is installed, none is needed.
+ * Processes are made by posix_spawn, which neither runs fork handlers nor copies memory: safe
+ * beside OpenBLAS's threads, at any time. No signal handler is installed, none is needed.
  */
 #ifndef SCHEDULER_LAUNCH_H
 #define SCHEDULER_LAUNCH_H
@@ -37,7 +38,7 @@ uint64_t sherd__launch_memory(uint32_t nodes);
 
 typedef struct sherd__launched {
     pid_t pid;          /* 0 once it has been waited for */
-    uint64_t started;   /* sherd__process_started(pid): tells it from a later process of that number */
+    uint64_t started;   /* sherd__process_started(pid): no later process of that number has it */
     sherd__peer peer;   /* host, port, key, name "node-1", ...; ready for sherd__link_connect */
 } sherd__launched;
 

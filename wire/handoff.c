@@ -1,7 +1,8 @@
 /*
  * A one-shot message between a process and its child, before either has an event loop: plain reads
  * and writes with one deadline. The parent is trusted, but a node may be started by hand with the
- * wrong descriptor, so lengths are checked all the same. The buffer is wiped: it held a private key.
+ * wrong descriptor, so lengths are checked all the same. The buffer is wiped: it held a private
+ * key.
  */
 #include "wire/handoff.h"
 
@@ -39,7 +40,8 @@ int sherd__handoff_write(int fd, const sherd__handoff *h, sherd_diag *d)
         ssize_t n = write(fd, buf + done, len - done);
         if (n >= 0) done += (size_t)n;
         else if (errno != EINTR)
-            err = sherd__fail(d, SHERD_EIO, NULL, "cannot hand a node its key: %s", strerror(errno));
+            err = sherd__fail(d, SHERD_EIO, NULL, "cannot hand a node its key: %s",
+                              strerror(errno));
     }
     sherd__wipe(buf, sizeof buf);
     return err;
@@ -60,7 +62,8 @@ static int read_all(int fd, int64_t deadline, void *out, size_t len, sherd_diag 
         int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
         if (ready < 0 && errno == EINTR) continue;
         if (ready == 0)
-            return sherd__fail(d, SHERD_ETIMEOUT, "--parent-pipe is for nodes that sherd starts itself",
+            return sherd__fail(d, SHERD_ETIMEOUT,
+                               "--parent-pipe is for nodes that sherd starts itself",
                                "no key came over descriptor %d", fd);
         ssize_t n = ready < 0 ? -1 : read(fd, (uint8_t *)out + got, len - got);
         if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -68,7 +71,8 @@ static int read_all(int fd, int64_t deadline, void *out, size_t len, sherd_diag 
             return sherd__fail(d, SHERD_EIO, NULL, "cannot read descriptor %d: %s", fd,
                                strerror(errno));
         if (n == 0)
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "descriptor %d ended before the key came", fd);
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "descriptor %d ended before the key came",
+                               fd);
         got += (size_t)n;
     }
     return SHERD_OK;
@@ -81,8 +85,8 @@ static int read_part(int fd, int64_t deadline, char **out, size_t *len, sherd_di
     if (err) return err;
     size_t n = sherd__get_u32(head);
     if (n > SHERD__HANDOFF_MAX)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "descriptor %d: a part of %zu bytes, at most %u", fd,
-                           n, SHERD__HANDOFF_MAX);
+        return sherd__fail(d, SHERD_EFRAME, NULL, "descriptor %d: a part of %zu bytes, at most %u",
+                           fd, n, SHERD__HANDOFF_MAX);
     char *text = sherd__alloc(n + 1);
     if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the key");
     err = read_all(fd, deadline, text, n, d);

@@ -40,7 +40,8 @@ static inline int64_t clock_ms(void)
 }
 
 /* Starts `program` with argv (NULL-terminated) and one more environment entry (or NULL). */
-static inline void proc_spawn(proc *p, const char *program, const char *const *argv, const char *env)
+static inline void proc_spawn(proc *p, const char *program, const char *const *argv,
+                              const char *env)
 {
     int ends[2];
     char *envp[512];
@@ -56,7 +57,8 @@ static inline void proc_spawn(proc *p, const char *program, const char *const *a
     for (; environ[n] && n < 500; n++) envp[n] = environ[n];
     if (env) envp[n++] = (char *)(uintptr_t)env;
     envp[n] = NULL;
-    assert_int_equal(posix_spawn(&p->pid, program, &a, NULL, (char *const *)(uintptr_t)argv, envp), 0);
+    int err = posix_spawn(&p->pid, program, &a, NULL, (char *const *)(uintptr_t)argv, envp);
+    assert_int_equal(err, 0);
     posix_spawn_file_actions_destroy(&a);
     close(ends[1]);
 }

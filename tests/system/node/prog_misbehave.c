@@ -1,8 +1,8 @@
 /*
- * The command with a node that misbehaves: everything is the product's own code, but the calls below
- * are wrapped at link time, so that the product itself has no hook for it. Run it as `sherd` for
- * local nodes (sherd_cluster_options.program, sherd__launch_options.program). The environment says
- * how, and which nodes (by --name; all where none is named):
+ * The command with a node that misbehaves: everything is the product's own code, but the calls
+ * below are wrapped at link time, so that the product itself has no hook for it. Run it as `sherd`
+ * for local nodes (sherd_cluster_options.program, sherd__launch_options.program). The environment
+ * says how, and which nodes (by --name; all where none is named):
  *
  *     SHERD_TEST_MISBEHAVE=MODE[:AFTER][@node-3[,node-5...]]
  *

@@ -1,4 +1,4 @@
-/* Local nodes: they start, they are ours alone, and they never outlive the process that made them. */
+/* Local nodes: they start, are ours alone, and never outlive the process that made them. */
 #include "tests/system/node/proc.h"
 
 static hub mine, other;

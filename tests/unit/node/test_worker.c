@@ -1,6 +1,6 @@
 /*
- * The task loop under real sessions in memory and an inline executor: what is submitted has run, and
- * is answered when the test drains.
+ * The task loop under real sessions in memory and an inline executor: what is submitted has run,
+ * and is answered when the test drains.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -238,7 +238,7 @@ static void a_cut_connection_frees_what_was_being_streamed(void **s)
     stop();
 }
 
-/* --- with a backend that only remembers -------------------------------------------------------- */
+/* --- with a backend that only remembers ------------------------------------------------------- */
 
 #define SLOW 1e-3 /* GF/s: every task goes to the executor */
 
