@@ -5,6 +5,8 @@
 #include "sherd/cluster.h"
 #include "sherd/err.h"
 #include "sherd/mat.h"
+#include "sherd/meta.h"
+#include "sherd/npy.h"
 #include "sherd/product.h"
 #include "sherd/version.h"
 
