@@ -144,7 +144,7 @@ static int parse(sherd_identity **out, const char *pem, size_t len, const char *
     BIO_free(bio);
     ERR_clear_error();
     if (!key && asked)
-        return sherd__fail(d, SHERD_EKEY, "remove the passphrase, or make a key with `sherd keygen`",
+        return sherd__fail(d, SHERD_EKEY, "remove the passphrase, or run `sherd keygen`",
                            "%s: the key is protected by a passphrase", where);
     if (!key)
         return sherd__fail(d, SHERD_EKEY, hint, "%s: not a private key in PKCS#8 PEM form", where);
@@ -204,7 +204,8 @@ int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d)
         len += (size_t)n;
     }
     if (n < 0)
-        err = sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot read the key: %s", path, strerror(errno));
+        err = sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot read the key: %s", path,
+                          strerror(errno));
     else
         err = parse(out, pem, len, path, d);
     close(fd);
@@ -268,7 +269,7 @@ int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag 
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         err = sherd__fail(d, SHERD_EOPEN,
-                          errno == EEXIST ? "an existing key is never overwritten: choose another name"
+                          errno == EEXIST ? "a key is never overwritten: choose another name"
                                           : "check that the folder exists and may be written",
                           "%s: cannot make the key file: %s", path, strerror(errno));
         goto out;

@@ -8,7 +8,8 @@
  * so a slow reader holds up our encryption, never our memory. One uv_write at a time: libuv 1.44
  * completes one request a wake-up (#3728).
  *
- * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our socket.
+ * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our
+ * socket.
  */
 #include <assert.h>
 #include <netinet/tcp.h>

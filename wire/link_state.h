@@ -1,14 +1,14 @@
 /*
- * What a link is made of, for the three files that make it: connect.c (client side until TCP is up),
- * listen.c (server side until TCP is up), link.c (everything after, and every end).
+ * What a link is made of, for the three files that make it: connect.c (client side until TCP is
+ * up), listen.c (server side until TCP is up), link.c (everything after, and every end).
  *
  *     RESOLVING -> CONNECTING -> SHAKING -> UP -> [LEAVING ->] ENDING -> LINGERING -> CLOSING
  *
  * LEAVING: the owner has closed, BYE is on its way. ENDING: the session is over, or there never was
- * one; what is pending (BYE, an alert) goes out. LINGERING: our half is shut, and what still comes is
- * thrown away until the peer closes too: closing at once would answer its bytes with a reset, and a
- * reset makes its kernel drop our reason unread. Every state but UP has a deadline;
- * UP has its session's.
+ * one; what is pending (BYE, an alert) goes out. LINGERING: our half is shut, and what still comes
+ * is thrown away until the peer closes too: closing at once would answer its bytes with a reset,
+ * and a reset makes its kernel drop our reason unread. Every state but UP has a deadline; UP has
+ * its session's.
  */
 #ifndef WIRE_LINK_STATE_H
 #define WIRE_LINK_STATE_H
@@ -74,7 +74,8 @@ struct sherd_link {
 };
 
 /** Memory, buffers and timer, with the state's deadline set. SHERD_ENOMEM. */
-int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32_t timeout_ms) SHERD_MUST;
+int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state,
+                     uint32_t timeout_ms) SHERD_MUST;
 /** TCP is up: TLS begins. */
 void sherd__link_begin(sherd_link *l);
 /** Ends a link that is not up: tells the owner or the listener, sends what TLS has to say. */

@@ -197,7 +197,8 @@ static void on_connection(uv_stream_t *stream, int status)
 /* ---- the listener ---- */
 
 /* A number, or a name that is resolved here and now: once, at start. */
-static int find_address(uv_loop_t *loop, struct sockaddr_storage *out, const char *host, uint16_t port)
+static int find_address(uv_loop_t *loop, struct sockaddr_storage *out, const char *host,
+                        uint16_t port)
 {
     uv_getaddrinfo_t req;
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
@@ -225,7 +226,7 @@ static int bind_and_listen(sherd_listener *s, const char *host, uint16_t port, s
         return sherd__fail(d, SHERD_EADDRINUSE, "choose another port, or 0 for any free one",
                            "%s:%u: something listens there already", host, port);
     if (err)
-        return sherd__fail(d, SHERD_ENET, "listen on an address of this machine, and a port you may use",
+        return sherd__fail(d, SHERD_ENET, "name an address of this machine and a port you may use",
                            "%s:%u: cannot listen: %s", host, port, uv_strerror(err));
     s->port = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
                                                : ((struct sockaddr_in *)&addr)->sin_port);

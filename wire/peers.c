@@ -131,7 +131,7 @@ static int parse_address(sherd__peer *p, span s, const char *where, sherd_diag *
         good = copy_text(p->host, sizeof p->host, host, ".-_");
     if (!good)
         return sherd__fail(d, SHERD_EFORMAT,
-                           memchr(host.at, ':', host.len) ? "write an IPv6 address as [address]:port"
+                           memchr(host.at, ':', host.len) ? "write IPv6 as [address]:port"
                                                           : EXAMPLE,
                            "%s: \"%s\" is not a host name or address", where, quote(host).text);
     if (!parse_port(&p->port, port))
@@ -436,6 +436,7 @@ void sherd__peers_fini(sherd__peers *p)
 const sherd__peer *sherd__peers_find(const sherd__peers *p, const sherd__fingerprint *key)
 {
     for (size_t i = 0; i < p->len; i++)
-        if (p->list[i].has_key && sherd__fingerprint_equal(&p->list[i].key, key)) return &p->list[i];
+        if (p->list[i].has_key && sherd__fingerprint_equal(&p->list[i].key, key))
+            return &p->list[i];
     return NULL;
 }

@@ -45,7 +45,8 @@ typedef struct sherd__tls_policy {
 } sherd__tls_policy;
 
 /** A client's first flight is pending at once. SHERD_ENOMEM. */
-int sherd__tls_new(sherd_tls **out, sherd_tls_context *c, const sherd__tls_policy *policy) SHERD_MUST;
+int sherd__tls_new(sherd_tls **out, sherd_tls_context *c,
+                   const sherd__tls_policy *policy) SHERD_MUST;
 void sherd__tls_free(sherd_tls *t);
 
 /** Lends received bytes, until sherd__tls_read has given nothing more (it has used them all then).
@@ -75,7 +76,7 @@ int sherd__tls_write(sherd_tls *t, const uint8_t *in, size_t len, size_t *taken)
 /** Says that no more will be sent (close_notify). */
 void sherd__tls_end(sherd_tls *t);
 
-/** Ciphertext to send; stays where it is until all of it was sent, while writes gather elsewhere. */
+/** Ciphertext to send; it stays where it is until all of it was sent: writes gather elsewhere. */
 size_t sherd__tls_pending(sherd_tls *t, const uint8_t **out);
 /** The first n bytes of what pending offered are sent. */
 void sherd__tls_sent(sherd_tls *t, size_t n);

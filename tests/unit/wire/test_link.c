@@ -1,4 +1,4 @@
-/* Real sockets on loopback, both ends in one loop; strangers are plain sockets and plain OpenSSL. */
+/* Real sockets on loopback, both ends in one loop; strangers are bare sockets and bare OpenSSL. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
