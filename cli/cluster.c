@@ -7,6 +7,7 @@
  * The node file comes last and goes first: a cluster counts as up where it is there. Until the
  * nodes are released they end with this process, so that an `up` cut short leaves none.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -168,21 +169,30 @@ static int open_state(state *s, bool make, sherd_diag *d)
     return read_state(s, d);
 }
 
+/* What nodes of this or an interrupted `up` have said. */
+static void remove_logs(const state *s)
+{
+    DIR *dir = opendir(s->folder);
+    if (!dir) return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        size_t len = strlen(e->d_name);
+        if (len > 4 && strncmp(e->d_name, "node-", 5) == 0 &&
+            strcmp(e->d_name + len - 4, ".log") == 0)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    closedir(dir);
+}
+
 static void remove_files(const state *s)
 {
     static const char *const names[] = { SHERD__CLUSTER_NODES, SHERD__CLUSTER_NODES ".new",
                                          SHERD__CLUSTER_KEY, STATE };
-    char path[PATH_MAX], log[80];
+    char path[PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         path_of(s, names[i], path);
         unlink(path);
     }
-    for (size_t i = 0; i < s->len; i++) {
-        snprintf(log, sizeof log, "%s.log", s->members[i].name);
-        if (strchr(log, '/')) continue;
-        path_of(s, log, path);
-        unlink(path);
-    }
+    remove_logs(s);
 }
 
 /* --- up ----------------------------------------------------------------------------------- */

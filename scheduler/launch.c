@@ -478,6 +478,7 @@ uint64_t sherd__process_started(pid_t pid)
     fclose(f);
     text[len] = '\0';
     char *p = strrchr(text, ')'); /* the name before it may hold anything */
+    if (p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return 0; /* ended, not waited for */
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }

@@ -68,7 +68,7 @@ void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms);
 /** Lets go of nodes with a log_dir: from now on they outlive this process. Frees l. */
 void sherd__launch_release(sherd__launch *l);
 
-/** When the kernel started process pid, in ticks since boot; 0 where there is none. */
+/** When the kernel started process pid, in ticks since boot; 0 where none of that number runs. */
 uint64_t sherd__process_started(pid_t pid);
 
 #endif

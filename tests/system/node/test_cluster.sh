@@ -1,0 +1,80 @@
+#!/bin/bash
+# sherd cluster up, status, down: nodes that outlive a command, and nothing left of them after.
+set -u
+sherd=$(readlink -f "${SHERD:?names the command}")
+export XDG_RUNTIME_DIR
+XDG_RUNTIME_DIR=$(mktemp -d)
+state=$XDG_RUNTIME_DIR/sherd
+trap '"$sherd" cluster down -q >/dev/null 2>&1; rm -rf "$XDG_RUNTIME_DIR"' EXIT
+n=0
+is() { # description, condition...
+    n=$((n + 1)); what=$1; shift
+    if "$@"; then echo "ok $n - $what"; else echo "not ok $n - $what"; fi
+}
+status_of() { "$@" >out 2>err; echo $?; }
+gone() { # pids
+    for _ in $(seq 100); do
+        alive=0
+        for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && alive=1; done
+        [ $alive = 0 ] && return 0
+        sleep 0.1
+    done
+    return 1
+}
+cd "$XDG_RUNTIME_DIR" || exit 1
+
+is "without a cluster status exits 7" [ "$(status_of "$sherd" cluster status)" = 7 ]
+is "without a cluster down exits 7" [ "$(status_of "$sherd" cluster down)" = 7 ]
+is "up starts the nodes" [ "$(status_of "$sherd" cluster up -n 3)" = 0 ]
+is "up prints a line for each" [ "$(wc -l <out)" = 3 ]
+pids=$(sed -n 's/.* pid \([0-9]*\) .*/\1/p' out)
+is "the folder is ours alone" [ "$(stat -c %a "$state")" = 700 ]
+is "the key is ours alone" [ "$(stat -c %a "$state/key")" = 600 ]
+is "the node file names three nodes" [ "$(grep -c key=sha256: "$state/nodes")" = 3 ]
+is "status exits 0" [ "$(status_of "$sherd" cluster status)" = 0 ]
+is "status shows all of them up" [ "$(grep -c ' up ' out)" = 3 ]
+is "status speaks JSON" [ "$("$sherd" cluster status --json | grep -c '"up":true')" = 1 ]
+is "a second up is refused" [ "$(status_of "$sherd" cluster up -n 2)" = 1 ]
+is "and says what to do" grep -q 'sherd cluster down' err
+# shellcheck disable=SC2086
+kill -KILL "${pids##*$'\n'}"
+is "with a node gone status exits 7" [ "$(sleep 0.3; status_of "$sherd" cluster status)" = 7 ]
+is "and names it" grep -q gone out
+is "down exits 0" [ "$(status_of "$sherd" cluster down)" = 0 ]
+# shellcheck disable=SC2086
+is "down ends every node" gone $pids
+is "down leaves no folder" [ ! -e "$state" ]
+
+# An up that is killed before it is done leaves no node: they are released last.
+staying() { pgrep -f "node .*--stay" | sort; }
+staying >before
+"$sherd" cluster up -n 12 >out 2>err &
+up=$!
+for _ in $(seq 200); do # until it has begun to start them
+    [ -e "$state/node-3.log" ] && break
+    sleep 0.01
+done
+kill -KILL $up
+wait $up 2>/dev/null
+sleep 0.1
+# shellcheck disable=SC2046
+is "a killed up leaves no node of its own" gone $(staying | comm -13 before -)
+is "and the next one works" [ "$(status_of "$sherd" cluster up -n 1)" = 0 ]
+is "and goes down" [ "$(status_of "$sherd" cluster down)" = 0 ]
+
+# A pid that the system has given away since is not touched.
+mkdir -m 700 "$state"
+sleep 60 &
+stranger=$!
+printf '[{"pid": %d, "started": 1, "name": "node-1", "address": "127.0.0.1:1"}]' $stranger >"$state/state"
+is "a stranger's process does not count as up" [ "$(status_of "$sherd" cluster status)" = 7 ]
+is "and down leaves it alone" [ "$(status_of "$sherd" cluster down)" = 0 ]
+is "alive" kill -0 $stranger
+kill $stranger
+mkdir -m 755 "$state"
+is "a folder that others can read is not trusted" [ "$(status_of "$sherd" cluster up -n 1)" = 4 ]
+rmdir "$state"
+mkdir -m 700 "$state"
+echo '{"pid": 1' >"$state/state"
+is "a damaged state file is told" [ "$(status_of "$sherd" cluster status)" = 3 ]
+echo "1..$n"
