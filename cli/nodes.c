@@ -121,6 +121,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
         .node_memory = sherd__opt_size(cli, "node-memory"),
         .nodes_file = s.local > 0 ? NULL : s.nodes,
         .key_file = s.local > 0 ? NULL : s.key,
+        .nodes_min = 1, /* the others do its work, as far as the exposure bound allows */
         .record_dir = sherd__opt_text(cli, "record"),
         .interrupted = interrupted,
         .log = log_line,

@@ -235,6 +235,16 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
+/* The node is not let back in while this cluster is open. */
+static void ban(sherd_cluster *c, pool_node *n)
+{
+    n->banned = true;
+    pthread_mutex_lock(&c->lock);
+    size_t len = strlen(c->banned);
+    snprintf(c->banned + len, sizeof c->banned - len, "%s%s", len ? ", " : "", n->label);
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* A session ended, or never began: may the node come back? */
 static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *e)
 {
@@ -245,8 +255,11 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     n->up = false;
     n->last_err = e->err;
     snprintf(n->last_text, sizeof n->last_text, "%s", e->text);
-    if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up)
-        n->banned = true; /* it broke the protocol: not the network's doing */
+    if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
+        !n->banned) { /* it broke the protocol: not the network's doing */
+        ban(c, n);
+        if (c->job) sherd__job_node_banned(c->job, n->index, e->text);
+    }
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
                  e->err != SHERD_EINTERRUPTED;
@@ -254,10 +267,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         n->retries++;
         n->retry_ms = now + RETRY_MS;
     }
-    if (c->job) {
-        if (n->banned && was_up) say(c, SHERD_LOG_WARN, "%s banned: %s", n->label, e->text);
-        sherd__job_node_down(c->job, n->index, again, e->text, now);
-    }
+    if (c->job) sherd__job_node_down(c->job, n->index, again, e->text, now);
 }
 
 static void on_event(void *ctx, sherd_link *l, sherd__event *e)
@@ -312,13 +322,7 @@ static void job_expel(void *ctx, uint32_t node, int code, const char *why)
 {
     sherd_cluster *c = ctx;
     pool_node *n = &c->nodes[node];
-    if (code == SHERD_EWRONG) {
-        n->banned = true;
-        pthread_mutex_lock(&c->lock);
-        size_t len = strlen(c->banned);
-        snprintf(c->banned + len, sizeof c->banned - len, "%s%s", len ? ", " : "", n->label);
-        pthread_mutex_unlock(&c->lock);
-    }
+    if (code == SHERD_EWRONG) ban(c, n);
     n->retries = RETRIES_MAX;
     if (n->link) sherd__link_close(n->link, code, why);
 }
@@ -331,9 +335,9 @@ static const char *job_name(void *ctx, uint32_t node)
 
 static void end_job(sherd_cluster *c)
 {
+    publish(c);
     for (uint32_t i = 0; i < c->count; i++)
         c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
-    publish(c);
     c->job = NULL;
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
@@ -690,11 +694,20 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* True where the node could be reached and would not have us, or is not the one it should be: going
+ * on without it would hide a mistake, or an attack. */
+static bool turned_away(const pool_node *n)
+{
+    return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
+           sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
+}
+
 /* Waits until all nodes are up, or have failed, or the time is over. */
 static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
 {
     uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS, up, open;
     uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count, missing = 0;
+    bool away = false;
     double until = seconds_now() + limit * 1e-3;
     pthread_mutex_lock(&c->lock);
     do {
@@ -703,7 +716,8 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
         for (uint32_t i = 0; i < c->count; i++) {
             up += c->nodes[i].info.state == SHERD_NODE_UP;
             open += c->nodes[i].info.state == SHERD_NODE_CONNECTING;
-            if (c->nodes[i].info.state != SHERD_NODE_UP) missing = i;
+            if (c->nodes[i].info.state != SHERD_NODE_UP && !away) missing = i;
+            away = away || turned_away(&c->nodes[i]);
         }
     } while (open && seconds_now() < until && !c->stop_wanted);
     bool stop = c->stop_wanted;
@@ -712,8 +726,13 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     snprintf(why, sizeof why, "%s", c->nodes[missing].last_text);
     pthread_mutex_unlock(&c->lock);
     if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
-    if (up >= want) return SHERD_OK;
-    return sherd__fail(d, want == c->count && last ? last : SHERD_EFEWNODES,
+    if (up >= want && !away) {
+        if (up < c->count)
+            say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", up, c->count,
+                c->nodes[missing].label, why[0] ? why : "no answer within the connect time");
+        return SHERD_OK;
+    }
+    return sherd__fail(d, last && (away || up == 0 || want == c->count) ? last : SHERD_EFEWNODES,
                        "look whether it runs and whether its allow-list has our key",
                        "%u of %u nodes are up; %s: %s", up, c->count, c->nodes[missing].label,
                        why[0] ? why : "no answer within the connect time");

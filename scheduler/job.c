@@ -327,6 +327,17 @@ out:
 
 static void lose(sherd_job *j, uint32_t node, bool gone);
 
+/* The node did what no honest one does. */
+static void convict(sherd_job *j, uint32_t node, const char *what)
+{
+    j->stats.banned++;
+    if (j->o.strict)
+        fail(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
+             "%s %s", name_of(j, node), what);
+    else
+        say(j, SHERD_LOG_WARN, "%s %s: banned", name_of(j, node), what);
+}
+
 void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err)
 {
     job_cell *c = &j->cells[ordinal];
@@ -344,13 +355,8 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         fail(j, err, NULL, "cannot use an answer of %s: %s", name_of(j, node), sherd_strerror(err));
         return;
     }
-    j->stats.banned++;
-    if (j->o.strict) {
-        fail(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
-             "%s answered wrongly", name_of(j, node));
-        return;
-    }
-    say(j, SHERD_LOG_WARN, "%s answered wrongly: banned", name_of(j, node));
+    convict(j, node, "answered wrongly");
+    if (j->done) return;
     if (j->nodes[node].state == NODE_UP)
         j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
     lose(j, node, true);
@@ -386,6 +392,13 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     if (!j->done) reassign_orphans(j);
+}
+
+void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why)
+{
+    char what[SHERD__TEXT_MAX + 24];
+    snprintf(what, sizeof what, "broke the protocol: %s", why);
+    if (!j->done) convict(j, node, what);
 }
 
 void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms)

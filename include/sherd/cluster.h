@@ -27,7 +27,8 @@ typedef struct sherd_cluster_options {
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
     const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
     const char *key_file;    /* our key, which those nodes must allow */
-    uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all */
+    uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
+                                A node that turns us away fails it in any case */
     uint32_t connect_timeout_ms; /* 0: 10000 */
     const char *record_dir;  /* write all bytes sent to and received from each node there */
     /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
