@@ -442,6 +442,41 @@ static void a_failing_backend_is_a_refusal(void **s)
     stop();
 }
 
+static void wake(void *ctx)
+{
+    (void)ctx; /* the test looks by itself */
+}
+
+static void a_compute_thread_works_while_sessions_come_and_go(void **s)
+{
+    (void)s;
+    peer p, q;
+    start(&sherd__backend_cpu, cpu, SLOW, 64 * MB);
+    sherd__executor_free(executor);
+    sherd__worker_free(worker);
+    assert_int_equal(sherd__executor_new(&executor, 4, wake, NULL), SHERD_OK);
+    sherd__worker_options o = { .backend = &sherd__backend_cpu, .backend_ctx = cpu,
+                                .memory = 64 * MB, .executor = executor };
+    assert_int_equal(sherd__worker_new(&worker, &o), SHERD_OK);
+    join(&p);
+    small_blocks(&p, 9);
+    for (uint32_t k = 1; k <= 40; k++) ask(&p, 9, k, 200, 200);
+    exchange(&p);
+    for (uint32_t round = 0; round < 10; round++) {
+        join(&q);
+        small_blocks(&q, 9);
+        for (uint32_t k = 1; k <= 5; k++) ask(&q, 9, k, 200, 200);
+        exchange(&q);
+        sherd__executor_drain(executor);
+        cut(&q); /* in the middle of its tasks */
+    }
+    while (p.results_len < 40) settle(&p);
+    assert_true(p.last[0] == 2);
+    cut(&p);
+    while (sherd__executor_pending(executor)) sherd__executor_drain(executor);
+    stop();
+}
+
 /* Many tasks, two sessions, everything allowed to fail once: no leak, no task left behind. */
 static void every_failed_allocation_is_survived(void **s)
 {
@@ -477,6 +512,7 @@ int main(void)
         cmocka_unit_test(over_budget_blocks_and_results_are_refused_and_the_rest_goes_on),
         cmocka_unit_test(flagged_blocks_go_with_their_task),
         cmocka_unit_test(a_failing_backend_is_a_refusal),
+        cmocka_unit_test(a_compute_thread_works_while_sessions_come_and_go),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("node/worker", tests, open_cpu, close_cpu);
