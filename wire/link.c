@@ -22,6 +22,7 @@
 #include "wire/link_state.h"
 
 #define KEEPALIVE_S 10
+#define DIRECT_MIN 4096u /* bytes of a body worth a read of their own */
 #define UNACKED_MS 20000 /* data that nobody acknowledges: the peer's machine is gone */
 #define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
 
@@ -362,17 +363,27 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
     }
 }
 
+/* Where plaintext goes: into the arriving body itself, unless little of it is missing. */
+static uint8_t *plain_room(sherd_link *l, size_t *room)
+{
+    uint8_t *at = l->state == LINK_UP ? sherd__session_window(l->session, room) : NULL;
+    if (at && *room >= DIRECT_MIN) return at;
+    *room = SHERD__LINK_PLAIN;
+    return l->plain;
+}
+
 /* Everything that the ciphertext in hand amounts to. */
 static void decrypt(sherd_link *l)
 {
-    size_t got;
+    size_t got, room;
     do {
-        if (sherd__tls_read(l->tls, l->plain, SHERD__LINK_PLAIN, &got)) {
+        uint8_t *to = plain_room(l, &room);
+        if (sherd__tls_read(l->tls, to, room, &got)) {
             tls_failed(l);
             return;
         }
         if (l->state == LINK_SHAKING && sherd__tls_ready(l->tls)) come_up(l);
-        deliver(l, l->plain, got);
+        deliver(l, to, got);
     } while (got > 0);
     if (sherd__tls_ended(l->tls) && l->state <= LINK_LEAVING) lost(l, UV_EOF);
 }

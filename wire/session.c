@@ -147,13 +147,25 @@ static void clock_to(sherd_session *s, uint64_t now_ms)
     if (now_ms > s->now_ms) s->now_ms = now_ms;
 }
 
+uint8_t *sherd__session_window(const sherd_session *s, size_t *room)
+{
+    const sherd__arrival *a = &s->arrival;
+    bool open = s->phase == SHERD__IN_CHUNK && a->bytes && !s->ended && !s->bye_due &&
+                !s->bye_offered;
+    *room = open ? (size_t)s->left : 0;
+    return open ? a->bytes + a->got : NULL;
+}
+
 int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
                         size_t *used, sherd__event *event)
 {
     sherd__event_clear(event);
     clock_to(s, now_ms);
-    size_t n = 0;
+    size_t n = 0, room;
     int err = s->err;
+    /* Bytes that lie where they belong may be gone once the body is complete: shown before. */
+    bool in_place = len && in == sherd__session_window(s, &room);
+    if (in_place && s->opt.tap) s->opt.tap(s->opt.tap_ctx, false, in, len);
     if (len) {
         s->stats.last_heard_ms = s->now_ms;
         s->graced = false;
@@ -162,7 +174,7 @@ int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_
     else err = sherd__session_take(s, in, len, &n, event);
     *used = n;
     s->stats.bytes_in += n;
-    if (n && s->opt.tap) s->opt.tap(s->opt.tap_ctx, false, in, n);
+    if (n && s->opt.tap && !in_place) s->opt.tap(s->opt.tap_ctx, false, in, n);
     if (err) sherd__session_tell(s, event);
     return err;
 }

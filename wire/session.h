@@ -149,6 +149,12 @@ void sherd__session_free(sherd_session *s);
  */
 int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
                         size_t *used, sherd__event *event);
+/**
+ * Where the next bytes belong while a body is arriving: *room bytes of its own memory. A transport
+ * that decrypts straight into them, and then feeds them from there (at most *room of them), saves a
+ * copy. NULL, with *room = 0, at any other time: use a buffer of your own.
+ */
+uint8_t *sherd__session_window(const sherd_session *s, size_t *room);
 /** The peer's end of the connection is gone (err = SHERD_ECLOSED or what the transport met). */
 void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event *event);
 
