@@ -139,26 +139,53 @@ static int gather_panel(deal *d, const deal_slot *s, size_t first, size_t rows)
     return SHERD_OK;
 }
 
-/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A). */
+/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what x*(V*s)
+ * is stands in r's place until the signs are drawn (weigh_rows). */
 static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
                      uint32_t first, uint32_t len)
 {
     size_t i = cell->rows++;
     cell->row[i] = (uint32_t)r;
     if (d->p.exact) {
-        uint64_t dot;
-        if (sherd__f61_dot_f64(x, p->vs61 + first, len, &dot)) dot = 0; /* quantised: whole numbers */
-        cell->ru_vs61 = sherd__f61_add(cell->ru_vs61, sherd__f61_mul(cell->r61[i], dot));
+        /* Quantised values are whole numbers: the dot cannot refuse them. */
+        if (sherd__f61_dot_f64(x, p->vs61 + first, len, &cell->r61[i])) cell->r61[i] = 0;
         return;
     }
-    if (!d->p.finite && sherd__fv_mask_rows(x, 1, len, len, &cell->r[i])) return;
-    double sum = 0, abs = 0;
+    double mask = 1, sum = 0, abs = 0;
+    if (!d->p.finite && sherd__fv_mask_rows(x, 1, len, len, &mask)) {
+        cell->r[i] = NAN;
+        return;
+    }
     for (uint32_t j = 0; j < len; j++) {
         sum += x[j] * p->vs[first + j];
         abs += fabs(x[j]) * p->abs_vs[first + j];
     }
-    cell->ru_vs += cell->r[i] * sum;
+    cell->r[i] = sum;
     cell->tolerance += abs;
+}
+
+/* Draws r, only now that it is known how many rows there are, and adds up (rT*U)*(V*s). */
+static int weigh_rows(deal *d, deal_cell *cell)
+{
+    if (d->p.exact) {
+        uint64_t *r = sherd__alloc(cell->rows * sizeof *r);
+        if (!r) return SHERD_ENOMEM;
+        sherd__f61_draw(&d->p.entropy, cell->rows, r);
+        cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
+        sherd__free(cell->r61);
+        cell->r61 = r;
+        return SHERD_OK;
+    }
+    double *r = sherd__alloc(cell->rows * sizeof *r);
+    if (!r) return SHERD_ENOMEM;
+    sherd__fv_signs(&d->p.entropy, cell->rows, r);
+    for (size_t i = 0; i < cell->rows; i++) {
+        if (isnan(cell->r[i])) r[i] = 0; /* a row with NaN or infinity cannot be weighed */
+        else cell->ru_vs += r[i] * cell->r[i];
+    }
+    sherd__free(cell->r);
+    cell->r = r;
+    return SHERD_OK;
 }
 
 /* Writes the groups of the gathered panel behind the table, and notes every row that stays. */
@@ -197,8 +224,6 @@ static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
     if (d->p.exact) cell->r61 = sherd__alloc(most * sizeof *cell->r61);
     else cell->r = sherd__alloc(most * sizeof *cell->r);
     if (!cell->count || !cell->row || !(cell->r || cell->r61)) goto fail;
-    if (d->p.exact) sherd__f61_draw(&d->p.entropy, most, cell->r61);
-    else sherd__fv_signs(&d->p.entropy, most, cell->r);
     return cell;
 fail:
     sherd__deal_cell_free(cell);
@@ -247,6 +272,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
         size_t len = emit(d, s, at, cell, first, rows, body, &err);
         describe(d, s, at, cell, len, &left, &out->result);
     }
+    if (!err) err = weigh_rows(d, cell);
     out->empty = !err && cell->rows == 0;
     if (!err && !out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
     if (!err) {

@@ -9,6 +9,7 @@
 #include "sherd/cluster.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -685,10 +686,17 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     uv_timer_init(&c->loop, &c->tick);
     c->wake.data = c->tick.data = c;
     uv_timer_start(&c->tick, on_tick, TICK_MS, TICK_MS);
+    /* Our threads take no signals: the program's handlers run on its own ones, and a broken
+     * connection's SIGPIPE stays with the thread that wrote. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = sherd__buffers_new(&c->answers);
     if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, wake_loop, c);
+    bool runs = !err && uv_thread_create(&c->thread, loop_main, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
-    if (uv_thread_create(&c->thread, loop_main, c))
+    if (!runs)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
     c->thread_runs = true;
     return SHERD_OK;

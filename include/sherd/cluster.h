@@ -4,7 +4,7 @@
  * then run over it. One loop thread inside the cluster keeps the connections alive between calls.
  *
  * A cluster is used by one thread at a time. Nothing here prints, installs a signal handler or ends
- * the process; libuv writes to sockets with write(2), so the program must ignore SIGPIPE.
+ * the process; the cluster's own threads block all signals, SIGPIPE of a lost connection included.
  */
 #ifndef SHERD_CLUSTER_H
 #define SHERD_CLUSTER_H
