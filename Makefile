@@ -156,7 +156,8 @@ check: ## install what is missing, build, run every test (T=wire/test_record for
 	+@$(MAKE) run-tests
 
 NEEDS_COMMAND := $(filter tests/system/% $(B)/tests/system/%,$(CHOSEN))
-BESIDE := $(foreach p,$(PROGS),$(if $(filter $(dir $(p)),$(dir $(CHOSEN:tests/%=$(B)/tests/%))),$(p)))
+# A test's programs lie beside it; system tests share theirs.
+BESIDE := $(foreach p,$(PROGS),$(if $(filter $(dir $(p)),$(dir $(CHOSEN:tests/%=$(B)/tests/%)))$(if $(NEEDS_COMMAND),$(filter $(B)/tests/system/%,$(p))),$(p)))
 run-tests: $(filter $(B)/%,$(CHOSEN)) $(BESIDE) $(if $(and $(WHOLE),$(or $(if $(T)$(KINDS_ONLY),,1),$(NEEDS_COMMAND))),all)
 	@SHERD=$(COMMAND) B=$(B) SAN=$(SAN) CC="$(CC)" tools/run-tests $(B) $(CHOSEN)
 
@@ -211,7 +212,7 @@ install: all ## install under DESTDIR and PREFIX: headers, libraries, command, m
 	$(INSTALL) -m 755 $(B)/libsherd.so "$(DESTDIR)$(LIBDIR)/libsherd.so.$(VERSION)"
 	ln -sf libsherd.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libsherd.so.$(MAJOR)"
 	ln -sf libsherd.so.$(MAJOR) "$(DESTDIR)$(LIBDIR)/libsherd.so"
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|; s|@PKGS@|$(PKGS)|' \
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LDLIBS)|' \
 	  tools/sherd.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
 	$(if $(COMMAND),$(INSTALL) -m 755 $(COMMAND) "$(DESTDIR)$(PREFIX)/bin/sherd")
 	$(if $(wildcard docs/sherd.1),$(INSTALL) -m 644 docs/sherd.1 "$(DESTDIR)$(PREFIX)/share/man/man1/")
