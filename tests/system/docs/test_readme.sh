@@ -1,0 +1,78 @@
+#!/bin/bash
+# README.md as a newcomer meets it: its ```sh blocks, run in order by one shell in an empty folder with
+# the command of this build on the PATH. Set-up lines (apt-get, make, the PATH) are indented there and
+# not run; what `make install` gives is staged first, for the block that compiles README's ```c block.
+set -u
+cd "$(dirname "$0")/../../.." || exit 2
+top=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/try" "$work/run"
+ln -s "${SHERD:-$top/build/sherd}" "$work/bin/sherd"
+export PATH=$work/bin:$PATH XDG_RUNTIME_DIR=$work/run TMPDIR=$work HOME=$work
+unset MAKEFLAGS MAKEOVERRIDES MFLAGS MAKELEVEL
+
+failed=0
+case_of() { # name, command...
+    local name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then echo "ok - $name"; else
+        echo "not ok - $name"; sed 's/^/# /' "$work/log"; failed=1
+    fi
+}
+
+first_lines_are_the_two_commands() {
+    sed -n '1,7p' README.md | grep -q '^    make demo ' && sed -n '1,7p' README.md | grep -q '^    make check '
+}
+# Whatever README indents is set-up and known here, so that no command goes unrun by its form.
+indented_lines_are_set_up() {
+    awk '/^```/ { inside = !inside } !inside && /^    [^ ]/' README.md |
+        grep -vE '^    (apt-get install -y make|make demo|make check|export PATH="\$PWD/build:\$PATH")( |$)' && return 1
+    return 0
+}
+# The blocks become one script, with a mark behind each that tells that it was passed.
+extract() {
+    # Nodes that a failing block leaves running end with the shell.
+    echo "trap 'kill \$(jobs -p) 2>/dev/null || true' EXIT" >"$work/script"
+    awk -v script="$work/script" -v program="$work/try/first.c" '
+        /^```sh$/ { inside = 1; n++; from = NR; next }
+        /^```c$/ { inside = 2; next }
+        /^```/ { if (inside == 1) printf "echo \"passed %d %d\" >&3\n", n, from >>script; inside = 0; next }
+        inside == 1 { print >>script }
+        inside == 2 { print >program }
+        END { print n }' README.md
+}
+staged() {
+    make B="${BUILD:-build/plain}" PREFIX="$work/final" DESTDIR="$work/stage" install &&
+        mv "$work/stage$work/final" "$work/final"
+}
+
+case_of "README begins with the two commands" first_lines_are_the_two_commands
+case_of "what README indents is set-up" indented_lines_are_set_up
+blocks=$(extract)
+if [ -z "${SAN:-}" ]; then
+    case_of "make install gives what the C block needs" staged
+    export PKG_CONFIG_PATH=$work/final/lib/pkgconfig LD_LIBRARY_PATH=$work/final/lib
+    # shellcheck disable=SC2094
+    case_of "its C program compiles without a warning" sh -c \
+        "cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I'$work/final/include' '$work/try/first.c'"
+else
+    echo "ok - the C block # SKIP the installed copy is always the plain build"
+    sed -i '/first/d' "$work/script"
+fi
+
+: >"$work/passed"
+(cd "$work/try" && timeout -k 5 150 bash -eu -o pipefail "$work/script" 3>>"$work/passed" >"$work/out" 2>&1 </dev/null)
+status=$?
+n=0
+while read -r _ n line; do echo "ok - the commands of line $line"; done <"$work/passed"
+if [ $status -ne 0 ] || [ "$n" -ne "$blocks" ]; then
+    echo "not ok - README's command block $((n + 1)) of $blocks: exit $status"
+    tail -40 "$work/out" | sed 's/^/# /'
+    failed=1
+fi
+# What README promises of the output.
+case_of "two products are equal bit for bit" [ "$(grep -c '^equal: yes, bit for bit' "$work/out")" -ge 2 ]
+case_of "the float product is within its bound" grep -q '^equal: yes, within gamma_k' "$work/out"
+[ -n "${SAN:-}" ] || case_of "the C program multiplies" grep -qx '43 50' "$work/out"
+exit $failed
