@@ -66,6 +66,7 @@ void sherd__session_free(sherd_session *s)
 {
     if (!s) return;
     forget(s);
+    sherd__lent_done(s);
     sherd__buf_fini(&s->controls);
     sherd__free(s->bulks.ring);
     sherd__free(s->offer);
@@ -90,6 +91,7 @@ int sherd__session_end(sherd_session *s, int err, bool tell, const char *fmt, ..
     } else if (!tell) {
         s->bye_due = false;
         s->offer_len = s->offer_sent = 0;
+        sherd__lent_done(s);
     }
     return err;
 }

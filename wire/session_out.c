@@ -12,7 +12,8 @@
 #include "wire/message.h"
 #include "wire/session_state.h"
 
-enum { BULKS_FIRST = 16, ENTRY_BYTES = 64 /* what an entry counts beside its body */ };
+enum { LEND_MIN = 64 * 1024 /* bytes of a chunk worth an offer of its own */,
+       BULKS_FIRST = 16, ENTRY_BYTES = 64 /* what an entry counts beside its body */ };
 
 /* ---- the bulk queue ---- */
 
@@ -62,8 +63,21 @@ void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
     bulk_at(&s->bulks, sequence)->cancelled = true;
 }
 
+void sherd__lent_done(sherd_session *s)
+{
+    s->lent = NULL;
+    s->lent_len = s->lent_sent = 0;
+    sherd__fragment_free(s->lender);
+    s->lender = NULL;
+}
+
 void sherd__bulks_clear(sherd_session *s)
 {
+    if (s->lent && !s->lender) { /* the rest of the record must still go out */
+        sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head++);
+        s->bulk_bytes -= bulk_bytes(item);
+        s->lender = item->fragment;
+    }
     while (s->bulks.head != s->bulks.tail) bulk_pop(s);
 }
 
@@ -190,8 +204,10 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
 {
     uint64_t rest = sherd__fragment_info_of(item->fragment)->len - item->offset;
     size_t len = rest < SHERD__CHUNK ? (size_t)rest : SHERD__CHUNK;
-    if (offer_room(s) < SHERD__RECORD_BYTES + len) return false;
-    int err = sherd__fragment_read(item->fragment, item->offset, offer_body(s), len);
+    const uint8_t *bytes = len < LEND_MIN ? NULL : sherd__fragment_bytes(item->fragment);
+    if (offer_room(s) < SHERD__RECORD_BYTES + (bytes ? 0 : len)) return false;
+    int err = bytes ? SHERD_OK
+                    : sherd__fragment_read(item->fragment, item->offset, offer_body(s), len);
     if (err) {
         sherd__session_end(s, err, true, "reading a fragment failed at byte %llu",
                            (unsigned long long)item->offset);
@@ -201,6 +217,11 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
                         .type = s->opt.role == SHERD__NODE ? SHERD__REC_RESULT : SHERD__REC_PUT,
                         .job = item->task.job, .number = item->task.task, .part = ++item->part,
                         .body_len = len });
+    if (bytes) {
+        s->offer_len -= len; /* the body is not there, it follows */
+        s->lent = bytes + item->offset;
+        s->lent_len = len;
+    }
     item->offset += len;
     s->bulk_bytes -= len;
     return true;
@@ -221,7 +242,7 @@ static bool offer_bulk(sherd_session *s)
         if (!item->described) return offer_description(s, item);
         if (item->offset < sherd__fragment_info_of(item->fragment)->len) {
             if (!offer_chunk(s, item)) return false;
-            if (item->offset < sherd__fragment_info_of(item->fragment)->len) return true;
+            if (s->lent || item->offset < sherd__fragment_info_of(item->fragment)->len) return true;
         }
         break;
     }
@@ -237,24 +258,31 @@ static void offer_fill(sherd_session *s)
     offer_pings(s);
     offer_controls(s);
     if (!s->bye_due)
-        while (s->offer_len < SHERD__CHUNK && s->bulks.head != s->bulks.tail && offer_bulk(s)) {}
+        while (s->offer_len < SHERD__CHUNK && !s->lent && s->bulks.head != s->bulks.tail && offer_bulk(s)) {}
     if (s->bye_due) offer_bye(s);
 }
 
 size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out)
 {
     if (now_ms > s->now_ms) s->now_ms = now_ms;
-    if (s->offer_sent == s->offer_len) offer_fill(s);
+    if (s->offer_sent == s->offer_len && !s->lent) offer_fill(s);
+    if (s->offer_sent == s->offer_len && s->lent) {
+        *out = s->lent + s->lent_sent;
+        return s->lent_len - s->lent_sent;
+    }
     *out = s->offer + s->offer_sent;
     return s->offer_len - s->offer_sent;
 }
 
 void sherd__session_sent(sherd_session *s, size_t n)
 {
-    assert(n <= s->offer_len - s->offer_sent);
-    if (n && s->opt.tap) s->opt.tap(s->opt.tap_ctx, true, s->offer + s->offer_sent, n);
-    s->offer_sent += n;
+    bool lent = s->offer_sent == s->offer_len && s->lent;
+    const uint8_t *from = lent ? s->lent + s->lent_sent : s->offer + s->offer_sent;
+    assert(n <= (lent ? s->lent_len - s->lent_sent : s->offer_len - s->offer_sent));
+    if (n && s->opt.tap) s->opt.tap(s->opt.tap_ctx, true, from, n);
     s->stats.bytes_out += n;
+    if (!lent) s->offer_sent += n;
+    else if ((s->lent_sent += n) == s->lent_len) sherd__lent_done(s);
 }
 
 uint64_t sherd__session_queued(const sherd_session *s)

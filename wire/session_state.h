@@ -89,6 +89,10 @@ struct sherd_session {
     char bye_text[SHERD__TEXT_MAX];
     uint8_t *offer; /* SHERD__OFFER_MAX */
     size_t offer_len, offer_sent;
+    /* A chunk that lies in memory follows the offer from where it lies. */
+    const uint8_t *lent;
+    size_t lent_len, lent_sent;
+    sherd_fragment *lender; /* it outlived the queue, until the chunk is through; else NULL */
 };
 
 /**
@@ -116,7 +120,9 @@ int sherd__bulks_reserve(sherd__bulks *b) SHERD_MUST;
 void sherd__bulk_push(sherd_session *s, const sherd__bulk *item);
 /** The entry of a TASK that is not yet offered becomes the drops that it would have caused. */
 void sherd__bulk_cancel(sherd_session *s, uint64_t sequence);
-/** Frees all entries. */
+/** The lent chunk is through, or nobody wants it any more. */
+void sherd__lent_done(sherd_session *s);
+/** Frees all entries; a fragment of which a chunk is lent lives until that is through. */
 void sherd__bulks_clear(sherd_session *s);
 /** Queues a control record. SHERD_EBUSY above `most` waiting bytes, SHERD_ENOMEM. */
 int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body,
