@@ -64,10 +64,10 @@ fi
 : >"$work/passed"
 (cd "$work/try" && timeout -k 5 150 bash -eu -o pipefail "$work/script" 3>>"$work/passed" >"$work/out" 2>&1 </dev/null)
 status=$?
-n=0
-while read -r _ n line; do echo "ok - the commands of line $line"; done <"$work/passed"
-if [ $status -ne 0 ] || [ "$n" -ne "$blocks" ]; then
-    echo "not ok - README's command block $((n + 1)) of $blocks: exit $status"
+while read -r _ _ line; do echo "ok - the commands of line $line"; done <"$work/passed"
+passed=$(wc -l <"$work/passed")
+if [ $status -ne 0 ] || [ "$passed" -ne "$blocks" ]; then
+    echo "not ok - README's command block $((passed + 1)) of $blocks: exit $status"
     tail -40 "$work/out" | sed 's/^/# /'
     failed=1
 fi
