@@ -193,6 +193,12 @@ int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block,
  *  tasks outstanding; SHERD_EINVAL for one that is outstanding already. */
 int sherd__session_task(sherd_session *s, const sherd__task *task) SHERD_MUST;
 int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
+/**
+ * The job is over: cancels its tasks, takes back what waits to be sent and drops its blocks. Once
+ * this returns, whatever it returns, no fragment of the job is produced from its source again. A
+ * body that is under way goes on with zeros; its drop follows it. SHERD_EINVAL where not ready.
+ */
+int sherd__session_forget(sherd_session *s, uint64_t job) SHERD_MUST;
 /** The task is no longer wanted (task and attempt 0: all of the job). A RESULT or REFUSE of it that
  *  is already under way is swallowed. SHERD_EINVAL for a task that is not outstanding. */
 int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task,

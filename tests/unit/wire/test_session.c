@@ -402,6 +402,86 @@ static void a_whole_job_can_be_cancelled(void **state)
     pair_close(&p);
 }
 
+typedef struct watched {
+    bool freed;
+    unsigned reads;
+} watched;
+
+static int fill_watched(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    watched *w = ctx;
+    assert_false(w->freed);
+    w->reads++;
+    memset(out, 7, len);
+    if (offset < 8) {
+        assert_true(len >= 8);
+        sherd__put_u32(out, 1000);
+        sherd__put_u32(out + 4, 1000);
+    }
+    return SHERD_OK;
+}
+
+static void free_watched(void *ctx)
+{
+    ((watched *)ctx)->freed = true;
+}
+
+static void put_watched(pair *p, watched *w, uint64_t job, uint32_t block)
+{
+    sherd_fragment *f;
+    sherd__fragment_info info = block_info(1000, 1000);
+    sherd__fragment_source source = { fill_watched, free_watched, w };
+    *w = (watched){ 0 };
+    assert_int_equal(sherd__fragment_new_source(&f, &info, source), SHERD_OK);
+    assert_int_equal(sherd__session_put(p->co.s, job, block, f), SHERD_OK);
+}
+
+static void nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on(void **state)
+{
+    (void)state;
+    for (unsigned moves = 0; moves < 6; moves++) {
+        pair p;
+        watched begun, waiting, other;
+        open_ready(&p);
+        p.no.silent_tasks = 1;
+        uint64_t idle = sherd__session_queued(p.co.s);
+        put_watched(&p, &begun, JOB, 1);
+        put_watched(&p, &waiting, JOB, 2);
+        sherd__task t = task_of(JOB, 1, 1000, 1000);
+        ask(&p, &t);
+        put_watched(&p, &other, JOB + 1, 1);
+        for (unsigned i = 0; i < moves; i++) pair_move(&p, &p.co, &p.no, SIZE_MAX);
+        assert_int_equal(sherd__session_forget(p.co.s, JOB), SHERD_OK);
+        assert_true(begun.freed && waiting.freed);
+        pair_run(&p, SIZE_MAX);
+        assert_int_equal(p.co.err, 0);
+        assert_int_equal(p.no.err, 0);
+        assert_true(other.freed && other.reads > 0); /* all of it was sent */
+        assert_int_equal(p.no.events[SHERD__EV_DROP], 1);
+        assert_int_equal(sherd__session_queued(p.co.s), idle);
+        assert_int_equal(p.co.events[SHERD__EV_RESULT] + p.co.events[SHERD__EV_REFUSED], 0);
+        pair_close(&p);
+    }
+}
+
+static void forgetting_without_memory_ends_the_session_and_reads_nothing_either(void **state)
+{
+    (void)state;
+    pair p;
+    watched begun;
+    open_ready(&p);
+    put_watched(&p, &begun, JOB, 1);
+    pair_move(&p, &p.co, &p.no, SIZE_MAX);
+    assert_false(begun.freed);
+    (void)sherd__alloc_fail_nth(1);
+    int err = sherd__session_forget(p.co.s, JOB);
+    (void)sherd__alloc_fail_nth(0);
+    assert_int_equal(err, SHERD_ENOMEM);
+    assert_true(begun.freed);
+    pair_run(&p, SIZE_MAX);
+    pair_close(&p);
+}
+
 /* ---- what a coordinator does not believe ---- */
 
 static const uint32_t attempt_one = 1;
@@ -1214,6 +1294,8 @@ int main(void)
         T(a_result_cancelled_while_it_arrives_gives_its_memory_back),
         T(a_task_cancelled_before_it_left_only_drops_its_blocks),
         T(a_whole_job_can_be_cancelled),
+        T(nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on),
+        T(forgetting_without_memory_ends_the_session_and_reads_nothing_either),
         T(a_result_that_was_not_asked_for_ends_the_session),
         T(another_attempt_than_the_one_asked_for_is_unasked),
         T(a_second_result_is_unasked),

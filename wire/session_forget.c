@@ -1,0 +1,89 @@
+/*
+ * Giving up a job in the middle: what a coordinator's session has of it must not outlive it, because
+ * fragments that are produced while they are sent read operands which their owner frees next. What
+ * has not begun is taken out of the queue. A body that has begun must be ended, or the peer could
+ * not tell where the next record starts: the rest of it are zeros, and the block is dropped.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/fragment_make.h"
+#include "wire/session_state.h"
+
+/* The group table, without which the rest would be no block, and nothing. */
+typedef struct blank {
+    size_t len;
+    uint8_t table[];
+} blank;
+
+static int fill_blank(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    const blank *b = ctx;
+    size_t n = offset < b->len ? b->len - (size_t)offset : 0;
+    if (n > len) n = len;
+    if (n) memcpy(out, b->table + offset, n);
+    memset(out + n, 0, len - n);
+    return SHERD_OK;
+}
+
+/* An entry that is sent as nothing at all. */
+static void make_nothing(sherd_session *s, sherd__bulk *item)
+{
+    if (item->fragment) s->bulk_bytes -= sherd__fragment_info_of(item->fragment)->len;
+    sherd__fragment_free(item->fragment);
+    *item = (sherd__bulk){ .kind = SHERD__BULK_TASK, .cancelled = true };
+}
+
+static int make_blank(sherd__bulk *item)
+{
+    const sherd__fragment_info *info = sherd__fragment_info_of(item->fragment);
+    size_t len = 8 * (size_t)info->groups;
+    sherd_fragment *blanked;
+    blank *b = sherd__alloc(sizeof *b + len);
+    if (!b) return SHERD_ENOMEM;
+    b->len = len;
+    int err = sherd__fragment_read(item->fragment, 0, b->table, len);
+    sherd__fragment_source source = { fill_blank, sherd__free, b };
+    if (!err) err = sherd__fragment_new_source(&blanked, info, source);
+    if (err) {
+        sherd__free(b);
+        return err;
+    }
+    sherd__fragment_free(item->fragment);
+    item->fragment = blanked;
+    return SHERD_OK;
+}
+
+static int take_back(sherd_session *s, uint64_t job)
+{
+    for (uint64_t q = s->bulks.head; q != s->bulks.tail; q++) {
+        sherd__bulk *item = &s->bulks.ring[q & (s->bulks.cap - 1)];
+        if (item->task.job != job || item->kind == SHERD__BULK_DROP) continue;
+        int err = SHERD_OK;
+        if (item->kind == SHERD__BULK_TASK ? item->cancelled : !item->described)
+            make_nothing(s, item);
+        else if (item->kind == SHERD__BULK_FRAGMENT && !sherd__fragment_bytes(item->fragment))
+            err = make_blank(item);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+static bool any_open(const sherd_session *s, uint64_t job)
+{
+    for (size_t i = 0; i < s->open.cap; i++)
+        if (s->open.slots[i].used && s->open.slots[i].task.job == job) return true;
+    return false;
+}
+
+int sherd__session_forget(sherd_session *s, uint64_t job)
+{
+    int err = SHERD_OK, taken;
+    if (job == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
+        return SHERD_EINVAL; /* a session that is over, or leaves, has let go of everything */
+    if (any_open(s, job)) err = sherd__session_cancel(s, job, 0, 0);
+    taken = take_back(s, job);
+    if (taken)
+        return sherd__session_end(s, taken, true, "cannot end a body that is under way");
+    return err ? err : sherd__session_drop(s, job, 0);
+}
