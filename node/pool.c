@@ -21,6 +21,8 @@ typedef struct kept {
 
 struct sherd__pool {
     sherd__pool_stats stats;
+    bool sole;
+    bool dirty; /* some kept buffers are not wiped */
     kept *lists[CLASSES];
 };
 
@@ -66,6 +68,7 @@ static void shrink(sherd__pool *p, uint64_t need)
         while (p->lists[c] && freed < need) {
             kept *k = p->lists[c];
             p->lists[c] = k->next;
+            if (p->dirty) sherd__wipe(k, class_size(c));
             uncarve(k);
             freed += class_size(c) + SHERD__POOL_OVERHEAD;
         }
@@ -130,6 +133,7 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
         k->next = NULL;
     }
     if (!sherd__pool_reserve(p, cost)) {
+        if (k && p->dirty) sherd__wipe(k, rounded);
         if (k) uncarve(k);
         return NULL;
     }
@@ -143,7 +147,8 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     if (!bytes) return;
     uint64_t cost = sherd__pool_cost(len), rounded;
     unsigned class = class_of(len, &rounded);
-    sherd__wipe(bytes, len);
+    if (p->sole) p->dirty = true;
+    else sherd__wipe(bytes, len);
     p->stats.used -= cost;
     p->stats.kept += cost;
     kept *k = (kept *)(void *)bytes;
@@ -151,9 +156,16 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     p->lists[class] = k;
 }
 
+void sherd__pool_sole(sherd__pool *p, bool sole)
+{
+    if (p->sole && !sole) sherd__pool_trim(p);
+    p->sole = sole;
+}
+
 void sherd__pool_trim(sherd__pool *p)
 {
     shrink(p, UINT64_MAX);
+    p->dirty = false;
 }
 
 const sherd__pool_stats *sherd__pool_stats_of(const sherd__pool *p)

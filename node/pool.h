@@ -34,7 +34,13 @@ void sherd__pool_free(sherd__pool *p);
 
 /** len bytes, aligned to 64, uninitialised or zero; NULL where budget or system have none. */
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len);
-/** Gives back what get gave for len. The bytes are wiped. NULL is allowed. */
+/**
+ * Whether all buffers are one client's. Then what it gives back is wiped only before it goes to the
+ * system or to somebody else (at the latest in the call that says that it is alone no longer): to
+ * wipe megabytes that are about to be overwritten costs as much as sending them. false at first.
+ */
+void sherd__pool_sole(sherd__pool *p, bool sole);
+/** Gives back what get gave for len. The bytes are wiped (see sole). NULL is allowed. */
 void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
 
 /** Counts len bytes as used, without memory yet; false where there is no room. */

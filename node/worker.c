@@ -180,12 +180,19 @@ static void run_task(task *t)
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
+/* A client counts until the compute thread has let go of its last task, too. */
+static void count_clients(sherd__worker *w)
+{
+    sherd__pool_sole(w->pool, w->clients && !w->clients->next);
+}
+
 static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
     *(c->prev ? &c->prev->next : &w->clients) = c->next;
     if (c->next) c->next->prev = c->prev;
     sherd__free(c);
+    count_clients(w);
 }
 
 static void on_run(sherd_work *work)
@@ -527,6 +534,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag)
     c->next = w->clients;
     if (c->next) c->next->prev = c;
     w->clients = c;
+    count_clients(w);
     w->stats.clients++;
     w->stats.clients_now++;
     return SHERD_OK;

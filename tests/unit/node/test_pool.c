@@ -55,6 +55,29 @@ static void a_buffer_given_back_comes_again_wiped(void **s)
     sherd__pool_free(p);
 }
 
+static void a_sole_clients_buffers_are_not_kept_for_the_next_one(void **s)
+{
+    (void)s;
+    sherd__pool *p = new_pool(8 * MB);
+    sherd__pool_sole(p, true);
+    uint8_t *a = sherd__pool_get(p, MB), *b;
+    memset(a, 0xAB, MB);
+    sherd__pool_give(p, a, MB);
+    b = sherd__pool_get(p, MB);
+    assert_ptr_equal(a, b);
+    assert_int_equal(b[MB - 1], 0xAB); /* its own bytes: wiping them would be for nothing */
+    sherd__pool_give(p, b, MB);
+    sherd__pool_sole(p, false);
+    assert_int_equal(sherd__pool_stats_of(p)->kept, 0); /* wiped and gone */
+    a = sherd__pool_get(p, MB);
+    memset(a, 0xCD, MB);
+    sherd__pool_give(p, a, MB);
+    b = sherd__pool_get(p, MB);
+    for (size_t i = 0; i < MB; i++) assert_int_equal(b[i], 0);
+    sherd__pool_give(p, b, MB);
+    sherd__pool_free(p);
+}
+
 static void kept_buffers_make_room_for_other_sizes(void **s)
 {
     (void)s;
@@ -132,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_beyond_the_budget_is_refused_and_counted),
         cmocka_unit_test(a_buffer_given_back_comes_again_wiped),
+        cmocka_unit_test(a_sole_clients_buffers_are_not_kept_for_the_next_one),
         cmocka_unit_test(kept_buffers_make_room_for_other_sizes),
         cmocka_unit_test(random_use_never_exceeds_the_budget_nor_overlaps),
         cmocka_unit_test(an_empty_buffer_is_a_buffer),
