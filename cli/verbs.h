@@ -10,6 +10,7 @@
     XX(cluster)                                                                                    \
     XX(meta)                                                                                       \
     XX(verify)                                                                                     \
+    XX(bench)                                                                                      \
     XX(keygen)                                                                                     \
     XX(doctor)                                                                                     \
     XX(version)                                                                                    \

@@ -1,0 +1,252 @@
+/*
+ * `sherd bench`: what this machine does, beside numpy and a local dgemm in the same run. Every figure
+ * is the median of several runs, with the least and the greatest, and is held against what it is
+ * meant to reach; one that is missed is told like the others.
+ *
+ * OpenBLAS reads OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE before main begins, and either can halve its
+ * speed. Where one is set, this process begins anew without it: only so are nodes, local products
+ * and numpy all measured with the kernels that the processor would get.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bench.h"
+#include "cli/work.h"
+#include "core/suggest.h"
+#include "matrix/gemm.h"
+#include "sherd/version.h"
+
+static const char *const variables[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
+enum { VARIABLES = sizeof variables / sizeof *variables };
+#define WAS_SET "SHERD_ENVIRONMENT_WAS" /* the hidden option --environment-was */
+
+typedef struct measurement {
+    const char *name;
+    const char *says; /* while it is measured */
+    int (*run)(sherd__bench *b, sherd_diag *d);
+} measurement;
+
+static const measurement measurements[] = {
+    {"meta", "expanded metadata, beside numpy", sherd__bench_meta},
+    {"seed", "metadata in seed form", sherd__bench_seed},
+    {"group1", "--group 1 on the layer, beside numpy", sherd__bench_group1},
+    {"all-4096", "--group all at 4096, beside dgemm", sherd__bench_all_4096},
+    {"all-8192", "--group all at 8192, beside dgemm", sherd__bench_all_8192},
+    {"connection", "one connection", sherd__bench_connection},
+    {"tasks", "small products", sherd__bench_tasks},
+    {"memory", "the coordinator's memory", sherd__bench_memory},
+};
+enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
+
+int sherd__bench_runs(const sherd__bench *b, int preset)
+{
+    return b->runs > 0 ? b->runs : b->quick ? 3 : preset;
+}
+
+bool sherd__bench_interrupted(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+unsigned sherd__bench_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (unsigned)CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (unsigned)n : 1;
+}
+
+/* ---- the environment -------------------------------------------------------------------------- */
+
+/* This process again, with the same arguments; returns only where that fails. */
+static int begin_anew(sherd_diag *d)
+{
+    static char text[65536];
+    char *argv[256];
+    size_t len = 0, n = 0;
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) close(fd);
+    for (; got > 0 && len < (size_t)got && n < 255; len += strlen(text + len) + 1)
+        argv[n++] = text + len;
+    argv[n] = NULL;
+    if (n > 1) execv("/proc/self/exe", argv);
+    return sherd__fail(d, SHERD_EINTERNAL, "unset them, or measure with --keep-env",
+                       "cannot begin anew without OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE");
+}
+
+static int clean_environment(const sherd__cli *cli, sherd_diag *d)
+{
+    char was[400] = "";
+    size_t at = 0;
+    if (sherd__opt_flag(cli, "keep-env")) return 0;
+    for (size_t i = 0; i < VARIABLES; i++) {
+        const char *value = getenv(variables[i]);
+        if (value == NULL) continue;
+        at += (size_t)snprintf(was + at, sizeof was - at, "%s%s=%.80s", at > 0 ? ", " : "",
+                               variables[i], value);
+        unsetenv(variables[i]);
+    }
+    if (at == 0) return 0;
+    if (setenv(WAS_SET, was, 1) != 0) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return begin_anew(d);
+}
+
+static void show_machine(const sherd__bench *b, json_t *out)
+{
+    const char *was = sherd__opt_text(b->cli, "environment-was");
+    json_t *env = out != NULL ? json_object() : NULL;
+    if (out == NULL)
+        printf("sherd %s: OpenBLAS with its %s kernels, %u core%s, %u nodes on this machine\n",
+               sherd_version(), sherd__blas_core(), b->cores, b->cores == 1 ? "" : "s",
+               SHERD__BENCH_NODES);
+    if (out == NULL && was != NULL)
+        printf("%s set in the environment: unset for this run (--keep-env keeps it)\n", was);
+    for (size_t i = 0; i < VARIABLES; i++) {
+        const char *value = getenv(variables[i]);
+        if (out != NULL)
+            json_object_set_new(env, variables[i], value ? json_string(value) : json_null());
+        else if (value != NULL)
+            printf("%s=%s in the environment, kept\n", variables[i], value);
+    }
+    fflush(stdout);
+    if (out == NULL) return;
+    json_object_set_new(out, "blas_core", json_string(sherd__blas_core()));
+    json_object_set_new(out, "cores", json_integer((json_int_t)b->cores));
+    json_object_set_new(out, "nodes", json_integer(SHERD__BENCH_NODES));
+    json_object_set_new(out, "quick", json_boolean(b->quick));
+    json_object_set_new(out, "environment", env);
+    json_object_set_new(out, "unset", was != NULL ? json_string(was) : json_null());
+}
+
+/* ---- what is measured ------------------------------------------------------------------------- */
+
+static int unknown(const char *name, size_t len, sherd_diag *d)
+{
+    const char *known[MEASUREMENTS + 1] = {NULL};
+    char word[40], hint[160];
+    snprintf(word, sizeof word, "%.*s", (int)(len < 39 ? len : 39), name);
+    for (size_t i = 0; i < MEASUREMENTS; i++) known[i] = measurements[i].name;
+    const char *near = sherd__suggest(word, known);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean '%s'?", near);
+    else
+        snprintf(hint, sizeof hint, "meta, seed, group1, all-4096, all-8192, connection, tasks, memory");
+    return sherd__fail(d, SHERD_EINVAL, hint, "option --only: there is no measurement '%s'", word);
+}
+
+/* --only NAME,... into chosen[]; without it all of them. */
+static int choose(const sherd__cli *cli, bool chosen[MEASUREMENTS], sherd_diag *d)
+{
+    const char *at = sherd__opt_text(cli, "only");
+    for (size_t i = 0; i < MEASUREMENTS; i++) chosen[i] = at == NULL;
+    while (at != NULL && *at != '\0') {
+        size_t len = strcspn(at, ","), i = 0;
+        while (i < MEASUREMENTS && (strncmp(measurements[i].name, at, len) != 0 ||
+                                    measurements[i].name[len] != '\0'))
+            i++;
+        if (i == MEASUREMENTS) return unknown(at, len, d);
+        chosen[i] = true;
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+/* One that fails does not keep the others from being measured; the first failure is the command's. */
+static int measure_all(sherd__bench *b, const bool chosen[MEASUREMENTS], sherd_diag *d)
+{
+    int err = 0;
+    for (size_t i = 0; i < MEASUREMENTS; i++) {
+        sherd_diag mine = {0};
+        if (!chosen[i]) continue;
+        sherd__cli_say(b->cli, "measuring %s", measurements[i].says);
+        int failed = measurements[i].run(b, &mine);
+        sherd__bench_clean(b);
+        if (!failed) failed = sherd__work_go_on(&mine);
+        if (!failed) continue;
+        if (failed == SHERD_EINTERRUPTED) return sherd__fail(d, failed, NULL, "interrupted");
+        sherd__cli_warn(b->cli, "%s: %s", measurements[i].name, mine.message);
+        if (!err) err = sherd__fail(d, failed, mine.hint, "%s: %s", measurements[i].name, mine.message);
+    }
+    return err;
+}
+
+static int run_bench(sherd__cli *cli, sherd_diag *d)
+{
+    bool chosen[MEASUREMENTS];
+    const char *memory_of = sherd__opt_text(cli, "memory-of");
+    sherd__bench b = {.cli = cli, .quick = sherd__opt_flag(cli, "quick"),
+                      .runs = (int)sherd__opt_int(cli, "runs"), .cores = sherd__bench_cores()};
+    int err = choose(cli, chosen, d);
+    if (!err) err = clean_environment(cli, d);
+    if (err) return err;
+    if (memory_of != NULL) return sherd__bench_memory_child(&b, memory_of, d);
+    sherd__blas_threads_set(b.cores);
+    json_t *out = cli->json ? sherd__cli_json_new(cli) : NULL;
+    if (out != NULL) b.figures = json_array();
+    show_machine(&b, out);
+    err = measure_all(&b, chosen, d);
+    if (out == NULL) return err;
+    json_object_set_new(out, "figures", b.figures);
+    return err ? sherd__cli_json_fail(cli, out, err, d) : sherd__cli_json_end(cli, out, d);
+}
+
+static const sherd__example examples[] = {
+    {"sherd bench", "everything; some minutes, 4 GB of memory, 2 GB of temporary files"},
+    {"sherd bench --only connection,tasks --runs 9", "two of the measurements, nine runs each"},
+    {"sherd bench --quick --json", "small sizes, in seconds: shows that it works, judges nothing"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
+     .help = "measure these only: meta, seed, group1, all-4096, all-8192, connection, tasks, memory"},
+    {.name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
+     .help = "runs of each, after one that warms up [5 for short ones, 3 for long ones]"},
+    {.name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are not judged"},
+    {.name = "keep-env", .type = SHERD__FLAG,
+     .help = "leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set"},
+    {.name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",
+     .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN, .help = "be the process that is measured"},
+    {.name = "environment-was", .type = SHERD__TEXT, .arg = "TEXT", .flags = SHERD__OPT_HIDDEN,
+     .help = "what was unset before this process began anew"},
+    {0},
+};
+
+const sherd__verb sherd__verb_bench = {
+    .name = "bench",
+    .summary = "figures of this machine, side by side with numpy and a local product",
+    .details =
+        "Each figure is the median of several runs, with the least and the greatest, and what it is "
+        "meant to reach. Products are timed from operands in memory to the result in memory, nodes "
+        "up; whole commands, with files and the start of nodes, stand beside them.\n"
+        "\n"
+        "meta: the eleven operations of a step of a 784-128-10 network over 60000 samples, exposures, "
+        "permutations and inverses, into memory on one thread; against numpy's loop (shuffle a row, "
+        "write each entry of its inverse) on a sample of rows of every length, scaled by indices.\n"
+        "\n"
+        "seed: the same in seed form: bytes of the file, and the time from nothing to the file in "
+        "memory.\n"
+        "\n"
+        "group1: MNIST ($SHERD_MNIST names its folder) or generated digits, times 784 x 128 "
+        "weights in float64 over 7 node processes; against numpy's loop in one process over 200000 "
+        "of the fragments: multiply a value by a shuffled row, unshuffle, add.\n"
+        "\n"
+        "all-4096, all-8192: squares over 7 node processes, one permutation for each; the ratio of "
+        "its median to that of one local dgemm on all cores, runs alternating.\n"
+        "\n"
+        "connection: 64 MB blocks through session, TLS and block store of another process, each "
+        "followed by a task of one number whose answer says that the block is there, three on their way, "
+        "then dropped. tasks: 64 x 64 products with a fresh left block each and a right one that stays, "
+        "at the best of nine depths, and the round trip at depth 1; both at the session, below jobs.\n"
+        "\n"
+        "memory: VmHWM of a process that does nothing but the product, less operands and result.",
+    .examples = examples,
+    .options = options,
+    .run = run_bench,
+};
