@@ -782,11 +782,15 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     return SHERD_OK;
 }
 
+#define GRACE_MS 500u /* for local nodes to end, where one of them does not answer any more */
+
 void sherd_cluster_close(sherd_cluster *c)
 {
     if (!c) return;
+    bool mute = false;
     if (c->thread_runs) {
         pthread_mutex_lock(&c->lock);
+        for (uint32_t i = 0; i < c->count; i++) mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
         c->close_wanted = true;
         pthread_mutex_unlock(&c->lock);
         uv_async_send(&c->wake);
@@ -799,7 +803,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__executor_free(c->executor);
     if (c->loop_made) (void)uv_loop_close(&c->loop);
     sherd__buffers_free(c->answers);
-    sherd__launch_stop(c->launch, 0);
+    sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
     if (c->record) (void)!sherd__record_end(c->record, NULL);
     sherd__identity_free(c->identity);
     sherd__free(c->nodes);

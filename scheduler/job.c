@@ -327,9 +327,11 @@ out:
 
 static void lose(sherd_job *j, uint32_t node, bool gone);
 
-/* The node did what no honest one does. */
+/* The node did what no honest one does. Once is enough: more of its answers may be on the way. */
 static void convict(sherd_job *j, uint32_t node, const char *what)
 {
+    if (j->nodes[node].convicted) return;
+    j->nodes[node].convicted = true;
     j->stats.banned++;
     if (j->o.strict)
         fail(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
@@ -355,8 +357,9 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         fail(j, err, NULL, "cannot use an answer of %s: %s", name_of(j, node), sherd_strerror(err));
         return;
     }
+    bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (j->done) return;
+    if (!first || j->done) return;
     if (j->nodes[node].state == NODE_UP)
         j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
     lose(j, node, true);

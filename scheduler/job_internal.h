@@ -24,6 +24,7 @@ typedef struct job_node {
     uint32_t under_way;     /* its cells hiding, sent or judging */
     uint32_t depth;
     uint32_t refusals;
+    bool convicted;
     uint64_t accepted;
     uint8_t *holds;         /* resident blocks, by slot * tiles + tile */
 } job_node;
