@@ -22,7 +22,7 @@ typedef struct tables {
     uint64_t indices;    /* of all operations, inverses apart */
     size_t bytes, longest;
     uint8_t *all;        /* enshuffles and unshuffles of each operation */
-    uint32_t *exposures; /* of one */
+    uint32_t *some;      /* exposures, or a row, of one: `longest` of them */
 } tables;
 
 static int new_meta(sherd_meta **out, const sherd__bench *b, sherd_diag *d)
@@ -42,11 +42,12 @@ static int begin(tables *t, const sherd__bench *b, sherd_diag *d)
         t->indices += n;
         t->bytes += (size_t)(2 * n * sherd__perm_width(op->m));
         if (k > t->longest) t->longest = (size_t)k;
+        if (op->m > t->longest) t->longest = (size_t)op->m;
     }
     if (err) return err;
     t->all = sherd__alloc_large(t->bytes);
-    t->exposures = sherd__calloc(t->longest, sizeof *t->exposures);
-    if (t->all == NULL || t->exposures == NULL)
+    t->some = sherd__calloc(t->longest, sizeof *t->some);
+    if (t->all == NULL || t->some == NULL)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the tables");
     memset(t->all, 0, t->bytes);
     return 0;
@@ -55,7 +56,7 @@ static int begin(tables *t, const sherd__bench *b, sherd_diag *d)
 static void end(tables *t)
 {
     sherd__free(t->all);
-    sherd__free(t->exposures);
+    sherd__free(t->some);
     sherd_meta_free(t->meta);
 }
 
@@ -69,7 +70,7 @@ static int expand(tables *t, sherd_diag *d)
         size_t rows = (size_t)sherd_meta_table_rows(op);
         unsigned width = sherd__perm_width(op->m);
         size_t len = rows * (size_t)op->m * width;
-        err = sherd_meta_exposures(t->meta, i, t->exposures, d);
+        err = sherd_meta_exposures(t->meta, i, t->some, d);
         if (err) break;
         sherd__perm_key(key, sherd_meta_seed(t->meta), SHERD__PERM_LABEL, i, 0);
         err = sherd__perm_rows(key, 0, rows, (uint32_t)op->m, width, at, at + len);
@@ -91,7 +92,7 @@ static uint32_t index_at(const uint8_t *p, unsigned width, size_t j)
 static int compare(const tables *t, sherd_diag *d)
 {
     const uint8_t *at = t->all;
-    uint32_t row[784];
+    uint32_t *row = t->some;
     for (size_t i = 0; i < sherd_meta_count(t->meta); i++) {
         const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
         size_t m = (size_t)op->m, rows = (size_t)sherd_meta_table_rows(op);
@@ -135,26 +136,38 @@ static const char numpy_loop[] =
     "for arg in sys.argv[2:]:\n"
     "    n, count = map(int, arg.split(':'))\n"
     "    total += count\n"
-    "    loop += count * sample(n, 64, as_published)\n"
-    "    best += count * sample(n, 64, at_best)\n"
+    "    rows = max(1, min(64, 50000 // n))\n"
+    "    loop += count * sample(n, rows, as_published)\n"
+    "    best += count * sample(n, rows, at_best)\n"
     "print(loop / total * 1e9, best / total * 1e9)\n";
+
+/* Lengths of rows, each once, with the indices in rows of that length: "784:47040000". */
+static size_t count_lengths(const tables *t, char counts[][40], size_t max)
+{
+    uint64_t lengths[16], indices[16] = {0};
+    size_t len = 0;
+    for (size_t i = 0; i < sherd_meta_count(t->meta); i++) {
+        const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
+        size_t at = 0;
+        while (at < len && lengths[at] != op->m) at++;
+        if (at == len && len == max) continue;
+        if (at == len) lengths[len++] = op->m;
+        indices[at] += sherd_meta_table_rows(op) * op->m;
+    }
+    for (size_t i = 0; i < len; i++)
+        snprintf(counts[i], 40, "%llu:%llu", (unsigned long long)lengths[i],
+                 (unsigned long long)indices[i]);
+    return len;
+}
 
 /* ns an index of the published loop and of numpy at its best. */
 static int time_numpy(const tables *t, const sherd__bench *b, double out[2], sherd_diag *d)
 {
-    char limit[16], counts[3][40];
-    const char *args[5] = {limit};
-    snprintf(limit, sizeof limit, "%g", b->quick ? 0.02 : 0.4);
-    for (size_t w = 0; w < 3; w++) { /* rows are as long as one of the widths */
-        uint64_t n = 0;
-        for (size_t i = 0; i < sherd_meta_count(t->meta); i++) {
-            const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
-            if (op->m == widths[w]) n += sherd_meta_table_rows(op) * op->m;
-        }
-        snprintf(counts[w], sizeof counts[w], "%llu:%llu", (unsigned long long)widths[w],
-                 (unsigned long long)n);
-        args[w + 1] = counts[w];
-    }
+    char limit[16], counts[8][40];
+    const char *args[10] = {limit};
+    size_t len = count_lengths(t, counts, 8);
+    snprintf(limit, sizeof limit, "%g", b->quick ? 0.02 : 0.3);
+    for (size_t i = 0; i < len; i++) args[i + 1] = counts[i];
     return sherd__numpy_run(b, numpy_loop, args, out, 2, d);
 }
 
