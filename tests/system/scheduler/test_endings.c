@@ -1,0 +1,201 @@
+/*
+ * However the command ends while its local nodes work - Ctrl-C, SIGTERM, SIGHUP, kill -9 - none of
+ * them is left, no temporary file either, and the earlier output stands.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "command.h"
+
+#define NODES 7
+#define OLD "an earlier result\n"
+
+static char top[128], tmp[160], out_dir[160], a[160], b[160], out[200];
+
+static int begin(void **s)
+{
+    (void)s;
+    folder_new(top);
+    snprintf(tmp, sizeof tmp, "%s/tmp", top);
+    snprintf(out_dir, sizeof out_dir, "%s/out", top);
+    snprintf(a, sizeof a, "%s/A.npy", top);
+    snprintf(b, sizeof b, "%s/B.npy", top);
+    snprintf(out, sizeof out, "%s/C.npy", out_dir);
+    matrix_file(a, 400, 300, 1);
+    matrix_file(b, 300, 200, 2);
+    return mkdir(tmp, 0700) || mkdir(out_dir, 0700) ? -1 : 0;
+}
+
+static int end(void **s)
+{
+    (void)s;
+    folder_remove(top);
+    return 0;
+}
+
+/* A command whose nodes take a second for each product, seven processes of its own. */
+static void start(command *c, unsigned run, pid_t pids[NODES], bool until_answers)
+{
+    char record[200], received[240], env_tmp[200], folder[64];
+    const char *env[] = { "SHERD_TEST_MISBEHAVE=slow:1", env_tmp, NULL };
+    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "7", "--memory", "2M",
+                           "--progress", "none", "--record", record, NULL };
+    snprintf(folder, sizeof folder, "record-%u-%d", run, until_answers);
+    snprintf(record, sizeof record, "%s/%s", top, folder);
+    snprintf(received, sizeof received, "%s/node-1.received", record);
+    snprintf(env_tmp, sizeof env_tmp, "TMPDIR=%s", tmp);
+    file_put(out, OLD, sizeof OLD - 1);
+    command_start(c, liar_path(), argv, env);
+    int64_t deadline = clock_now_ms() + 30000 * patience(), enough = until_answers ? 2000 : 0;
+    size_t n = 0;
+    while (clock_now_ms() < deadline && !command_over(c)) {
+        n = children_of(c->pid, pids, NODES);
+        if (n == NODES && (!until_answers || file_size(received) > enough)) break;
+        pause_ms(1);
+    }
+    if (command_over(c)) fail_msg("it ended by itself: %s", command_said(c->err));
+    assert_int_equal(n, NODES);
+}
+
+static void nothing_is_left(const pid_t pids[NODES])
+{
+    if (!processes_gone(pids, NODES, 5000 * patience())) fail_msg("a local node is left");
+    assert_int_equal(folder_entries(out_dir), 1);
+    assert_int_equal(folder_entries(tmp), 0);
+    assert_true(file_holds(out, OLD));
+}
+
+/* In the middle of the work, and as soon as the processes exist. */
+static void ends_by(int signal_number, int status, unsigned run)
+{
+    for (int at_work = 0; at_work < 2; at_work++) {
+        command c;
+        pid_t pids[NODES];
+        start(&c, run, pids, at_work);
+        kill(c.pid, signal_number);
+        if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
+        if (c.status != status) fail_msg("ended with %d: %s", c.status, command_said(c.err));
+        if (status > 0) assert_non_null(strstr(command_said(c.err), "interrupted"));
+        nothing_is_left(pids);
+        command_free(&c);
+    }
+}
+
+static void ctrl_c_is_exit_130_and_leaves_nothing(void **s)
+{
+    (void)s;
+    ends_by(SIGINT, 130, 1);
+}
+
+static void sigterm_is_exit_130_and_leaves_nothing(void **s)
+{
+    (void)s;
+    ends_by(SIGTERM, 130, 2);
+}
+
+static void sighup_is_exit_130_and_leaves_nothing(void **s)
+{
+    (void)s;
+    ends_by(SIGHUP, 130, 3);
+}
+
+static void kill_9_leaves_nothing(void **s)
+{
+    (void)s;
+    ends_by(SIGKILL, -SIGKILL, 4);
+}
+
+static void a_stopped_node_is_not_left_either(void **s)
+{
+    (void)s;
+    command c;
+    pid_t pids[NODES];
+    start(&c, 5, pids, true);
+    kill(pids[3], SIGSTOP);
+    kill(c.pid, SIGTERM);
+    if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
+    assert_int_equal(c.status, 130);
+    nothing_is_left(pids);
+    command_free(&c);
+}
+
+static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
+{
+    (void)s;
+    command c;
+    pid_t pids[NODES];
+    start(&c, 6, pids, true);
+    kill(c.pid, SIGINT);
+    pause_ms(5);
+    kill(c.pid, SIGINT);
+    if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
+    assert_true(c.status == 130 || c.status == -SIGINT);
+    nothing_is_left(pids);
+    command_free(&c);
+}
+
+/* The same, of a product that writes its result: at many points between start and end. */
+static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
+{
+    (void)s;
+    char whole[200], env_tmp[200];
+    const char *env[] = { env_tmp, NULL };
+    const char *argv[] = { "sherd", "multiply", a, b, "-o", whole, "-n", "2", "--mode", "exact",
+                           "--progress", "none", NULL };
+    snprintf(whole, sizeof whole, "%s/whole.npy", top);
+    snprintf(env_tmp, sizeof env_tmp, "TMPDIR=%s", tmp);
+    command c;
+    command_start(&c, sherd_path(), argv, env);
+    assert_true(command_wait(&c, 30000 * patience()));
+    assert_int_equal(c.status, 0);
+    int64_t usual = c.ended_ms - c.began_ms;
+    command_free(&c);
+    argv[5] = out;
+    unsigned finished = 0;
+    for (unsigned i = 0; i < 16; i++) {
+        file_put(out, OLD, sizeof OLD - 1);
+        command_start(&c, sherd_path(), argv, env);
+        pause_ms((unsigned)(usual / 2 + usual * i / 24));
+        pid_t pids[2];
+        size_t n = children_of(c.pid, pids, 2);
+        kill(c.pid, SIGKILL);
+        assert_true(command_wait(&c, 5000));
+        command_free(&c);
+        assert_true(processes_gone(pids, n, 5000 * patience()));
+        bool old = file_holds(out, OLD);
+        if (!old && !files_equal(out, whole)) fail_msg("a part of a result was written");
+        finished += !old;
+        if (folder_entries(out_dir) != 1) { /* a hidden name may be caught between link and rename */
+            command_start(&c, sherd_path(), argv, env); /* the next writer removes it */
+            assert_true(command_wait(&c, 30000 * patience()));
+            command_free(&c);
+        }
+        assert_int_equal(folder_entries(out_dir), 1);
+    }
+    print_message("# %u of 16 had finished\n", finished);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ctrl_c_is_exit_130_and_leaves_nothing),
+        cmocka_unit_test(sigterm_is_exit_130_and_leaves_nothing),
+        cmocka_unit_test(sighup_is_exit_130_and_leaves_nothing),
+        cmocka_unit_test(kill_9_leaves_nothing),
+        cmocka_unit_test(a_stopped_node_is_not_left_either),
+        cmocka_unit_test(an_impatient_second_ctrl_c_leaves_nothing),
+        cmocka_unit_test(kill_9_while_it_writes_leaves_one_whole_file),
+    };
+    return cmocka_run_group_tests_name("scheduler/endings", tests, begin, end);
+}
