@@ -46,6 +46,7 @@ typedef struct pool_node {
     pid_t pid;
     sherd_link *link;          /* loop thread's, as everything below */
     bool up, banned, touched;
+    uint64_t sessions;         /* so far: the number of the current one */
     uint32_t retries;
     uint64_t retry_ms;         /* when to connect again; 0: not to */
     sherd__hello hello;
@@ -201,6 +202,15 @@ static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
     sherd__buffers_give(ctx, bytes);
 }
 
+/* Why the node is not up; the calling thread reads it while it waits for nodes. */
+static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
+{
+    pthread_mutex_lock(&c->lock);
+    n->last_err = err;
+    snprintf(n->last_text, sizeof n->last_text, "%.*s", SHERD__TEXT_MAX - 1, text);
+    pthread_mutex_unlock(&c->lock);
+}
+
 static void connect_node(sherd_cluster *c, pool_node *n)
 {
     sherd__link_options lo = {
@@ -217,8 +227,7 @@ static void connect_node(sherd_cluster *c, pool_node *n)
     n->retry_ms = 0;
     int err = sherd__link_connect(&n->link, &lo, n->peer.host, n->peer.port, &n->peer.key, &d);
     if (err) {
-        n->last_err = err;
-        snprintf(n->last_text, sizeof n->last_text, "%.190s", d.code ? d.message : sherd_strerror(err));
+        note_end(c, n, err, d.code ? d.message : sherd_strerror(err));
     } else {
         c->open_links++;
     }
@@ -254,8 +263,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     add_session_bytes(n->link, &n->past_in, &n->past_out);
     n->link = NULL;
     n->up = false;
-    n->last_err = e->err;
-    snprintf(n->last_text, sizeof n->last_text, "%s", e->text);
+    note_end(c, n, e->err, e->text);
     if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
         !n->banned) { /* it broke the protocol: not the network's doing */
         ban(c, n);
@@ -279,8 +287,9 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_READY:
         n->up = true;
+        n->sessions++;
         n->hello = e->hello;
-        if (c->job) sherd__job_node_up(c->job, n->index, sherd__link_session(l), now);
+        if (c->job) sherd__job_node_up(c->job, n->index, sherd__link_session(l), n->sessions, now);
         pthread_mutex_lock(&c->lock);
         pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
@@ -334,17 +343,24 @@ static const char *job_name(void *ctx, uint32_t node)
     return c->nodes[node].label;
 }
 
-static void end_job(sherd_cluster *c)
+/* The calling thread has the job back. */
+static void release_job(sherd_cluster *c)
 {
-    publish(c);
-    for (uint32_t i = 0; i < c->count; i++)
-        c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
+    sherd__job_rest(c->job);
     c->job = NULL;
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
     c->job_done = true;
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
+}
+
+static void end_job(sherd_cluster *c)
+{
+    publish(c);
+    for (uint32_t i = 0; i < c->count; i++)
+        c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
+    release_job(c);
 }
 
 /* Something has happened: move the job on, send what it wants sent, notice its end. */
@@ -361,6 +377,12 @@ static void job_moved(sherd_cluster *c)
     if (c->job_ended && sherd__job_idle(c->job)) end_job(c);
 }
 
+/* Up, and not about to be closed by us. */
+static bool usable(const pool_node *n)
+{
+    return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
+}
+
 static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t timeout_ms)
 {
     uint64_t now = uv_now(&c->loop);
@@ -371,8 +393,8 @@ static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t time
     for (uint32_t i = 0; i < c->count; i++) {
         pool_node *n = &c->nodes[i];
         if (!n->banned) n->retries = 0;
-        if (n->up) {
-            sherd__job_node_up(job, i, sherd__link_session(n->link), now);
+        if (usable(n)) {
+            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions, now);
         } else {
             /* One that was lost before is asked once more while the others begin. */
             if (!n->banned && !n->link) n->retry_ms = now;
@@ -385,9 +407,15 @@ static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t time
 static void drop_job(sherd_cluster *c, sherd_job *job)
 {
     c->job = job;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const pool_node *n = &c->nodes[i];
+        if (usable(n))
+            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions,
+                               uv_now(&c->loop));
+    }
     sherd__job_end(job);
     flush_touched(c);
-    end_job(c);
+    release_job(c);
 }
 
 /* --- loop thread ----------------------------------------------------------------------------- */
@@ -501,6 +529,7 @@ static void post_job(sherd_cluster *c, sherd_job *job, bool last, bool drop, uin
     c->stop_wanted = false;
     c->banned[0] = '\0';
     c->waiting[0] = '\0';
+    c->progress.done = c->progress.total = 0;
     uv_async_send(&c->wake);
 }
 
@@ -555,7 +584,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     uint64_t least = UINT64_MAX;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++)
-        if (c->nodes[i].info.memory && c->nodes[i].info.memory < least)
+        if (c->nodes[i].info.state != SHERD_NODE_BANNED && c->nodes[i].info.memory &&
+            c->nodes[i].info.memory < least)
             least = c->nodes[i].info.memory;
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ c->count, c->domain_of, c->domains, least };

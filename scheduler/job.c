@@ -188,6 +188,14 @@ static void drop_old_tiles(sherd_job *j, uint32_t node, sherd__cell cell)
     }
 }
 
+/* A number for a block that goes with its task. They come round again after four thousand million,
+ * when the first have long been dropped. */
+static uint32_t passing_block(sherd_job *j)
+{
+    uint32_t base = 1 + j->shape.slots * j->shape.tiles;
+    return base + j->blocks++ % (UINT32_MAX - base);
+}
+
 static int send_cell(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
 {
     job_cell *c = &j->cells[ordinal];
@@ -200,13 +208,12 @@ static int send_cell(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
     drop_old_tiles(j, c->node, cell);
     int err = j->shape.resident ? ensure_resident(j, n, cell, &task.right) : SHERD_OK;
     if (err) return err;
-    uint32_t base = 1 + j->shape.slots * j->shape.tiles;
-    task.left = base + j->blocks++;
+    task.left = passing_block(j);
     err = sherd__session_put(n->session, j->o.id, task.left, work->left);
     if (err) return err;
     work->left = NULL;
     if (work->right) {
-        task.right = base + j->blocks++;
+        task.right = passing_block(j);
         task.flags |= SHERD__DROP_RIGHT;
         err = sherd__session_put(n->session, j->o.id, task.right, work->right);
         if (err) return err;
@@ -223,7 +230,8 @@ static int start_cell(sherd_job *j, uint32_t node, uint64_t ordinal, uint64_t no
     int err = sherd__ledger_give(j->o.ledger, n->domain, job_cell_at(j, ordinal));
     if (err) return err;
     c->node = node;
-    c->attempt = ++j->attempts;
+    if (++j->attempts == 0) j->attempts = 1;
+    c->attempt = j->attempts;
     c->since_ms = now_ms;
     err = sherd__job_hide(j, ordinal);
     if (err) return err;
@@ -388,10 +396,14 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
     if (gone) reassign_orphans(j);
 }
 
-void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t now_ms)
+void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
+                        uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
+    if (n->session_number != session_number)
+        memset(n->holds, 0, (size_t)j->shape.slots * j->shape.tiles);
     n->session = s;
+    n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     if (!j->done) reassign_orphans(j);
@@ -416,26 +428,32 @@ void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *wh
     lose(j, node, !back || j->o.return_ms == 0);
 }
 
+/* It has room for fewer tasks at a time, or for none at all: several refusals of what was sent at
+ * one time say it only once. */
+static void count_refusal(sherd_job *j, job_node *n, const sherd__refusal *r)
+{
+    if (r->task && r->attempt <= n->refused_upto) return;
+    n->refused_upto = j->attempts;
+    if (n->depth > 1) n->depth /= 2;
+    else n->refusals++;
+}
+
 static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
 {
     job_node *n = &j->nodes[node];
     snprintf(j->last_refusal, sizeof j->last_refusal, "%s", r->text);
-    n->refusals++;
+    if (n->state != NODE_UP) return;
+    count_refusal(j, n, r);
+    if (r->block && r->block <= j->shape.slots * j->shape.tiles) n->holds[r->block - 1] = 0;
     if (r->task && r->task <= j->cells_len) {
         uint64_t ordinal = r->task - 1;
         const job_cell *c = &j->cells[ordinal];
         if (c->state == CELL_SENT && c->node == node && c->attempt == r->attempt)
             back_to_todo(j, ordinal);
     }
-    if (n->depth > 1) n->depth = n->depth / 2; /* it may have room for fewer at a time */
-    if (n->state != NODE_UP || n->refusals <= REFUSALS_MAX) return;
+    if (n->refusals <= REFUSALS_MAX) return;
     say(j, SHERD_LOG_WARN, "%s refuses its work (%s)", name_of(j, node), r->text);
-    for (uint64_t i = 0; i < j->cells_len; i++) {
-        const job_cell *c = &j->cells[i];
-        if (c->node == node && c->state == CELL_SENT)
-            (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)i + 1, c->attempt);
-    }
-    (void)!sherd__session_drop(n->session, j->o.id, 0);
+    (void)!sherd__session_forget(n->session, j->o.id);
     j->o.owner.touch(j->o.owner.ctx, node);
     lose(j, node, true);
 }
@@ -450,6 +468,7 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
     double took = (double)(now_ms - c->since_ms);
     j->task_ms = j->task_ms > 0 ? 0.9 * j->task_ms + 0.1 * took : took;
     n->progress_ms = now_ms;
+    n->refusals = 0;
     int err = sherd__job_judge(j, ordinal, e->fragment);
     if (err) {
         fail(j, err, NULL, "cannot check an answer: %s", sherd_strerror(err));
@@ -461,8 +480,10 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
 
 void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
 {
-    if (!j->done && e->kind == SHERD__EV_RESULT) answered(j, node, e, now_ms);
-    if (!j->done && e->kind == SHERD__EV_REFUSED) refused(j, node, &e->refusal);
+    if (!j->done && e->job == j->o.id) {
+        if (e->kind == SHERD__EV_RESULT) answered(j, node, e, now_ms);
+        if (e->kind == SHERD__EV_REFUSED) refused(j, node, &e->refusal);
+    }
     sherd__fragment_free(e->fragment);
     e->fragment = NULL;
 }
@@ -567,7 +588,12 @@ int sherd__job_again(sherd_job *j)
     j->cells_len = cells;
     sherd__ledger_next_left(j->o.ledger);
     j->stats = (sherd__job_stats){ 0 };
-    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].accepted = 0;
+    sherd__job_rest(j);
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        j->nodes[i].accepted = 0;
+        j->nodes[i].depth = j->o.depth;
+        j->nodes[i].refused_upto = 0;
+    }
     reset_cells(j);
     return SHERD_OK;
 }
@@ -587,16 +613,21 @@ void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *messag
 
 void sherd__job_end(sherd_job *j)
 {
-    for (uint64_t i = 0; i < j->cells_len; i++) {
-        const job_cell *c = &j->cells[i];
-        const job_node *n = &j->nodes[c->node];
-        if (c->state == CELL_SENT && n->state == NODE_UP)
-            (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)i + 1, c->attempt);
-    }
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         if (j->nodes[i].state != NODE_UP) continue;
-        (void)!sherd__session_drop(j->nodes[i].session, j->o.id, 0);
+        (void)!sherd__session_forget(j->nodes[i].session, j->o.id);
         j->o.owner.touch(j->o.owner.ctx, i);
+    }
+}
+
+void sherd__job_rest(sherd_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        job_node *n = &j->nodes[i];
+        n->session = NULL;
+        n->state = NODE_AWAY;
+        n->back_until_ms = 0;
+        n->under_way = n->refusals = 0;
     }
 }
 

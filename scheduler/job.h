@@ -55,8 +55,12 @@ int sherd__job_new(sherd_job **out, const sherd__job_options *opt) SHERD_MUST;
 /** Only once sherd__job_idle: the executor must not hold its work. */
 void sherd__job_free(sherd_job *j);
 
-/** The node can be sent to: at the start, or again after its connection came back. */
-void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t now_ms);
+/**
+ * The node can be sent to: at the start, or again after its connection came back. session_number is
+ * another one for every session with this node, and not 0: blocks are gone with their session.
+ */
+void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
+                        uint64_t now_ms);
 /** Its session is over. back: it may return (the network failed, not the node). */
 void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms);
 /** It broke the protocol and is not let back in; to be told before sherd__job_node_down. */
@@ -72,8 +76,14 @@ void sherd__job_pump(sherd_job *j, uint64_t now_ms);
 bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d);
 /** Gives the job up with this error (interrupted, timed out), unless it is done. */
 void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message);
-/** Cancels what is under way and drops the job's blocks at the nodes. */
+/** Cancels what is under way and drops the job's blocks at the nodes that are up; nothing of the job
+ *  is read by their sessions after this. */
 void sherd__job_end(sherd_job *j);
+/**
+ * The run is over: lets go of all sessions, which may now end without the job being told. Nodes keep
+ * their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
+ */
+void sherd__job_rest(sherd_job *j);
 /** True when the executor holds none of its work. */
 bool sherd__job_idle(const sherd_job *j);
 

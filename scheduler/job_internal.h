@@ -17,13 +17,15 @@ typedef enum node_state { NODE_AWAY, NODE_UP, NODE_GONE } node_state;
 
 typedef struct job_node {
     sherd_session *session; /* while up */
+    uint64_t session_number; /* of the session that `holds` is about */
     node_state state;
     uint32_t domain;
     uint64_t back_until_ms; /* away: when it counts as gone; 0: not heard of yet */
     uint64_t progress_ms;   /* last answer, or first task after idleness */
     uint32_t under_way;     /* its cells hiding, sent or judging */
     uint32_t depth;
-    uint32_t refusals;
+    uint32_t refusals;      /* in a row, of one task at a time */
+    uint32_t refused_upto;  /* attempts that were made when the last refusal was counted */
     bool convicted;
     uint64_t accepted;
     uint8_t *holds;         /* resident blocks, by slot * tiles + tile */

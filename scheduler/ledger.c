@@ -20,10 +20,13 @@ struct sherd_ledger {
     sherd__scheme_shape shape;
     uint32_t domains;
     uint64_t total_a, total_b;
+    double max_fraction;      /* as given; 0: from the plan */
+    uint32_t *domain_of_slot;
     double bound_a, bound_b;
     size_t left_bytes, right_bytes;
     account *accounts;
     uint8_t *bits;
+    uint64_t *sums; /* scratch: two per domain */
 };
 
 static bool bit(const uint8_t *set, size_t i)
@@ -64,13 +67,13 @@ static void totals(sherd_ledger *l)
 }
 
 /* The largest share of an operand that the plan itself gives one domain. */
-static int planned(sherd_ledger *l, const uint32_t *domain_of_slot, double *a, double *b)
+static void planned(sherd_ledger *l, double *a, double *b)
 {
-    uint64_t *sum = sherd__calloc(2 * (size_t)l->domains, sizeof *sum), one, both;
-    if (!sum) return SHERD_ENOMEM;
+    uint64_t *sum = l->sums, one, both;
+    memset(sum, 0, 2 * (size_t)l->domains * sizeof *sum);
     *a = *b = 0;
     for (uint32_t s = 0; s < l->shape.slots; s++) {
-        uint64_t *of = sum + 2 * (size_t)domain_of_slot[s];
+        uint64_t *of = sum + 2 * (size_t)l->domain_of_slot[s];
         for (uint32_t p = 0; p < l->shape.panels; p++) {
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, 0, p }, &one, &both);
             of[0] += one;
@@ -86,8 +89,16 @@ static int planned(sherd_ledger *l, const uint32_t *domain_of_slot, double *a, d
         if (fa > *a) *a = fa;
         if (fb > *b) *b = fb;
     }
-    sherd__free(sum);
-    return SHERD_OK;
+}
+
+/* The bound is a fraction of whole operands: with fewer rows than planned it may be another one. */
+static void set_bounds(sherd_ledger *l)
+{
+    double a, b;
+    totals(l);
+    planned(l, &a, &b);
+    l->bound_a = l->max_fraction > 0 ? l->max_fraction : 2 * a;
+    l->bound_b = l->max_fraction > 0 ? l->max_fraction : 2 * b;
 }
 
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
@@ -97,24 +108,24 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     if (!l) return SHERD_ENOMEM;
     l->hiding = *opt->hiding;
     l->hiding.ops->shape(l->hiding.ctx, &l->shape);
-    totals(l);
     l->domains = opt->domains;
+    l->max_fraction = opt->max_fraction;
     l->left_bytes = ((size_t)l->shape.slots * l->shape.panels + 7) / 8;
     l->right_bytes = ((size_t)l->shape.slots * l->shape.tiles + 7) / 8;
     l->accounts = sherd__calloc(l->domains, sizeof *l->accounts);
     l->bits = sherd__calloc(l->domains, l->left_bytes + l->right_bytes);
-    double a = 0, b = 0;
-    int err = l->accounts && l->bits ? planned(l, opt->domain_of_slot, &a, &b) : SHERD_ENOMEM;
-    if (err) {
+    l->sums = sherd__calloc(2 * (size_t)l->domains, sizeof *l->sums);
+    l->domain_of_slot = sherd__calloc(l->shape.slots, sizeof *l->domain_of_slot);
+    if (!l->accounts || !l->bits || !l->sums || !l->domain_of_slot) {
         sherd__ledger_free(l);
-        return err;
+        return SHERD_ENOMEM;
     }
+    memcpy(l->domain_of_slot, opt->domain_of_slot, l->shape.slots * sizeof *l->domain_of_slot);
     for (uint32_t d = 0; d < l->domains; d++) {
         l->accounts[d].left = l->bits + d * (l->left_bytes + l->right_bytes);
         l->accounts[d].right = l->accounts[d].left + l->left_bytes;
     }
-    l->bound_a = opt->max_fraction > 0 ? opt->max_fraction : 2 * a;
-    l->bound_b = opt->max_fraction > 0 ? opt->max_fraction : 2 * b;
+    set_bounds(l);
     *out = l;
     return SHERD_OK;
 }
@@ -124,6 +135,8 @@ void sherd__ledger_free(sherd_ledger *l)
     if (!l) return;
     sherd__free(l->accounts);
     sherd__free(l->bits);
+    sherd__free(l->sums);
+    sherd__free(l->domain_of_slot);
     sherd__free(l);
 }
 
@@ -163,7 +176,7 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 void sherd__ledger_next_left(sherd_ledger *l)
 {
     l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
-    totals(l);
+    set_bounds(l);
     for (uint32_t d = 0; d < l->domains; d++) {
         memset(l->accounts[d].left, 0, l->left_bytes);
         l->accounts[d].a = 0;

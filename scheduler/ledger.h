@@ -13,7 +13,7 @@ typedef struct sherd__ledger_options {
     const sherd__hiding *hiding; /* for shape and entries; outlives the ledger */
     uint32_t domains;
     double max_fraction;         /* of either operand to one domain; 0: twice the largest planned */
-    const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to */
+    const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to; copied */
 } sherd__ledger_options;
 
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
@@ -22,7 +22,8 @@ void sherd__ledger_free(sherd_ledger *l);
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
 /** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound. */
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
-/** Forgets operand A: the next product with the same resident B. */
+/** Forgets operand A: the next product with the same resident B. A bound that follows the plan is
+ *  set anew from the scheme's new shape; one that was given stays. */
 void sherd__ledger_next_left(sherd_ledger *l);
 /** Fraction of operand A (which = 0) or B (1) that the domain has been given. */
 double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which);

@@ -99,12 +99,13 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     bool plain = opt->scheme == SHERD_PLAIN;
     size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
     size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
+    p->size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8;
+    p->size_b = wire_size(b, p->exact, &p->fixed_b);
     sherd__plan_input in = {
         .n = a.rows, .k = a.cols, .m = b.cols, .slots = p->slots, .widest = widest,
         .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
         .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
-        .size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8,
-        .size_b = wire_size(b, p->exact, &p->fixed_b), .primes_len = p->primes_len,
+        .size_a = p->size_a, .size_b = p->size_b, .primes_len = p->primes_len,
         .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT, .node_memory = nodes->memory,
     };
     return sherd__plan_make(&p->plan, &in, d);

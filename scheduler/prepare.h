@@ -30,6 +30,7 @@ typedef struct sherd__prepared {
     bool tolerant;         /* float: the check has a tolerance */
     double check_error;
     uint64_t entries_a;
+    size_t size_a, size_b; /* bytes of an operand's element on the wire; of A: at most */
     uint32_t *exposures;   /* k or m; NULL: plain */
     uint32_t *planned;     /* per slot */
     uint32_t slots;

@@ -11,6 +11,7 @@
 #include "core/diag.h"
 #include "core/wipe.h"
 #include "crypto/deal.h"
+#include "matrix/funcs.h"
 #include "matrix/view.h"
 #include "scheduler/cluster_internal.h"
 
@@ -54,6 +55,9 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
         r->exposed_a[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 0);
         r->exposed_b[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 1);
     }
+    /* Two operands of one shape show the same places to the same nodes. */
+    if (p->elementwise && sherd__map_arity(p->op) == 2)
+        memcpy(r->exposed_b, r->exposed_a, r->nodes * sizeof *r->exposed_b);
     r->tasks = run->stats.accepted;
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
@@ -223,9 +227,9 @@ static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view 
         uint64_t g = opt->group == 0 || opt->group > cols ? cols : opt->group;
         uint64_t groups = plain ? 1 : g ? (cols + g - 1) / g : 0;
         double kept = (double)rows * (double)groups * density;
-        e->bytes_out += (uint64_t)((double)(rows * cols * sherd_dtype_size(a.dtype)) * density) *
-                        shape.tiles;
-        e->bytes_out += cols * b.cols * sherd_dtype_size(b.dtype);
+        e->bytes_out += (uint64_t)((double)(rows * cols * p->size_a) * density) * shape.tiles;
+        e->bytes_out += cols * b.cols * p->size_b;
+        e->bytes_out += 8 * groups * ((uint64_t)shape.panels * shape.tiles + shape.tiles);
         e->bytes_in += (uint64_t)(kept * (double)b.cols * (double)answer);
         e->flops += (uint64_t)(2.0 * (double)(rows * cols) * density * (double)b.cols) *
                     (p->primes_len ? p->primes_len : 1);

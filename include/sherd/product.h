@@ -11,6 +11,7 @@
 #include "sherd/cluster.h"
 #include "sherd/err.h"
 #include "sherd/mat.h"
+#include "sherd/multiplier.h"
 
 /** How operands are hidden. Neither of these is private: docs/THREATS.md says what nodes learn. */
 typedef enum sherd_scheme {
@@ -129,10 +130,29 @@ SHERD_API int sherd_resident_multiply(sherd_resident *kept, sherd_view a, double
                                   sherd_report *r, sherd_diag *d) SHERD_MUST;
 SHERD_API void sherd_resident_free(sherd_resident *kept);
 
+/**
+ * A multiplier (multiplier.h) whose products and element-wise operations run over the cluster, with
+ * these options; element-wise ones in float64, whatever opt->exact says. The cluster is borrowed and
+ * must outlive the multiplier; progress and log lines come as in sherd_multiply.
+ *
+ * A kept operand K is copied here and stays at the nodes as a right operand: K*B is computed as
+ * (B^T K^T)^T, and K^T*B as (B^T K)^T. Each direction is sent at its first use, and once more when B
+ * has more columns than before or after a product that failed, under the same exposures and
+ * permutations: they belong to the operand and are drawn once, when it is kept.
+ *
+ * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
+ * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands), SHERD_ENOMEM; *out is zeroed then.
+ * Who learns it: as for sherd_multiply. permute: a node sees its share of the columns of K if K*B is
+ * computed, and its share of the rows of K if K^T*B is: with both, the union of the two.
+ */
+SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
+                                       const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+
 /** What a product would cost, without sending anything (--dry-run). */
 typedef struct sherd_estimate {
     uint64_t panels, tiles, tasks, panel_rows, tile_cols;
-    uint64_t bytes_out, bytes_in;   /* exact, protocol bytes of all nodes together */
+    uint64_t bytes_out, bytes_in;   /* of all nodes together: bodies, not the records around them;
+                                       rows of zeros count only with group = 1 */
     uint64_t flops;                 /* multiply-adds count two */
     double exposure_a, exposure_b;  /* of the most exposed node */
     uint64_t node_memory;           /* most that one node holds at a time */

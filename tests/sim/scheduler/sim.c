@@ -44,6 +44,7 @@ typedef struct sim_node {
     bool dead, stopped, lying, banned;
     uint64_t resume_ms, retry_ms;
     unsigned retries;
+    uint64_t sessions;
     sim_fault fault;
     uint64_t fault_at;           /* count of its pieces of bytes, either way */
     uint64_t pieces;
@@ -219,7 +220,7 @@ static void here_event(sim *s, sim_node *n, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_READY:
         note(s, "ready %u", n->index);
-        sherd__job_node_up(s->job, n->index, n->here, s->now);
+        sherd__job_node_up(s->job, n->index, n->here, ++n->sessions, s->now);
         break;
     case SHERD__EV_RESULT:
     case SHERD__EV_REFUSED:

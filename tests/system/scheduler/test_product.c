@@ -298,7 +298,7 @@ static void see(void *ctx, const sherd_progress *p)
 /* A product that takes some seconds: a number comes back for every entry of A and column of B. */
 static int long_product(sherd_product_options *o, sherd_report *r, sherd_diag *d)
 {
-    size_t n = 3000, k = 300, m = 300;
+    size_t n = 2000, k = 200, m = 300;
     double *a = malloc(n * k * 8), *b = malloc(k * m * 8), *c = malloc(n * m * 8);
     for (size_t i = 0; i < n * k; i++) a[i] = (double)(i % 7) + 1;
     for (size_t i = 0; i < k * m; i++) b[i] = (double)(i % 5);
@@ -680,6 +680,43 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
     assert_true(failed > 3);
 }
 
+static void an_estimate_tells_what_is_sent_then(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 24; round++) {
+        sherd_product_options o;
+        sherd_estimate e;
+        sherd_report r;
+        uint8_t seed[32] = { (uint8_t)round };
+        sherd_product_options_init(&o);
+        o.exact = round & 1;
+        o.bits = round & 2 ? 17 : 12;
+        o.group = round % 3;
+        o.scheme = round & 4 ? SHERD_PERMUTE : SHERD_PLAIN;
+        o.seed = seed;
+        operand a = make_any(400, 100), b = make_any(100, 90);
+        assert_int_equal(sherd_estimate_multiply(&e, a.v, b.v, NODES, UINT64_C(1) << 28, &o, NULL), 0);
+        multiply_with(cluster, &o, a.v, b.v, &r);
+        double out = (double)all(r.bytes_out), in = (double)all(r.bytes_in);
+        double about = 400.0 * (double)(e.tasks + 4 * NODES), odd = 0.05;
+        /* Wider groups may leave out rows of zeros. */
+        double less = o.group > 1 ? 0.3 * in : 0, diff = (double)e.bytes_in - in;
+        if (fabs(out - (double)e.bytes_out) > odd * out + about || diff < -odd * in - about ||
+            diff > odd * in + about + less) {
+            fprintf(stderr, "out %g, estimated %g; in %g, estimated %g\n", out, (double)e.bytes_out,
+                    in, (double)e.bytes_in);
+            describe(&o, a.v, b.v, "another cost than estimated");
+        }
+        assert_memory_equal(e.columns, r.planned, NODES * sizeof *e.columns);
+        assert_int_equal(e.primes, r.primes);
+        assert_true(fabs(e.exposure_a - r.exposed_a[0]) < 1);
+        sherd_estimate_fini(&e);
+        sherd_report_fini(&r);
+        free(a.memory);
+        free(b.memory);
+    }
+}
+
 #define T(name) cmocka_unit_test(name)
 
 int main(void)
@@ -697,6 +734,7 @@ int main(void)
         T(element_wise_operations_give_the_promised_bits),
         T(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
         T(a_node_counts_each_task_once),
+        T(an_estimate_tells_what_is_sent_then),
         T(a_liar_ends_a_strict_call_and_is_left_out_of_others),
         T(a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost),
         T(without_memory_a_call_fails_and_the_cluster_lives),
