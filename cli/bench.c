@@ -44,7 +44,7 @@ enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
 {
-    return b->runs > 0 ? b->runs : b->quick ? 3 : preset;
+    return b->runs > 0 ? b->runs : b->quick ? 2 : preset;
 }
 
 bool sherd__bench_interrupted(void *ctx)

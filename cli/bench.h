@@ -24,7 +24,7 @@ typedef struct sherd__bench {
     char folder[PATH_MAX - 64]; /* scratch, made when first needed */
 } sherd__bench;
 
-/** How often to run: --runs, else `preset`, 3 where quick. */
+/** How often to run: --runs, else `preset`, 2 where quick. */
 int sherd__bench_runs(const sherd__bench *b, int preset);
 /** Processors that this process may use. */
 unsigned sherd__bench_cores(void);

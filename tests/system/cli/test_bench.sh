@@ -1,0 +1,97 @@
+#!/bin/sh
+# `sherd bench --quick`: every figure is there, with a number that can be true. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_RUNS SHERD_ONLY SHERD_MNIST
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+mkdir "$T/tmp"
+export HOME="$T" XDG_CONFIG_HOME="$T/config" TMPDIR="$T/tmp"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json
+d = json.load(open('out'))
+f = {x['name']: x for x in d.get('figures', [])}
+$1" >>err 2>&1; }
+
+run bench --quick --json
+[ $code = 0 ] && py "assert d['schema'] == 'sherd/bench/1' and d['ok'] and d['quick']
+assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-time', 'group1-rate',
+    'group1-numpy', 'all-4096', 'all-8192', 'connection', 'tasks-rate', 'tasks-round-trip', 'memory-1',
+    'memory-all'], list(f)"
+report $? "--quick --json has every figure"
+[ $code = 0 ] && py "import math
+for x in f.values():
+    assert x['reached'] is None, x
+    runs = sorted(x['runs'])
+    assert len(runs) == (1 if x['name'] == 'meta-seed-bytes' else 2), x
+    assert all(math.isfinite(r) and r > 0 for r in runs), x
+    assert runs[0] == x['min'] <= x['median'] <= x['max'] == runs[-1] or x['name'].startswith('all'), x"
+report $? "each has its runs, and its median between the least and the greatest"
+py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-bytes': (200, 2048),
+    'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
+    'all-4096': (0.5, 1e4), 'all-8192': (0.5, 1e4), 'connection': (0.01, 50), 'tasks-rate': (100, 1e6),
+    'tasks-round-trip': (5, 1e5), 'memory-1': (1, 300), 'memory-all': (1, 300)}
+for name, (least, most) in within.items(): assert least < f[name]['median'] < most, f[name]
+targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'meta-seed-time': 1,
+    'group1-rate': 900000, 'group1-numpy': 8, 'all-4096': 2.6, 'all-8192': 1.9, 'connection': 1.5,
+    'tasks-rate': 20000, 'tasks-round-trip': 200, 'memory-1': 256, 'memory-all': 256}
+for name, t in targets.items(): assert f[name]['target'] == t, f[name]
+higher = {n for n in f if f[n]['better'] == 'higher'}
+assert higher == {'meta-numpy', 'group1-rate', 'group1-numpy', 'connection', 'tasks-rate'}, higher"
+report $? "numbers that can be true, beside the targets as they stand"
+py "assert f['meta-expanded']['beside']['indices'] == 832432
+b = f['group1-rate']['beside']
+assert b['fragments'] > 50000 and b['command_seconds'] > b['seconds'] > 0
+assert abs(b['fragments'] / b['seconds'] / f['group1-rate']['median'] - 1) < 1e-6
+assert f['meta-numpy']['beside']['numpy_ns'] > f['meta-numpy']['beside']['numpy_best_ns'] > 1
+for name in 'all-4096', 'all-8192':
+    b = f[name]['beside']
+    assert abs(b['seconds'] / b['local_seconds'] / f[name]['median'] - 1) < 1e-6
+    assert b['command_seconds'] > b['seconds']"
+report $? "what stands beside agrees with the figures"
+py "assert d['blas_core'] and d['cores'] >= 1 and d['nodes'] == 7 and d['unset'] is None
+assert d['environment'] == {'OPENBLAS_CORETYPE': None, 'OPENBLAS_L2_SIZE': None}"
+report $? "it says which kernels and how many cores there are"
+
+natural=$("$S" doctor --blas-core)
+export OPENBLAS_CORETYPE=Haswell OPENBLAS_L2_SIZE=524288
+forced=$("$S" doctor --blas-core) # on another processor than x86 the same
+run bench --quick --json --only seed --runs 1
+py "assert d['environment'] == {'OPENBLAS_CORETYPE': None, 'OPENBLAS_L2_SIZE': None}
+assert d['unset'] == 'OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=524288'
+assert d['blas_core'] == '$natural', d
+assert len(f['meta-seed-time']['runs']) == 1 and 'tasks-rate' not in f"
+report $? "OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset before OpenBLAS reads them, and it says so"
+run bench --quick --only seed --keep-env
+[ $code = 0 ] && grep -q "its $forced kernels" out && grep -q 'OPENBLAS_CORETYPE=Haswell in the env' out
+report $? "--keep-env keeps them"
+unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
+
+run bench --quick --only seed,tasks
+[ $code = 0 ] && grep -q '^figure .*median .*min .*max .*target .*reached' out &&
+    grep -q '^64 x 64 products.*>= 20000 ' out && ! grep -q dgemm out && grep -q 'measuring small' err
+report $? "the table is for people, what happens goes to stderr"
+run bench --only grup1
+[ $code = 2 ] && grep -q "no measurement 'grup1'" err && grep -q "did you mean 'group1'" err
+report $? "an unknown measurement is exit 2, and the nearest is named"
+"$S" bench --quick --only all-4096,group1 --runs 99 >out 2>err </dev/null &
+pid=$!
+sleep 2
+kill -TERM $pid
+wait $pid
+code=$?
+[ $code = 130 ] && [ -z "$(ls -A tmp)" ]
+report $? "a signal ends it, and no temporary file is left"
+
+echo "1..$n"
