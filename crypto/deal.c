@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/wipe.h"
 #include "crypto/deal_internal.h"
 #include "matrix/view.h"
 
@@ -188,15 +189,19 @@ static void free_probe(deal_probe *probe, size_t width)
     sherd__free(probe->abs_vs);
     sherd__free(probe->s61);
     sherd__free(probe->vs61);
+    sherd__free(probe->vs127);
 }
 
 void sherd__deal_cell_free(deal_cell *cell)
 {
     if (!cell) return;
+    if (cell->r) sherd__wipe(cell->r, cell->rows * sizeof *cell->r);
+    if (cell->r61) sherd__wipe(cell->r61, cell->rows * sizeof *cell->r61);
     sherd__free(cell->count);
     sherd__free(cell->row);
     sherd__free(cell->r);
     sherd__free(cell->r61);
+    sherd__free(cell->dot);
     sherd__free(cell);
 }
 
@@ -224,7 +229,7 @@ static void deal_free(void *ctx)
     free_secret(d->perms, groups * d->m);
     free_secret(d->rowperms, groups * d->n);
     free_secret(d->colbuf, d->m);
-    sherd__free(d->rowbuf);
+    free_secret(d->rowbuf, d->p.rows.row ? d->n_max : 0);
     sherd__free(d->panel);
     sherd__free(d->line);
     sherd__free(d->wide);

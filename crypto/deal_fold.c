@@ -26,27 +26,20 @@ static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, s
     return SHERD_OK;
 }
 
-static uint64_t f61_from_i128(sherd__i128 x)
-{
-    sherd__u128 mag = x < 0 ? (sherd__u128)0 - (sherd__u128)x : (sherd__u128)x;
-    sherd__u128 folded = (mag & SHERD__F61) + (mag >> 61 & SHERD__F61) + (mag >> 122);
-    uint64_t r = (uint64_t)(folded % SHERD__F61);
-    return x < 0 ? sherd__f61_sub(0, r) : r;
-}
-
+/* Beyond 61 bits an entry that is off by a multiple of 2^61-1 would be invisible to that modulus. */
 static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
                       const uint8_t *body, size_t width)
 {
-    uint64_t sum = 0;
+    sherd__f127 sum = 0;
     for (size_t t = 0; t < cell->rows; t++) {
-        uint64_t dot = 0;
+        sherd__f127 dot = 0;
         int err = wide_row(d, cell, body, width, t);
         if (err) return err;
         for (size_t j = 0; j < width; j++)
-            dot = sherd__f61_add(dot, sherd__f61_mul(f61_from_i128(d->wide_line[j]), p->s61[j]));
-        sum = sherd__f61_add(sum, sherd__f61_mul(cell->r61[t], dot));
+            dot = sherd__f127_add(dot, sherd__f127_mul(sherd__f127_from(d->wide_line[j]), p->s61[j]));
+        sum = sherd__f127_add(sum, sherd__f127_mul(cell->r61[t], dot));
     }
-    return sum == cell->ru_vs61 ? SHERD_OK : SHERD_EWRONG;
+    return sum == cell->ru_vs127 ? SHERD_OK : SHERD_EWRONG;
 }
 
 int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)

@@ -54,8 +54,9 @@ static int probe_alloc(const deal *d, deal_probe *p, size_t width, size_t ncols)
 {
     if (d->p.exact) {
         p->s61 = sherd__calloc(width, sizeof *p->s61);
-        p->vs61 = sherd__calloc(ncols, sizeof *p->vs61);
-        return p->s61 && p->vs61 ? SHERD_OK : SHERD_ENOMEM;
+        if (d->p.primes_len) p->vs127 = sherd__calloc(ncols, sizeof *p->vs127);
+        else p->vs61 = sherd__calloc(ncols, sizeof *p->vs61);
+        return p->s61 && (p->vs61 || p->vs127) ? SHERD_OK : SHERD_ENOMEM;
     }
     p->s = sherd__calloc(width, sizeof *p->s);
     p->vs = sherd__calloc(ncols, sizeof *p->vs);
@@ -79,6 +80,15 @@ static int shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at, ui
     return SHERD_OK;
 }
 
+/* x*s over whole numbers, modulo 2^127-1. */
+static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
+{
+    sherd__f127 sum = 0;
+    for (size_t j = 0; j < n; j++) /* each product stays below 2^114 */
+        sum = sherd__f127_add(sum, sherd__f127_from((sherd__i128)(int64_t)x[j] * (int64_t)s[j]));
+    return sum;
+}
+
 /* Draws s and computes V*s: one pass over the slot's rows of B, once per (slot, tile). Where B holds
  * NaN or infinity a first pass masks the columns that they spoil. */
 static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe *p)
@@ -89,7 +99,7 @@ static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe *p)
     int err = probe_alloc(d, p, width, s->ncols);
     if (err) return err;
     if (d->p.exact) sherd__f61_draw(&d->p.entropy, width, p->s61);
-    else sherd__fv_signs(&d->p.entropy, width, p->s);
+    else sherd__fv_weights(&d->p.entropy, width, p->s);
     for (int pass = d->p.finite ? 1 : 0; pass < 2; pass++) {
         for (uint32_t q = 0; q < s->ngroups; q++) {
             const deal_group *g = &s->groups[q];
@@ -97,6 +107,7 @@ static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe *p)
                 err = shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
                 if (err) break;
                 if (pass == 0) sherd__fv_mask_cols(row, 1, width, width, p->s);
+                else if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, width);
                 else if (d->p.exact)
                     err = sherd__f61_right(row, 1, width, width, p->s61, &p->vs61[at]);
                 else
@@ -140,12 +151,20 @@ static int gather_panel(deal *d, const deal_slot *s, size_t first, size_t rows)
 }
 
 /* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what x*(V*s)
- * is stands in r's place until the signs are drawn (weigh_rows). */
+ * is stands in r's place until r is drawn (weigh_rows). */
 static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
                      uint32_t first, uint32_t len)
 {
     size_t i = cell->rows++;
     cell->row[i] = (uint32_t)r;
+    if (d->p.primes_len) {
+        cell->dot[i] = 0;
+        for (uint32_t j = 0; j < len; j++) {
+            sherd__f127 product = sherd__f127_mul(sherd__f127_from((int64_t)x[j]), p->vs127[first + j]);
+            cell->dot[i] = sherd__f127_add(cell->dot[i], product);
+        }
+        return;
+    }
     if (d->p.exact) {
         /* Quantised values are whole numbers: the dot cannot refuse them. */
         if (sherd__f61_dot_f64(x, p->vs61 + first, len, &cell->r61[i])) cell->r61[i] = 0;
@@ -171,14 +190,19 @@ static int weigh_rows(deal *d, deal_cell *cell)
         uint64_t *r = sherd__alloc(cell->rows * sizeof *r);
         if (!r) return SHERD_ENOMEM;
         sherd__f61_draw(&d->p.entropy, cell->rows, r);
-        cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
+        if (cell->dot)
+            for (size_t i = 0; i < cell->rows; i++)
+                cell->ru_vs127 = sherd__f127_add(cell->ru_vs127, sherd__f127_mul(r[i], cell->dot[i]));
+        else cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
+        sherd__free(cell->dot);
+        cell->dot = NULL;
         sherd__free(cell->r61);
         cell->r61 = r;
         return SHERD_OK;
     }
     double *r = sherd__alloc(cell->rows * sizeof *r);
     if (!r) return SHERD_ENOMEM;
-    sherd__fv_signs(&d->p.entropy, cell->rows, r);
+    sherd__fv_weights(&d->p.entropy, cell->rows, r);
     for (size_t i = 0; i < cell->rows; i++) {
         if (isnan(cell->r[i])) r[i] = 0; /* a row with NaN or infinity cannot be weighed */
         else cell->ru_vs += r[i] * cell->r[i];
@@ -223,7 +247,9 @@ static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
     cell->row = sherd__calloc(most, sizeof *cell->row);
     if (d->p.exact) cell->r61 = sherd__alloc(most * sizeof *cell->r61);
     else cell->r = sherd__alloc(most * sizeof *cell->r);
+    if (d->p.primes_len) cell->dot = sherd__calloc(most, sizeof *cell->dot);
     if (!cell->count || !cell->row || !(cell->r || cell->r61)) goto fail;
+    if (d->p.primes_len && !cell->dot) goto fail;
     return cell;
 fail:
     sherd__deal_cell_free(cell);
@@ -260,7 +286,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     *keep = NULL;
     if (out->empty) return SHERD_OK;
 
-    int err = probe->vs || probe->vs61 ? SHERD_OK : make_probe(d, s, at.tile, probe);
+    int err = probe->vs || probe->vs61 || probe->vs127 ? SHERD_OK : make_probe(d, s, at.tile, probe);
     if (!err) err = gather_panel(d, s, first, rows);
     if (err) return err;
     deal_cell *cell = cell_new(d, s, rows);
@@ -280,9 +306,9 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
         for (uint32_t q = 0; q < s->ngroups; q++) all += rows;
         d->skipped += all - cell->rows;
         d->fragments += cell->rows;
-        double limit = (double)(d->k + rows + d->m) * 0x1p-52;
+        double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below it */
         cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
-        cell->tolerance *= limit;
+        cell->tolerance = cell->tolerance * limit + sherd__fv_underflow(rows, d->k, d->m);
         *keep = cell;
     } else {
         sherd__deal_cell_free(cell);

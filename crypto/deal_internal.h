@@ -4,6 +4,7 @@
 #define CRYPTO_DEAL_INTERNAL_H
 
 #include "crypto/deal.h"
+#include "crypto/freivalds.h"
 #include "matrix/exact.h"
 
 /** Columns of one slot that share a permutation: positions [first, first+len) of the slot's list. */
@@ -14,8 +15,9 @@ typedef struct deal_group {
 
 /** V*s of a resident block, for the check: one entry per column of A in the slot. */
 typedef struct deal_probe {
-    double *s, *vs, *abs_vs;    /* float: signs (0 where masked), V*s, |V||s| */
+    double *s, *vs, *abs_vs;    /* float: weights (0 where masked), V*s, |V||s| */
     uint64_t *s61, *vs61;       /* exact: modulo 2^61-1 */
+    sherd__f127 *vs127;         /* exact beyond 61 bits: V*s modulo 2^127-1; then no vs61 */
 } deal_probe;
 
 typedef struct deal_slot {
@@ -31,11 +33,12 @@ typedef struct deal_cell {
     size_t rows;        /* rows of the answer, all groups */
     uint32_t *count;    /* per group */
     uint32_t *row;      /* rows of C, group after group */
-    double *r;          /* float: signs; NULL in exact mode */
+    double *r;          /* float: weights; NULL in exact mode */
     uint64_t *r61;
     double ru_vs, tolerance; /* float: (rT*U)*(V*s), and how far an honest answer may be off */
     bool unjudged;           /* |r||U||V||s| overflows */
     uint64_t ru_vs61;
+    sherd__f127 *dot, ru_vs127; /* beyond 61 bits; dot: by row, until r is drawn */
 } deal_cell;
 
 typedef struct deal {

@@ -121,14 +121,27 @@ static bool same_bits(double a, double b)
     return x == y || (a != a && b != b); /* any NaN for a NaN */
 }
 
-/* Recomputes `want` entries of row t, drawn without the node's knowledge. */
+static size_t gcd(size_t a, size_t b)
+{
+    while (b) {
+        size_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Recomputes `want` different entries of row t: from a secret start by a secret step that meets every
+ * column, so that each is as likely as the other. */
 static int check_row(ew *e, sherd__cell at, size_t t, size_t first, size_t want, const double *y)
 {
-    size_t cols = e->planned[at.slot];
+    size_t cols = e->planned[at.slot], step;
     const uint32_t *which;
     int err = columns(e, at.slot, first + t, &which);
-    for (size_t i = 0; i < want && !err; i++) {
-        size_t j = want == cols ? i : (size_t)sherd__entropy_below(&e->p.entropy, cols);
+    size_t j = (size_t)sherd__entropy_below(&e->p.entropy, cols);
+    do step = 1 + (size_t)sherd__entropy_below(&e->p.entropy, cols);
+    while (gcd(step, cols) != 1);
+    for (size_t i = 0; i < want && !err; i++, j = (j + step) % cols) {
         double a = sherd__view_at(e->p.a, first + t, which[j]), b = 0, expected = 0;
         if (e->arity == 2) b = sherd__view_at(e->p.b, first + t, which[j]);
         err = sherd__map_f64(e->p.op, &a, e->arity == 2 ? &b : NULL, 1, &expected);

@@ -1,5 +1,5 @@
 /*
- * Freivalds' check in floats: signs and a tolerance, at the speed of memory. Sums run in eight
+ * Freivalds' check in floats: real weights and a tolerance, at the speed of memory. Sums run in eight
  * fixed lanes without fma, so that the verdict is the same on every CPU; masked elements are cut
  * out by bits, because 0 * NaN is not 0.
  */
@@ -15,13 +15,14 @@
 typedef double f64x8 __attribute__((vector_size(64)));
 typedef int64_t i64x8 __attribute__((vector_size(64)));
 
-void sherd__fv_signs(const sherd_entropy *e, size_t n, double *out)
+void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out)
 {
-    uint64_t bits[8];
+    e->fill(e->ctx, out, n * sizeof *out);
     for (size_t i = 0; i < n; i++) {
-        size_t at = i % 512;
-        if (at == 0) e->fill(e->ctx, bits, sizeof bits);
-        out[i] = bits[at / 64] >> (at % 64) & 1 ? 1.0 : -1.0;
+        uint64_t bits;
+        memcpy(&bits, out + i, sizeof bits);
+        bits = (bits & UINT64_C(0x800fffffffffffff)) | UINT64_C(0x3ff0000000000000);
+        memcpy(out + i, &bits, sizeof bits);
     }
 }
 
@@ -136,6 +137,11 @@ size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld,
     return masked;
 }
 
+double sherd__fv_underflow(size_t n, size_t k, size_t m)
+{
+    return 4 * (double)n * ((double)k + 3) * (double)m * 0x1p-1074;
+}
+
 sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
                                    const double *abs_ru, const double *abs_vs, size_t n, size_t k,
                                    size_t m)
@@ -143,8 +149,7 @@ sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *v
     double want = sherd__fv_dot_f64(ru, vs, k, NULL);
     double size = sherd__fv_dot_f64(abs_ru, abs_vs, k, NULL);
     double terms = (double)k + (double)n + (double)m;
-    /* The last part is what underflow may take from n*k*m products. */
-    double tolerance = terms * 0x1p-52 * size + (double)n * (double)k * (double)m * 0x1p-1074;
+    double tolerance = terms * 0x1p-52 * size + sherd__fv_underflow(n, k, m);
     if (!isfinite(size)) return SHERD__UNJUDGED;
     return fabs(rys - want) <= tolerance ? SHERD__ACCEPTED : SHERD__REJECTED;
 }

@@ -8,9 +8,11 @@
  *   f61  integers modulo q = 2^61-1: exact products of `plain` and `permute`. A wrong Y passes with
  *        probability under 2/q (Schwartz-Zippel: degree 2), whatever the node knows of U and V.
  *   fp   integers modulo p, packed residues: for the coded schemes; 2/p a trial, two at once.
- *   f64  signs and a tolerance: catches gross errors only. Whatever the errors, if one entry's
- *        is above the tolerance, at most 3 in 4 draws of signs let them pass (flip the signs of its
- *        row and column: the four outcomes cannot all be small); a single wrong entry never passes.
+ *   f64  real weights, magnitudes in [1, 2), and a tolerance: catches gross errors only. A single
+ *        error passes only below the tolerance; several pass only where their weighted sum is
+ *        smaller than it, and whoever does not know the weights cannot aim at that: of two errors
+ *        e, f in a row the ratio of the weights would have to be -f/e to within tolerance/|e|.
+ *        (With weights of +-1 two equal errors would pass every other time.)
  */
 #ifndef CRYPTO_FREIVALDS_H
 #define CRYPTO_FREIVALDS_H
@@ -54,10 +56,23 @@ int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const 
 int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                       const uint64_t *s, uint64_t *acc) SHERD_MUST;
 
+/* --- integers modulo 2^127 - 1 --------------------------------------------------------------- */
+
+/* For sums beyond 61 bits: two integers that differ modulo nothing smaller than 2^126 in magnitude
+ * are two elements here, so that no error is invisible. Weights stay below 2^61: a wrong answer
+ * passes with probability under 2/2^61 (Schwartz-Zippel over the set they are drawn from). */
+__extension__ typedef unsigned __int128 sherd__f127;
+
+sherd__f127 sherd__f127_add(sherd__f127 a, sherd__f127 b);
+sherd__f127 sherd__f127_mul(sherd__f127 a, sherd__f127 b);
+/** Of an integer |x| < 2^126. */
+__extension__ sherd__f127 sherd__f127_from(__int128 x);
+
 /* --- floats ---------------------------------------------------------------------------------- */
 
-/** n signs, +1 or -1. */
-void sherd__fv_signs(const sherd_entropy *e, size_t n, double *out);
+/** n weights of random sign, uniform in [1, 2) in magnitude (all 52 bits): the bits of the stream,
+ *  with the exponent of 1. */
+void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out);
 
 /**
  * sum y[i]*s[i] over the i with s[i] != 0, in a fixed order (eight lanes); *abs_acc (may be NULL)
@@ -90,8 +105,12 @@ typedef enum sherd__verdict {
     SHERD__UNJUDGED = 2 /* |r||U||V||s| overflows: honest products may, so nothing can be said */
 } sherd__verdict;
 
+/** What underflow may take from the n*k*m products of an honest answer and from weighing them, with
+ *  weights below 2: part of every tolerance. */
+double sherd__fv_underflow(size_t n, size_t k, size_t m);
+
 /**
- * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs; n and m are
+ * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow; n and m are
  * the rows and columns of the panel that was judged. A rys that is not finite is rejected.
  */
 sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,

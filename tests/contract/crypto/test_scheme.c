@@ -238,6 +238,19 @@ static void must_refuse(const sherd__hiding *h, sherd__cell c, const uint8_t *bo
     if (h->ops->check(h->ctx, c, body) != SHERD_EWRONG) fail_msg("%s was accepted", what);
 }
 
+/* Adds x to the first entry of a residue answer, modulo every prime; x = 0 takes that back. */
+static void add_everywhere(uint8_t *body, uint64_t len, const sherd__scheme_shape *s, uint64_t x)
+{
+    static uint32_t before[4];
+    for (uint32_t i = 0; i < s->primes_len; i++) {
+        uint8_t *at = body + i * (len / s->primes_len);
+        uint32_t v = (uint32_t)(at[0] | at[1] << 8 | at[2] << 16);
+        if (x) before[i] = v;
+        v = x ? (uint32_t)((v + x % s->primes[i]) % s->primes[i]) : before[i];
+        at[0] = (uint8_t)v, at[1] = (uint8_t)(v >> 8), at[2] = (uint8_t)(v >> 16);
+    }
+}
+
 static void spoil_exact(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len)
 {
     double *y = (double *)(void *)body;
@@ -249,6 +262,9 @@ static void spoil_exact(const sherd__hiding *h, sherd__cell c, uint8_t *body, ui
         *b ^= 1;
         must_refuse(h, c, body, "a residue that is one off");
         *b = was;
+        add_everywhere(body, len, &s, UINT64_C(0x1fffffffffffffff));
+        must_refuse(h, c, body, "an entry that is off by 2^61-1");
+        add_everywhere(body, len, &s, 0);
         return;
     }
     double was = y[i];

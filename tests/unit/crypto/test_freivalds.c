@@ -287,20 +287,20 @@ static double real(void)
     return (double)draw() * 0x1p-53 - 0.5;
 }
 
-typedef struct signs {
+typedef struct weights {
     double *r, *s, *ru, *vs, *abs_ru, *abs_vs;
-} signs;
+} weights;
 
-static signs sign_vectors(const product *p)
+static weights weight_vectors(const product *p)
 {
-    signs x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
+    weights x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
                calloc(p->k + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8)};
-    sherd__fv_signs(&entropy, p->n, x.r);
-    sherd__fv_signs(&entropy, p->m, x.s);
+    sherd__fv_weights(&entropy, p->n, x.r);
+    sherd__fv_weights(&entropy, p->m, x.s);
     return x;
 }
 
-static void sign_project(const product *p, const signs *x)
+static void weight_project(const product *p, const weights *x)
 {
     memset(x->ru, 0, p->k * 8);
     memset(x->abs_ru, 0, p->k * 8);
@@ -308,13 +308,13 @@ static void sign_project(const product *p, const signs *x)
     sherd__fv_right_f64(p->v, p->k, p->m, p->m, x->s, x->vs, x->abs_vs);
 }
 
-static sherd__verdict sign_judge(const product *p, const signs *x)
+static sherd__verdict weight_judge(const product *p, const weights *x)
 {
     double rys = sherd__fv_answer_f64(p->y, p->n, p->m, p->m, x->r, x->s);
     return sherd__fv_judge_f64(rys, x->ru, x->vs, x->abs_ru, x->abs_vs, p->n, p->k, p->m);
 }
 
-static void sign_forget(signs *x)
+static void weight_forget(weights *x)
 {
     free(x->r), free(x->s), free(x->ru), free(x->vs), free(x->abs_ru), free(x->abs_vs);
 }
@@ -364,17 +364,17 @@ static void honest_float_products_pass_and_gross_errors_do_not(void **s)
         for (size_t z = 0; z < 4; z++)
             for (int round = 0; round < 20; round++) {
                 product p = make_real(shapes[i][0], shapes[i][1], shapes[i][2], scales[z]);
-                signs x = sign_vectors(&p);
-                sign_project(&p, &x);
-                assert_int_equal(sign_judge(&p, &x), SHERD__ACCEPTED);
+                weights x = weight_vectors(&p);
+                weight_project(&p, &x);
+                assert_int_equal(weight_judge(&p, &x), SHERD__ACCEPTED);
                 size_t at = draw() % (p.n * p.m);
                 if (scales[z] >= 0) { /* a single error cannot cancel */
                     p.y[at] += ldexp(1.0, 2 * scales[z]);
-                    assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
+                    assert_int_equal(weight_judge(&p, &x), SHERD__REJECTED);
                 }
                 p.y[at] = round & 1 ? NAN : HUGE_VAL;
-                assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
-                sign_forget(&x);
+                assert_int_equal(weight_judge(&p, &x), SHERD__REJECTED);
+                weight_forget(&x);
                 drop(&p);
             }
 }
@@ -388,15 +388,15 @@ static void rows_and_columns_that_are_not_finite_are_left_out(void **s)
     p.v[3 * 25 + 11] = HUGE_VAL;
     p.v[29 * 25 + 11] = NAN;
     assert_int_equal(sherd__gemm_f64(20, 30, 25, p.u, 30, p.v, 25, 0.0, p.y, 25), SHERD_OK);
-    signs x = sign_vectors(&p);
+    weights x = weight_vectors(&p);
     assert_int_equal(sherd__fv_mask_rows(p.u, 20, 30, 30, x.r), 2);
     assert_int_equal(sherd__fv_mask_cols(p.v, 30, 25, 25, x.s), 1);
     assert_true(x.r[4] == 0 && x.r[9] == 0 && x.s[11] == 0 && x.r[0] != 0);
-    sign_project(&p, &x);
-    assert_int_equal(sign_judge(&p, &x), SHERD__ACCEPTED);
+    weight_project(&p, &x);
+    assert_int_equal(weight_judge(&p, &x), SHERD__ACCEPTED);
     p.y[5 * 25 + 12] += 1.0;
-    assert_int_equal(sign_judge(&p, &x), SHERD__REJECTED);
-    sign_forget(&x);
+    assert_int_equal(weight_judge(&p, &x), SHERD__REJECTED);
+    weight_forget(&x);
     drop(&p);
 }
 
@@ -404,10 +404,10 @@ static void what_may_overflow_honestly_is_not_judged(void **s)
 {
     (void)s;
     product p = make_real(4, 4, 4, 520);
-    signs x = sign_vectors(&p);
-    sign_project(&p, &x);
-    assert_int_equal(sign_judge(&p, &x), SHERD__UNJUDGED);
-    sign_forget(&x);
+    weights x = weight_vectors(&p);
+    weight_project(&p, &x);
+    assert_int_equal(weight_judge(&p, &x), SHERD__UNJUDGED);
+    weight_forget(&x);
     drop(&p);
 }
 
@@ -423,18 +423,69 @@ static void the_tolerance_is_as_documented(void **s)
                      SHERD__REJECTED);
 }
 
-static void signs_are_balanced_and_nothing_else(void **s)
+static void weights_have_random_signs_and_magnitudes_from_one_to_two(void **s)
 {
     (void)s;
     enum { N = 20000 };
     static double t[N];
-    double sum = 0;
-    sherd__fv_signs(&entropy, N, t);
+    double sum = 0, size = 0;
+    sherd__fv_weights(&entropy, N, t);
     for (size_t i = 0; i < N; i++) {
-        assert_true(fabs(t[i]) == 1.0);
+        assert_true(fabs(t[i]) >= 1.0 && fabs(t[i]) < 2.0);
         sum += t[i];
+        size += fabs(t[i]) - 1.5;
     }
-    assert_true(fabs(sum) < 5 * sqrt(N));
+    assert_true(fabs(sum) < 8 * sqrt(N));
+    assert_true(fabs(size) < 2 * sqrt(N));
+}
+
+/* Equal and opposite errors would cancel under weights of +-1 every other time. */
+static void errors_that_would_cancel_under_signs_do_not_pass(void **s)
+{
+    (void)s;
+    product p = make_real(12, 9, 10, 0);
+    for (int round = 0; round < 2000; round++) {
+        weights x = weight_vectors(&p);
+        weight_project(&p, &x);
+        size_t i = draw() % p.n, j = draw() % p.m, l = (j + 1 + draw() % (p.m - 1)) % p.m;
+        double e = round % 2 ? 1e-3 : -1e-3, before[2] = {p.y[i * p.m + j], p.y[i * p.m + l]};
+        p.y[i * p.m + j] += 1e-3;
+        p.y[i * p.m + l] += e;
+        assert_int_equal(weight_judge(&p, &x), SHERD__REJECTED);
+        p.y[i * p.m + j] = before[0];
+        p.y[i * p.m + l] = before[1];
+        weight_forget(&x);
+    }
+    drop(&p);
+}
+
+/* --- 127 bits -------------------------------------------------------------------------------- */
+
+/* The same product bit by bit: double and add. */
+static sherd__f127 slow_mul(sherd__f127 a, sherd__f127 b)
+{
+    sherd__f127 r = 0;
+    for (int bit = 126; bit >= 0; bit--) {
+        r = sherd__f127_add(r, r);
+        if (b >> bit & 1) r = sherd__f127_add(r, a);
+    }
+    return r;
+}
+
+static void arithmetic_modulo_2_127_minus_1_is_right(void **s)
+{
+    (void)s;
+    const sherd__f127 q = ((sherd__f127)1 << 127) - 1;
+    assert_true(sherd__f127_add(q - 1, 1) == 0);
+    assert_true(sherd__f127_add(q - 1, q - 1) == q - 2);
+    assert_true(sherd__f127_mul(q - 1, q - 1) == 1);
+    assert_true(sherd__f127_mul((sherd__f127)1 << 126, 2) == 1);
+    assert_true(sherd__f127_from(-1) == q - 1);
+    for (int i = 0; i < 2000; i++) {
+        sherd__f127 a = ((sherd__f127)draw() << 64 | draw()) % q, b = ((sherd__f127)draw() << 64 | draw()) % q;
+        assert_true(sherd__f127_mul(a, b) == slow_mul(a, b));
+        assert_true(sherd__f127_mul(a, b) == sherd__f127_mul(b, a));
+    }
 }
 
 /* --- residues -------------------------------------------------------------------------------- */
@@ -543,7 +594,9 @@ int main(void)
         cmocka_unit_test(rows_and_columns_that_are_not_finite_are_left_out),
         cmocka_unit_test(what_may_overflow_honestly_is_not_judged),
         cmocka_unit_test(the_tolerance_is_as_documented),
-        cmocka_unit_test(signs_are_balanced_and_nothing_else),
+        cmocka_unit_test(weights_have_random_signs_and_magnitudes_from_one_to_two),
+        cmocka_unit_test(errors_that_would_cancel_under_signs_do_not_pass),
+        cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_right),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(a_residue_check_needs_a_prime_and_memory),
