@@ -1,0 +1,156 @@
+/* Memory for answers that is used again: no two owners, no overlap, and bounded idleness. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "scheduler/buffers.h"
+
+static sherd__buffers *fresh(void)
+{
+    sherd__buffers *b;
+    assert_int_equal(sherd__buffers_new(&b), SHERD_OK);
+    return b;
+}
+
+static void every_length_is_room_of_its_own(void **state)
+{
+    (void)state;
+    static const uint64_t lens[] = { 0, 1, 7, 16383, 16384, 65535, 65536, 65537, 1000000 };
+    sherd__buffers *b = fresh();
+    for (unsigned round = 0; round < 3; round++) {
+        uint8_t *got[9];
+        for (unsigned i = 0; i < 9; i++) {
+            got[i] = sherd__buffers_get(b, lens[i]);
+            assert_non_null(got[i]);
+            assert_int_equal((uintptr_t)got[i] % sizeof(double), 0);
+            memset(got[i], (int)i, lens[i]);
+        }
+        for (unsigned i = 0; i < 9; i++) {
+            for (uint64_t j = 0; j < lens[i]; j += 1 + lens[i] / 9) assert_int_equal(got[i][j], i);
+            sherd__buffers_give(b, got[i]);
+        }
+    }
+    sherd__buffers_give(b, NULL);
+    sherd__buffers_free(b);
+    sherd__buffers_free(NULL);
+}
+
+static void what_was_given_back_is_used_again_for_lengths_that_fill_it(void **state)
+{
+    (void)state;
+    sherd__buffers *b = fresh();
+    uint8_t *p = sherd__buffers_get(b, 1000000);
+    sherd__buffers_give(b, p);
+    uint8_t *little = sherd__buffers_get(b, 1000); /* would waste it */
+    assert_ptr_not_equal(little, p);
+    uint8_t *much = sherd__buffers_get(b, 2000000); /* does not fit */
+    assert_ptr_not_equal(much, p);
+    uint8_t *same = sherd__buffers_get(b, 999000);
+    assert_ptr_equal(same, p);
+    uint8_t *other = sherd__buffers_get(b, 999000); /* it has an owner now */
+    assert_ptr_not_equal(other, p);
+    sherd__buffers_give(b, little);
+    sherd__buffers_give(b, much);
+    sherd__buffers_give(b, same);
+    sherd__buffers_give(b, other);
+    sherd__buffers_free(b);
+}
+
+static void trimming_frees_what_is_idle_only(void **state)
+{
+    (void)state;
+    sherd__buffers *b = fresh();
+    uint8_t *kept = sherd__buffers_get(b, 100000), *idle = sherd__buffers_get(b, 100000);
+    memset(kept, 3, 100000);
+    sherd__buffers_give(b, idle);
+    sherd__buffers_trim(b);
+    sherd__buffers_trim(b);
+    for (size_t i = 0; i < 100000; i += 99) assert_int_equal(kept[i], 3);
+    (void)sherd__alloc_fail_nth(1); /* nothing waits for reuse: it must allocate */
+    assert_null(sherd__buffers_get(b, 100000));
+    (void)sherd__alloc_fail_nth(0);
+    sherd__buffers_give(b, kept);
+    (void)sherd__alloc_fail_nth(1); /* now something does */
+    assert_ptr_equal(sherd__buffers_get(b, 100000), kept);
+    (void)sherd__alloc_fail_nth(0);
+    sherd__buffers_give(b, kept);
+    sherd__buffers_free(b);
+}
+
+static void more_than_may_wait_idle_is_freed(void **state)
+{
+    (void)state;
+    sherd__buffers *b = fresh();
+    uint8_t *got[200];
+    for (unsigned i = 0; i < 200; i++) assert_non_null(got[i] = sherd__buffers_get(b, 70000));
+    for (unsigned i = 0; i < 200; i++) sherd__buffers_give(b, got[i]);
+    (void)sherd__alloc_fail_nth(1);
+    unsigned waiting = 0;
+    while ((got[waiting] = sherd__buffers_get(b, 70000))) waiting++;
+    (void)sherd__alloc_fail_nth(0);
+    assert_true(waiting >= 16 && waiting < 200);
+    while (waiting) sherd__buffers_give(b, got[--waiting]);
+    sherd__buffers_free(b);
+}
+
+static void lengths_that_wrap_are_refused(void **state)
+{
+    (void)state;
+    sherd__buffers *b = fresh();
+    assert_null(sherd__buffers_get(b, UINT64_MAX));
+    assert_null(sherd__buffers_get(b, UINT64_MAX - 65536));
+    sherd__buffers_free(b);
+    (void)sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__buffers_new(&b), SHERD_ENOMEM);
+    (void)sherd__alloc_fail_nth(0);
+    assert_null(b);
+}
+
+static void *give_back(void *ctx)
+{
+    sherd__buffers *b = ((void **)ctx)[0];
+    for (unsigned i = 0; i < 2000; i++) {
+        uint8_t *p = __atomic_exchange_n(&((void **)ctx)[1], NULL, __ATOMIC_ACQ_REL);
+        sherd__buffers_give(b, p);
+    }
+    return NULL;
+}
+
+static void another_thread_may_give_back(void **state)
+{
+    (void)state;
+    sherd__buffers *b = fresh();
+    void *shared[2] = { b, NULL };
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, give_back, shared), 0);
+    for (unsigned i = 0; i < 2000; i++) {
+        uint8_t *p = sherd__buffers_get(b, 20000 + i), *old;
+        memset(p, 1, 20000 + i);
+        old = __atomic_exchange_n(&shared[1], p, __ATOMIC_ACQ_REL);
+        sherd__buffers_give(b, old);
+    }
+    pthread_join(t, NULL);
+    sherd__buffers_give(b, shared[1]);
+    sherd__buffers_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_length_is_room_of_its_own),
+        cmocka_unit_test(what_was_given_back_is_used_again_for_lengths_that_fill_it),
+        cmocka_unit_test(trimming_frees_what_is_idle_only),
+        cmocka_unit_test(more_than_may_wait_idle_is_freed),
+        cmocka_unit_test(lengths_that_wrap_are_refused),
+        cmocka_unit_test(another_thread_may_give_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* The ledger against a plain table of what every domain has seen, in random orders of gifts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rand.h"
+#include "scheduler/ledger.h"
+
+#define MOST 6u
+
+/* A layout with sizes of its own for every part. */
+typedef struct layout {
+    sherd__scheme_shape shape;
+    uint64_t a[MOST][MOST], b[MOST][MOST]; /* by slot and panel; slot and tile */
+} layout;
+
+static void get_shape(const void *ctx, sherd__scheme_shape *out)
+{
+    *out = ((const layout *)ctx)->shape;
+}
+
+static void get_entries(const void *ctx, sherd__cell c, uint64_t *a, uint64_t *b)
+{
+    const layout *l = ctx;
+    *a = l->a[c.slot][c.panel];
+    *b = l->b[l->shape.shared ? 0 : c.slot][c.tile];
+}
+
+static const sherd__scheme ops = { .abi = SHERD__SCHEME_ABI, .name = "layout", .shape = get_shape,
+                                   .entries = get_entries };
+
+static sherd_entropy_seeded rng_state;
+static sherd_entropy rng;
+
+static uint32_t below(uint32_t n)
+{
+    return (uint32_t)sherd__entropy_below(&rng, n);
+}
+
+static void draw(layout *l)
+{
+    *l = (layout){ .shape = { .slots = 1 + below(MOST), .tiles = 1 + below(MOST),
+                              .panels = 1 + below(MOST), .shared = below(2) } };
+    for (unsigned s = 0; s < MOST; s++) {
+        for (unsigned i = 0; i < MOST; i++) {
+            l->a[s][i] = below(4) ? below(100) : 0;
+            l->b[s][i] = below(4) ? below(100) : 0;
+        }
+    }
+}
+
+/* What the domains have been given, the long way. */
+typedef struct table {
+    bool left[MOST][MOST][MOST], right[MOST][MOST][MOST]; /* domain, slot, panel or tile */
+} table;
+
+static double seen(const layout *l, const table *t, uint32_t domain, int which)
+{
+    double part = 0, whole = 0;
+    for (uint32_t s = 0; s < l->shape.slots; s++) {
+        for (uint32_t i = 0; i < (which ? l->shape.tiles : l->shape.panels); i++) {
+            if (which && l->shape.shared && s) continue;
+            double x = (double)(which ? l->b[s][i] : l->a[s][i]);
+            whole += x;
+            part += (which ? t->right : t->left)[domain][s][i] ? x : 0;
+        }
+    }
+    return whole > 0 ? part / whole : 0;
+}
+
+static void it_agrees_with_a_plain_table_whatever_the_order(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 400; round++) {
+        layout l;
+        table t = { 0 };
+        uint32_t domain_of[MOST], domains = 1 + below(MOST);
+        sherd_ledger *led;
+        draw(&l);
+        for (unsigned s = 0; s < MOST; s++) domain_of[s] = below(domains);
+        double bound = 0.05 * (1 + below(20));
+        sherd__hiding h = { &ops, &l };
+        sherd__ledger_options o = { &h, domains, bound, domain_of };
+        assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+        memset(domain_of, 0xff, sizeof domain_of); /* it was copied */
+        for (unsigned i = 0; i < 120; i++) {
+            sherd__cell c = { below(l.shape.slots), below(l.shape.tiles), below(l.shape.panels) };
+            uint32_t d = below(domains), rs = l.shape.shared ? 0 : c.slot;
+            table after = t;
+            after.left[d][c.slot][c.panel] = after.right[d][rs][c.tile] = true;
+            bool may = true;
+            for (int w = 0; w < 2; w++) {
+                double now = seen(&l, &t, d, w), then = seen(&l, &after, d, w), whole = 0;
+                for (uint32_t s = 0; s < l.shape.slots; s++)
+                    for (uint32_t q = 0; q < (w ? l.shape.tiles : l.shape.panels); q++)
+                        whole += (double)(w ? (l.shape.shared && s ? 0 : l.b[s][q]) : l.a[s][q]);
+                may = may && (then == now || then * whole <= bound * whole + 0.5 + 1e-9);
+            }
+            assert_int_equal(sherd__ledger_may(led, d, c), may);
+            assert_int_equal(sherd__ledger_give(led, d, c), may ? SHERD_OK : SHERD_EEXPOSURE);
+            if (may) t = after;
+            for (int w = 0; w < 2; w++)
+                assert_true(fabs(sherd__ledger_fraction(led, d, w) - seen(&l, &t, d, w)) < 1e-12);
+        }
+        sherd__ledger_free(led);
+    }
+}
+
+static void the_plan_itself_always_fits_its_own_bound(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 300; round++) {
+        layout l;
+        uint32_t domain_of[MOST], domains = 1 + below(MOST);
+        sherd_ledger *led;
+        draw(&l);
+        for (unsigned s = 0; s < MOST; s++) domain_of[s] = below(domains);
+        sherd__hiding h = { &ops, &l };
+        sherd__ledger_options o = { &h, domains, 0, domain_of };
+        assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+        for (uint32_t s = 0; s < l.shape.slots; s++)
+            for (uint32_t q = 0; q < l.shape.tiles; q++)
+                for (uint32_t p = 0; p < l.shape.panels; p++)
+                    assert_int_equal(sherd__ledger_give(led, domain_of[s], (sherd__cell){ s, q, p }),
+                                     SHERD_OK);
+        double most = 0, all = 0;
+        for (uint32_t d = 0; d < domains; d++) {
+            double x = sherd__ledger_fraction(led, d, 0);
+            most = x > most ? x : most;
+            all += x;
+        }
+        assert_true(fabs(sherd__ledger_bound(led, 0) - 2 * most) < 1e-12);
+        assert_true(all == 0 || fabs(all - 1) < 1e-12);
+        sherd__ledger_free(led);
+    }
+}
+
+static void nodes_of_one_domain_share_one_account(void **state)
+{
+    (void)state;
+    layout l = { .shape = { .slots = 4, .tiles = 1, .panels = 1 } };
+    for (unsigned s = 0; s < 4; s++) l.a[s][0] = l.b[s][0] = 25;
+    uint32_t domain_of[] = { 0, 0, 1, 2 };
+    sherd__hiding h = { &ops, &l };
+    sherd__ledger_options o = { &h, 3, 0.5, domain_of };
+    sherd_ledger *led;
+    assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 1, 0, 0 }), SHERD_OK); /* again */
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 2, 0, 0 }), SHERD_EEXPOSURE);
+    assert_true(sherd__ledger_fraction(led, 0, 0) == 0.5);
+    assert_int_equal(sherd__ledger_give(led, 1, (sherd__cell){ 2, 0, 0 }), SHERD_OK);
+    sherd__ledger_free(led);
+}
+
+static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **state)
+{
+    (void)state;
+    layout l = { .shape = { .slots = 2, .tiles = 1, .panels = 2 } };
+    for (unsigned s = 0; s < 2; s++) l.a[s][0] = l.a[s][1] = l.b[s][0] = 10;
+    uint32_t domain_of[] = { 0, 1 };
+    sherd__hiding h = { &ops, &l };
+    sherd__ledger_options o = { &h, 2, 0, domain_of };
+    sherd_ledger *led;
+    assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 1 }), SHERD_OK);
+    l.shape.panels = 1; /* as plain with one row: all of it is slot 0's */
+    l.a[1][0] = 0;
+    sherd__ledger_next_left(led);
+    assert_true(sherd__ledger_fraction(led, 0, 0) == 0);
+    assert_true(sherd__ledger_fraction(led, 0, 1) == 0.5);
+    assert_true(sherd__ledger_bound(led, 0) == 2);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
+    assert_true(sherd__ledger_fraction(led, 0, 0) == 1);
+    sherd__ledger_free(led);
+    sherd__ledger_free(NULL);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    layout l = { .shape = { .slots = 2, .tiles = 1, .panels = 2 } };
+    uint32_t domain_of[] = { 0, 1 };
+    sherd__hiding h = { &ops, &l };
+    sherd__ledger_options o = { &h, 2, 0, domain_of };
+    int err = SHERD_ENOMEM;
+    for (size_t n = 1; err; n++) {
+        sherd_ledger *led;
+        (void)sherd__alloc_fail_nth(n);
+        err = sherd__ledger_new(&led, &o);
+        (void)sherd__alloc_fail_nth(0);
+        assert_true(err ? led == NULL && err == SHERD_ENOMEM : led != NULL);
+        sherd__ledger_free(led);
+        assert_true(n < 20);
+    }
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    rng = sherd__entropy_seeded(&rng_state, 5);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_agrees_with_a_plain_table_whatever_the_order),
+        cmocka_unit_test(the_plan_itself_always_fits_its_own_bound),
+        cmocka_unit_test(nodes_of_one_domain_share_one_account),
+        cmocka_unit_test(the_next_left_operand_starts_anew_and_the_right_one_does_not),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

@@ -1,0 +1,132 @@
+/* The cut at random shapes: whatever fits is cut so that neither side's memory is exceeded. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/rand.h"
+#include "scheduler/plan.h"
+
+static sherd_entropy_seeded rng_state;
+static sherd_entropy rng;
+
+static uint64_t below(uint64_t n)
+{
+    return sherd__entropy_below(&rng, n);
+}
+
+/* A size between 1 and 2^bits, small and large ones alike. */
+static size_t some(unsigned bits)
+{
+    return (size_t)(1 + below(UINT64_C(1) << (1 + below(bits))));
+}
+
+static sherd__plan_input draw(void)
+{
+    static const size_t sizes[] = { 1, 2, 4, 8 };
+    sherd__plan_input in = {
+        .n = some(20), .k = some(16), .m = some(16), .slots = (uint32_t)some(6),
+        .size_a = sizes[below(4)], .size_b = sizes[below(4)], .primes_len = (uint32_t)below(5),
+        .memory = UINT64_C(1) << (16 + below(18)), .node_memory = UINT64_C(1) << (18 + below(18)),
+    };
+    in.widest = 1 + in.k / in.slots;
+    in.rows_kept = below(2) ? 1 : below(2) ? (double)in.widest : 0.2 * (double)in.widest;
+    in.rows_longest = in.n;
+    return in;
+}
+
+static void a_cut_fits_both_memories_and_covers_everything(void **state)
+{
+    (void)state;
+    unsigned planned = 0, refused = 0;
+    for (unsigned round = 0; round < 20000; round++) {
+        sherd__plan_input in = draw();
+        sherd__plan p = { 0 }, q = { 0 };
+        sherd_diag d = { 0 };
+        int err = sherd__plan_make(&p, &in, &d);
+        assert_int_equal(sherd__plan_make(&q, &in, NULL), err);
+        assert_memory_equal(&p, &q, sizeof p); /* the same inputs give the same plan */
+        if (err) {
+            assert_int_equal(err, SHERD_EFEWNODES);
+            assert_non_null(strstr(d.message, "does not fit"));
+            refused++;
+            continue;
+        }
+        planned++;
+        assert_true(p.tile_cols >= 1 && p.tile_cols <= in.m);
+        assert_true(p.panel_rows >= 1 && p.panel_rows <= in.rows_longest);
+        assert_true(p.depth >= 2 && p.depth <= 64);
+        assert_true(p.perm_cache <= in.memory / 4);
+        double answer = in.primes_len ? 3.0 * in.primes_len : 8;
+        double cell = (double)p.panel_rows * ((double)in.widest * (double)(in.size_a + 8) +
+                                              in.rows_kept * answer * (double)p.tile_cols);
+        assert_true((double)p.cell_bytes <= cell + 1 && (double)p.cell_bytes >= cell * 0.999 - 1);
+        if (p.panel_rows == 1) continue; /* one row may be what it is */
+        assert_true(cell * in.slots * p.depth <= (double)in.memory * 0.75);
+        assert_true(cell * p.depth <= (double)in.node_memory * 0.75);
+    }
+    assert_true(planned > 2000 && refused > 200);
+}
+
+static void more_memory_is_never_refused_where_less_was_enough(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 3000; round++) {
+        sherd__plan_input in = draw(), more = in;
+        sherd__plan p, q;
+        more.memory *= 2;
+        more.node_memory *= 2;
+        if (sherd__plan_make(&p, &in, NULL) == SHERD_OK)
+            assert_int_equal(sherd__plan_make(&q, &more, NULL), SHERD_OK);
+    }
+}
+
+static void small_work_is_one_cell_and_large_work_overlaps(void **state)
+{
+    (void)state;
+    sherd__plan p;
+    sherd__plan_input in = { .n = 100, .k = 10, .m = 20, .slots = 3, .widest = 4, .rows_kept = 1,
+                             .rows_longest = 100, .size_a = 8, .size_b = 8, .memory = 1 << 28,
+                             .node_memory = 1 << 28 };
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_int_equal(p.panel_rows, 100);
+    assert_int_equal(p.tile_cols, 20);
+    in.n = in.rows_longest = 60000;
+    in.widest = 784;
+    in.m = 128;
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_true(p.panel_rows * 6 <= 60000 + 5 * p.panel_rows); /* several, so that sides overlap */
+    assert_true(p.panel_rows < 20000);
+}
+
+static void nothing_to_do_is_a_plan_too(void **state)
+{
+    (void)state;
+    sherd__plan p;
+    sherd__plan_input in = { .slots = 3, .size_a = 8, .size_b = 8, .memory = 1 << 20,
+                             .node_memory = UINT64_MAX };
+    assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+    assert_true(p.panel_rows >= 1 && p.tile_cols >= 1 && p.depth >= 2);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    rng = sherd__entropy_seeded(&rng_state, 17);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cut_fits_both_memories_and_covers_everything),
+        cmocka_unit_test(more_memory_is_never_refused_where_less_was_enough),
+        cmocka_unit_test(small_work_is_one_cell_and_large_work_overlaps),
+        cmocka_unit_test(nothing_to_do_is_a_plan_too),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
