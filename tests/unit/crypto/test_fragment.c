@@ -1,0 +1,281 @@
+/*
+ * Fragments: what a description may be, what a group table may be, and who frees what. Descriptions
+ * and tables are compared with sums done in 128 bits, at the edges of every field.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/rand.h"
+#include "crypto/fragment_make.h"
+#include "sherd/mat.h"
+
+__extension__ typedef unsigned __int128 wide;
+
+static sherd_entropy_seeded rng_state;
+static sherd_entropy rng;
+
+static uint64_t below(uint64_t n)
+{
+    return sherd__entropy_below(&rng, n);
+}
+
+static unsigned element(uint8_t dtype)
+{
+    static const unsigned sizes[] = { 0, 8, 4, 1, 2, 4, 1, 2, 4, 8 };
+    return dtype == SHERD__RESIDUES ? 3 : dtype < 10 ? sizes[dtype] : 0;
+}
+
+/* The rules of fragment.h once more, without care for speed. */
+static bool allowed(const sherd__fragment_info *i)
+{
+    wide len = (wide)i->rows * i->cols * element(i->dtype) * (i->primes ? i->primes : 1) +
+               (wide)8 * i->groups;
+    if (i->origin != SHERD__HIDDEN && i->origin != SHERD__RESULT) return false;
+    if (!element(i->dtype) || i->encoding != SHERD__DENSE || i->primes > 4) return false;
+    if ((i->dtype == SHERD__RESIDUES) != (i->primes > 0)) return false;
+    if (i->groups > SHERD__GROUPS_MAX || (i->primes && i->groups > 1)) return false;
+    if (i->origin == SHERD__RESULT && i->groups) return false;
+    if (i->rows > UINT32_MAX || i->cols > UINT32_MAX || len > SIZE_MAX) return false;
+    return i->groups <= 1 ? i->len == len : i->len <= len && i->len >= (wide)8 * i->groups;
+}
+
+static uint64_t edge(void)
+{
+    static const uint64_t edges[] = { 0, 1, 2, 3, 255, 65536, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
+                                      UINT64_C(1) << 62, UINT64_MAX };
+    return below(2) ? below(20) : edges[below(10)];
+}
+
+static void a_description_is_allowed_exactly_where_its_sums_agree(void **state)
+{
+    (void)state;
+    static const uint32_t groups[] = { 0, 0, 1, 1, 2, 7, SHERD__GROUPS_MAX, SHERD__GROUPS_MAX + 1,
+                                       UINT32_MAX };
+    unsigned good = 0;
+    for (unsigned round = 0; round < 200000; round++) {
+        sherd__fragment_info i = {
+            .origin = (uint8_t)(below(16) ? 1 + below(2) : below(256)),
+            .dtype = (uint8_t)(below(16) ? 1 + below(9) : below(2) ? SHERD__RESIDUES : below(256)),
+            .encoding = (uint8_t)(below(16) ? 0 : below(256)),
+            .groups = groups[below(9)], .rows = edge(), .cols = edge(),
+        };
+        i.primes = (uint8_t)(i.dtype == SHERD__RESIDUES ? below(6) : below(16) ? 0 : below(256));
+        i.len = i.rows * i.cols * element(i.dtype) * (i.primes ? i.primes : 1) +
+                8 * (uint64_t)i.groups;
+        if (below(4) == 0) i.len += below(17) - 8;
+        sherd_diag d = { 0 };
+        bool ok = allowed(&i);
+        assert_int_equal(sherd__fragment_info_check(&i, &d), ok ? SHERD_OK : SHERD_EFRAME);
+        assert_int_equal(d.code, ok ? SHERD_OK : SHERD_EFRAME);
+        assert_true(ok || d.message[0]);
+        good += ok;
+    }
+    assert_true(good > 10000);
+}
+
+typedef struct body {
+    sherd__fragment_info info;
+    uint8_t *bytes;
+} body;
+
+static body tabled(uint32_t groups)
+{
+    body b = { .info = { .origin = SHERD__HIDDEN, .dtype = SHERD_F32, .groups = groups } };
+    b.bytes = malloc(8 * (size_t)groups + 1);
+    b.info.len = 8 * (uint64_t)groups;
+    for (uint32_t q = 0; q < groups; q++) {
+        uint32_t rows = (uint32_t)below(6), cols = (uint32_t)below(6);
+        sherd__put_u32(b.bytes + 8 * q, rows);
+        sherd__put_u32(b.bytes + 8 * q + 4, cols);
+        b.info.rows += rows;
+        if (cols > b.info.cols) b.info.cols = cols;
+        b.info.len += 4 * (uint64_t)rows * cols;
+    }
+    return b;
+}
+
+static void a_table_agrees_with_its_description_or_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 3000; round++) {
+        body b = tabled((uint32_t)below(9));
+        assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL), SHERD_OK);
+        if (b.info.groups > 1)
+            assert_int_equal(sherd__fragment_info_check(&b.info, NULL), SHERD_OK);
+        sherd__fragment_info other = b.info;
+        other.rows++;
+        if (other.groups)
+            assert_int_equal(sherd__fragment_table_check(&other, b.bytes, NULL), SHERD_EFRAME);
+        other = b.info;
+        other.cols++;
+        if (other.groups)
+            assert_int_equal(sherd__fragment_table_check(&other, b.bytes, NULL), SHERD_EFRAME);
+        other = b.info;
+        other.len += 4;
+        if (other.groups)
+            assert_int_equal(sherd__fragment_table_check(&other, b.bytes, NULL), SHERD_EFRAME);
+        free(b.bytes);
+    }
+}
+
+static void every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 100; round++) {
+        body b = tabled(1 + (uint32_t)below(5));
+        for (size_t bit = 0; bit < 64 * (size_t)b.info.groups; bit++) {
+            wide rows = 0, values = 0;
+            uint64_t widest = 0;
+            b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            for (uint32_t q = 0; q < b.info.groups; q++) {
+                uint64_t r = sherd__get_u32(b.bytes + 8 * q), c = sherd__get_u32(b.bytes + 8 * q + 4);
+                rows += r;
+                values += (wide)r * c;
+                if (c > widest) widest = c;
+            }
+            bool same = rows == b.info.rows && widest == b.info.cols &&
+                        4 * values + 8 * (wide)b.info.groups == b.info.len;
+            assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL),
+                             same ? SHERD_OK : SHERD_EFRAME);
+            b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
+        free(b.bytes);
+    }
+}
+
+static void sums_that_wrap_in_the_table_are_refused(void **state)
+{
+    (void)state;
+    uint8_t bytes[16];
+    sherd__put_u32(bytes, UINT32_MAX);
+    sherd__put_u32(bytes + 4, UINT32_MAX);
+    sherd__put_u32(bytes + 8, 1);
+    sherd__put_u32(bytes + 12, UINT32_MAX);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 2, .rows = 0,
+                               .cols = UINT32_MAX, .len = 16 };
+    assert_int_equal(sherd__fragment_table_check(&i, bytes, NULL), SHERD_EFRAME);
+}
+
+static unsigned released;
+
+static void count_release(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    released++;
+    *(uint64_t *)ctx = len;
+    for (uint64_t k = 0; k < len; k++) assert_int_equal(bytes[k], k);
+}
+
+static void bytes_are_read_in_any_range_and_given_back_to_whom_they_belong(void **state)
+{
+    (void)state;
+    uint8_t bytes[24], out[24];
+    uint64_t len = 0;
+    sherd_fragment *f;
+    for (uint8_t k = 0; k < 24; k++) bytes[k] = k;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
+                               .len = 24 };
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, count_release, &len), SHERD_OK);
+    assert_ptr_equal(sherd__fragment_bytes(f), bytes);
+    for (size_t from = 0; from <= 24; from++) {
+        for (size_t n = 0; from + n <= 24; n++) {
+            assert_int_equal(sherd__fragment_read(f, from, out, n), SHERD_OK);
+            assert_memory_equal(out, bytes + from, n);
+        }
+        assert_int_equal(sherd__fragment_read(f, from, out, 25 - from), SHERD_EINVAL);
+    }
+    assert_int_equal(sherd__fragment_read(f, UINT64_MAX, out, 2), SHERD_EINVAL);
+    sherd__fragment_free(f);
+    assert_int_equal(released, 1);
+    assert_int_equal(len, 24);
+    sherd__fragment_free(NULL);
+}
+
+static unsigned fills, frees;
+
+static int fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    (void)ctx;
+    fills++;
+    if (offset >= 16) return SHERD_EIO;
+    memset(out, (int)offset, len);
+    return SHERD_OK;
+}
+
+static void freed(void *ctx)
+{
+    (void)ctx;
+    frees++;
+}
+
+static void a_source_is_asked_within_its_length_only_and_freed_once(void **state)
+{
+    (void)state;
+    uint8_t out[24];
+    sherd_fragment *f;
+    sherd__fragment_source source = { fill, freed, NULL };
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
+                               .len = 24 };
+    assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_OK);
+    assert_null(sherd__fragment_bytes(f));
+    assert_int_equal(sherd__fragment_read(f, 8, out, 8), SHERD_OK);
+    assert_int_equal(out[7], 8);
+    assert_int_equal(sherd__fragment_read(f, 16, out, 8), SHERD_EIO); /* its own error */
+    assert_int_equal(sherd__fragment_read(f, 17, out, 8), SHERD_EINVAL);
+    assert_int_equal(fills, 2);
+    sherd__fragment_free(f);
+    assert_int_equal(frees, 1);
+}
+
+static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
+{
+    (void)state;
+    uint8_t *bytes = sherd__calloc(1, 24);
+    sherd_fragment *f;
+    unsigned before = frees;
+    sherd__fragment_source source = { fill, freed, NULL };
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
+                               .len = 24 };
+    (void)sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_ENOMEM);
+    assert_null(f);
+    (void)sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_ENOMEM);
+    (void)sherd__alloc_fail_nth(0);
+    i.len = 25; /* no description of anything */
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_EINVAL);
+    assert_int_equal(frees, before);
+    i.len = 24;
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_OK);
+    sherd__fragment_free(f); /* NULL release: sherd__free */
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    rng = sherd__entropy_seeded(&rng_state, 29);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_description_is_allowed_exactly_where_its_sums_agree),
+        cmocka_unit_test(a_table_agrees_with_its_description_or_is_refused),
+        cmocka_unit_test(every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums),
+        cmocka_unit_test(sums_that_wrap_in_the_table_are_refused),
+        cmocka_unit_test(bytes_are_read_in_any_range_and_given_back_to_whom_they_belong),
+        cmocka_unit_test(a_source_is_asked_within_its_length_only_and_freed_once),
+        cmocka_unit_test(on_failure_the_bytes_and_the_source_stay_the_callers),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
