@@ -168,10 +168,11 @@ static int open_deal(deal *d)
     d->probes = sherd__calloc((deal_plain(d) ? 1 : (size_t)d->p.slots) * d->tiles,
                               sizeof *d->probes);
     d->colbuf = sherd__calloc(d->m, sizeof *d->colbuf);
+    d->inverse = sherd__calloc(d->m, sizeof *d->inverse);
     d->rowbuf = sherd__calloc(d->p.rows.row ? d->n : 0, sizeof *d->rowbuf);
     d->panel = sherd__calloc(d->p.panel_rows, d->widest * sizeof *d->panel);
     d->line = sherd__calloc(2 * line, sizeof *d->line);
-    if (!d->cells || !d->probes || !d->colbuf || !d->rowbuf || !d->panel || !d->line)
+    if (!d->cells || !d->probes || !d->colbuf || !d->inverse || !d->rowbuf || !d->panel || !d->line)
         return SHERD_ENOMEM;
     d->dtype_a = wire_dtype(d, d->p.a, &d->p.fixed_a);
     d->dtype_b = wire_dtype(d, d->p.b, &d->p.fixed_b);
@@ -229,6 +230,7 @@ static void deal_free(void *ctx)
     free_secret(d->perms, groups * d->m);
     free_secret(d->rowperms, groups * d->n);
     free_secret(d->colbuf, d->m);
+    free_secret(d->inverse, d->m);
     free_secret(d->rowbuf, d->p.rows.row ? d->n_max : 0);
     sherd__free(d->panel);
     sherd__free(d->line);

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "crypto/deal_internal.h"
 #include "crypto/freivalds.h"
+#include "matrix/clones.h"
 #include "matrix/residue.h"
 
 /* Row t of a residue answer, recombined: the integers that the residues stand for. */
@@ -61,29 +62,60 @@ int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)
     return fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
 }
 
-static void add_row(double *restrict c, const double *restrict y, const uint32_t *restrict perm,
-                    size_t n)
+/* How one group's columns go back: one of them is set, or neither (plain). */
+typedef struct order {
+    const uint32_t *perm;    /* column j of the answer belongs to column perm[j] of C */
+    const uint32_t *inverse; /* column x of C is column inverse[x] of the answer: whole tiles */
+} order;
+
+/* Reading out of order costs half of what writing out of order does. */
+SHERD__CLONES
+static void add_gathered(double *restrict c, const double *restrict y,
+                         const uint32_t *restrict inverse, size_t n)
 {
-    if (!perm)
-        for (size_t j = 0; j < n; j++) c[j] += y[j];
+    for (size_t j = 0; j < n; j++) c[j] += y[inverse[j]];
+}
+
+static void add_row(double *restrict c, const double *restrict y, order by, size_t n)
+{
+    if (by.inverse) add_gathered(c, y, by.inverse, n);
+    else if (by.perm)
+        for (size_t j = 0; j < n; j++) c[by.perm[j]] += y[j];
     else
-        for (size_t j = 0; j < n; j++) c[perm[j]] += y[j];
+        for (size_t j = 0; j < n; j++) c[j] += y[j];
 }
 
 static int fold_row(deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t,
-                    const uint32_t *perm, size_t from)
+                    order by, size_t from)
 {
     size_t row = cell->row[t];
     if (!d->p.primes_len) {
         double *c = d->p.c + row * d->p.ldc;
         const double *y = (const double *)(const void *)body + t * width;
-        add_row(perm ? c : c + from, y, perm, width);
+        add_row(by.perm ? c : c + from, y, by, width);
         return SHERD_OK;
     }
     int err = wide_row(d, cell, body, width, t);
     sherd__i128 *c = d->wide + row * d->m;
-    for (size_t j = 0; j < width && !err; j++) c[perm ? perm[j] : from + j] += d->wide_line[j];
+    for (size_t j = 0; j < width && !err; j++)
+        c[by.perm ? by.perm[j] : from + j] += d->wide_line[j];
     return err;
+}
+
+/* The inverse pays from a few rows on; it is made anew each time, which costs less than one row. */
+#define INVERSE_ROWS 3u
+
+static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width, size_t from,
+                      int *err)
+{
+    order by = { 0 };
+    const uint32_t *perm = sherd__deal_perm(d, g, d->colbuf, err);
+    if (!perm) return by;
+    by.perm = perm + from;
+    if (width < d->m || rows < INVERSE_ROWS) return by;
+    for (size_t j = 0; j < width; j++) d->inverse[perm[j]] = (uint32_t)j;
+    by.inverse = d->inverse;
+    return by;
 }
 
 int sherd__deal_fold(void *ctx, sherd__cell at, const uint8_t *body)
@@ -95,9 +127,9 @@ int sherd__deal_fold(void *ctx, sherd__cell at, const uint8_t *body)
     int err = SHERD_OK;
     for (uint32_t q = 0; cell && q < s->ngroups && !err; q++) {
         if (!cell->count[q]) continue;
-        const uint32_t *perm = sherd__deal_perm(d, &s->groups[q], d->colbuf, &err);
+        order by = order_of(d, &s->groups[q], cell->count[q], width, from, &err);
         for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++)
-            err = fold_row(d, cell, body, width, t, perm ? perm + from : NULL, from);
+            err = fold_row(d, cell, body, width, t, by, from);
     }
     sherd__deal_cell_free(cell);
     *keep = NULL;

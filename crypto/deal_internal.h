@@ -52,6 +52,7 @@ typedef struct deal {
     uint32_t *perms;         /* cached permutations, m each; NULL: derived when needed */
     uint32_t *rowperms;      /* cached row orders, n each; NULL likewise */
     uint32_t *colbuf, *rowbuf;  /* compute thread's scratch: m, n */
+    uint32_t *inverse;          /* likewise, m: of the permutation that is being undone */
     double *panel;           /* panel_rows x widest slot */
     double *line;            /* max(m, k) */
     size_t widest;
