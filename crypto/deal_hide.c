@@ -175,9 +175,14 @@ static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, co
         cell->r[i] = NAN;
         return;
     }
-    for (uint32_t j = 0; j < len; j++) {
-        sum += x[j] * p->vs[first + j];
-        abs += fabs(x[j]) * p->abs_vs[first + j];
+    if (len >= 16) {
+        sum = sherd__fv_dot_f64(x, p->vs + first, len, NULL);
+        (void)sherd__fv_dot_f64(x, p->abs_vs + first, len, &abs);
+    } else { /* a call would cost more than the sum */
+        for (uint32_t j = 0; j < len; j++) {
+            sum += x[j] * p->vs[first + j];
+            abs += fabs(x[j]) * p->abs_vs[first + j];
+        }
     }
     cell->r[i] = sum;
     cell->tolerance += abs;
