@@ -23,6 +23,7 @@
 #include "matrix/funcs.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
+#include "sherd/meta.h"
 #include "sherd/multiplier.h"
 #include "sherd/product.h"
 
@@ -561,6 +562,71 @@ static void a_node_counts_each_task_once(void **state)
     free(b.memory);
 }
 
+/* One product or operation with the shuffles of a metadata file, or (NULL) with its seed. */
+static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool exact, double *out,
+                          sherd_report *r)
+{
+    static double x[40 * 30], y[30 * 50];
+    sherd_product_options o;
+    sherd_meta *meta = NULL;
+    sherd_shuffles s;
+    sherd_diag d = { 0 };
+    for (unsigned i = 0; i < 1200; i++) x[i] = sin((double)i);
+    for (unsigned i = 0; i < 1500; i++) y[i] = cos((double)i);
+    sherd_product_options_init(&o);
+    o.exact = exact;
+    o.group = 2;
+    o.operation = dot ? 0 : 1;
+    o.seed = seed;
+    if (path) {
+        if (sherd_meta_load(&meta, path, &d) ||
+            sherd_meta_shuffles(meta, dot ? 0 : 1, &s, &d)) fail_msg("%s", d.message);
+        o.shuffles = &s;
+    }
+    sherd_view a = sherd_view_c(x, SHERD_F64, 40, 30), b = sherd_view_c(y, SHERD_F64, 30, 50);
+    int err = dot ? sherd_multiply(cluster, a, b, out, 50, &o, r, &d)
+                  : sherd_apply(cluster, SHERD_OP_TANH, a, a, out, 30, &o, r, &d);
+    if (err) fail_msg("%s", d.message);
+    sherd_meta_free(meta);
+}
+
+static void stored_metadata_gives_what_its_seed_gives(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/sherd-product-XXXXXX", files[3][64];
+    const uint8_t seed[32] = { 7, 7 };
+    sherd_meta *meta;
+    sherd_meta_settings settings = { .nodes = NODES, .group = 2 };
+    sherd_meta_operation dot = { .name = "z", .kind = SHERD_META_DOT, .n = 40, .k = 30, .m = 50 };
+    sherd_meta_operation map = { .name = "a", .kind = SHERD_META_TANH, .n = 40, .m = 30 };
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(sherd_meta_new(&meta, &settings, seed, NULL), SHERD_OK);
+    assert_int_equal(sherd_meta_add(meta, &dot, NULL), SHERD_OK);
+    assert_int_equal(sherd_meta_add(meta, &map, NULL), SHERD_OK);
+    for (unsigned f = 0; f < 3; f++) { /* the seed; arrays; arrays alone */
+        sherd_meta_save_options so = { .expanded = f > 0, .without_seed = f == 2 };
+        snprintf(files[f], sizeof files[f], "%s/%u.npz", dir, f);
+        assert_int_equal(sherd_meta_save(meta, files[f], &so, NULL, NULL), SHERD_OK);
+    }
+    sherd_meta_free(meta);
+    for (unsigned kind = 0; kind < 3; kind++) {
+        static double want[2000], got[2000];
+        sherd_report r, q;
+        memset(want, 0, sizeof want);
+        with_shuffles(NULL, seed, kind < 2, kind == 1, want, &r);
+        for (unsigned f = 0; f < 3; f++) {
+            memset(got, 0, sizeof got);
+            with_shuffles(files[f], f == 2 ? NULL : seed, kind < 2, kind == 1, got, &q);
+            assert_memory_equal(got, want, sizeof got);
+            assert_memory_equal(r.planned, q.planned, NODES * sizeof *r.planned);
+            sherd_report_fini(&q);
+        }
+        sherd_report_fini(&r);
+    }
+    for (unsigned f = 0; f < 3; f++) unlink(files[f]);
+    rmdir(dir);
+}
+
 static void misbehave(const char *how, char program[256])
 {
     const char *build = getenv("B");
@@ -735,6 +801,7 @@ int main(void)
         T(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
         T(a_node_counts_each_task_once),
         T(an_estimate_tells_what_is_sent_then),
+        T(stored_metadata_gives_what_its_seed_gives),
         T(a_liar_ends_a_strict_call_and_is_left_out_of_others),
         T(a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost),
         T(without_memory_a_call_fails_and_the_cluster_lives),

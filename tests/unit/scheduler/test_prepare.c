@@ -1,0 +1,226 @@
+/* From options to scheme, plan and ledger: what is refused, what follows from the seed alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/perm.h"
+#include "scheduler/prepare.h"
+
+static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
+static sherd_view a, b;
+static const uint8_t seed[32] = { 1, 2, 3 };
+static const uint32_t domain[] = { 0, 1, 2, 0 };
+static const sherd__nodes nodes = { 4, domain, 3, UINT64_C(1) << 24 };
+
+static int begin(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 600; i++) a_data[i] = i % 3 ? (double)i / 7 : 0;
+    for (unsigned i = 0; i < 200; i++) b_data[i] = (double)i - 100;
+    a = sherd_view_c(a_data, SHERD_F64, 30, 20);
+    b = sherd_view_c(b_data, SHERD_F64, 20, 10);
+    return 0;
+}
+
+static sherd_product_options options(void)
+{
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.seed = seed;
+    return o;
+}
+
+static int prepare(sherd__prepared *p, const sherd_product_options *o, sherd_diag *d)
+{
+    return sherd__prepare_multiply(p, a, b, c_data, 10, &nodes, o, d);
+}
+
+static void seed_and_operation_decide_who_is_given_what(void **state)
+{
+    (void)state;
+    uint32_t first[20];
+    for (unsigned round = 0; round < 4; round++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        uint8_t key[32];
+        uint32_t want[20], planned[4] = { 0 };
+        o.operation = round == 1 ? 5 : 0;
+        o.balanced = round == 2;
+        assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+        sherd__perm_key(key, seed, SHERD__EXPO_LABEL, o.operation, 0);
+        assert_int_equal(sherd__exposures(key, 20, 4, o.balanced, want), SHERD_OK);
+        assert_memory_equal(p.exposures, want, sizeof want);
+        for (unsigned i = 0; i < 20; i++) planned[want[i]]++;
+        assert_memory_equal(p.planned, planned, sizeof planned);
+        assert_memory_equal(p.seed, seed, 32);
+        if (round == 0) memcpy(first, want, sizeof want);
+        else if (round == 3) assert_memory_equal(first, want, sizeof want);
+        else assert_memory_not_equal(first, want, sizeof want);
+        sherd__prepared_fini(&p);
+        for (size_t i = 0; i < sizeof p; i++) assert_int_equal(((uint8_t *)&p)[i], 0); /* wiped */
+    }
+}
+
+static void without_a_seed_every_call_draws_its_own(void **state)
+{
+    (void)state;
+    sherd__prepared p, q;
+    sherd_product_options o = options();
+    o.seed = NULL;
+    assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+    assert_int_equal(prepare(&q, &o, NULL), SHERD_OK);
+    assert_memory_not_equal(p.seed, q.seed, 32);
+    sherd__prepared_fini(&p);
+    sherd__prepared_fini(&q);
+}
+
+static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
+{
+    (void)state;
+    sherd__prepared p;
+    struct { sherd_product_options o; int err; const char *says; } cases[] = {
+        { options(), SHERD_EINVAL, "unknown scheme" }, { options(), SHERD_EINVAL, "1 bits" },
+        { options(), SHERD_EINVAL, "27 bits" },        { options(), SHERD_EINVAL, "exposure bound" },
+        { options(), SHERD_EINVAL, "exposure bound" }, { options(), SHERD_EFEWNODES, "does not fit" },
+    };
+    cases[0].o.scheme = (sherd_scheme)9;
+    cases[1].o.exact = true, cases[1].o.bits = 1;
+    cases[2].o.exact = true, cases[2].o.bits = 27;
+    cases[3].o.exposure_max = -0.1;
+    cases[4].o.exposure_max = 1.01;
+    cases[5].o.memory = 100;
+    for (unsigned i = 0; i < 6; i++) {
+        sherd_diag d = { 0 };
+        assert_int_equal(prepare(&p, &cases[i].o, &d), cases[i].err);
+        if (!strstr(d.message, cases[i].says)) fail_msg("%u: %s", i, d.message);
+    }
+    sherd_product_options o = options();
+    sherd_diag d = { 0 };
+    sherd__nodes none = { 0, domain, 0, 0 };
+    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &none, &o, &d), SHERD_EFEWNODES);
+    assert_int_equal(sherd__prepare_multiply(&p, a, a, c_data, 20, &nodes, &o, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 9, &nodes, &o, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__prepare_apply(&p, 99, a, a, c_data, 20, &nodes, &o, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_MINUS, a, b, c_data, 20, &nodes, &o, NULL),
+                     SHERD_ESHAPE);
+    o.exact = true;
+    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &nodes, &o, NULL),
+                     SHERD_EUNSUPPORTED);
+}
+
+static void what_is_not_finite_is_refused_in_exact_mode_by_its_place(void **state)
+{
+    (void)state;
+    static const double odd[] = { NAN, INFINITY };
+    for (unsigned i = 0; i < 4; i++) {
+        double *at = i < 2 ? &a_data[2 * 20 + 5] : &b_data[2 * 10 + 5], old = *at;
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        sherd_product_options o = options();
+        *at = odd[i % 2];
+        o.exact = true;
+        assert_int_equal(prepare(&p, &o, &d), SHERD_ERANGE);
+        assert_non_null(strstr(d.message, i < 2 ? "A" : "B"));
+        o.exact = false;
+        assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+        assert_true(p.tolerant);
+        sherd__prepared_fini(&p);
+        *at = old;
+    }
+}
+
+static int identity(void *ctx, size_t row, uint32_t *out)
+{
+    (void)row;
+    for (uint32_t i = 0; i < *(uint32_t *)ctx; i++) out[i] = i;
+    return SHERD_OK;
+}
+
+static void stored_exposures_are_used_and_checked(void **state)
+{
+    (void)state;
+    uint32_t exposures[20] = { 0 }, m = 10;
+    sherd_shuffles s = { exposures, identity, &m };
+    sherd_product_options o = options();
+    sherd__prepared p;
+    sherd_diag d = { 0 };
+    o.shuffles = &s;
+    for (unsigned i = 0; i < 20; i++) exposures[i] = i % 3;
+    assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+    assert_int_equal(p.planned[0], 7);
+    assert_int_equal(p.planned[3], 0);
+    sherd__prepared_fini(&p);
+    exposures[13] = 4;
+    assert_int_equal(prepare(&p, &o, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "beyond the 4"));
+}
+
+static void the_next_operand_must_fit_what_was_planned(void **state)
+{
+    (void)state;
+    sherd__prepared p;
+    sherd_product_options o = options();
+    sherd_view shape = sherd_view_c(NULL, SHERD_F64, 30, 20);
+    int32_t large[20] = { 1 << 20 };
+    int64_t small[20] = { 1 << 10 };
+    o.exact = true;
+    assert_int_equal(sherd__prepare_multiply(&p, shape, b, NULL, 10, &nodes, &o, NULL), SHERD_OK);
+    assert_true(p.shape_only);
+    for (size_t n = 0; n <= 30; n += 6)
+        assert_int_equal(sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10, o.bits,
+                                              NULL), SHERD_OK);
+    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), c_data, 10,
+                                          o.bits, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(large, SHERD_I32, 1, 20), c_data, 10,
+                                          o.bits, NULL), SHERD_ERANGE);
+    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(small, SHERD_I64, 1, 20), c_data, 10,
+                                          o.bits, NULL), SHERD_OK);
+    sherd__prepared_fini(&p);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    for (unsigned kind = 0; kind < 6; kind++) {
+        int err = SHERD_ENOMEM;
+        for (size_t n = 1; err; n++) {
+            sherd__prepared p;
+            sherd_diag d = { 0 };
+            sherd_product_options o = options();
+            o.exact = kind & 1;
+            o.bits = 26;
+            o.scheme = kind & 2 ? SHERD_PLAIN : SHERD_PERMUTE;
+            o.shuffle_rows = true;
+            (void)sherd__alloc_fail_nth(n);
+            if (kind < 4) err = prepare(&p, &o, &d);
+            else o.exact = false, err = sherd__prepare_apply(&p, SHERD_OP_MULTIPLY, a, a, c_data, 20,
+                                                            &nodes, &o, &d);
+            (void)sherd__alloc_fail_nth(0);
+            if (!err) sherd__prepared_fini(&p);
+            else assert_true(err == SHERD_ENOMEM && d.message[0]);
+            assert_true(n < 100);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seed_and_operation_decide_who_is_given_what),
+        cmocka_unit_test(without_a_seed_every_call_draws_its_own),
+        cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
+        cmocka_unit_test(what_is_not_finite_is_refused_in_exact_mode_by_its_place),
+        cmocka_unit_test(stored_exposures_are_used_and_checked),
+        cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
