@@ -530,6 +530,48 @@ static void a_multiplier_over_nodes_gives_the_bits_of_this_machine(void **state)
     assert_null(none.ops);
 }
 
+static void bytes_to(uint64_t out[NODES])
+{
+    sherd_node_info info;
+    usleep(250000); /* told ten times a second */
+    for (uint32_t i = 0; i < NODES; i++) {
+        sherd_cluster_node(cluster, i, &info);
+        out[i] = info.bytes_out;
+    }
+}
+
+static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void **state)
+{
+    (void)state;
+    enum { K = 200 };
+    static double k[K * K], b[K * 2], c[K * 2];
+    uint64_t bytes[4][NODES];
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    for (unsigned i = 0; i < K * K; i++) k[i] = i + 0.5;
+    for (unsigned i = 0; i < K * 2; i++) b[i] = i;
+    assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    for (unsigned i = 0; i < 4; i++) { /* one column, again, then two: too many for the first plan */
+        size_t w = i < 2 ? 1 : 2;
+        bytes_to(bytes[i]);
+        if (i == 3) break;
+        assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false,
+                                                        sherd_view_c(b, SHERD_F64, K, w), c, w, NULL),
+                         0);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        uint64_t first = bytes[1][i] - bytes[0][i], same = bytes[2][i] - bytes[1][i];
+        uint64_t anew = bytes[3][i] - bytes[2][i];
+        assert_true(first > 20 * K * 8 && same < 3000);
+        assert_true(anew > first - 1400 && anew < first + 1400); /* a column more would be 1600 */
+    }
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+}
+
 static void a_node_counts_each_task_once(void **state)
 {
     (void)state;
@@ -730,7 +772,7 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
 {
     (void)state;
     unsigned failed = 0;
-    for (size_t n = 1; n < 60; n += 3) {
+    for (size_t n = 1; n < 60; n += 6) {
         sherd_cluster *c = NULL;
         sherd_diag d = { 0 };
         sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
@@ -799,6 +841,7 @@ int main(void)
         T(a_resident_operand_that_failed_says_so_and_others_go_on),
         T(element_wise_operations_give_the_promised_bits),
         T(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
+        T(an_operand_that_is_sent_again_shows_each_node_what_it_has_seen),
         T(a_node_counts_each_task_once),
         T(an_estimate_tells_what_is_sent_then),
         T(stored_metadata_gives_what_its_seed_gives),

@@ -566,6 +566,17 @@ static void a_node_that_does_not_come_back_is_replaced_as_far_as_the_ledger_allo
     }
 }
 
+static void what_would_break_the_bound_is_not_sent_whatever_the_plan(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    start(&w, 3, 1, 1, 1, 0.2, false); /* a third each is planned */
+    settle(&w);
+    must_be_done(&w, SHERD_EEXPOSURE);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(w.ends[i].blocks + w.ends[i].asked, 0);
+    stop(&w);
+}
+
 static void without_any_node_the_job_ends(void **state)
 {
     (void)state;
@@ -591,6 +602,25 @@ static void a_node_that_answers_no_task_is_expelled(void **state)
     assert_non_null(strstr(text, "waiting 9 s for node-2"));
     assert_int_equal(w.ends[1].expelled, 0);
     w.now += 1100;
+    sherd__job_tick(w.job, w.now);
+    assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
+    work(&w, 1);
+    must_be_done(&w, SHERD_OK);
+    stop(&w);
+}
+
+static void slow_answers_buy_a_silent_node_a_minute_at_most(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    start(&w, 2, 1, 2, 1, 1, false);
+    settle(&w);
+    w.now += 9000; /* 30 times what node-1 took would be four and a half minutes */
+    work(&w, 1);
+    w.now += 50900;
+    sherd__job_tick(w.job, w.now);
+    assert_int_equal(w.ends[1].expelled, 0);
+    w.now += 200;
     sherd__job_tick(w.job, w.now);
     assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
     work(&w, 1);
@@ -691,6 +721,7 @@ int main(void)
         T(a_refused_resident_block_is_sent_again),
         T(a_node_that_comes_back_in_time_keeps_its_work),
         T(a_node_that_does_not_come_back_is_replaced_as_far_as_the_ledger_allows),
+        T(what_would_break_the_bound_is_not_sent_whatever_the_plan),
         T(without_any_node_the_job_ends),
         T(a_node_that_answers_no_task_is_expelled),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
