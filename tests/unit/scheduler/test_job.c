@@ -474,6 +474,9 @@ static void answers_and_refusals_of_another_job_change_nothing(void **state)
     work(&w, NOBODY);
     must_be_done(&w, SHERD_OK);
     assert_string_equal(w.said, "");
+    sherd__job_stats stats;
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.repeated, 0);
     stop(&w);
 }
 
@@ -724,6 +727,7 @@ int main(void)
         T(what_would_break_the_bound_is_not_sent_whatever_the_plan),
         T(without_any_node_the_job_ends),
         T(a_node_that_answers_no_task_is_expelled),
+        T(slow_answers_buy_a_silent_node_a_minute_at_most),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
         T(a_cell_that_cannot_be_hidden_fails_the_job),
         T(numbers_that_come_round_stay_clear_of_those_in_use),
