@@ -93,6 +93,56 @@ void command_free(command *c)
     close(c->err);
 }
 
+int command_run(command *c, const char *const *argv, int64_t ms)
+{
+    command_start(c, sherd_path(), argv, NULL);
+    return command_wait(c, ms) ? c->status : -SIGKILL;
+}
+
+/* ---- nodes with keys -------------------------------------------------------------------------- */
+
+void key_file(const char *path, char fingerprint[64])
+{
+    command k;
+    const char *argv[] = { "sherd", "keygen", path, NULL };
+    if (command_run(&k, argv, 20000 * patience()) != 0) die("keygen");
+    char *said = command_said(k.out), *key = strstr(said, "sha256:");
+    if (!key) die("keygen says nothing");
+    snprintf(fingerprint, 64, "%.*s", (int)strcspn(key, " \n"), key);
+    free(said);
+    command_free(&k);
+}
+
+void allow_file(const char *path, const char *fingerprint)
+{
+    char text[128];
+    snprintf(text, sizeof text, "* key=%s role=coordinator\n", fingerprint);
+    file_put(path, text, strlen(text));
+}
+
+void node_start(command *c, const char *folder, const char *name, const char *allow,
+                const char *const *more, char line[1024])
+{
+    char key[256], fingerprint[64];
+    const char *argv[32] = { "sherd", "node", "--key", key, "--allow", allow, "--name", name,
+                             "--selftest", "quick", "--threads", "1" };
+    size_t n = 12;
+    snprintf(key, sizeof key, "%s/%s.key", folder, name);
+    key_file(key, fingerprint);
+    while (more && *more) argv[n++] = *more++;
+    command_start(c, sherd_path(), argv, NULL);
+    int64_t deadline = clock_now_ms() + 20000 * patience();
+    for (;;) {
+        char *said = command_said(c->out);
+        bool whole = strchr(said, '\n') != NULL;
+        snprintf(line, 1024, "%.*s", (int)strcspn(said, "\n"), said);
+        free(said);
+        if (whole) return;
+        if (command_over(c) || clock_now_ms() > deadline) die("the node does not listen");
+        pause_ms(5);
+    }
+}
+
 const char *sherd_path(void)
 {
     const char *path = getenv("SHERD");

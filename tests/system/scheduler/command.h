@@ -38,6 +38,17 @@ const char *liar_path(void);
 /** How much longer everything may take (sanitizers). */
 int64_t patience(void);
 
+/** Runs the command under test to its end; its exit code. NULL or more environment; *c stays. */
+int command_run(command *c, const char *const *argv, int64_t ms);
+
+/** A new key file, and its fingerprint ("sha256:..."). */
+void key_file(const char *path, char fingerprint[64]);
+/** An allow-list of one coordinator. */
+void allow_file(const char *path, const char *fingerprint);
+/** A real node with a key of its own; more: further arguments, or NULL. Waits for its line. */
+void node_start(command *c, const char *folder, const char *name, const char *allow,
+                const char *const *more, char line[1024]);
+
 int64_t clock_now_ms(void);
 void pause_ms(unsigned ms);
 /** Living children of a process, not more than max. */

@@ -445,55 +445,17 @@ static void check_reference(void)
     }
 }
 
-static void make_key(const char *path)
-{
-    command k;
-    const char *argv[] = { "sherd", "keygen", path, NULL };
-    command_start(&k, sherd_path(), argv, NULL);
-    assert_true(command_wait(&k, 20000));
-    assert_int_equal(k.status, 0);
-    command_free(&k);
-}
-
 static void start_shared_nodes(void)
 {
-    char mine[160], allow[160], text[200] = "* key=", *show;
-    command k;
+    static const char *const more[] = { "--memory", "1G", NULL };
+    char mine[160], allow[160], fingerprint[64], name[8];
     snprintf(mine, sizeof mine, "%s/me.key", top);
     snprintf(allow, sizeof allow, "%s/allow", top);
-    make_key(mine);
-    const char *argv[] = { "sherd", "keygen", "--show", mine, NULL };
-    command_start(&k, sherd_path(), argv, NULL);
-    assert_true(command_wait(&k, 20000));
-    show = command_said(k.out);
-    char *key = strstr(show, "sha256:");
-    assert_non_null(key);
-    key[strcspn(key, " \n")] = '\0';
-    strcat(strcat(text, key), " role=coordinator\n");
-    file_put(allow, text, strlen(text));
-    free(show);
-    command_free(&k);
+    key_file(mine, fingerprint);
+    allow_file(allow, fingerprint);
     for (unsigned i = 0; i < FEW; i++) {
-        char own[160], name[8];
-        snprintf(own, sizeof own, "%s/n%u.key", top, i);
         snprintf(name, sizeof name, "n%u", i);
-        make_key(own);
-        const char *node[] = { "sherd", "node", "--key", own, "--allow", allow, "--name", name,
-                               "--memory", "1G", "--selftest", "quick", "--threads", "1", NULL };
-        command_start(&shared[i], sherd_path(), node, NULL);
-    }
-    for (unsigned i = 0; i < FEW; i++) {
-        char *line = NULL;
-        int64_t deadline = clock_now_ms() + 20000;
-        do {
-            free(line);
-            pause_ms(10);
-            line = command_said(shared[i].out);
-        } while (!strchr(line, '\n') && clock_now_ms() < deadline);
-        line[strcspn(line, "\n")] = '\0';
-        assert_non_null(strstr(line, "key=sha256:"));
-        snprintf(shared_line[i], sizeof shared_line[i], "%s", line);
-        free(line);
+        node_start(&shared[i], top, name, allow, more, shared_line[i]);
     }
 }
 

@@ -1,0 +1,264 @@
+/*
+ * Clusters opened from a node file: nodes that are up, that never come up, that are somebody else,
+ * and that go away between two products.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scheduler/launch.h"
+#include "sherd/product.h"
+
+#define UP 3u
+
+static char dir[] = "/tmp/sherd-open-XXXXXX", key_file[64], node_file[64];
+static sherd_identity *me, *stranger;
+static sherd__launch *nodes;
+
+static int begin(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    signal(SIGPIPE, SIG_IGN);
+    assert_non_null(mkdtemp(dir));
+    snprintf(key_file, sizeof key_file, "%s/key", dir);
+    snprintf(node_file, sizeof node_file, "%s/nodes", dir);
+    assert_int_equal(sherd__identity_new(&me) | sherd__identity_new(&stranger), SHERD_OK);
+    assert_int_equal(sherd__identity_save(me, key_file, NULL), SHERD_OK);
+    sherd__launch_options o = { .nodes = UP, .program = getenv("SHERD"), .memory = 64 << 20,
+                                .allow = *sherd__identity_fingerprint(me) };
+    if (sherd__launch_start(&nodes, &o, &d)) fail_msg("%s", d.message);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    sherd__launch_stop(nodes, 0);
+    sherd__identity_free(me);
+    sherd__identity_free(stranger);
+    unlink(key_file);
+    unlink(node_file);
+    return rmdir(dir);
+}
+
+/* A port that nobody listens on. */
+static uint16_t dead_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+/* The launched nodes, each its own domain unless `together`, and perhaps one more. */
+static void write_nodes(const sherd__peer *more, bool together)
+{
+    FILE *f = fopen(node_file, "we");
+    assert_non_null(f);
+    for (uint32_t i = 0; i < UP + (more != NULL); i++) {
+        char line[1200];
+        sherd__peer p = i < UP ? sherd__launch_node(nodes, i)->peer : *more;
+        snprintf(p.domain, sizeof p.domain, "d%u", together ? 0 : i);
+        (void)sherd__peer_format(&p, line, sizeof line);
+        fprintf(f, "%s\n", line);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static sherd__peer nobody(uint16_t port)
+{
+    sherd__peer p = { .host = "127.0.0.1", .port = port, .has_key = true, .weight = 1,
+                      .name = "absent" };
+    p.key = *sherd__identity_fingerprint(stranger);
+    return p;
+}
+
+static int open_file(sherd_cluster **c, uint32_t nodes_min, sherd_diag *d)
+{
+    sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
+                                .nodes_min = nodes_min, .connect_timeout_ms = 3000 };
+    return sherd_cluster_open(c, &o, d);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void product_is_right(sherd_cluster *c, sherd_report *r)
+{
+    static double a[50 * 40], b[40 * 30], out[50 * 30];
+    sherd_product_options o;
+    sherd_diag d = { 0 };
+    double began = now();
+    for (unsigned i = 0; i < 2000; i++) a[i] = (double)(i % 17) - 8;
+    for (unsigned i = 0; i < 1200; i++) b[i] = (double)(i % 13) - 6;
+    sherd_product_options_init(&o);
+    o.balanced = true;
+    if (sherd_multiply(c, sherd_view_c(a, SHERD_F64, 50, 40), sherd_view_c(b, SHERD_F64, 40, 30),
+                       out, 30, &o, r, &d))
+        fail_msg("%s", d.message);
+    assert_true(now() - began < 10);
+    for (unsigned i = 0; i < 50; i++) {
+        for (unsigned j = 0; j < 30; j++) {
+            double sum = 0;
+            for (unsigned k = 0; k < 40; k++) sum += a[i * 40 + k] * b[k * 30 + j];
+            assert_true(sum == out[i * 30 + j]); /* small whole numbers: exact in any order */
+        }
+    }
+}
+
+static void it_must_be_said_which_nodes_to_use(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_cluster_options none = { 0 }, both = { .local_nodes = 1, .nodes_file = node_file };
+    sherd_cluster_options keyless = { .nodes_file = node_file };
+    assert_int_equal(sherd_cluster_open(&c, &none, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_cluster_open(&c, &both, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_cluster_open(&c, &keyless, NULL), SHERD_EINVAL);
+    assert_null(c);
+    sherd_cluster_close(NULL);
+}
+
+static void the_nodes_of_a_file_do_the_work(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_report r;
+    write_nodes(NULL, false);
+    for (unsigned i = 0; i < 2; i++) { /* and once more, over new connections */
+        if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
+        assert_int_equal(sherd_cluster_size(c), UP);
+        assert_false(sherd_cluster_simulated(c));
+        product_is_right(c, &r);
+        assert_int_equal(r.nodes_lost, 0);
+        sherd_report_fini(&r);
+        sherd_cluster_close(c);
+    }
+}
+
+static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_report r;
+    sherd_node_info info;
+    sherd__peer absent = nobody(dead_port());
+    write_nodes(&absent, false);
+    assert_int_not_equal(open_file(&c, 0, &d), SHERD_OK);
+    assert_null(c);
+    assert_non_null(strstr(d.message, "3 of 4 nodes are up; absent"));
+    assert_int_equal(open_file(&c, 4, NULL) < 0, 1);
+    if (open_file(&c, 3, &d)) fail_msg("%s", d.message);
+    for (unsigned i = 0; i < 2; i++) {
+        product_is_right(c, &r);
+        assert_int_equal(r.nodes_lost, 0); /* it never was there */
+        assert_true(r.planned[3] == 10 && r.exposed_a[3] == 0);
+        sherd_report_fini(&r);
+    }
+    sherd_cluster_node(c, 3, &info);
+    assert_int_not_equal(info.state, SHERD_NODE_UP);
+    assert_string_equal(info.name, "absent");
+    sherd_cluster_close(c);
+}
+
+static void somebody_else_at_a_nodes_address_fails_in_any_case(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd__peer false_key = nobody(sherd__launch_node(nodes, 0)->peer.port);
+    write_nodes(&false_key, false);
+    int err = open_file(&c, 1, &d);
+    assert_true(err < 0);
+    assert_int_equal(sherd_err_class(err), SHERD_BLAME_PEER);
+    assert_null(c);
+}
+
+static void nodes_of_one_domain_are_one_adversary(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_report r;
+    write_nodes(NULL, true);
+    if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
+    product_is_right(c, &r);
+    for (uint32_t i = 0; i < UP; i++) assert_true(r.exposed_a[i] == 1);
+    sherd_report_fini(&r);
+    sherd_cluster_close(c);
+}
+
+static void nodes_that_end_between_two_products_are_done_without(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_report r;
+    sherd_node_info info;
+    static double a[20 * 20], b[20 * 20], out[400];
+    sherd_resident *kept;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    write_nodes(NULL, false);
+    if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
+    for (unsigned i = 0; i < 400; i++) a[i] = b[i] = (double)(i % 5);
+    sherd_view va = sherd_view_c(a, SHERD_F64, 20, 20), vb = sherd_view_c(b, SHERD_F64, 20, 20);
+    assert_int_equal(sherd_resident_new(&kept, c, vb, 20, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd_resident_multiply(kept, va, out, 20, NULL, NULL), SHERD_OK);
+    assert_int_equal(kill(sherd__launch_node(nodes, 1)->pid, SIGKILL), 0);
+    usleep(600000); /* no call is under way: nobody tells the kept job */
+    if (sherd_resident_multiply(kept, va, out, 20, NULL, &d)) fail_msg("%s", d.message);
+    for (unsigned i = 0; i < 400; i++) {
+        double sum = 0;
+        for (unsigned k = 0; k < 20; k++) sum += a[i / 20 * 20 + k] * b[k * 20 + i % 20];
+        assert_true(sum == out[i]);
+    }
+    product_is_right(c, &r);
+    assert_int_equal(r.nodes_lost, 0); /* not in this call */
+    assert_true(r.exposed_a[1] == 0);
+    sherd_report_fini(&r);
+    assert_int_equal(kill(sherd__launch_node(nodes, 2)->pid, SIGKILL), 0);
+    usleep(300000);
+    sherd_resident_free(kept); /* it drops blocks at nodes that are no more */
+    sherd_cluster_node(c, 2, &info);
+    assert_int_not_equal(info.state, SHERD_NODE_UP);
+    sherd_cluster_close(c);
+}
+
+#define T(name) cmocka_unit_test(name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(it_must_be_said_which_nodes_to_use),
+        T(the_nodes_of_a_file_do_the_work),
+        T(a_node_that_never_comes_up_fails_or_is_done_without),
+        T(somebody_else_at_a_nodes_address_fails_in_any_case),
+        T(nodes_of_one_domain_are_one_adversary),
+        T(nodes_that_end_between_two_products_are_done_without), /* last: it ends nodes */
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
