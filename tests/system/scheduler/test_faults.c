@@ -389,15 +389,16 @@ static void run_cases(void)
     fflush(stdout);
     for (unsigned i = 0; i < cases_len; i++) {
         if (under_way == AT_ONCE) collect_one(), under_way--;
-        cases[i].pid = fork();
-        assert_true(cases[i].pid >= 0);
-        if (cases[i].pid == 0) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
             signal(SIGABRT, SIG_DFL); /* the test runner catches it, and would run on in here */
             signal(SIGSEGV, SIG_DFL);
             alarm(170);
             run_case(&cases[i]);
             _exit(0);
         }
+        cases[i].pid = pid; /* not in the child: it shares the table */
         under_way++;
     }
     while (under_way--) collect_one();
