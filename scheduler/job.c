@@ -5,6 +5,7 @@
  */
 #include "scheduler/job.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,9 +16,11 @@
 #include "scheduler/job_internal.h"
 
 /* A node that holds tasks but answers none for this long has failed, heartbeats or not: the base,
- * and how many times the usual time of a task. */
+ * and how many times the usual time of a task. The end of it is fixed, since that usual time is made
+ * of what nodes say: they shall not buy each other patience by being slow. */
 #define OVERDUE_MS 10000u
 #define OVERDUE_FACTOR 30.0
+#define OVERDUE_MAX_MS 60000.0
 #define REFUSALS_MAX 4u
 
 static void fail(sherd_job *j, int err, const char *hint, const char *fmt, ...)
@@ -490,7 +493,7 @@ void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now
 
 void sherd__job_tick(sherd_job *j, uint64_t now_ms)
 {
-    double patience = OVERDUE_MS + OVERDUE_FACTOR * j->task_ms;
+    double patience = fmin(OVERDUE_MS + OVERDUE_FACTOR * j->task_ms, OVERDUE_MAX_MS);
     bool gone = false;
     for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
         job_node *n = &j->nodes[i];
