@@ -35,6 +35,16 @@ header() { sed -n "s/^$2: *//p" "$top/$1" | tr '\n' ' '; }
 run() { make T="$1" B=build/plain check >"$2" 2>&1 </dev/null; }
 built() { grep -qE '^[0-9]+ passed, [0-9]+ failed' "$1"; }
 
+# The copy's files get their old times back at the next start: what was built of a mutant would then
+# look newer than the healed source.
+files=
+unbuild() {
+    for f in $files; do
+        case $f in *.c) rm -f "build/plain/${f%.c}.o" ;; *) find build/plain -name '*.o' -delete ;; esac
+    done
+}
+trap unbuild EXIT
+
 killed=0 survived=0 broken=0
 say() { printf '  %-9s %-40s %s\n' "$1" "$2" "$3"; }
 declare -A clean
@@ -68,6 +78,7 @@ for p in "${patches[@]}"; do
     for f in $files; do
         if [ -e "$top/$f" ]; then cp "$top/$f" "$f"; else rm -f "$f"; fi
     done
+    unbuild
 done
 echo "mutants: $killed killed, $survived survived, $broken broken"
 [ $((survived + broken)) -eq 0 ]
