@@ -278,6 +278,14 @@ static void describe(const deal *d, const deal_slot *s, sherd__cell at, const de
     };
 }
 
+/* For the report: of `all` rows of a cell some are sent, the others were zero. */
+static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
+{
+    uint64_t sent = cell->rows, zero = all - sent;
+    d->fragments += sign > 0 ? sent : 0 - sent;
+    d->skipped += sign > 0 ? zero : 0 - zero;
+}
+
 int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
 {
     deal *d = ctx;
@@ -287,6 +295,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     size_t first, rows = sherd__deal_rows(d, at, &first), room;
     uint8_t *body = NULL;
     *out = (sherd__cell_work){ .empty = rows == 0 || s->ncols == 0 };
+    if (*keep) count_rows(d, rows * s->ngroups, *keep, -1); /* hidden before, for a node now lost */
     sherd__deal_cell_free(*keep);
     *keep = NULL;
     if (out->empty) return SHERD_OK;
@@ -307,10 +316,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     out->empty = !err && cell->rows == 0;
     if (!err && !out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
     if (!err) {
-        size_t all = 0;
-        for (uint32_t q = 0; q < s->ngroups; q++) all += rows;
-        d->skipped += all - cell->rows;
-        d->fragments += cell->rows;
+        count_rows(d, rows * s->ngroups, cell, 1);
         double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below it */
         cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
         cell->tolerance = cell->tolerance * limit + sherd__fv_underflow(rows, d->k, d->m);

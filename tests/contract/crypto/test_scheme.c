@@ -77,11 +77,14 @@ typedef struct fixture {
 
 typedef void (*visit)(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len);
 
+static uint64_t rows_answered; /* of the last run */
+
 /* Runs every cell of a job in a random order through the backend. */
 static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
 {
     sherd__scheme_shape s;
     h->ops->shape(h->ctx, &s);
+    rows_answered = 0;
     for (uint32_t t = 0; t < s.tiles; t++) {
         for (uint32_t p = 0; p < s.panels; p++) {
             for (uint32_t i = 0; i < s.slots; i++) {
@@ -98,6 +101,7 @@ static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
                     continue;
                 }
                 sherd_fragment *right = w.right;
+                rows_answered += w.result.rows;
                 if (s.resident) {
                     sherd_fragment *src;
                     assert_int_equal(h->ops->resident(h->ctx, i, t, &src), SHERD_OK);
@@ -171,6 +175,9 @@ static void multiply(const fixture *f, visit spoil)
     sherd__hiding h;
     assert_int_equal(sherd__deal_open(&h, &p), 0);
     run_all(&h, SHERD__OP_MULTIPLY, spoil);
+    uint64_t skipped, fragments;
+    sherd__deal_counts(&h, &skipped, &fragments);
+    assert_int_equal(fragments, rows_answered); /* each once, however often it was hidden */
     for (size_t i = 0; i < f->n * f->m; i++) {
         if (f->exact) assert_memory_equal(&c[i], &ref[i], 8);
         else if (fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
