@@ -30,20 +30,12 @@ tar cf - --exclude=./build --exclude=./.git . | tar xf - -C "$copy"
     [ -e "$top/$f" ] || rm -f "$copy/$f"
 done
 cd "$copy" || exit 2
+# What was built of a mutant must not look newer than its healed source, whose old time is back.
+[ -f "$logs/touched" ] && xargs -r touch -c <"$logs/touched" && rm -f "$logs/touched"
 
 header() { sed -n "s/^$2: *//p" "$top/$1" | tr '\n' ' '; }
 run() { make T="$1" B=build/plain check >"$2" 2>&1 </dev/null; }
 built() { grep -qE '^[0-9]+ passed, [0-9]+ failed' "$1"; }
-
-# The copy's files get their old times back at the next start: what was built of a mutant would then
-# look newer than the healed source.
-files=
-unbuild() {
-    for f in $files; do
-        case $f in *.c) rm -f "build/plain/${f%.c}.o" ;; *) find build/plain -name '*.o' -delete ;; esac
-    done
-}
-trap unbuild EXIT
 
 killed=0 survived=0 broken=0
 say() { printf '  %-9s %-40s %s\n' "$1" "$2" "$3"; }
@@ -66,7 +58,7 @@ for p in "${patches[@]}"; do
     fi
     files=$(patch -p1 -N --no-backup-if-mismatch <"$top/$p" | sed -n "s/^patching file '\{0,1\}\([^']*\)'\{0,1\}.*/\1/p")
     # shellcheck disable=SC2086
-    touch $files
+    touch $files && printf '%s\n' $files >>"$logs/touched"
     run "$tests" "$log"; status=$?
     if ! built "$log"; then
         say BROKEN "$name" "does not build: $log"; broken=$((broken + 1))
@@ -78,7 +70,6 @@ for p in "${patches[@]}"; do
     for f in $files; do
         if [ -e "$top/$f" ]; then cp "$top/$f" "$f"; else rm -f "$f"; fi
     done
-    unbuild
 done
 echo "mutants: $killed killed, $survived survived, $broken broken"
 [ $((survived + broken)) -eq 0 ]
