@@ -21,7 +21,7 @@
 
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32])
 {
-    return sherd__digest_labelled(out, "sherd-seed-v1", seed, 32);
+    return sherd__digest_labelled(out, "sherd seed-v1", seed, 32);
 }
 
 int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32])

@@ -8,7 +8,8 @@
  * are integers. A reader that knows fewer members than the file has still verifies them all.
  *
  * Who learns it: input digests let a holder test guesses of the inputs, which the file says in its
- * member "notice"; has_inputs = false leaves them out. It holds no seed, permutation, mask or check vector.
+ * member "notice"; has_inputs = false leaves them out. It holds no seed, permutation, mask or check
+ * vector.
  */
 #ifndef STORE_CERTIFICATE_H
 #define STORE_CERTIFICATE_H
@@ -77,7 +78,8 @@ typedef struct sherd__certificate {
 /** Signs len bytes; 0 or SHERD_E*. Stays the caller's: store/ sees no private key. */
 typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64]);
 
-/** Commitment to a 32-byte seed: SHA-256("sherd-seed-v1" NUL seed). */
+/** Commitment to a 32-byte seed, SHA-256("sherd seed-v1", 0x00, seed): the bytes of "seed_commitment" in
+ *  a metadata file's manifest (docs/METADATA.md), so that the two can be matched. */
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
 /** The fingerprint that peers know a raw Ed25519 key by: SHA-256 of its SubjectPublicKeyInfo. */
 int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32]) SHERD_MUST;

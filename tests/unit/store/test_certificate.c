@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/alloc.h"
+#include "crypto/perm.h"
 #include "store/certificate.h"
 #include "tests/unit/store/scratch.h"
 
@@ -325,14 +326,16 @@ static void warnings_and_cores_stop_at_their_room(void **s)
     assert_int_equal(strlen(c.warnings[15]), sizeof c.warnings[0] - 1);
 }
 
-static void the_seed_is_committed_to_under_a_label(void **s)
+static void the_seed_is_committed_to_as_in_a_metadata_file(void **s)
 {
     (void)s;
-    uint8_t seed[32] = { 1 }, plain[32];
+    uint8_t seed[32] = { 1 }, plain[32], meta[32];
     sherd__digest a, b;
     assert_int_equal(sherd__certificate_commit_seed(&a, seed), 0);
     crypto_hash_sha256(plain, seed, 32);
     assert_memory_not_equal(a.sha256, plain, 32);
+    sherd__seed_commitment(meta, seed);
+    assert_memory_equal(a.sha256, meta, 32);
     seed[31] ^= 1;
     assert_int_equal(sherd__certificate_commit_seed(&b, seed), 0);
     assert_memory_not_equal(&a, &b, 32);
@@ -381,7 +384,7 @@ int main(void)
         cmocka_unit_test(members_out_of_range_are_not_written),
         cmocka_unit_test(a_key_that_does_not_sign_leaves_no_file),
         cmocka_unit_test(warnings_and_cores_stop_at_their_room),
-        cmocka_unit_test(the_seed_is_committed_to_under_a_label),
+        cmocka_unit_test(the_seed_is_committed_to_as_in_a_metadata_file),
         cmocka_unit_test(a_fingerprint_is_of_the_key_in_der),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
