@@ -32,7 +32,8 @@ typedef enum sherd_elementwise {
 /**
  * Stored exposures and permutations (a metadata file) in place of those derived from the seed.
  * exposures: one node index per column of A (products) or per column (element-wise); perm writes
- * permutation `row` (of the columns of B, or of the operands) and may be called from another thread.
+ * permutation `row` (of the columns of B, or of the operands). It is called from two other threads,
+ * also at the same time, and must live until the call (sherd_resident_free) returns.
  */
 typedef struct sherd_shuffles {
     const uint32_t *exposures;
