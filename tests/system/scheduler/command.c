@@ -30,6 +30,8 @@ static _Noreturn void become(const command *c, const char *program, const char *
                              const char *const *env)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    static const int usual[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE }; /* nohup and shells ignore some */
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) signal(usual[i], SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(c->out, 1) < 0 || dup2(c->err, 2) < 0) _exit(126);
     for (; env && *env; env++) putenv((char *)(uintptr_t)*env);
