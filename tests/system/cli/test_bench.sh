@@ -53,7 +53,8 @@ report $? "numbers that can be true, beside the targets as they stand"
 py "assert f['meta-expanded']['beside']['indices'] == 832432
 b = f['group1-rate']['beside']
 assert b['fragments'] > 50000 and b['command_seconds'] > b['seconds'] > 0
-assert abs(b['fragments'] / b['seconds'] / f['group1-rate']['median'] - 1) < 1e-6
+g = f['group1-rate']
+assert g['min'] <= b['fragments'] / b['seconds'] <= g['max']
 assert f['meta-numpy']['beside']['numpy_ns'] > f['meta-numpy']['beside']['numpy_best_ns'] > 1
 for name in 'all-4096', 'all-8192':
     b = f[name]['beside']
