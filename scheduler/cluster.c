@@ -648,6 +648,7 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
 {
     sherd__peers peers = { 0 };
     const char *file = c->o.nodes_file;
+    bool here = true;
     if (!c->o.key_file)
         return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
                            "the nodes of %s want to see our key", file);
@@ -663,7 +664,9 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
             err = sherd__fail(d, SHERD_EFORMAT, "paste the line that the node prints when it starts",
                               "%s: node %zu has no %s", file, i + 1, p->has_key ? "address" : "key");
         else c->nodes[c->count++].peer = *p;
+        here = here && sherd__peer_loopback(p);
     }
+    c->simulated = here; /* `sherd cluster up`, or nodes started by hand */
     if (!err && c->count == 0)
         err = sherd__fail(d, SHERD_EFEWNODES, "paste the lines that nodes print when they start",
                           "%s names no node", file);

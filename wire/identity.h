@@ -72,6 +72,9 @@ int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const cha
                       sherd_diag *d) SHERD_MUST;
 /** Writes the line for a peer (without newline); returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);
+/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, or a name that RFC 6761 keeps for
+ *  it ("localhost" and what ends in ".localhost"). Other names are not looked up. */
+bool sherd__peer_loopback(const sherd__peer *p);
 /** Reads a file; two lines with one key are an error that names both. sherd__peers_fini frees. */
 int sherd__peers_load(sherd__peers *out, const char *path, sherd_diag *d) SHERD_MUST;
 /** The same from memory: text of len bytes, `where` names it in messages. */

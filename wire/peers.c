@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -439,4 +440,17 @@ const sherd__peer *sherd__peers_find(const sherd__peers *p, const sherd__fingerp
         if (p->list[i].has_key && sherd__fingerprint_equal(&p->list[i].key, key))
             return &p->list[i];
     return NULL;
+}
+
+bool sherd__peer_loopback(const sherd__peer *p)
+{
+    static const char name[] = "localhost", tail[] = ".localhost";
+    struct in_addr v4;
+    struct in6_addr v6;
+    size_t len = strlen(p->host), tail_len = sizeof tail - 1;
+    if (inet_aton(p->host, &v4)) return ntohl(v4.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, p->host, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+    if (strcasecmp(p->host, name) == 0) return true;
+    return len > tail_len && strcasecmp(p->host + len - tail_len, tail) == 0;
 }

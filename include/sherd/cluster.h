@@ -64,7 +64,8 @@ SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_option
                                  sherd_diag *d) SHERD_MUST;
 /** How many nodes the cluster was opened with. */
 SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
-/** True for the nodes of local_nodes: they stand for domains on one host. */
+/** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file whose
+ *  addresses are all loopback ones. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /** Says goodbye, ends local nodes, waits for them. NULL is allowed. */

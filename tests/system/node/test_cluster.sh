@@ -34,6 +34,11 @@ is "the node file names three nodes" [ "$(grep -c key=sha256: "$state/nodes")" =
 is "status exits 0" [ "$(status_of "$sherd" cluster status)" = 0 ]
 is "status shows all of them up" [ "$(grep -c ' up ' out)" = 3 ]
 is "status speaks JSON" [ "$("$sherd" cluster status --json | grep -c '"up":true')" = 1 ]
+/usr/bin/python3 -c 'import numpy as np; np.save("a.npy", np.ones((3, 3)))'
+is "a product runs on them" [ "$(status_of "$sherd" multiply a.npy a.npy -o c.npy --certificate c.json)" = 0 ]
+is "and says that they are one host" grep -q 'domains: simulated on one host' out err
+is "as its certificate does" grep -q '"domains_simulated": true' c.json
+is "and its JSON" [ "$("$sherd" multiply a.npy a.npy -o c.npy --json | grep -c '"domains": *"simulated on one host"')" = 1 ]
 is "a second up is refused" [ "$(status_of "$sherd" cluster up -n 2)" = 1 ]
 is "and says what to do" grep -q 'sherd cluster down' err
 # shellcheck disable=SC2086

@@ -232,6 +232,28 @@ static void a_bad_line_in_a_file_is_named_by_number(void **s)
     assert_non_null(strstr(d.message, "z:2: a zero byte"));
 }
 
+static void loopback_addresses_are_known_in_every_spelling(void **s)
+{
+    (void)s;
+    static const struct {
+        const char *host;
+        bool loopback;
+    } cases[] = {
+        { "127.0.0.1", true },  { "127.255.3.9", true }, { "127.1", true },
+        { "::1", true },        { "0:0::0:1", true },    { "::ffff:127.0.0.2", true },
+        { "localhost", true },  { "LocalHost", true },   { "a.localhost", true },
+        { "128.0.0.1", false }, { "10.127.0.1", false }, { "::ffff:10.0.0.1", false },
+        { "::", false },        { "fe80::1", false },    { "0.0.0.0", false },
+        { "localhosts", false }, { "notlocalhost", false }, { "localhost.example", false },
+        { ".localhost", false }, { "127.example", false }, { "*", false }, { "", false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__peer p = { 0 };
+        snprintf(p.host, sizeof p.host, "%s", cases[i].host);
+        if (sherd__peer_loopback(&p) != cases[i].loopback) fail_msg("\"%s\"", cases[i].host);
+    }
+}
+
 static void every_prefix_and_flipped_bit_is_survived(void **s)
 {
     (void)s;
@@ -276,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_text_of_many_lines_is_read_and_searched),
         cmocka_unit_test(two_lines_with_one_key_are_both_named),
         cmocka_unit_test(a_bad_line_in_a_file_is_named_by_number),
+        cmocka_unit_test(loopback_addresses_are_known_in_every_spelling),
         cmocka_unit_test(every_prefix_and_flipped_bit_is_survived),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
