@@ -204,14 +204,16 @@ static int spawn_with(node *n, const sherd__launch_options *o, const command *c,
     /* Ctrl-C is for the coordinator: it ends its nodes in good order, or its death does. */
     int group = o->log_dir ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
-    int e = posix_spawn(&n->is.pid, program, actions, attr, (char *const *)(uintptr_t)c->argv,
-                        c->env);
+    int e = posix_spawnp(&n->is.pid, program, actions, attr, (char *const *)(uintptr_t)c->argv,
+                         c->env);
     if (e == 0) {
         n->is.started = sherd__process_started(n->is.pid);
         return SHERD_OK;
     }
     n->is.pid = 0;
-    return sherd__fail(d, e == ENOMEM || e == EAGAIN ? SHERD_EFEWNODES : SHERD_EOPEN, NULL,
+    bool full = e == ENOMEM || e == EAGAIN;
+    return sherd__fail(d, full ? SHERD_EFEWNODES : SHERD_EOPEN,
+                       full ? "start fewer nodes" : "name the sherd command by its path",
                        "cannot start %s as %s: %s", program, n->is.peer.name, strerror(e));
 }
 

@@ -143,6 +143,35 @@ static void programs_that_are_no_nodes_are_told_apart(void **s)
     unlink(script);
 }
 
+static void a_program_without_a_slash_is_looked_for_in_path(void **s)
+{
+    (void)s;
+    char dir[] = "/tmp/sherd-path-XXXXXX", link[64], *path = strdup(getenv("PATH"));
+    char *command = realpath(command_under_test(), NULL);
+    assert_non_null(path);
+    assert_non_null(command);
+    assert_non_null(mkdtemp(dir));
+    snprintf(link, sizeof link, "%s/sherd-by-name", dir);
+    assert_int_equal(symlink(command, link), 0);
+    sherd_diag d = { .code = 0 };
+    assert_int_equal(start_program("sherd-by-name", 0, &d), SHERD_EOPEN);
+    assert_non_null(strstr(d.message, "sherd-by-name"));
+    assert_true(d.hint[0] != '\0');
+
+    setenv("PATH", dir, 1);
+    sherd__launch *l;
+    sherd__launch_options o = { .nodes = 1, .program = "sherd-by-name",
+                                .allow = *sherd__identity_fingerprint(mine.me) };
+    int err = sherd__launch_start(&l, &o, &d);
+    setenv("PATH", path, 1);
+    sherd__launch_stop(l, 0);
+    unlink(link);
+    rmdir(dir);
+    free(command);
+    free(path);
+    if (err) fail_msg("%s", d.message);
+}
+
 static bool yes(void *ctx)
 {
     (void)ctx;
@@ -218,6 +247,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_node_that_dies_is_told_with_its_end),
         cmocka_unit_test(a_stopped_node_is_killed_after_the_grace),
         cmocka_unit_test(programs_that_are_no_nodes_are_told_apart),
+        cmocka_unit_test(a_program_without_a_slash_is_looked_for_in_path),
         cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
         cmocka_unit_test(killing_the_parent_ends_its_nodes),
         cmocka_unit_test(twenty_nodes_listen_within_the_deadline),
