@@ -101,6 +101,10 @@ static void show_machine(const sherd__bench *b, json_t *out)
 {
     const char *was = sherd__opt_text(b->cli, "environment-was");
     json_t *env = out != NULL ? json_object() : NULL;
+    double load = 0;
+    if (getloadavg(&load, 1) == 1 && load > 0.5 * b->cores)
+        sherd__cli_warn(b->cli, "load average %.1f on %u cores: others are at work here, and the "
+                        "figures are theirs too", load, b->cores);
     if (out == NULL)
         printf("sherd %s: OpenBLAS with its %s kernels, %u core%s, %u nodes on this machine\n",
                sherd_version(), sherd__blas_core(), b->cores, b->cores == 1 ? "" : "s",
@@ -118,6 +122,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     if (out == NULL) return;
     json_object_set_new(out, "blas_core", json_string(sherd__blas_core()));
     json_object_set_new(out, "cores", json_integer((json_int_t)b->cores));
+    json_object_set_new(out, "load_average", json_real(load));
     json_object_set_new(out, "nodes", json_integer(SHERD__BENCH_NODES));
     json_object_set_new(out, "quick", json_boolean(b->quick));
     json_object_set_new(out, "environment", env);
