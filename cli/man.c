@@ -197,8 +197,9 @@ static const char *const node_files =
     "    HOST:PORT key=sha256:... name=... domain=... weight=... role=node|coordinator\n"
     "\n"
     "key is the fingerprint that sherd keygen prints. A node without domain= belongs to the domain "
-    "of its host: nodes of one domain are counted as one adversary. weight is a node's share of "
-    "the work, 1 unless given. In an allow-list HOST:PORT may be *.";
+    "of its host: nodes of one domain are counted as one adversary. weight, a number above 0 "
+    "and 1 unless given, is read and changes nothing yet: it is reserved for weighted sharing in "
+    "training. In an allow-list HOST:PORT may be *.";
 
 static const char *const process =
     "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130, without local nodes or temporary files "

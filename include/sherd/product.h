@@ -96,7 +96,7 @@ SHERD_API void sherd_report_fini(sherd_report *r);
  *
  * exact: bit for bit the fixed-point product of matrix/reference.h on one machine. Float: each entry
  * within the usual bound gamma_k |A||B|; bits do not depend on arrival order.
- * Every answer is checked (Freivalds, SCHEMES in docs/) before it is folded into C.
+ * Every answer is checked (Freivalds; docs/THREATS.md, "Verification") before it is folded into C.
  * On failure C's contents are undefined and nothing else was written.
  *
  * Errors: SHERD_ESHAPE; SHERD_ERANGE NaN or infinity in exact mode, or no set of primes holds the
