@@ -16,7 +16,7 @@
 
 typedef struct buffer {
     size_t capacity;
-    _Alignas(max_align_t) uint8_t bytes[]; /* as the allocator aligns: answers are read as doubles */
+    _Alignas(max_align_t) uint8_t bytes[]; /* as the allocator aligns: fit for doubles */
 } buffer;
 
 struct sherd__buffers {

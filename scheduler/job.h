@@ -76,12 +76,12 @@ void sherd__job_pump(sherd_job *j, uint64_t now_ms);
 bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d);
 /** Gives the job up with this error (interrupted, timed out), unless it is done. */
 void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message);
-/** Cancels what is under way and drops the job's blocks at the nodes that are up; nothing of the job
- *  is read by their sessions after this. */
+/** Cancels what is under way and drops the job's blocks at the nodes that are up; their sessions read
+ *  nothing of the job after this. */
 void sherd__job_end(sherd_job *j);
 /**
- * The run is over: lets go of all sessions, which may now end without the job being told. Nodes keep
- * their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
+ * The run is over: lets go of all sessions, which may now end without the job being told. Nodes
+ * keep their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
  */
 void sherd__job_rest(sherd_job *j);
 /** True when the executor holds none of its work. */

@@ -1,7 +1,7 @@
 /*
- * The multiplier interface over a cluster. Every product and every kept operand has its own operation
- * number under one seed, so that no two of them share permutations; a kept operand keeps its number,
- * so that sending it again shows no node anything new.
+ * The multiplier interface over a cluster. Every product and every kept operand has its own
+ * operation number under one seed, so that no two of them share permutations; a kept operand keeps
+ * its number, so that sending it again shows no node anything new.
  */
 #include "sherd/multiplier.h"
 
@@ -116,7 +116,8 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, bool transposed, sherd
     double *t = NULL;
     if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols, rows);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
+                           rows);
     int err = send(m, dir, right, k->operation + transposed, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
     if (err) forget(dir); /* what failed midway is sent anew */

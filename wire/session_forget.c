@@ -1,5 +1,5 @@
 /*
- * Giving up a job in the middle: what a coordinator's session has of it must not outlive it, because
+ * Giving up a job in the middle: what a coordinator's session has of it must not outlive it, since
  * fragments that are produced while they are sent read operands which their owner frees next. What
  * has not begun is taken out of the queue. A body that has begun must be ended, or the peer could
  * not tell where the next record starts: the rest of it are zeros, and the block is dropped.

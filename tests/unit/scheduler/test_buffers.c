@@ -106,7 +106,6 @@ static void lengths_that_wrap_are_refused(void **state)
     (void)state;
     sherd__buffers *b = fresh();
     assert_null(sherd__buffers_get(b, UINT64_MAX));
-    assert_null(sherd__buffers_get(b, UINT64_MAX - 65536));
     sherd__buffers_free(b);
     (void)sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__buffers_new(&b), SHERD_ENOMEM);

@@ -198,7 +198,8 @@ static void there_event(end *e, sherd__event *ev)
     case SHERD__EV_TASK: e->tasks[e->asked++] = ev->task; break;
     case SHERD__EV_CANCEL:
         for (size_t i = 0; i < e->asked; i++)
-            if (ev->number == 0 || e->tasks[i].task == ev->number) e->tasks[i--] = e->tasks[--e->asked];
+            if (ev->number == 0 || e->tasks[i].task == ev->number)
+                e->tasks[i--] = e->tasks[--e->asked];
         break;
     default: break;
     }
