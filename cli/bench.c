@@ -1,11 +1,11 @@
 /*
- * `sherd bench`: what this machine does, beside numpy and a local dgemm in the same run. Every figure
- * is the median of several runs, with the least and the greatest, and is held against what it is
- * meant to reach; one that is missed is told like the others.
+ * `sherd bench`: what this machine does, beside numpy and a local dgemm in the same run. Every
+ * figure is the median of several runs, with the least and the greatest, and is held against what
+ * it is meant to reach; one that is missed is told like the others.
  *
- * OpenBLAS reads OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE before main begins, and either can halve its
- * speed. Where one is set, this process begins anew without it: only so are nodes, local products
- * and numpy all measured with the kernels that the processor would get.
+ * OpenBLAS reads OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE before main begins, and either can halve
+ * its speed. Where one is set, this process begins anew without it: only so are nodes, local
+ * products and numpy all measured with the kernels that the processor would get.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +40,7 @@ static const measurement measurements[] = {
     {"tasks", "small products", sherd__bench_tasks},
     {"memory", "the coordinator's memory", sherd__bench_memory},
 };
+#define NAMES "meta, seed, group1, all-4096, all-8192, connection, tasks, memory"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -61,7 +62,7 @@ unsigned sherd__bench_cores(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-/* ---- the environment -------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 /* This process again, with the same arguments; returns only where that fails. */
 static int begin_anew(sherd_diag *d)
@@ -129,7 +130,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     json_object_set_new(out, "unset", was != NULL ? json_string(was) : json_null());
 }
 
-/* ---- what is measured ------------------------------------------------------------------------- */
+/* ---- what is measured ------------------------------------------------------------------------ */
 
 static int unknown(const char *name, size_t len, sherd_diag *d)
 {
@@ -141,7 +142,7 @@ static int unknown(const char *name, size_t len, sherd_diag *d)
     if (near != NULL)
         snprintf(hint, sizeof hint, "did you mean '%s'?", near);
     else
-        snprintf(hint, sizeof hint, "meta, seed, group1, all-4096, all-8192, connection, tasks, memory");
+        snprintf(hint, sizeof hint, NAMES);
     return sherd__fail(d, SHERD_EINVAL, hint, "option --only: there is no measurement '%s'", word);
 }
 
@@ -162,7 +163,7 @@ static int choose(const sherd__cli *cli, bool chosen[MEASUREMENTS], sherd_diag *
     return 0;
 }
 
-/* One that fails does not keep the others from being measured; the first failure is the command's. */
+/* One that fails does not keep others from being measured; the first failure is the command's. */
 static int measure_all(sherd__bench *b, const bool chosen[MEASUREMENTS], sherd_diag *d)
 {
     int err = 0;
@@ -176,7 +177,8 @@ static int measure_all(sherd__bench *b, const bool chosen[MEASUREMENTS], sherd_d
         if (!failed) continue;
         if (failed == SHERD_EINTERRUPTED) return sherd__fail(d, failed, NULL, "interrupted");
         sherd__cli_warn(b->cli, "%s: %s", measurements[i].name, mine.message);
-        if (!err) err = sherd__fail(d, failed, mine.hint, "%s: %s", measurements[i].name, mine.message);
+        if (!err)
+            err = sherd__fail(d, failed, mine.hint, "%s: %s", measurements[i].name, mine.message);
     }
     return err;
 }
@@ -210,7 +212,7 @@ static const sherd__example examples[] = {
 
 static const sherd__option options[] = {
     {.name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
-     .help = "measure these only: meta, seed, group1, all-4096, all-8192, connection, tasks, memory"},
+     .help = "measure these only: " NAMES},
     {.name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
      .help = "runs of each, after one that warms up [5 for short ones, 3 for long ones]"},
     {.name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are not judged"},
@@ -227,13 +229,14 @@ const sherd__verb sherd__verb_bench = {
     .name = "bench",
     .summary = "figures of this machine, side by side with numpy and a local product",
     .details =
-        "Each figure is the median of several runs, with the least and the greatest, and what it is "
-        "meant to reach. Products are timed from operands in memory to the result in memory, nodes "
-        "up; whole commands, with files and the start of nodes, stand beside them.\n"
+        "Each figure is the median of several runs, with the least and the greatest, and what it "
+        "is meant to reach. Products are timed from operands in memory to the result in memory, "
+        "nodes up; whole commands, with files and the start of nodes, stand beside them.\n"
         "\n"
-        "meta: the eleven operations of a step of a 784-128-10 network over 60000 samples, exposures, "
-        "permutations and inverses, into memory on one thread; against numpy's loop (shuffle a row, "
-        "write each entry of its inverse) on a sample of rows of every length, scaled by indices.\n"
+        "meta: the eleven operations of a step of a 784-128-10 network over 60000 samples, "
+        "exposures, permutations and inverses, into memory on one thread; against numpy's loop "
+        "(shuffle a row, write each entry of its inverse) on a sample of rows of every length, "
+        "scaled by indices.\n"
         "\n"
         "seed: the same in seed form: bytes of the file, and the time from nothing to the file in "
         "memory.\n"
@@ -246,9 +249,10 @@ const sherd__verb sherd__verb_bench = {
         "its median to that of one local dgemm on all cores, runs alternating.\n"
         "\n"
         "connection: 64 MB blocks through session, TLS and block store of another process, each "
-        "followed by a task of one number whose answer says that the block is there, three on their way, "
-        "then dropped. tasks: 64 x 64 products with a fresh left block each and a right one that stays, "
-        "at the best of nine depths, and the round trip at depth 1; both at the session, below jobs.\n"
+        "followed by a task of one number whose answer says that the block is there, three on "
+        "their way, then dropped. tasks: 64 x 64 products with a fresh left block each and a right one "
+        "that stays, at the best of nine depths, and the round trip at depth 1; both at the "
+        "session, below jobs.\n"
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.",
     .examples = examples,

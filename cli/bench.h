@@ -1,6 +1,7 @@
 /*
- * What the files of `sherd bench` share. A measurement (a row of cli/bench.c's table) runs its cases
- * several times and tells figures: a number in a unit, what it shall reach, and what stands beside it.
+ * What the files of `sherd bench` share. A measurement (a row of cli/bench.c's table) runs its
+ * cases several times and tells figures: a number in a unit, what it shall reach, and what stands
+ * beside it.
  */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
@@ -31,7 +32,7 @@ unsigned sherd__bench_cores(void);
 /** For clusters and measurements: a signal has come. ctx unused. */
 bool sherd__bench_interrupted(void *ctx);
 
-/* ---- figures (cli/bench_figure.c) ------------------------------------------------------------- */
+/* ---- figures (cli/bench_figure.c) ------------------------------------------------------------ */
 
 typedef enum sherd__better { SHERD__LOWER, SHERD__HIGHER } sherd__better;
 
@@ -68,7 +69,7 @@ double sherd__median(double *values, int n);
 /** Prints the figure's row, or keeps it for --json. */
 void sherd__bench_tell(sherd__bench *b, const sherd__figure *f);
 
-/* ---- other processes (cli/bench_child.c) ------------------------------------------------------ */
+/* ---- other processes (cli/bench_child.c) ----------------------------------------------------- */
 
 /** What a child said and how it ended. */
 typedef struct sherd__child {
@@ -93,7 +94,7 @@ int sherd__child_self(sherd__child *out, const sherd__bench *b, const char *cons
 int sherd__numpy_run(const sherd__bench *b, const char *script, const char *const *args,
                      double *out, int n, sherd_diag *d) SHERD_MUST;
 
-/* ---- operands (cli/bench_data.c) -------------------------------------------------------------- */
+/* ---- operands (cli/bench_data.c) ------------------------------------------------------------- */
 
 /** Two operands and room for the result, f64, in memory. */
 typedef struct sherd__bench_pair {
@@ -102,8 +103,8 @@ typedef struct sherd__bench_pair {
     const char *data; /* where A comes from, for people */
 } sherd__bench_pair;
 
-/** MNIST in its IDX files ($SHERD_MNIST, else ../shared/data/mnist), else generated digits, over 255,
- *  times 784 x 128 weights. rows: how many images at most. */
+/** MNIST in its IDX files ($SHERD_MNIST, else ../shared/data/mnist), else generated digits, over
+ *  255, times 784 x 128 weights. rows: how many images at most. */
 int sherd__bench_layer(sherd__bench_pair *out, size_t rows, sherd_diag *d) SHERD_MUST;
 /** dim x dim, uniform in +-1. */
 int sherd__bench_square(sherd__bench_pair *out, size_t dim, sherd_diag *d) SHERD_MUST;
@@ -114,7 +115,7 @@ int sherd__bench_path(sherd__bench *b, const char *name, char out[PATH_MAX],
 /** Removes the scratch folder and its files. */
 void sherd__bench_clean(sherd__bench *b);
 
-/* ---- products (cli/bench_product.c) ----------------------------------------------------------- */
+/* ---- products (cli/bench_product.c) ---------------------------------------------------------- */
 
 /** Opens the cluster of SHERD__BENCH_NODES local nodes. */
 int sherd__bench_open(sherd_cluster **out, sherd__bench *b, sherd_diag *d) SHERD_MUST;
@@ -122,7 +123,7 @@ int sherd__bench_open(sherd_cluster **out, sherd__bench *b, sherd_diag *d) SHERD
 int sherd__bench_multiply(sherd_cluster *cluster, const sherd__bench_pair *p, uint32_t group,
                           double *seconds, uint64_t *fragments, sherd_diag *d) SHERD_MUST;
 
-/* ---- measurements ----------------------------------------------------------------------------- */
+/* ---- measurements ---------------------------------------------------------------------------- */
 
 int sherd__bench_meta(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_seed(sherd__bench *b, sherd_diag *d) SHERD_MUST;
@@ -132,7 +133,7 @@ int sherd__bench_all_8192(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_connection(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_tasks(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_memory(sherd__bench *b, sherd_diag *d) SHERD_MUST;
-/** The process that sherd__bench_memory starts: prints its peak beyond operands and result, bytes. */
+/** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 
 #endif

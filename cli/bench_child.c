@@ -1,7 +1,7 @@
 /*
- * Other processes of a benchmark: the command itself, for whole-command times and for a memory of its
- * own, and numpy. A child's stdout comes through a pipe that is watched together with the signals,
- * so that Ctrl-C ends the child too.
+ * Other processes of a benchmark: the command itself, for whole-command times and for a memory of
+ * its own, and numpy. A child's stdout comes through a pipe that is watched together with the
+ * signals, so that Ctrl-C ends the child too.
  */
 #include <errno.h>
 #include <fcntl.h>

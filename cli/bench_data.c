@@ -1,6 +1,6 @@
 /*
- * Operands of a benchmark, and a folder for those that go through files. The layer's images are MNIST
- * itself where it lies at hand, else the embedded digits, which have as many zeros.
+ * Operands of a benchmark, and a folder for those that go through files. The layer's images are
+ * MNIST itself where it lies at hand, else the embedded digits, which have as many zeros.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -42,7 +42,8 @@ static void scatter(double *out, size_t n, double scale, uint64_t seed)
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "measure the others with --only", "out of memory for operands");
+    return sherd__fail(d, SHERD_ENOMEM, "measure the others with --only",
+                       "out of memory for operands");
 }
 
 static int make(sherd__bench_pair *p, size_t n, size_t k, size_t m, sherd_diag *d)
@@ -114,7 +115,7 @@ void sherd__bench_pair_fini(sherd__bench_pair *p)
     *p = (sherd__bench_pair){0};
 }
 
-/* ---- scratch ---------------------------------------------------------------------------------- */
+/* ---- scratch --------------------------------------------------------------------------------- */
 
 int sherd__bench_path(sherd__bench *b, const char *name, char out[PATH_MAX], sherd_diag *d)
 {

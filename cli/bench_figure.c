@@ -1,6 +1,6 @@
 /*
- * Figures: the median of several runs with the least and the greatest beside it, held against what is
- * to be reached. A target judges the median, never the best run.
+ * Figures: the median of several runs with the least and the greatest beside it, held against what
+ * is to be reached. A target judges the median, never the best run.
  */
 #include <math.h>
 #include <stdlib.h>

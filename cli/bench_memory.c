@@ -1,7 +1,7 @@
 /*
  * The coordinator's peak memory, in a process of its own: its resident size at its highest (VmHWM),
- * libraries and program included, less the bytes of operands and result. A process that has measured
- * something else before would show that.
+ * libraries and program included, less the bytes of operands and result. A process that has
+ * measured something else before would show that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ static int measure(sherd__bench *b, const char *which, sherd__figure *f, sherd_d
         sherd__child c;
         err = sherd__child_self(&c, b, argv, d);
         if (!err && sscanf(c.out, "%lf %lf", &beyond, &operands) != 2)
-            err = sherd__fail(d, SHERD_EINTERNAL, NULL, "the measured process printed '%.60s'", c.out);
+            err = sherd__fail(d, SHERD_EINTERNAL, NULL, "the measured process printed '%.60s'",
+                              c.out);
         sherd__figure_add(f, beyond * 1e-6);
     }
     if (err) return err;

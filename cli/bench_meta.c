@@ -3,8 +3,8 @@
  * expanded into memory on this thread, against numpy's loop, and their seed form.
  *
  * numpy's loop fills the same tables as published: shuffle a row, then write each entry of its
- * inverse. Beside it stands numpy at its best, which inverts a row by one indexed assignment. Both run
- * on a sample of rows of every length and are scaled by the number of indices.
+ * inverse. Beside it stands numpy at its best, which inverts a row by one indexed assignment. Both
+ * run on a sample of rows of every length and are scaled by the number of indices.
  */
 #include <string.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ static int compare(const tables *t, sherd_diag *d)
     return 0;
 }
 
-/* ---- numpy ------------------------------------------------------------------------------------ */
+/* ---- numpy ----------------------------------------------------------------------------------- */
 
 static const char numpy_loop[] =
     "import time\n"
@@ -171,7 +171,7 @@ static int time_numpy(const tables *t, const sherd__bench *b, double out[2], she
     return sherd__numpy_run(b, numpy_loop, args, out, 2, d);
 }
 
-/* ---- the expanded form ------------------------------------------------------------------------ */
+/* ---- the expanded form ----------------------------------------------------------------------- */
 
 static int time_command(sherd__bench *b, const char *form, double *seconds, sherd_diag *d)
 {
@@ -242,7 +242,7 @@ int sherd__bench_meta(sherd__bench *b, sherd_diag *d)
     return 0;
 }
 
-/* ---- the seed form ---------------------------------------------------------------------------- */
+/* ---- the seed form --------------------------------------------------------------------------- */
 
 /* Where a file costs no disk, if there is such a place: writing is not what is measured. */
 static int seed_path(sherd__bench *b, char out[PATH_MAX], sherd_diag *d)

@@ -2,9 +2,9 @@
  * Products over seven local nodes: the layer with one permutation for each column, against numpy's
  * loop over fragments, and large squares with one for each node, against one dgemm here.
  *
- * What is timed runs from operands in memory to the result in memory, with the nodes up. Runs that are
- * compared alternate, so that both meet the same machine. Each result is held against the product
- * computed here, in its first rows: a figure of a wrong product would be none.
+ * What is timed runs from operands in memory to the result in memory, with the nodes up. Runs that
+ * are compared alternate, so that both meet the same machine. Each result is held against the
+ * product computed here, in its first rows: a figure of a wrong product would be none.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static int judge(const sherd__bench_pair *p, sherd_diag *d)
     return err;
 }
 
-/* ---- whole commands --------------------------------------------------------------------------- */
+/* ---- whole commands -------------------------------------------------------------------------- */
 
 static int save(sherd__bench *b, const sherd__bench_pair *p, char a[PATH_MAX], char w[PATH_MAX],
                 sherd_diag *d)
@@ -89,7 +89,7 @@ static int time_command(sherd__bench *b, const char *a, const char *w, const cha
     return err;
 }
 
-/* ---- --group 1 -------------------------------------------------------------------------------- */
+/* ---- --group 1 ------------------------------------------------------------------------------- */
 
 static const char numpy_fragments[] =
     "import time\n"
@@ -194,7 +194,7 @@ int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
     return err;
 }
 
-/* ---- --group all ------------------------------------------------------------------------------ */
+/* ---- --group all ----------------------------------------------------------------------------- */
 
 static int local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
 {

@@ -1,7 +1,7 @@
 /*
  * One node, one connection: how fast blocks arrive in its store, and how many small products it
- * answers. Measured at the session (scheduler/measure.h), below jobs and schemes; what a public call on
- * a resident operand takes stands beside the round trip.
+ * answers. Measured at the session (scheduler/measure.h), below jobs and schemes; what a public
+ * call on a resident operand takes stands beside the round trip.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ int sherd__bench_connection(sherd__bench *b, sherd_diag *d)
     return 0;
 }
 
-/* ---- small products --------------------------------------------------------------------------- */
+/* ---- small products -------------------------------------------------------------------------- */
 
 #define DIM 64u
 
@@ -84,7 +84,8 @@ static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
     double took[SHERD__BENCH_RUNS_MAX];
     sherd_cluster_options co = {.local_nodes = 1, .interrupted = sherd__bench_interrupted,
                                 .ctx = b};
-    sherd_view va = sherd_view_c(a, SHERD_F64, DIM, DIM), vb = sherd_view_c(kept, SHERD_F64, DIM, DIM);
+    sherd_view va = sherd_view_c(a, SHERD_F64, DIM, DIM);
+    sherd_view vb = sherd_view_c(kept, SHERD_F64, DIM, DIM);
     sherd_cluster *cluster = NULL;
     sherd_resident *resident = NULL;
     sherd_product_options po;

@@ -1,7 +1,7 @@
 /*
- * The measuring coordinator: one loop, one link, one measurement at a time. A measurement is a number
- * of requests (a block and a task that answers for it) of which `depth` are kept on their way; the
- * next one is sent when a result comes in, from inside its event, as a job does.
+ * The measuring coordinator: one loop, one link, one measurement at a time. A measurement is a
+ * number of requests (a block and a task that answers for it) of which `depth` are kept on their
+ * way; the next one is sent when a result comes in, from inside its event, as a job does.
  *
  * The operands are small integers, so that every product is exact in any order of summation and a
  * result can be compared bit for bit without asking how the node's BLAS adds.
@@ -223,8 +223,8 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks");
 }
 
-/* The job is over. Blocks that still wait to be sent borrow memory that is about to go: a measurement
-   that failed takes the connection with it, and what waits in bulk is dropped. */
+/* The job is over. Blocks that still wait to be sent borrow memory that is about to go: a
+   measurement that failed takes the connection with it, and what waits in bulk is dropped. */
 static void forget(sherd__measure *m, uint64_t job)
 {
     if (m->over) return;
@@ -334,7 +334,8 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
 
 static int start_loop(sherd__measure *m, sherd_diag *d)
 {
-    if (uv_loop_init(&m->loop)) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
+    if (uv_loop_init(&m->loop))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
     m->loop_made = true;
     uv_timer_init(&m->loop, &m->tick);
     m->tick_made = true;

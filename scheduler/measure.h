@@ -1,7 +1,7 @@
 /*
- * Figures of one connection: a local node process, a link to it, and nothing of a job in between. What
- * is timed is what every product goes through: session, TLS, loopback, session, block store, task
- * loop, and back. For `sherd bench`.
+ * Figures of one connection: a local node process, a link to it, and nothing of a job in between.
+ * What is timed is what every product goes through: session, TLS, loopback, session, block store,
+ * task loop, and back. For `sherd bench`.
  */
 #ifndef SCHEDULER_MEASURE_H
 #define SCHEDULER_MEASURE_H
@@ -30,20 +30,21 @@ int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt,
 void sherd__measure_free(sherd__measure *m);
 
 /**
- * Sends `count` blocks of `rows` x `cols` doubles, at most three on their way; *seconds runs from the
- * first put to the answer that follows the last. Behind each block goes a 1 x 1 product over blocks
- * that are there already: the session keeps their order, so that its result says that the block
- * is whole in the node's store; then it is dropped. Once, untimed, the node multiplies with a block
- * that came so, and the values are compared: SHERD_EDIFFERS. SHERD_EREFUSED: no room at the node.
+ * Sends `count` blocks of `rows` x `cols` doubles, at most three on their way; *seconds runs from
+ * the first put to the answer that follows the last. Behind each block goes a 1 x 1 product over
+ * blocks that are there already: the session keeps their order, so that its result says that the
+ * block is whole in the node's store; then it is dropped. Untimed, the node multiplies with a
+ * block that came so, and the values are compared: SHERD_EDIFFERS. SHERD_EREFUSED: no room at the
+ * node.
  */
 int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
                           double *seconds, sherd_diag *d) SHERD_MUST;
 
 /**
- * `tasks` products of a fresh dim x dim block with one that stays, `depth` of them on their way at a
- * time; each result comes back whole, one of 64 is compared in every bit (SHERD_EDIFFERS). *seconds
- * is for all of them; *median (NULL: not wanted) half the tasks were answered within, from put to
- * result.
+ * `tasks` products of a fresh dim x dim block with one that stays, `depth` of them on their way at
+ * a time; each result comes back whole, one of 64 is compared in every bit (SHERD_EDIFFERS).
+ * *seconds is for all of them; *median (NULL: not wanted) half the tasks were answered within, from
+ * put to result.
  */
 int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uint32_t tasks,
                             double *seconds, double *median, sherd_diag *d) SHERD_MUST;
