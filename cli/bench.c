@@ -250,8 +250,8 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "connection: 64 MB blocks through session, TLS and block store of another process, each "
         "followed by a task of one number whose answer says that the block is there, three on "
-        "their way, then dropped. tasks: 64 x 64 products with a fresh left block each and a right one "
-        "that stays, at the best of nine depths, and the round trip at depth 1; both at the "
+        "their way, then dropped. tasks: 64 x 64 products with a fresh left block each and a right "
+        "one that stays, at the best of nine depths, and the round trip at depth 1; both at the "
         "session, below jobs.\n"
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.",
