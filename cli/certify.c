@@ -48,12 +48,32 @@ static uint32_t bits_of(const sherd__work *w, unsigned i)
     return t == SHERD_F64 || t == SHERD_F32 ? w->opt.bits : 0;
 }
 
+/* What the check of answers is worth: docs/THREATS.md, "Verification". */
+static void fill_check(sherd__certificate *c, const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    bool sampled = w->op != 0;
+    snprintf(c->check, sizeof c->check, "%s",
+             sampled ? "sample" : c->exact ? "freivalds" : "freivalds-float");
+    if (sampled) {
+        c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
+        return;
+    }
+    c->freivalds_trials = 1;
+    if (!c->exact) return;
+    c->freivalds_modulus_bits = r->primes > 0 ? 127 : 61;
+    c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
+}
+
 static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
 {
     bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
     const sherd_report *r = &w->report;
     c->exact = w->op == 0 && w->opt.exact;
-    for (unsigned i = 0; i < w->in_len && c->exact; i++) c->bits[i] = bits_of(w, i);
+    for (unsigned i = 0; i < w->in_len && c->exact; i++) {
+        c->bits[i] = bits_of(w, i);
+        c->norms_leaked = c->norms_leaked || w->in[i].view.dtype == SHERD_I64;
+    }
     c->primes_len = r->primes;
     memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
     snprintf(c->scheme, sizeof c->scheme, "%s", permute ? "permute" : "plain");
@@ -62,8 +82,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
         snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");
     c->shuffle_rows = w->opt.shuffle_rows;
     c->reused_metadata = w->reused;
-    c->freivalds_trials = r->check_error > 0 ? 1 : 0;
-    c->freivalds_error_log2 = r->check_error > 0 ? (int32_t)ceil(log2(r->check_error)) : 0;
+    fill_check(c, w);
     c->equal = !w->verdict.done ? SHERD__UNCHECKED : w->verdict.equal ? SHERD__EQUAL
                                                                        : SHERD__DIFFERS;
     bool seed_known = w->opt.shuffles == NULL || w->opt.seed != NULL;

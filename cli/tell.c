@@ -111,8 +111,8 @@ static void say_all(const sherd__work *w)
         sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
                                "missed with probability %.2g", r->check_error);
     else if (r->check_error > 0)
-        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability "
-                               "%.1g at most", r->check_error);
+        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability 2^%.0f",
+                       log2(r->check_error));
     if (r->nodes_banned > 0)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);

@@ -5,6 +5,7 @@
  * products by the bound that --check uses. Nothing the certificate says is believed where it can be
  * recomputed.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/work.h"
@@ -190,6 +191,32 @@ static int recompute(verification *v, sherd_diag *d)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+/* What the coordinator says of its own check of the nodes' answers. */
+static void say_check(const sherd__certificate *c, const sherd__cli *cli)
+{
+    if (strcmp(c->check, "sample") == 0)
+        sherd__cli_say(cli, "the coordinator says that it recomputed a sample of every answer: one "
+                            "wrong entry was missed with probability %.2g",
+                       c->sample_missed_ppm * 1e-6);
+    else if (c->freivalds_error_log2 < 0)
+        sherd__cli_say(cli, "the coordinator says that it checked every answer (Freivalds, trials: "
+                            "%" PRIu32 ", modulo 2^%" PRIu32 "-1): a wrong one passed with "
+                            "probability 2^%" PRId32, c->freivalds_trials,
+                       c->freivalds_modulus_bits, c->freivalds_error_log2);
+    else
+        sherd__cli_say(cli, "the coordinator says that it checked every answer for gross errors "
+                            "(Freivalds with real weights and a tolerance)");
+}
+
+static json_t *check_object(const sherd__certificate *c)
+{
+    return json_pack("{s:s, s:I, s:I, s:I, s:I}", "method", c->check, "freivalds_trials",
+                     (json_int_t)c->freivalds_trials, "freivalds_modulus_bits",
+                     (json_int_t)c->freivalds_modulus_bits, "freivalds_error_log2",
+                     (json_int_t)c->freivalds_error_log2, "sample_missed_ppm",
+                     (json_int_t)c->sample_missed_ppm);
+}
+
 static void say(const verification *v, const sherd__cli *cli)
 {
     const sherd__certificate *c = &v->cert;
@@ -208,6 +235,7 @@ static void say(const verification *v, const sherd__cli *cli)
         sherd__cli_say(cli, "equal: yes, within gamma_k |A||B| in every entry; largest difference "
                             "%.3g; computed here in %s", x->max_abs,
                        sherd__cli_seconds(v->w.verdict.seconds, t));
+    say_check(c, cli);
     if (c->domains_simulated) sherd__cli_say(cli, "domains: simulated on one host");
     for (uint32_t i = 0; i < c->warnings_len; i++)
         sherd__cli_say(cli, "the certificate warns: %s", c->warnings[i]);
@@ -223,6 +251,7 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "mode", json_string(c->exact ? "exact" : "float"));
     json_object_set_new(obj, "inputs_compared", json_boolean(c->has_inputs));
     json_object_set_new(obj, "domains_simulated", json_boolean(c->domains_simulated));
+    json_object_set_new(obj, "verification", check_object(c));
     json_object_set_new(obj, "warnings", warnings);
     for (uint32_t i = 0; i < c->warnings_len; i++)
         json_array_append_new(warnings, json_string(c->warnings[i]));

@@ -18,7 +18,8 @@
 #include "matrix/view.h"
 #include "wire/session.h"
 
-/* One trial modulo 2^61-1, two-sided: 2/q (crypto/freivalds.h). */
+/* One two-sided trial: 2 in the number of weights, 2^61-1, also where the modulus is 2^127-1
+ * (crypto/freivalds.h). */
 #define CHECK_ERROR_EXACT 0x1p-60
 
 static int stored_row(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
@@ -82,7 +83,6 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
                                a.cols, p->fixed_a.bits, p->fixed_b.bits);
     }
     p->primes_len = (uint32_t)primes;
-    p->check_error = CHECK_ERROR_EXACT;
     return SHERD_OK;
 }
 
@@ -151,7 +151,7 @@ static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_p
         if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
     }
     p->tolerant = !opt->exact;
-    p->check_error = 0.75;
+    p->check_error = opt->exact ? CHECK_ERROR_EXACT : 1;
     return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
 }
 

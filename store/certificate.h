@@ -58,8 +58,14 @@ typedef struct sherd__certificate {
     sherd__digest seed_commitment;
     bool reused_metadata;      /* served other operands before: --reuse-metadata */
 
-    uint32_t freivalds_trials; /* per result; 0: results were not checked so */
-    int32_t freivalds_error_log2; /* a wrong result passes with probability 2^this */
+    /* How answers were checked before use. "freivalds": exact, two-sided, modulo 2^modulus_bits - 1;
+     * "freivalds-float": real weights and a tolerance, which finds gross errors only; "sample":
+     * entries recomputed at secret places. */
+    char check[16];
+    uint32_t freivalds_trials; /* per answer; 0: none were checked so */
+    uint32_t freivalds_modulus_bits; /* 0: no modulus */
+    int32_t freivalds_error_log2; /* any wrong answer passes with probability 2^this; 0: no bound */
+    uint32_t sample_missed_ppm; /* "sample": chance in a million that one wrong entry is missed */
     sherd__certified equal;
 
     uint32_t nodes, domains;

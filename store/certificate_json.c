@@ -33,8 +33,11 @@ static const struct member {
     { "scheme", "seed_commitment", DIGEST, AT(seed_commitment),
       offsetof(sherd__certificate, has_seed) },
     { "scheme", "reused_metadata", BOOL, AT(reused_metadata), 0 },
+    { "verification", "method", TEXT, AT(check), 0 },
     { "verification", "freivalds_trials", U32, AT(freivalds_trials), 0 },
+    { "verification", "freivalds_modulus_bits", U32, AT(freivalds_modulus_bits), 0 },
     { "verification", "freivalds_error_log2", I32, AT(freivalds_error_log2), 0 },
+    { "verification", "sample_missed_ppm", U32, AT(sample_missed_ppm), 0 },
     { "nodes", "count", U32, AT(nodes), 0 },
     { "nodes", "domains", U32, AT(domains), 0 },
     { "nodes", "domains_simulated", BOOL, AT(domains_simulated), 0 },
@@ -45,6 +48,7 @@ static const struct member {
 };
 
 static const char *const groups[] = { "arithmetic", "scheme", "verification", "nodes", "versions" };
+static const char *const checks[] = { "freivalds", "freivalds-float", "sample" };
 static const char *const verdicts[] = { "unchecked", "yes", "no" }; /* by sherd__certified */
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -149,6 +153,13 @@ static int set_special(const sherd__certificate *c, json_t *root)
     return bad;
 }
 
+static bool known_check(const char *name)
+{
+    for (size_t i = 0; i < COUNT(checks); i++)
+        if (strcmp(name, checks[i]) == 0) return true;
+    return false;
+}
+
 static const char *out_of_range(const sherd__certificate *c)
 {
     if (c->inputs_len < 1 || c->inputs_len > 2) return "inputs";
@@ -160,6 +171,7 @@ static const char *out_of_range(const sherd__certificate *c)
         c->result.cols > INT64_MAX)
         return "result";
     if (c->primes_len > COUNT(c->primes)) return "primes";
+    if (!known_check(c->check)) return "verification.method";
     if (c->group > INT64_MAX) return "group";
     if ((unsigned)c->equal >= COUNT(verdicts)) return "equal";
     if (c->cores_len > SHERD__CERTIFICATE_CORES) return "cores";
@@ -369,6 +381,9 @@ static int read_special(sherd__certificate *c, const json_t *root, const reader 
     if (verdict == COUNT(verdicts))
         return wrong(r, "verification", "equal", "\"yes\", \"no\" or \"unchecked\"");
     c->equal = (sherd__certified)verdict;
+    if (!known_check(c->check))
+        return wrong(r, "verification", "method", "\"freivalds\", \"freivalds-float\" or "
+                     "\"sample\"");
     if (!read_lines(c->cores[0], sizeof c->cores[0], &c->cores_len, SHERD__CERTIFICATE_CORES,
                     json_object_get(nodes, "cores")))
         return wrong(r, "nodes", "cores", "a list of names");

@@ -82,8 +82,9 @@ typedef struct sherd_report {
     char banned[256];           /* their names */
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */
     uint32_t primes;            /* exact: 0 where one f64 product holds it */
-    double check_error;         /* bound on the probability that a wrong answer was accepted */
-    bool check_tolerant;        /* float mode: the check catches gross errors only */
+    double check_error;         /* exact: that any wrong answer is accepted; element-wise: that one
+                                   wrong entry is missed; float: 1, there is no bound */
+    bool check_tolerant;        /* float products: the check catches gross errors only */
     uint8_t seed[32];           /* the seed that was used: a secret of the coordinator */
     double seconds;             /* of the call */
 } sherd_report;

@@ -44,6 +44,16 @@ report $? "integers by a vector verify, without input digests"
 run apply multiply A.npy A.npy -o M.npy -n 2 --certificate M.json
 [ $code = 0 ] && says 0 "bit for bit" M.json A.npy A.npy M.npy
 report $? "an element-wise product is not taken for a matrix product"
+run multiply A.npy B.npy -o W.npy -n 3 --mode exact --bits 26 --certificate W.json
+[ $code = 0 ] && says 0 "modulo 2^127-1): a wrong one passed with probability 2^-60" W.json A.npy B.npy W.npy &&
+    says 0 "modulo 2^61-1): a wrong one passed with probability 2^-60" C.json A.npy B.npy C.npy &&
+    says 0 "gross errors" F.json A.npy B.npy F.npy && says 0 "missed with probability" M.json A.npy A.npy M.npy &&
+    py "v = {n: json.load(open(n + '.json'))['verification'] for n in 'CWFM'}
+f = lambda c: [c['method'], c['freivalds_trials'], c['freivalds_modulus_bits'], c['freivalds_error_log2']]
+assert f(v['C']) == ['freivalds', 1, 61, -60] and f(v['W']) == ['freivalds', 1, 127, -60]
+assert f(v['F']) == ['freivalds-float', 1, 0, 0] and f(v['M']) == ['sample', 0, 0, 0]
+assert [v[n]['sample_missed_ppm'] > 0 for n in 'CWFM'] == [False, False, False, True]"
+report $? "a certificate says what the check of its answers is worth"
 run verify C.json A.npy B.npy C.npy --json
 py "d = json.load(open('out')); assert d['ok'] and d['equal'] and d['entries'] == 403 == d['bit_equal']"
 report $? "a program gets the verdict as JSON"

@@ -55,8 +55,11 @@ static void make(sherd__certificate *c)
     c->has_seed = true;
     memset(c->seed_commitment.sha256, 0x5e, 32);
     c->reused_metadata = true;
+    strcpy(c->check, "freivalds");
     c->freivalds_trials = 2;
+    c->freivalds_modulus_bits = 127;
     c->freivalds_error_log2 = -43;
+    c->sample_missed_ppm = 7;
     c->equal = SHERD__EQUAL;
     c->nodes = 7;
     c->domains = 7;
@@ -108,6 +111,8 @@ static void what_is_written_is_read_back(void **s)
     assert_memory_equal(&b.seed_commitment, &a.seed_commitment, 32);
     assert_true(b.exact && b.bits[1] == 17 && b.primes_len == 2 && b.primes[1] == 5931637);
     assert_true(b.group == 4 && b.shuffle_rows && b.reused_metadata && b.norms_leaked);
+    assert_string_equal(b.check, "freivalds");
+    assert_true(b.freivalds_modulus_bits == 127 && b.sample_missed_ppm == 7);
     assert_true(b.freivalds_error_log2 == -43 && b.equal == SHERD__EQUAL && b.nodes == 7);
     assert_true(b.cores_len == 2 && !strcmp(b.cores[1], "Haswell"));
     assert_string_equal(b.warnings[0], "operand \"A.npy\" was ? used before");
@@ -282,7 +287,7 @@ static void members_out_of_range_are_not_written(void **s)
 {
     (void)s;
     char *text = (char *)public_key;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         sherd__certificate c;
         make(&c);
         switch (i) {
@@ -291,6 +296,7 @@ static void members_out_of_range_are_not_written(void **s)
         case 2: c.primes_len = 5; break;
         case 3: c.equal = (sherd__certified)3; break;
         case 4: c.warnings_len = 17; break;
+        case 5: strcpy(c.check, "hope"); break;
         default: c.inputs[1].rows = UINT64_MAX; break;
         }
         assert_int_equal(sherd__certificate_text(&c, public_key, sign, secret_key, &text, NULL),
