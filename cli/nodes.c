@@ -114,9 +114,8 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
     *out = NULL;
     int err = find_source(&s, cli, d);
     if (err) return err;
-    uint32_t timeout_ms = sherd__opt_time_ms(cli, "timeout");
     sherd_cluster_options opt = {
-        .connect_timeout_ms = timeout_ms > 0 && timeout_ms < 10000 ? timeout_ms : 0,
+        .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
         .local_nodes = s.local,
         .node_memory = sherd__opt_size(cli, "node-memory"),
         .nodes_file = s.local > 0 ? NULL : s.nodes,

@@ -133,9 +133,13 @@ static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
     *ms = 0;
     if (all == 0) return 0;
     double left = (double)all - (sherd__cli_now() - w->began) * 1e3;
-    if (left < 1)
-        return sherd__fail(d, SHERD_ETIMEOUT, "give --timeout more", "nothing is left of --timeout "
-                           "%s once the nodes are up", sherd__opt_text(w->cli, "timeout"));
+    if (left < 1) {
+        char text[24];
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "nothing is left of the %s of %s once the nodes are up",
+                           sherd__cli_seconds(all * 1e-3, text),
+                           sherd__opt_where(w->cli, "timeout"));
+    }
     *ms = (uint32_t)left;
     return 0;
 }

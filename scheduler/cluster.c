@@ -75,6 +75,7 @@ struct sherd_cluster {
     uint32_t *domain_of;
     bool simulated;
     sherd_cluster_options o;
+    double open_until;         /* when opening must be done; 0: no such time */
 
     sherd_job *job;            /* loop thread's: the one that runs */
     bool job_last, job_ended;
@@ -94,6 +95,8 @@ struct sherd_cluster {
     char log[LOG_LINES][LOG_LINE];
     sherd_log_level log_level[LOG_LINES];
     uint32_t log_from, log_len;
+    uint32_t log_lost;         /* lines that found no room, and the gravest level among them */
+    sherd_log_level log_lost_level;
 };
 
 /* --- telling --------------------------------------------------------------------------------- */
@@ -107,6 +110,9 @@ static void keep_log(void *ctx, sherd_log_level level, const char *text)
         snprintf(c->log[at], LOG_LINE, "%s", text);
         c->log_level[at] = level;
         pthread_cond_signal(&c->changed);
+    } else {
+        c->log_lost++;
+        if (level > c->log_lost_level) c->log_lost_level = level;
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -124,15 +130,29 @@ static void say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
     keep_log(c, level, text);
 }
 
+/* The oldest line, or, behind all of them, how many more there were. The lock is held. */
+static sherd_log_level next_log(sherd_cluster *c, char text[LOG_LINE])
+{
+    sherd_log_level level = c->log_lost_level;
+    if (c->log_len) {
+        level = c->log_level[c->log_from];
+        memcpy(text, c->log[c->log_from], LOG_LINE);
+        c->log_from = (c->log_from + 1) % LOG_LINES;
+        c->log_len--;
+    } else {
+        snprintf(text, LOG_LINE, "and %u more such lines, which came too fast", c->log_lost);
+        c->log_lost = 0;
+        c->log_lost_level = SHERD_LOG_DEBUG;
+    }
+    return level;
+}
+
 /* Hands log lines to the user; the lock is held, and given up meanwhile. */
 static void deliver_logs(sherd_cluster *c)
 {
-    while (c->log_len) {
+    while (c->log_len || c->log_lost) {
         char text[LOG_LINE];
-        sherd_log_level level = c->log_level[c->log_from];
-        memcpy(text, c->log[c->log_from], sizeof text);
-        c->log_from = (c->log_from + 1) % LOG_LINES;
-        c->log_len--;
+        sherd_log_level level = next_log(c, text);
         pthread_mutex_unlock(&c->lock);
         if (c->o.log) c->o.log(c->o.ctx, level, text);
         pthread_mutex_lock(&c->lock);
@@ -255,19 +275,30 @@ static void ban(sherd_cluster *c, pool_node *n)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* What a link tells opens with its address, which the node's label has too. */
+static const char *cause(const pool_node *n, const char *text)
+{
+    char address[sizeof n->info.address + 4];
+    int len = snprintf(address, sizeof address,
+                       strchr(n->peer.host, ':') ? "[%s]:%u: " : "%s:%u: ", n->peer.host,
+                       n->peer.port);
+    return strncmp(text, address, (size_t)len) == 0 ? text + len : text;
+}
+
 /* A session ended, or never began: may the node come back? */
 static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *e)
 {
     uint64_t now = uv_now(&c->loop);
+    const char *why = cause(n, e->text);
     bool was_up = n->up;
     add_session_bytes(n->link, &n->past_in, &n->past_out);
     n->link = NULL;
     n->up = false;
-    note_end(c, n, e->err, e->text);
+    note_end(c, n, e->err, why);
     if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
         !n->banned) { /* it broke the protocol: not the network's doing */
         ban(c, n);
-        if (c->job) sherd__job_node_banned(c->job, n->index, e->text);
+        if (c->job) sherd__job_node_banned(c->job, n->index, why);
     }
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
@@ -276,7 +307,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         n->retries++;
         n->retry_ms = now + RETRY_MS;
     }
-    if (c->job) sherd__job_node_down(c->job, n->index, again, e->text, now);
+    if (c->job) sherd__job_node_down(c->job, n->index, again, why, now);
 }
 
 static void on_event(void *ctx, sherd_link *l, sherd__event *e)
@@ -449,13 +480,12 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     char text[400];
     pthread_mutex_lock(&c->lock);
     bool stop = c->stop_wanted;
+    snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
+             c->waiting);
     pthread_mutex_unlock(&c->lock);
     if (stop) sherd__job_fail(c->job, SHERD_EINTERRUPTED, NULL, "interrupted");
-    if (c->deadline_ms && now >= c->deadline_ms) {
-        snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
-                 c->waiting);
+    if (c->deadline_ms && now >= c->deadline_ms)
         sherd__job_fail(c->job, SHERD_ETIMEOUT, "give it more with --timeout", text);
-    }
 }
 
 static void on_tick(uv_timer_t *h)
@@ -623,7 +653,7 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
 {
     sherd__launch_options lo = {
         .nodes = c->o.local_nodes, .program = c->o.program, .memory = c->o.node_memory,
-        .interrupted = c->o.interrupted, .ctx = c->o.ctx,
+        .timeout_ms = c->o.timeout_ms, .interrupted = c->o.interrupted, .ctx = c->o.ctx,
     };
     int err = sherd__identity_new(&c->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
@@ -743,40 +773,72 @@ static bool turned_away(const pool_node *n)
            sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
 }
 
+/* How it stands with the nodes while they are waited for. */
+typedef struct standing {
+    uint32_t up, open, missing; /* missing: which of those that are not up to speak of */
+    bool away, stop;
+    int err;                    /* of that one, and its text */
+    char why[SHERD__TEXT_MAX];
+} standing;
+
+/* The lock is held. */
+static void look_at_nodes(const sherd_cluster *c, standing *s)
+{
+    s->up = s->open = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        sherd_node_state state = c->nodes[i].info.state;
+        s->up += state == SHERD_NODE_UP;
+        s->open += state == SHERD_NODE_CONNECTING;
+        if (state != SHERD_NODE_UP && !s->away) s->missing = i;
+        s->away = s->away || turned_away(&c->nodes[i]);
+    }
+    s->stop = c->stop_wanted;
+}
+
+/* What a link tells ends in its remedy, behind a semicolon. */
+static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
+{
+    const char *hint = "look whether it runs and whether its allow-list has our key";
+    char *mark = NULL;
+    for (char *p = s->why; (p = strstr(p, "; ")) != NULL; p += 2) mark = p;
+    if (mark) {
+        *mark = '\0';
+        hint = mark + 2;
+    }
+    return sherd__fail(d, err, hint, "%u of %u nodes are up; %s: %s", s->up, c->count,
+                       c->nodes[s->missing].label,
+                       s->why[0] ? s->why : "no answer within the connect time");
+}
+
 /* Waits until all nodes are up, or have failed, or the time is over. */
 static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
 {
-    uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS, up, open;
-    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count, missing = 0;
-    bool away = false;
+    uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
+    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
     double until = seconds_now() + limit * 1e-3;
+    bool over = false;
+    standing s = { .up = 0 };
     pthread_mutex_lock(&c->lock);
     do {
         wait_a_moment(c, 20);
-        up = open = 0;
-        for (uint32_t i = 0; i < c->count; i++) {
-            up += c->nodes[i].info.state == SHERD_NODE_UP;
-            open += c->nodes[i].info.state == SHERD_NODE_CONNECTING;
-            if (c->nodes[i].info.state != SHERD_NODE_UP && !away) missing = i;
-            away = away || turned_away(&c->nodes[i]);
-        }
-    } while (open && seconds_now() < until && !c->stop_wanted);
-    bool stop = c->stop_wanted;
-    int last = c->nodes[missing].last_err;
-    char why[SHERD__TEXT_MAX];
-    snprintf(why, sizeof why, "%s", c->nodes[missing].last_text);
+        look_at_nodes(c, &s);
+        over = c->open_until > 0 && seconds_now() >= c->open_until;
+    } while (s.open && !over && seconds_now() < until && !s.stop);
+    s.err = c->nodes[s.missing].last_err;
+    snprintf(s.why, sizeof s.why, "%s", c->nodes[s.missing].last_text);
     pthread_mutex_unlock(&c->lock);
-    if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
-    if (up >= want && !away) {
-        if (up < c->count)
-            say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", up, c->count,
-                c->nodes[missing].label, why[0] ? why : "no answer within the connect time");
-        return SHERD_OK;
-    }
-    return sherd__fail(d, last && (away || up == 0 || want == c->count) ? last : SHERD_EFEWNODES,
-                       "look whether it runs and whether its allow-list has our key",
-                       "%u of %u nodes are up; %s: %s", up, c->count, c->nodes[missing].label,
-                       why[0] ? why : "no answer within the connect time");
+    if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (s.open && over && !s.away)
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "the time given is over; %u of %u nodes are up, %s is not", s.up,
+                           c->count, c->nodes[s.missing].label);
+    if (s.up < want || s.away)
+        return fail_missing(c, &s, s.err && (s.away || s.up == 0 || want == c->count)
+                                       ? s.err : SHERD_EFEWNODES, d);
+    if (s.up < c->count)
+        say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s.up, c->count,
+            c->nodes[s.missing].label, s.why[0] ? s.why : "no answer within the connect time");
+    return SHERD_OK;
 }
 
 static void init_lock(sherd_cluster *c)
@@ -799,6 +861,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     c->o = *opt;
     c->entropy = sherd__entropy_os();
+    if (opt->timeout_ms) c->open_until = seconds_now() + opt->timeout_ms * 1e-3;
     init_lock(c);
     int err = SHERD_OK;
     if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);

@@ -358,6 +358,7 @@ static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
 static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
 {
     uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
+    if (o->timeout_ms && o->timeout_ms < allowed) allowed = o->timeout_ms;
     int64_t deadline = now_ms() + allowed;
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
     int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");

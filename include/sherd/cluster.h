@@ -30,7 +30,9 @@ typedef struct sherd_cluster_options {
     const char *key_file;    /* our key, which those nodes must allow */
     uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
                                 A node that turns us away fails it in any case */
-    uint32_t connect_timeout_ms; /* 0: 10000 */
+    uint32_t connect_timeout_ms; /* for one node to answer; 0: 10000 */
+    uint32_t timeout_ms;     /* for all of opening, local nodes' start included; beyond it
+                                SHERD_ETIMEOUT, however many nodes are up. 0: no such bound */
     const char *record_dir;  /* write all bytes sent to and received from each node there */
     /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);

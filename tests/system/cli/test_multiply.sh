@@ -192,6 +192,10 @@ cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
 report $? "nor a temporary file, and the earlier output stands"
 
 fails 124 '' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout 1500ms; report $? "--timeout is exit 124"
+for t in 1ms 10ms 50ms 100ms 150ms 200ms 250ms 300ms 400ms 600ms; do # before, while and after nodes start
+    fails 124 'try: ' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout $t
+    report $? "--timeout $t too"
+done
 
 run meta build --network 29,23 --samples 37 --nodes 3 -o meta.npz
 run multiply A.npy B.npy -o C.npy -n 3 --meta meta.npz --mode exact --check

@@ -184,6 +184,62 @@ static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
     sherd_cluster_close(c);
 }
 
+/* A port where nobody answers: the kernel takes connections, no one speaks on them. */
+static uint16_t mute_port(int *fd)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof at;
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(*fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(listen(*fd, 8), 0);
+    assert_int_equal(getsockname(*fd, (struct sockaddr *)&at, &len), 0);
+    return ntohs(at.sin_port);
+}
+
+static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up(void **state)
+{
+    (void)state;
+    int fd;
+    sherd__peer mute = nobody(mute_port(&fd));
+    write_nodes(&mute, false);
+    for (uint32_t least = 1; least <= 4; least += 3) {
+        sherd_cluster *c;
+        sherd_diag d = { 0 };
+        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
+                                    .nodes_min = least, .timeout_ms = 700 };
+        double began = now();
+        assert_int_equal(sherd_cluster_open(&c, &o, &d), SHERD_ETIMEOUT);
+        assert_true(now() - began < 5);
+        assert_non_null(strstr(d.message, "3 of 4 nodes are up, absent (127.0.0.1:"));
+        assert_null(c);
+    }
+    for (uint32_t ms = 1; ms <= 400; ms *= 7) { /* local nodes: before and while they start */
+        sherd_cluster *c;
+        sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"), .timeout_ms = ms };
+        int err = sherd_cluster_open(&c, &o, NULL);
+        assert_true(err == SHERD_ETIMEOUT || (ms > 100 && err == SHERD_OK));
+        sherd_cluster_close(c);
+    }
+    close(fd);
+}
+
+static void a_node_that_is_not_there_is_named_once_with_one_remedy(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    char address[32];
+    sherd__peer absent = nobody(dead_port());
+    snprintf(address, sizeof address, "127.0.0.1:%u", absent.port);
+    write_nodes(&absent, false);
+    assert_true(open_file(&c, 0, &d) < 0);
+    const char *first = strstr(d.message, address);
+    assert_non_null(first);
+    assert_null(strstr(first + 1, address));
+    assert_null(strchr(d.message, '?')); /* the remedy stands where remedies stand */
+    assert_string_equal(d.hint, "is a node running there?");
+}
+
 static void somebody_else_at_a_nodes_address_fails_in_any_case(void **state)
 {
     (void)state;
@@ -256,6 +312,8 @@ int main(void)
         T(it_must_be_said_which_nodes_to_use),
         T(the_nodes_of_a_file_do_the_work),
         T(a_node_that_never_comes_up_fails_or_is_done_without),
+        T(opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up),
+        T(a_node_that_is_not_there_is_named_once_with_one_remedy),
         T(somebody_else_at_a_nodes_address_fails_in_any_case),
         T(nodes_of_one_domain_are_one_adversary),
         T(nodes_that_end_between_two_products_are_done_without), /* last: it ends nodes */
