@@ -11,6 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
+static volatile unsigned char seen; /* so that reading is not optimised away */
+
 /* Through a file, as users meet it: every value is read, which a sanitizer checks. */
 static void open_file(const uint8_t *data, size_t len)
 {
@@ -29,7 +31,7 @@ static void open_file(const uint8_t *data, size_t len)
         unsigned char sum = 0;
         assert(v.rows * v.cols * size <= len);
         for (size_t i = 0; i < v.rows * v.cols * size; i++) sum ^= ((const uint8_t *)v.data)[i];
-        assert(sum < 256);
+        seen = sum;
         sherd_npy_close(f);
     }
     close(fd);
