@@ -166,12 +166,13 @@ static int open_deal(deal *d)
     if (!sherd__mul((size_t)d->panels * d->tiles, d->p.slots, &cells)) return SHERD_ENOMEM;
     d->cells = sherd__calloc(cells, sizeof(deal_cell *));
     d->probes = sherd__calloc((deal_plain(d) ? 1 : (size_t)d->p.slots) * d->tiles,
-                              sizeof *d->probes);
+                              sizeof(deal_probe *));
     d->colbuf = sherd__calloc(d->m, sizeof *d->colbuf);
     d->inverse = sherd__calloc(d->m, sizeof *d->inverse);
     d->rowbuf = sherd__calloc(d->p.rows.row ? d->n : 0, sizeof *d->rowbuf);
     d->panel = sherd__calloc(d->p.panel_rows, d->widest * sizeof *d->panel);
-    d->line = sherd__calloc(2 * line, sizeof *d->line);
+    d->line_len = line;
+    d->line = sherd__calloc(3 * line, sizeof *d->line);
     if (!d->cells || !d->probes || !d->colbuf || !d->inverse || !d->rowbuf || !d->panel || !d->line)
         return SHERD_ENOMEM;
     d->dtype_a = wire_dtype(d, d->p.a, &d->p.fixed_a);
@@ -181,16 +182,19 @@ static int open_deal(deal *d)
     return err ? err : wide_sums(d);
 }
 
-static void free_probe(deal_probe *probe, size_t width)
+void sherd__deal_probe_drop(deal_probe *p)
 {
-    if (probe->s) sodium_memzero(probe->s, width * sizeof *probe->s);
-    if (probe->s61) sodium_memzero(probe->s61, width * sizeof *probe->s61);
-    sherd__free(probe->s);
-    sherd__free(probe->vs);
-    sherd__free(probe->abs_vs);
-    sherd__free(probe->s61);
-    sherd__free(probe->vs61);
-    sherd__free(probe->vs127);
+    if (!p || --p->refs) return;
+    if (p->s) sherd__wipe(p->s, p->width * sizeof *p->s);
+    if (p->s61) sherd__wipe(p->s61, p->width * sizeof *p->s61);
+    sherd__free(p->s);
+    sherd__free(p->vs);
+    sherd__free(p->abs_vs);
+    sherd__free(p->taint);
+    sherd__free(p->s61);
+    sherd__free(p->vs61);
+    sherd__free(p->vs127);
+    sherd__free(p);
 }
 
 void sherd__deal_cell_free(deal_cell *cell)
@@ -203,6 +207,7 @@ void sherd__deal_cell_free(deal_cell *cell)
     sherd__free(cell->r);
     sherd__free(cell->r61);
     sherd__free(cell->dot);
+    sherd__deal_probe_drop(cell->probe);
     sherd__free(cell);
 }
 
@@ -223,7 +228,7 @@ static void deal_free(void *ctx)
     }
     for (size_t i = 0; d->cells && i < cells; i++) sherd__deal_cell_free(d->cells[i]);
     for (size_t i = 0; d->probes && i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++)
-        free_probe(&d->probes[i], deal_tile_width(d, (uint32_t)(i % d->tiles)));
+        sherd__deal_probe_drop(d->probes[i]);
     sherd__free(d->slots);
     sherd__free(d->cells);
     sherd__free(d->probes);

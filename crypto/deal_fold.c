@@ -11,6 +11,7 @@
 #include "crypto/freivalds.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
+#include "matrix/view.h"
 
 /* Row t of a residue answer, recombined: the integers that the residues stand for. */
 static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t)
@@ -43,23 +44,104 @@ static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
     return sum == cell->ru_vs127 ? SHERD_OK : SHERD_EWRONG;
 }
 
-int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)
+/* --- operands with NaN or infinity ----------------------------------------------------------- */
+
+/* Entries of one answer whose kind (NaN, +infinity, -infinity) is recomputed. */
+#define KINDS_MAX 1024u
+
+static int kind_of(double x)
 {
-    const deal *d = ctx;
-    const deal_cell *cell = d->cells[deal_index(d, at)];
-    const deal_probe *p = deal_probe_of(d, at.slot, at.tile);
+    return isnan(x) ? 0 : !isinf(x) ? 2 : x > 0 ? 1 : -1;
+}
+
+/* Recomputes entry (row of C, column j of the group's answer): must y be of this kind? */
+static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t row, size_t column,
+                      double y)
+{
+    double sum = 0, size = 0;
+    for (uint32_t at = g->first; at < g->first + g->len; at++) {
+        size_t c = s->cols ? s->cols[at] : at;
+        double product = sherd__view_at(d->p.a, row, c) * sherd__view_at(d->p.b, c, column);
+        sum += product;
+        if (isfinite(product)) size += fabs(product);
+    }
+    /* Where finite terms alone may overflow, the order of summing decides. */
+    return !isfinite(size) || kind_of(sum) == kind_of(y) ? SHERD_OK : SHERD_EWRONG;
+}
+
+/* One row of an answer: what is finite by the operands is weighed into *dot, what is not must not be
+ * finite here either, and now and then of the same kind. */
+static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q, size_t t,
+                             const double *y, const uint32_t *perm, size_t from, uint64_t one_in,
+                             double *dot)
+{
+    const deal_probe *p = cell->probe;
+    for (size_t j = 0; j < p->width; j++) {
+        if (cell->r[t] != 0 && !p->taint[q * p->width + j]) {
+            *dot += y[j] * p->s[j];
+            continue;
+        }
+        if (isfinite(y[j])) return SHERD_EWRONG;
+        if (sherd__entropy_below(&d->p.entropy, one_in)) continue;
+        int err = check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j, y[j]);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+static int check_tainted(deal *d, const deal_cell *cell, sherd__cell at, const double *y)
+{
+    const deal_slot *s = &d->slots[at.slot];
+    size_t width = cell->probe->width, from = (size_t)at.tile * d->p.tile_cols, t = 0;
+    uint64_t one_in = (uint64_t)cell->rows * width / KINDS_MAX + 1;
+    double sum = 0;
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        int err;
+        const uint32_t *perm = sherd__deal_perm(d, &s->groups[q], d->colbuf, &err);
+        for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++) {
+            double dot = 0;
+            err = check_tainted_row(d, cell, s, q, t, y + t * width, perm, from, one_in, &dot);
+            if (cell->r[t] != 0) sum += cell->r[t] * dot;
+        }
+        if (err) return err;
+    }
+    return cell->unjudged || fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
+}
+
+/* --- all answers ----------------------------------------------------------------------------- */
+
+static int judge(deal *d, const deal_cell *cell, sherd__cell at, const uint8_t *body)
+{
+    const deal_probe *p = cell->probe;
     const double *y = (const double *)(const void *)body;
-    size_t width = deal_tile_width(d, at.tile);
-    if (!cell) return SHERD_EINTERNAL;
-    if (d->p.primes_len) return check_wide(d, cell, p, body, width);
+    if (d->p.primes_len) return check_wide(d, cell, p, body, p->width);
     if (d->p.exact) {
         uint64_t sum = 0;
-        int err = sherd__f61_answer(y, cell->rows, width, width, cell->r61, p->s61, &sum);
+        int err = sherd__f61_answer(y, cell->rows, p->width, p->width, cell->r61, p->s61, &sum);
         return err || sum != cell->ru_vs61 ? SHERD_EWRONG : SHERD_OK;
     }
-    double sum = sherd__fv_answer_f64(y, cell->rows, width, width, cell->r, p->s);
-    if (cell->unjudged) return SHERD_OK;
-    return fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
+    if (p->taint) return check_tainted(d, cell, at, y);
+    double sum = sherd__fv_answer_f64(y, cell->rows, p->width, p->width, cell->r, p->s);
+    return cell->unjudged || fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
+}
+
+/* After a wrong answer nobody is judged by vectors that its author may have learnt something of. */
+static void redraw(deal *d)
+{
+    for (size_t i = 0; i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++) {
+        sherd__deal_probe_drop(d->probes[i]);
+        d->probes[i] = NULL;
+    }
+}
+
+int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)
+{
+    deal *d = ctx;
+    const deal_cell *cell = d->cells[deal_index(d, at)];
+    if (!cell) return SHERD_EINTERNAL;
+    int err = judge(d, cell, at, body);
+    if (err == SHERD_EWRONG) redraw(d);
+    return err;
 }
 
 /* How one group's columns go back: one of them is set, or neither (plain). */

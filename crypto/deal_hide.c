@@ -50,18 +50,28 @@ static bool all_zero(const double *x, size_t n)
 
 /* --- V*s of the resident block --------------------------------------------------------------- */
 
-static int probe_alloc(const deal *d, deal_probe *p, size_t width, size_t ncols)
+static deal_probe *probe_new(const deal *d, const deal_slot *s, size_t width)
 {
+    deal_probe *p = sherd__calloc(1, sizeof *p);
+    bool wide = d->p.primes_len > 0, ok;
+    if (!p) return NULL;
+    p->refs = 1;
+    p->width = width;
     if (d->p.exact) {
         p->s61 = sherd__calloc(width, sizeof *p->s61);
-        if (d->p.primes_len) p->vs127 = sherd__calloc(ncols, sizeof *p->vs127);
-        else p->vs61 = sherd__calloc(ncols, sizeof *p->vs61);
-        return p->s61 && (p->vs61 || p->vs127) ? SHERD_OK : SHERD_ENOMEM;
+        if (wide) p->vs127 = sherd__calloc(s->ncols, sizeof *p->vs127);
+        else p->vs61 = sherd__calloc(s->ncols, sizeof *p->vs61);
+        ok = p->s61 && (p->vs61 || p->vs127);
+    } else {
+        p->s = sherd__calloc(width, sizeof *p->s);
+        p->vs = sherd__calloc(s->ncols, sizeof *p->vs);
+        p->abs_vs = sherd__calloc(s->ncols, sizeof *p->abs_vs);
+        if (!d->p.finite) p->taint = sherd__calloc(s->ngroups, width);
+        ok = p->s && p->vs && p->abs_vs && (d->p.finite || p->taint);
     }
-    p->s = sherd__calloc(width, sizeof *p->s);
-    p->vs = sherd__calloc(ncols, sizeof *p->vs);
-    p->abs_vs = sherd__calloc(ncols, sizeof *p->abs_vs);
-    return p->s && p->vs && p->abs_vs ? SHERD_OK : SHERD_ENOMEM;
+    if (ok) return p;
+    sherd__deal_probe_drop(p);
+    return NULL;
 }
 
 /* Row `at` of the slot's resident block, columns of the tile, as the node is given it. */
@@ -89,33 +99,57 @@ static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
     return sum;
 }
 
-/* Draws s and computes V*s: one pass over the slot's rows of B, once per (slot, tile). Where B holds
- * NaN or infinity a first pass masks the columns that they spoil. */
-static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe *p)
+/* Notes which columns of the group's rows of B hold NaN or infinity: the sums of such a column are
+ * not finite, and say nothing of the others. */
+static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
 {
-    size_t width = deal_tile_width(d, tile);
+    const deal_group *g = &s->groups[q];
     const uint32_t *perm = NULL;
-    double *row = d->line + (d->m > d->k ? d->m : d->k);
-    int err = probe_alloc(d, p, width, s->ncols);
-    if (err) return err;
-    if (d->p.exact) sherd__f61_draw(&d->p.entropy, width, p->s61);
-    else sherd__fv_weights(&d->p.entropy, width, p->s);
-    for (int pass = d->p.finite ? 1 : 0; pass < 2; pass++) {
-        for (uint32_t q = 0; q < s->ngroups; q++) {
-            const deal_group *g = &s->groups[q];
-            for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
-                err = shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
-                if (err) break;
-                if (pass == 0) sherd__fv_mask_cols(row, 1, width, width, p->s);
-                else if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, width);
-                else if (d->p.exact)
-                    err = sherd__f61_right(row, 1, width, width, p->s61, &p->vs61[at]);
-                else
-                    sherd__fv_right_f64(row, 1, width, width, p->s, &p->vs[at], &p->abs_vs[at]);
-            }
-            perm = NULL;
-        }
+    double *row = d->line + d->line_len;
+    for (uint32_t at = g->first; at < g->first + g->len; at++) {
+        int err = shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
+        if (err) return err;
+        for (size_t j = 0; j < p->width; j++)
+            if (!isfinite(row[j])) p->taint[q * p->width + j] = 1;
     }
+    return SHERD_OK;
+}
+
+static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
+{
+    const deal_group *g = &s->groups[q];
+    const uint32_t *perm = NULL;
+    double *row = d->line + d->line_len, *masked = d->line + 2 * d->line_len;
+    const double *weights = p->s;
+    int err = p->taint ? taint_group(d, s, q, tile, p) : SHERD_OK;
+    if (p->taint) {
+        for (size_t j = 0; j < p->width; j++)
+            masked[j] = p->taint[q * p->width + j] ? 0 : p->s[j];
+        weights = masked;
+    }
+    for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
+        err = shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
+        if (err) break;
+        if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, p->width);
+        else if (p->vs61)
+            err = sherd__f61_right(row, 1, p->width, p->width, p->s61, &p->vs61[at]);
+        else
+            sherd__fv_right_f64(row, 1, p->width, p->width, weights, &p->vs[at], &p->abs_vs[at]);
+    }
+    return err;
+}
+
+/* Draws s and computes V*s: one pass over the slot's rows of B. */
+static int make_probe(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out)
+{
+    deal_probe *p = probe_new(d, s, deal_tile_width(d, tile));
+    if (!p) return SHERD_ENOMEM;
+    if (d->p.exact) sherd__f61_draw(&d->p.entropy, p->width, p->s61);
+    else sherd__fv_weights(&d->p.entropy, p->width, p->s);
+    int err = SHERD_OK;
+    for (uint32_t q = 0; q < s->ngroups && !err; q++) err = probe_group(d, s, q, tile, p);
+    if (err) sherd__deal_probe_drop(p);
+    else *out = p;
     return err;
 }
 
@@ -218,10 +252,10 @@ static int weigh_rows(deal *d, deal_cell *cell)
 }
 
 /* Writes the groups of the gathered panel behind the table, and notes every row that stays. */
-static size_t emit(deal *d, const deal_slot *s, sherd__cell at, deal_cell *cell, size_t first,
-                   size_t rows, uint8_t *body, int *err)
+static size_t emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
+                   uint8_t *body, int *err)
 {
-    const deal_probe *p = deal_probe_of(d, at.slot, at.tile);
+    const deal_probe *p = cell->probe;
     size_t size = sherd_dtype_size((sherd_dtype)d->dtype_a), len = 8 * (size_t)s->ngroups;
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const deal_group *g = &s->groups[q];
@@ -290,7 +324,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
 {
     deal *d = ctx;
     const deal_slot *s = &d->slots[at.slot];
-    deal_probe *probe = deal_probe_of(d, at.slot, at.tile);
+    deal_probe **probe = deal_probe_of(d, at.slot, at.tile);
     deal_cell **keep = &d->cells[deal_index(d, at)];
     size_t first, rows = sherd__deal_rows(d, at, &first), room;
     uint8_t *body = NULL;
@@ -300,16 +334,18 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     *keep = NULL;
     if (out->empty) return SHERD_OK;
 
-    int err = probe->vs || probe->vs61 || probe->vs127 ? SHERD_OK : make_probe(d, s, at.tile, probe);
+    int err = *probe ? SHERD_OK : make_probe(d, s, at.tile, probe);
     if (!err) err = gather_panel(d, s, first, rows);
     if (err) return err;
     deal_cell *cell = cell_new(d, s, rows);
     if (!cell) return SHERD_ENOMEM;
+    cell->probe = *probe;
+    cell->probe->refs++;
     sherd__fragment_info left;
     room = rows * s->ncols * sherd_dtype_size((sherd_dtype)d->dtype_a) + 8 * (size_t)s->ngroups;
     err = (body = sherd__alloc(room)) ? SHERD_OK : SHERD_ENOMEM;
     if (!err) {
-        size_t len = emit(d, s, at, cell, first, rows, body, &err);
+        size_t len = emit(d, s, cell, first, rows, body, &err);
         describe(d, s, at, cell, len, &left, &out->result);
     }
     if (!err) err = weigh_rows(d, cell);

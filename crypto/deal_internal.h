@@ -13,9 +13,17 @@ typedef struct deal_group {
     size_t cached; /* row of the permutation cache, if there is one */
 } deal_group;
 
-/** V*s of a resident block, for the check: one entry per column of A in the slot. */
+/**
+ * V*s of a resident block, for the check: one entry per column of A in the slot. Lives as long as the
+ * current check vectors of the block and the cells that were hidden under them: after a wrong
+ * answer a new one is drawn.
+ */
 typedef struct deal_probe {
-    double *s, *vs, *abs_vs;    /* float: weights (0 where masked), V*s, |V||s| */
+    unsigned refs;              /* one is the block's own, while it is the current one */
+    size_t width;
+    double *s, *vs, *abs_vs;    /* float: weights, V*s, |V||s| */
+    uint8_t *taint;             /* operands with NaN or infinity: groups x width; such a column of a
+                                   group holds one and does not take part in its V*s */
     uint64_t *s61, *vs61;       /* exact: modulo 2^61-1 */
     sherd__f127 *vs127;         /* exact beyond 61 bits: V*s modulo 2^127-1; then no vs61 */
 } deal_probe;
@@ -31,9 +39,10 @@ typedef struct deal_slot {
 /** What the coordinator remembers of a cell between hiding and folding it. */
 typedef struct deal_cell {
     size_t rows;        /* rows of the answer, all groups */
+    deal_probe *probe;  /* what it was hidden under */
     uint32_t *count;    /* per group */
     uint32_t *row;      /* rows of C, group after group */
-    double *r;          /* float: weights; NULL in exact mode */
+    double *r;          /* float: weights (0: a row with NaN or infinity); NULL if exact */
     uint64_t *r61;
     double ru_vs, tolerance; /* float: (rT*U)*(V*s), and how far an honest answer may be off */
     bool unjudged;           /* |r||U||V||s| overflows */
@@ -48,13 +57,14 @@ typedef struct deal {
     uint32_t panels, tiles;
     deal_slot *slots;
     deal_cell **cells;       /* by deal_index */
-    deal_probe *probes;      /* slots (1 where plain) x tiles */
+    deal_probe **probes;     /* the current ones: slots (1 where plain) x tiles; NULL: not drawn */
     uint32_t *perms;         /* cached permutations, m each; NULL: derived when needed */
     uint32_t *rowperms;      /* cached row orders, n each; NULL likewise */
     uint32_t *colbuf, *rowbuf;  /* compute thread's scratch: m, n */
     uint32_t *inverse;          /* likewise, m: of the permutation that is being undone */
     double *panel;           /* panel_rows x widest slot */
-    double *line;            /* max(m, k) */
+    double *line;            /* three of max(m, k) */
+    size_t line_len;         /* max(m, k) */
     size_t widest;
     uint8_t dtype_a, dtype_b; /* on the wire */
     sherd__crt crt;
@@ -80,7 +90,7 @@ static inline size_t deal_tile_width(const deal *d, uint32_t tile)
     return left < d->p.tile_cols ? left : d->p.tile_cols;
 }
 
-static inline deal_probe *deal_probe_of(const deal *d, uint32_t slot, uint32_t tile)
+static inline deal_probe **deal_probe_of(const deal *d, uint32_t slot, uint32_t tile)
 {
     return &d->probes[(deal_plain(d) ? 0 : (size_t)slot) * d->tiles + tile];
 }
@@ -95,6 +105,8 @@ const uint32_t *sherd__deal_order(const deal *d, const deal_group *g, uint32_t *
 /** Row c of B, quantised in exact mode, m doubles. */
 void sherd__deal_row_b(const deal *d, size_t c, double *out);
 void sherd__deal_cell_free(deal_cell *cell);
+/** Lets go of a probe; the last one to do so wipes and frees it. NULL is allowed. */
+void sherd__deal_probe_drop(deal_probe *p);
 
 int sherd__deal_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);

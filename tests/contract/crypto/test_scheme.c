@@ -71,6 +71,7 @@ typedef struct fixture {
     sherd_dtype ta, tb;
     uint32_t slots, group;
     bool plain, exact, shuffle_rows, balanced;
+    unsigned odd_a, odd_b; /* entries that are NaN or infinite */
     unsigned bits, zeros;
     size_t panel_rows, tile_cols, cache;
 } fixture;
@@ -138,11 +139,23 @@ static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
     assert_int_equal(h->ops->finish(h->ctx), SHERD_OK);
 }
 
+static double odd(unsigned i)
+{
+    return (const double[]){ NAN, INFINITY, -INFINITY }[i % 3];
+}
+
+static bool same_kind(double a, double b)
+{
+    return isnan(a) ? isnan(b) : a == b;
+}
+
 static void multiply(const fixture *f, visit spoil)
 {
     void *da = random_matrix(f->n, f->k, f->ta, f->zeros);
     void *db = random_matrix(f->k, f->m, f->tb, 0);
     double *c = calloc(f->n * f->m + 1, 8), *ref = calloc(f->n * f->m + 1, 8);
+    for (unsigned i = 0; i < f->odd_a && f->n > 0 && f->k > 0; i++) ((double *)da)[below(f->n * f->k)] = odd(i);
+    for (unsigned i = 0; i < f->odd_b && f->k > 0 && f->m > 0; i++) ((double *)db)[below(f->k * f->m)] = odd(i);
     uint32_t *expo = calloc(f->k + 1, 4);
     uint8_t seed[32], key[32], rows_key[32];
     rng.fill(rng.ctx, seed, sizeof seed);
@@ -153,7 +166,8 @@ static void multiply(const fixture *f, visit spoil)
         .a = sherd_view_c(da, f->ta, f->n, f->k), .b = sherd_view_c(db, f->tb, f->k, f->m),
         .c = c, .ldc = f->m, .slots = f->slots, .exposures = f->plain ? NULL : expo,
         .group = f->group, .panel_rows = f->panel_rows, .tile_cols = f->tile_cols,
-        .perm_cache = f->cache, .skip_zeros = !f->plain, .finite = true, .exact = f->exact,
+        .perm_cache = f->cache, .skip_zeros = !f->plain && !f->odd_b,
+        .finite = !f->odd_a && !f->odd_b, .exact = f->exact,
         .entropy = rng,
     };
     if (!f->plain) p.perm = sherd__perm_from_key(key);
@@ -180,7 +194,7 @@ static void multiply(const fixture *f, visit spoil)
     assert_int_equal(fragments, rows_answered); /* each once, however often it was hidden */
     for (size_t i = 0; i < f->n * f->m; i++) {
         if (f->exact) assert_memory_equal(&c[i], &ref[i], 8);
-        else if (fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
+        else if (!isfinite(ref[i]) ? !same_kind(c[i], ref[i]) : fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
             fail_msg("entry %zu: %.17g, not %.17g", i, c[i], ref[i]);
     }
     h.ops->free(h.ctx);
@@ -326,6 +340,48 @@ static void a_gross_error_in_a_float_answer_is_noticed(void **state)
     }
 }
 
+static fixture odd_fixture(void)
+{
+    fixture f = random_fixture();
+    f.exact = false;
+    f.ta = f.tb = SHERD_F64;
+    f.odd_a = (unsigned)below(3);
+    f.odd_b = (unsigned)below(3) + !f.odd_a;
+    return f;
+}
+
+static void not_a_number_and_infinities_come_out_as_locally(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        fixture f = odd_fixture();
+        multiply(&f, NULL);
+    }
+}
+
+/* Wherever the honest entry is finite an error is noticed, whatever NaN stands beside it; where it is
+ * not, a finite one is. */
+static void spoil_odd(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len)
+{
+    double *y = (double *)(void *)body;
+    size_t i = below(len / 8);
+    double was = y[i];
+    y[i] = isfinite(was) ? was + 1 : 7;
+    must_refuse(h, c, body, isfinite(was) ? "a wrong entry beside NaN" : "a number for NaN");
+    y[i] = isfinite(was) ? NAN : isnan(was) ? INFINITY : -was;
+    must_refuse(h, c, body, "another kind of entry");
+    y[i] = was;
+}
+
+static void nothing_hides_behind_not_a_number(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        fixture f = odd_fixture();
+        multiply(&f, spoil_odd);
+    }
+}
+
 /* --- element-wise ---------------------------------------------------------------------------- */
 
 static void apply(uint32_t op, size_t n, size_t m, uint32_t slots, bool permute, visit spoil)
@@ -452,6 +508,8 @@ int main(void)
         cmocka_unit_test(a_product_beyond_2_53_is_exact),
         cmocka_unit_test(one_wrong_entry_of_an_exact_answer_is_noticed),
         cmocka_unit_test(a_gross_error_in_a_float_answer_is_noticed),
+        cmocka_unit_test(not_a_number_and_infinities_come_out_as_locally),
+        cmocka_unit_test(nothing_hides_behind_not_a_number),
         cmocka_unit_test(every_operation_equals_the_local_one),
         cmocka_unit_test(a_wrong_element_wise_answer_is_noticed),
         cmocka_unit_test(zero_entries_are_not_sent),
