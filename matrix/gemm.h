@@ -34,7 +34,7 @@ uint64_t sherd__blas_calls(void);
 /**
  * Products of awkward shapes and worst-case values against an int64 loop, through every path of
  * sherd__gemm_f64. SHERD_EDEVICE naming the first wrong element: such a BLAS must not be used.
- * About 5 ms.
+ * 20 to 30 ms of processor time.
  */
 int sherd__gemm_selftest(sherd_diag *d) SHERD_MUST;
 /** Billions of floating-point operations a second of sherd__gemm_f64, best of a few at dim^3;
