@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/bus.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/process.h"
@@ -84,6 +85,7 @@ static int run(sherd__cli *cli, int argc, char **argv, sherd_diag *d)
         sherd__help_verb(stdout, cli->verb, cli->title);
         return 0;
     }
+    sherd__bus_start(cli);
     return cli->verb->run(cli, d);
 }
 

@@ -750,9 +750,14 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     c->wake.data = c->tick.data = c;
     uv_timer_start(&c->tick, on_tick, TICK_MS, TICK_MS);
     /* Our threads take no signals: the program's handlers run on its own ones, and a broken
-     * connection's SIGPIPE stays with the thread that wrote. */
+     * connection's SIGPIPE stays with the thread that wrote. What a thread's own access raises is
+     * left to the program: a mapped operand that somebody cuts short is a SIGBUS right here. */
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = sherd__buffers_new(&c->answers);
     if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, wake_loop, c);

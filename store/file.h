@@ -74,9 +74,10 @@ int sherd__file_sync_folder(const char *folder, sherd_diag *d) SHERD_MUST;
 
 /*
  * Reading. A regular file above SHERD__MAP_COPY bytes is mapped; smaller ones, and pipes, are read
- * into memory. A mapped file that another process cuts short while we read kills us with SIGBUS:
- * nothing of ours is then left half written (see above), and sherd__map_check tells the usual case,
- * a file that was written to meanwhile, apart from a wrong result.
+ * into memory. A mapped file that another process cuts short while we read is a SIGBUS, which kills
+ * a program that does not catch it (the command does, cli/bus.h): nothing of ours is then left half
+ * written (see above). sherd__map_check tells the usual case, a file that was written to meanwhile,
+ * apart from a wrong result.
  */
 #define SHERD__MAP_COPY (256u << 10)
 

@@ -4,7 +4,8 @@
  * then run over it. One loop thread inside the cluster keeps the connections alive between calls.
  *
  * A cluster is used by one thread at a time. Nothing here prints, installs a signal handler or ends
- * the process; the cluster's own threads block all signals, SIGPIPE of a lost connection included.
+ * the process; the cluster's own threads block all signals, SIGPIPE of a lost connection included,
+ * but those of their own accesses (SIGBUS, SIGSEGV, SIGFPE, SIGILL).
  */
 #ifndef SHERD_CLUSTER_H
 #define SHERD_CLUSTER_H

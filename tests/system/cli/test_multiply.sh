@@ -191,6 +191,20 @@ report $? "Ctrl-C is exit 130, and no node is left"
 cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
 report $? "nor a temporary file, and the earlier output stands"
 
+# cut_short ARGS...: somebody truncates an operand while it is read
+cut_short() {
+    cp X.npy cut.npy; cp keep.npy C.npy
+    "$S" multiply cut.npy cut.npy -o C.npy -n 2 --group 1 --timeout 60 "$@" >out 2>err </dev/null &
+    pid=$!
+    sleep 1; truncate -s 300000 cut.npy
+    wait $pid; code=$?
+    [ $code = 4 ] && cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
+}
+cut_short && silent_out && grep -q '^sherd: multiply: .*/cut.npy: became shorter' err && grep -q '^  try: ' err
+report $? "an operand that is cut short is exit 4 with its name, not a signal"
+cut_short --json && [ ! -s err ] && json "d['schema'] == 'sherd/multiply/1' and not d['ok'] and d['error']['code'] == 4 and d['error']['name'] == 'file' and d['error']['error'] == 'EIO' and 'cut.npy' in d['error']['message'] and d['error']['hint']"
+report $? "with --json as an object"
+
 fails 124 '' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout 1500ms; report $? "--timeout is exit 124"
 for t in 1ms 10ms 50ms 100ms 150ms 200ms 250ms 300ms 400ms 600ms; do # before, while and after nodes start
     fails 124 'try: ' multiply X.npy X.npy -o C.npy -n 2 --group 1 --timeout $t
