@@ -5,6 +5,7 @@
  * the end and on SIGUSR1.
  */
 #include <malloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,6 +142,14 @@ static void abandon(void *ctx)
     _exit(sherd_err_exit(err));
 }
 
+/* SIGHUP asks for what a node does when it starts. */
+static bool interrupted(void *ctx)
+{
+    int sig = sherd__cli_interrupted();
+    (void)ctx;
+    return sig == SIGTERM || sig == SIGINT;
+}
+
 /* --- options ---------------------------------------------------------------------------------- */
 
 /* "127.0.0.1:7001", "[::1]:7001", ":7001" (every address). */
@@ -212,7 +221,7 @@ static int run_node(sherd__cli *cli, sherd_diag *d)
     char host[256];
     run r = { .cli = cli, .d = d };
     sherd__node_options o = { .listening = listening, .say = say, .report = report,
-                              .abandon = abandon, .ctx = &r };
+                              .interrupted = interrupted, .abandon = abandon, .ctx = &r };
     int err = read_options(cli, &o, host, sizeof host, d);
     if (err) return err;
     /* Large buffers straight to and from the kernel, so that what is freed leaves the process. */

@@ -108,6 +108,15 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
         sherd__cli_note(cli, "%s", text);
 }
 
+/* Many take a while to start; more than there are cores only share them. */
+static void say_start(const sherd__cli *cli, uint32_t nodes)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores > 0 && (long)nodes > cores)
+        sherd__cli_say(cli, "starting %u nodes, which share the %ld core%s of this machine", nodes,
+                       cores, cores == 1 ? "" : "s");
+}
+
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
 {
     source s;
@@ -126,9 +135,6 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
         .log = log_line,
         .ctx = cli,
     };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (s.local > 1 && cores > 0 && (long)s.local > cores)
-        sherd__cli_say(cli, "%u nodes share the %ld core%s of this machine", s.local, cores,
-                       cores == 1 ? "" : "s");
+    if (s.local > 0) say_start(cli, s.local);
     return sherd_cluster_open(out, &opt, d);
 }

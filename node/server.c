@@ -461,12 +461,21 @@ static void fini(server *s)
     sherd__identity_free(s->identity);
 }
 
+/* A signal that our caller's handler took, before ours stood. */
+static int go_on(const server *s, sherd_diag *d)
+{
+    if (!s->opt->interrupted || !s->opt->interrupted(s->opt->ctx)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
+}
+
 int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
 {
     server s = { .opt = opt };
     int err = load_keys(&s, d);
+    if (!err) err = go_on(&s, d);
     if (!err) err = start_compute(&s, d);
     if (!err) err = watch_signals(&s, d);
+    if (!err) err = go_on(&s, d);
     if (!err) err = watch_parent(&s, d);
     if (!err) err = start_listening(&s, d);
     if (!err) {

@@ -45,6 +45,9 @@ typedef struct sherd__node_options {
 
     sherd__node_tap tap; /* open NULL: none */
 
+    /** A signal came before the node watches for them itself: asked between the steps of its start,
+     *  which then fails with SHERD_EINTERRUPTED. May be NULL. */
+    bool (*interrupted)(void *ctx);
     /** The node listens: `line` is its own line of a node file. */
     void (*listening)(void *ctx, const char *line);
     /** Words for people, one line each; never secrets. May be NULL. */
@@ -60,7 +63,7 @@ typedef struct sherd__node_options {
 /**
  * Runs a node until SIGTERM, SIGINT or the end of the parent's pipe: 0. Otherwise why it could not
  * start: SHERD_EDEVICE self-test, SHERD_EKEY, SHERD_EOPEN, SHERD_EFORMAT (allow-list, also an empty
- * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM. Handles SIGHUP, SIGINT, SIGTERM, SIGUSR1 while
+ * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM, SHERD_EINTERRUPTED. Handles SIGHUP, SIGINT, SIGTERM, SIGUSR1 while
  * it runs, and expects SIGPIPE to be ignored.
  */
 int sherd__node_run(const sherd__node_options *opt, sherd_diag *d) SHERD_MUST;

@@ -355,6 +355,12 @@ static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
                        words[0] ? "; it said: " : "", words);
 }
 
+static int go_on(const sherd__launch_options *o, sherd_diag *d)
+{
+    if (!o->interrupted || !o->interrupted(o->ctx)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
+}
+
 static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
 {
     uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
@@ -367,8 +373,8 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
             int fd = l->nodes[i].up ? -1 : l->nodes[i].out;
             fds[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
         }
-        if (o->interrupted && o->interrupted(o->ctx))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
+        if (go_on(o, d))
+            err = SHERD_EINTERRUPTED;
         else if (now_ms() > deadline)
             err = late(l, allowed, d);
         else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
@@ -397,7 +403,8 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
         node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
-        err = start_one(n, o, &c, d);
+        err = go_on(o, d);
+        if (!err) err = start_one(n, o, &c, d);
     }
     if (!err) err = wait_for_lines(l, o, d);
     sherd__free(c.env);
