@@ -1,7 +1,7 @@
 /*
- * Two bit sets per domain, (slot, panel) of A and (slot, tile) of B, and the sums of the entries they
- * stand for. Repeated sends of what a domain has already seen cost nothing; everything else counts
- * for good, also what was sent to a node that died before it could answer.
+ * A bit set of (slot, panel) per domain for operand A, and an account for operand B, which may outlive
+ * the job. Repeated sends of what a domain has already seen cost nothing; everything else counts for
+ * good, also what was sent to a node that died before it could answer.
  */
 #include "scheduler/ledger.h"
 
@@ -10,10 +10,11 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 
-typedef struct account {
-    uint8_t *left, *right; /* bit sets */
-    uint64_t a, b;
-} account;
+/* Of operand A. */
+typedef struct given {
+    uint8_t *left; /* bit set */
+    uint64_t a;
+} given;
 
 struct sherd_ledger {
     sherd__hiding hiding;
@@ -23,10 +24,15 @@ struct sherd_ledger {
     double max_fraction;      /* as given; 0: from the plan */
     uint32_t *domain_of_slot;
     double bound_a, bound_b;
-    size_t left_bytes, right_bytes;
-    account *accounts;
+    double share_a;           /* the largest share of A that the plan gives a domain, and which */
+    uint32_t domain_a;
+    size_t left_bytes;
+    given *given;             /* per domain */
     uint8_t *bits;
-    uint64_t *sums; /* scratch: two per domain */
+    uint64_t *sums;           /* scratch: two per domain */
+    uint64_t *right_from;     /* per slot and tile: entries of the slot's tiles before it */
+    sherd__account *own, *account; /* of B: ours; the one that counts */
+    unsigned side;
 };
 
 static bool bit(const uint8_t *set, size_t i)
@@ -39,9 +45,9 @@ static size_t left_index(const sherd_ledger *l, sherd__cell c)
     return (size_t)c.slot * l->shape.panels + c.panel;
 }
 
-static size_t right_index(const sherd_ledger *l, sherd__cell c)
+static uint32_t right_slot(const sherd_ledger *l, uint32_t slot)
 {
-    return (l->shape.shared ? 0 : (size_t)c.slot * l->shape.tiles) + c.tile;
+    return l->shape.shared ? 0 : slot;
 }
 
 static double fraction(uint64_t part, uint64_t whole)
@@ -55,23 +61,26 @@ static void totals(sherd_ledger *l)
     uint64_t a, b;
     l->total_a = l->total_b = 0;
     for (uint32_t s = 0; s < l->shape.slots; s++) {
+        uint64_t before = 0;
         for (uint32_t p = 0; p < l->shape.panels; p++) {
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, 0, p }, &a, &b);
             l->total_a += a;
         }
         for (uint32_t t = 0; t < l->shape.tiles && (s == 0 || !l->shape.shared); t++) {
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, t, 0 }, &a, &b);
-            l->total_b += b;
+            l->right_from[(size_t)s * l->shape.tiles + t] = before;
+            before += b;
         }
+        l->total_b += before;
     }
 }
 
-/* The largest share of an operand that the plan itself gives one domain. */
-static void planned(sherd_ledger *l, double *a, double *b)
+/* What the plan itself gives the domains. */
+static void set_planned(sherd_ledger *l)
 {
     uint64_t *sum = l->sums, one, both;
     memset(sum, 0, 2 * (size_t)l->domains * sizeof *sum);
-    *a = *b = 0;
+    l->share_a = 0;
     for (uint32_t s = 0; s < l->shape.slots; s++) {
         uint64_t *of = sum + 2 * (size_t)l->domain_of_slot[s];
         for (uint32_t p = 0; p < l->shape.panels; p++) {
@@ -85,20 +94,22 @@ static void planned(sherd_ledger *l, double *a, double *b)
         if (l->shape.shared) of[1] = l->total_b; /* every slot shows the same block */
     }
     for (uint32_t d = 0; d < l->domains; d++) {
-        double fa = fraction(sum[2 * d], l->total_a), fb = fraction(sum[2 * d + 1], l->total_b);
-        if (fa > *a) *a = fa;
-        if (fb > *b) *b = fb;
+        double share = fraction(sum[2 * d], l->total_a);
+        if (share > l->share_a) l->share_a = share, l->domain_a = d;
+        sherd__account_plan(l->account, l->side, d, fraction(sum[2 * d + 1], l->total_b));
     }
 }
 
 /* The bound is a fraction of whole operands: with fewer rows than planned it may be another one. */
 static void set_bounds(sherd_ledger *l)
 {
-    double a, b;
+    uint32_t domain;
     totals(l);
-    planned(l, &a, &b);
-    l->bound_a = l->max_fraction > 0 ? l->max_fraction : 2 * a;
-    l->bound_b = l->max_fraction > 0 ? l->max_fraction : 2 * b;
+    set_planned(l);
+    l->bound_a = l->bound_b = l->max_fraction;
+    if (l->max_fraction > 0) return;
+    l->bound_a = 2 * sherd__ledger_planned(l, 0, &domain);
+    l->bound_b = 2 * sherd__ledger_planned(l, 1, &domain);
 }
 
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
@@ -111,65 +122,88 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     l->domains = opt->domains;
     l->max_fraction = opt->max_fraction;
     l->left_bytes = ((size_t)l->shape.slots * l->shape.panels + 7) / 8;
-    l->right_bytes = ((size_t)l->shape.slots * l->shape.tiles + 7) / 8;
-    l->accounts = sherd__calloc(l->domains, sizeof *l->accounts);
-    l->bits = sherd__calloc(l->domains, l->left_bytes + l->right_bytes);
+    l->given = sherd__calloc(l->domains, sizeof *l->given);
+    l->bits = sherd__calloc(l->domains, l->left_bytes);
     l->sums = sherd__calloc(2 * (size_t)l->domains, sizeof *l->sums);
     l->domain_of_slot = sherd__calloc(l->shape.slots, sizeof *l->domain_of_slot);
-    if (!l->accounts || !l->bits || !l->sums || !l->domain_of_slot) {
+    l->right_from = sherd__calloc((size_t)l->shape.slots * l->shape.tiles, sizeof *l->right_from);
+    if (!l->given || !l->bits || !l->sums || !l->domain_of_slot || !l->right_from ||
+        sherd__account_new(&l->own, l->domains, l->shape.slots)) {
         sherd__ledger_free(l);
         return SHERD_ENOMEM;
     }
     memcpy(l->domain_of_slot, opt->domain_of_slot, l->shape.slots * sizeof *l->domain_of_slot);
-    for (uint32_t d = 0; d < l->domains; d++) {
-        l->accounts[d].left = l->bits + d * (l->left_bytes + l->right_bytes);
-        l->accounts[d].right = l->accounts[d].left + l->left_bytes;
-    }
-    set_bounds(l);
+    for (uint32_t d = 0; d < l->domains; d++) l->given[d].left = l->bits + d * l->left_bytes;
+    sherd__ledger_follow(l, l->own, 0);
     *out = l;
     return SHERD_OK;
+}
+
+void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side)
+{
+    l->account = account;
+    l->side = side;
+    set_bounds(l);
 }
 
 void sherd__ledger_free(sherd_ledger *l)
 {
     if (!l) return;
-    sherd__free(l->accounts);
+    sherd__account_free(l->own);
+    sherd__free(l->given);
     sherd__free(l->bits);
     sherd__free(l->sums);
     sherd__free(l->domain_of_slot);
+    sherd__free(l->right_from);
     sherd__free(l);
+}
+
+static uint64_t right_from(const sherd_ledger *l, sherd__cell c)
+{
+    return l->right_from[(size_t)right_slot(l, c.slot) * l->shape.tiles + c.tile];
 }
 
 /* What the cell would add to the domain's account. */
 static void added(const sherd_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a, uint64_t *b)
 {
-    const account *acc = &l->accounts[domain];
+    uint64_t from = right_from(l, cell);
     l->hiding.ops->entries(l->hiding.ctx, cell, a, b);
-    if (bit(acc->left, left_index(l, cell))) *a = 0;
-    if (bit(acc->right, right_index(l, cell))) *b = 0;
+    if (bit(l->given[domain].left, left_index(l, cell))) *a = 0;
+    *b = sherd__account_unseen(l->account, l->side, domain, right_slot(l, cell.slot), from,
+                               from + *b);
+}
+
+/* A domain that was dealt rows and columns may have been shown some entries twice, but no more than
+ * there are. */
+static uint64_t at_most(uint64_t n, uint64_t all)
+{
+    return n < all ? n : all;
 }
 
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b;
     added(l, domain, cell, &a, &b);
-    const account *acc = &l->accounts[domain];
+    uint64_t then_a = l->given[domain].a + a;
+    uint64_t then_b = at_most(sherd__account_seen(l->account, domain) + b, l->total_b);
     /* What is no new entry is always allowed; the bound is a fraction of whole entries. */
-    return (a == 0 || (double)(acc->a + a) <= l->bound_a * (double)l->total_a + 0.5) &&
-           (b == 0 || (double)(acc->b + b) <= l->bound_b * (double)l->total_b + 0.5);
+    return (a == 0 || (double)then_a <= l->bound_a * (double)l->total_a + 0.5) &&
+           (b == 0 || (double)then_b <= l->bound_b * (double)l->total_b + 0.5);
 }
 
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
-    uint64_t a, b;
+    uint64_t a, b, from = right_from(l, cell);
     if (!sherd__ledger_may(l, domain, cell)) return SHERD_EEXPOSURE;
+    l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
+    int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
+                                  from + b);
+    if (err) return err;
     added(l, domain, cell, &a, &b);
-    account *acc = &l->accounts[domain];
-    acc->a += a;
-    acc->b += b;
-    size_t left = left_index(l, cell), right = right_index(l, cell);
-    acc->left[left / 8] |= (uint8_t)(1 << left % 8);
-    acc->right[right / 8] |= (uint8_t)(1 << right % 8);
+    given *g = &l->given[domain];
+    size_t left = left_index(l, cell);
+    g->a += a;
+    g->left[left / 8] |= (uint8_t)(1 << left % 8);
     return SHERD_OK;
 }
 
@@ -178,18 +212,35 @@ void sherd__ledger_next_left(sherd_ledger *l)
     l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
     set_bounds(l);
     for (uint32_t d = 0; d < l->domains; d++) {
-        memset(l->accounts[d].left, 0, l->left_bytes);
-        l->accounts[d].a = 0;
+        memset(l->given[d].left, 0, l->left_bytes);
+        l->given[d].a = 0;
     }
 }
 
 double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which)
 {
-    const account *acc = &l->accounts[domain];
-    return which ? fraction(acc->b, l->total_b) : fraction(acc->a, l->total_a);
+    if (!which) return fraction(l->given[domain].a, l->total_a);
+    return fraction(at_most(sherd__account_seen(l->account, domain), l->total_b), l->total_b);
 }
 
 double sherd__ledger_bound(const sherd_ledger *l, int which)
 {
     return which ? l->bound_b : l->bound_a;
+}
+
+double sherd__ledger_fits(const sherd_ledger *l, int which)
+{
+    uint64_t all = which ? l->total_b : l->total_a;
+    return sherd__ledger_bound(l, which) + (all ? 0.5 / (double)all : 0);
+}
+
+double sherd__ledger_planned(const sherd_ledger *l, int which, uint32_t *domain)
+{
+    double most = which ? 0 : l->share_a;
+    *domain = which ? 0 : l->domain_a;
+    for (uint32_t d = 0; which && d < l->domains; d++) {
+        double share = sherd__account_planned(l->account, d);
+        if (share > most) most = share, *domain = d;
+    }
+    return most;
 }

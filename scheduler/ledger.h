@@ -6,6 +6,7 @@
 #define SCHEDULER_LEDGER_H
 
 #include "crypto/scheme.h"
+#include "scheduler/account.h"
 
 typedef struct sherd_ledger sherd_ledger;
 
@@ -18,9 +19,15 @@ typedef struct sherd__ledger_options {
 
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
 void sherd__ledger_free(sherd_ledger *l);
+/**
+ * Operand B is counted in this account, with all that it holds already, from now on; it outlives the
+ * ledger, and has its domains and slots. A bound that follows the plan is then twice the largest sum
+ * of what the plans of both sides give a domain. Before anything was given.
+ */
+void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side);
 /** Whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
-/** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound. */
+/** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound; SHERD_ENOMEM. */
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
 /** Forgets operand A: the next product with the same resident B. A bound that follows the plan is
  *  set anew from the scheme's new shape; one that was given stays. */
@@ -29,5 +36,9 @@ void sherd__ledger_next_left(sherd_ledger *l);
 double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which);
 /** The bound in force for operand A (0) or B (1). */
 double sherd__ledger_bound(const sherd_ledger *l, int which);
+/** The largest share that the bound admits: it is rounded to whole entries. */
+double sherd__ledger_fits(const sherd_ledger *l, int which);
+/** The largest share of operand A (0) or B (1) that the plan gives a domain, and which domain. */
+double sherd__ledger_planned(const sherd_ledger *l, int which, uint32_t *domain);
 
 #endif

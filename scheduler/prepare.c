@@ -111,14 +111,33 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__plan_make(&p->plan, &in, d);
 }
 
+static bool allowed(const sherd__prepared *p, const sherd__nodes *nodes, int which, sherd_diag *d)
+{
+    uint32_t domain, node = 0;
+    double share = sherd__ledger_planned(p->ledger, which, &domain);
+    double bound = sherd__ledger_bound(p->ledger, which), fits = sherd__ledger_fits(p->ledger, which);
+    if (share <= fits) return true;
+    while (node + 1 < nodes->count && nodes->domain[node] != domain) node++;
+    sherd__fail(d, SHERD_EEXPOSURE, "raise --exposure-max, or use more nodes so that each needs less",
+                "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g", node + 1, share,
+                which ? "B" : "A", bound);
+    return false;
+}
+
+int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes, sherd_diag *d)
+{
+    return allowed(p, nodes, 0, d) && allowed(p, nodes, 1, d) ? SHERD_OK : SHERD_EEXPOSURE;
+}
+
 static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
-                         const sherd_product_options *opt)
+                         const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__ledger_options lo = {
         .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = opt->exposure_max,
         .domain_of_slot = nodes->domain,
     };
-    return sherd__ledger_new(&p->ledger, &lo);
+    int err = sherd__ledger_new(&p->ledger, &lo);
+    return err ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
 static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
@@ -185,7 +204,7 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__deal_planned(&p->hiding, i);
-    return set_up_ledger(p, nodes, opt);
+    return set_up_ledger(p, nodes, opt, d);
 }
 
 static int begin(sherd__prepared *p, size_t slots)
@@ -236,7 +255,8 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned ari
 }
 
 static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
-                         const sherd__nodes *nodes, const sherd_product_options *opt)
+                         const sherd__nodes *nodes, const sherd_product_options *opt,
+                         sherd_diag *d)
 {
     int err = draw(p, a.cols, opt);
     if (err) return err;
@@ -252,7 +272,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__elementwise_planned(&p->hiding, i);
     p->check_error = sherd__elementwise_check_error(&p->hiding);
-    return set_up_ledger(p, nodes, opt);
+    return set_up_ledger(p, nodes, opt, d);
 }
 
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
@@ -274,7 +294,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
         err = sherd__fail(d, SHERD_EINVAL, NULL, "row stride %zu is less than %zu", ldo, a.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt);
+    if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
         return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",

@@ -52,6 +52,10 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
 /** The next A (at most the rows prepared for) and where its product goes. */
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc,
                          uint32_t bits, sherd_diag *d) SHERD_MUST;
+/** SHERD_EEXPOSURE, by a domain's name, where the plan alone would break the exposure bound: nothing
+ *  was sent then, and nothing should be. Preparing has asked it of the first A. */
+int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
+                            sherd_diag *d) SHERD_MUST;
 void sherd__prepared_fini(sherd__prepared *p);
 
 #endif

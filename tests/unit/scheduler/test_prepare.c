@@ -186,6 +186,36 @@ static void the_next_operand_must_fit_what_was_planned(void **state)
     sherd__prepared_fini(&p);
 }
 
+static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) { /* nodes 1 and 4 are one domain: half of A, by columns or rows */
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        sherd_product_options o = options();
+        o.balanced = true;
+        o.scheme = i & 1 ? SHERD_PLAIN : SHERD_PERMUTE;
+        o.exposure_max = i & 2 ? 1 : 0.4;
+        assert_int_equal(prepare(&p, &o, &d), i & 2 ? SHERD_OK : SHERD_EEXPOSURE);
+        if (i & 2) sherd__prepared_fini(&p);
+        else if (!strstr(d.message, "the plan gives node-1's domain 0.5"))
+            fail_msg("%u: %s", i, d.message);
+    }
+    sherd_estimate e;
+    sherd_diag d = { 0 };
+    sherd_product_options o = options();
+    o.balanced = true;
+    o.exposure_max = 0.2;
+    assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_EEXPOSURE);
+    assert_string_equal(d.message, "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
+    o.exposure_max = 0.25;
+    assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_OK);
+    sherd_estimate_fini(&e);
+    o.exposure_max = 0.4;
+    assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS, a, a, c_data, 20,
+                                          &nodes, &o, &d), SHERD_EEXPOSURE);
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -220,6 +250,7 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_is_refused_in_exact_mode_by_its_place),
         cmocka_unit_test(stored_exposures_are_used_and_checked),
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
+        cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
