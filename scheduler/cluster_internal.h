@@ -3,6 +3,7 @@
 #define SCHEDULER_CLUSTER_INTERNAL_H
 
 #include "core/executor.h"
+#include "scheduler/account.h"
 #include "scheduler/job.h"
 #include "scheduler/prepare.h"
 #include "sherd/cluster.h"
@@ -30,6 +31,11 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
     SHERD_MUST;
+/** sherd_resident_new for one direction of an operand that has an account of its own, which outlives
+ *  the resident: what it shows is counted with all that was shown before. */
+int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
+                       const sherd_product_options *opt, sherd__account *account, unsigned side,
+                       sherd_diag *d) SHERD_MUST;
 /** Drops the blocks of a kept job. */
 void sherd__cluster_drop(sherd_cluster *c, sherd_job *job);
 

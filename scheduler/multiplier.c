@@ -12,8 +12,9 @@
 #include "core/diag.h"
 #include "core/rand.h"
 #include "core/wipe.h"
+#include "crypto/perm.h"
 #include "matrix/view.h"
-#include "sherd/product.h"
+#include "scheduler/cluster_internal.h"
 
 typedef struct remote {
     sherd_cluster *cluster;
@@ -32,6 +33,7 @@ struct sherd_kept {
     sherd_view view; /* of data: row-major, the caller's dtype */
     uint8_t *data;
     uint64_t operation;
+    sherd__account *account;
     direction plain, transposed;
 };
 
@@ -43,21 +45,68 @@ static sherd_product_options options(remote *m, uint64_t operation)
     return opt;
 }
 
+/* Permutations of one product, under exposures that outlive it. */
+typedef struct shuffles {
+    sherd_shuffles s;
+    uint8_t key[32]; /* a secret */
+    uint32_t cols;
+    uint32_t *exposures;
+} shuffles;
+
+static int shuffles_row(void *ctx, size_t row, uint32_t *out)
+{
+    const shuffles *h = ctx;
+    return sherd__perm_row(h->key, row, h->cols, out);
+}
+
+static void shuffles_fini(shuffles *h, size_t len)
+{
+    if (h->exposures) sherd__wipe(h->exposures, len * sizeof *h->exposures);
+    sherd__free(h->exposures);
+    sherd__wipe(h, sizeof *h);
+}
+
+/* Exposures of `len` columns are those of the multiplier's first operation, whatever the product's. */
+static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, size_t len, size_t cols)
+{
+    uint8_t key[32];
+    *h = (shuffles){ .cols = (uint32_t)cols };
+    if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
+    sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, m->opt.operation, 0);
+    int err = sherd__exposures(key, len, sherd_cluster_size(m->cluster), m->opt.balanced,
+                               h->exposures);
+    sherd__wipe(key, sizeof key);
+    sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, operation, 0);
+    h->s = (sherd_shuffles){ h->exposures, shuffles_row, h };
+    if (err) shuffles_fini(h, len);
+    return err;
+}
+
 static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
                            sherd_diag *d)
 {
     remote *m = ctx;
+    shuffles h;
     sherd_product_options opt = options(m, m->operation++);
-    return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    if (opt.scheme != SHERD_PERMUTE || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
+        return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    int err = shuffles_init(&h, m, opt.operation, a.cols, b.cols);
+    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    opt.shuffles = &h.s;
+    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    shuffles_fini(&h, a.cols);
+    return err;
 }
 
 static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
 {
     remote *m = ctx;
     size_t size = sherd_dtype_size(a.dtype), len;
+    uint32_t nodes = sherd_cluster_size(m->cluster);
     sherd_kept *k = sherd__calloc(1, sizeof *k);
     if (!k || !sherd__mul(a.rows, a.cols, &len) || !sherd__mul(len, size, &len) ||
-        !(k->data = sherd__alloc(len))) {
+        !(k->data = sherd__alloc(len)) || sherd__account_new(&k->account, nodes, nodes)) {
+        if (k) sherd__free(k->data);
         sherd__free(k);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
                            a.rows, a.cols);
@@ -83,14 +132,15 @@ static void forget(direction *dir)
 }
 
 /* Has the operand at the nodes, for products of n rows. */
-static int send(remote *m, direction *dir, sherd_view right, uint64_t operation, size_t n,
-                sherd_diag *d)
+static int send(remote *m, sherd_kept *k, bool transposed, sherd_view right, size_t n, sherd_diag *d)
 {
+    direction *dir = transposed ? &k->transposed : &k->plain;
     if (dir->resident && n <= dir->n_max) return SHERD_OK;
     size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */
-    sherd_product_options opt = options(m, operation);
+    sherd_product_options opt = options(m, k->operation + transposed);
     forget(dir);
-    int err = sherd_resident_new(&dir->resident, m->cluster, right, room, &opt, d);
+    int err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
+                                 transposed, d);
     if (!err) dir->n_max = room;
     return err;
 }
@@ -118,7 +168,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, bool transposed, sherd
         !(t = sherd__alloc(len)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
                            rows);
-    int err = send(m, dir, right, k->operation + transposed, rows, d);
+    int err = send(m, k, transposed, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
     if (err) forget(dir); /* what failed midway is sent anew */
     else transpose(t, rows, cols, c, ldc);
@@ -137,6 +187,7 @@ static void remote_release(void *ctx, sherd_kept *k)
     (void)ctx;
     forget(&k->plain);
     forget(&k->transposed);
+    sherd__account_free(k->account);
     sherd__free(k->data);
     sherd__free(k);
 }

@@ -155,7 +155,14 @@ struct sherd_resident {
 };
 
 int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
-               const sherd_product_options *opt, sherd_diag *d)
+                       const sherd_product_options *opt, sherd_diag *d)
+{
+    return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, d);
+}
+
+int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
+                       const sherd_product_options *opt, sherd__account *account, unsigned side,
+                       sherd_diag *d)
 {
     *out = NULL;
     int err = sherd__view_check(b, "B", d);
@@ -171,6 +178,9 @@ int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     sherd__cluster_nodes(c, &k->nodes);
     sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
     err = sherd__prepare_multiply(&k->p, a, b, NULL, b.cols, &k->nodes, opt, d);
+    if (!err && account) sherd__ledger_follow(k->p.ledger, account, side);
+    if (!err && account) err = sherd__prepared_allowed(&k->p, &k->nodes, d);
+    if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
         err = make_job(&k->job, c, &k->p, opt->strict);
         if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
@@ -193,6 +203,11 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
     if (err == SHERD_ESHAPE)
         return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",
                            "A is %zu x %zu and does not fit the operand kept", a.rows, a.cols);
+    if (!err) {
+        sherd__ledger_next_left(k->p.ledger);
+        err = sherd__prepared_allowed(&k->p, &k->nodes, d);
+        if (err) return err; /* nothing was begun: another A may still come */
+    }
     /* Also before the first run: the job was made for the most rows that any A has. */
     if (!err) err = sherd__job_again(k->job);
     if (err)

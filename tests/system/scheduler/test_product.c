@@ -264,9 +264,10 @@ static void the_exposure_bound_is_kept_or_the_call_fails(void **state)
     operand a = make(40, 40, SHERD_F64), b = make(40, 10, SHERD_F64);
     double c[400];
     o.exposure_max = 0.2; /* four nodes: a quarter each */
-    assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 10, &o, &r, NULL), SHERD_EEXPOSURE);
-    for (uint32_t i = 0; i < NODES; i++) assert_true(r.exposed_a[i] <= 0.2);
-    sherd_report_fini(&r);
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 10, &o, &r, &d), SHERD_EEXPOSURE);
+    assert_string_equal(d.message, "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
+    assert_int_equal(r.nodes, 0); /* nothing was begun */
     o.exposure_max = 0.25;
     multiply_with(cluster, &o, a.v, b.v, &r);
     for (uint32_t i = 0; i < NODES; i++) assert_true(r.exposed_a[i] == 0.25);
@@ -572,6 +573,85 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
     sherd_multiplier_free(m);
 }
 
+/* Who took over from whom, as the log tells it. */
+static struct takeover {
+    char to[64], from[64];
+} takeovers[8];
+static unsigned takeovers_len;
+
+static void note_takeovers(void *ctx, sherd_log_level level, const char *text)
+{
+    struct takeover t;
+    char address[64];
+    (void)ctx;
+    (void)level;
+    if (takeovers_len < 8 &&
+        sscanf(text, "%63s %63s takes over from %63s", t.to, address, t.from) == 3)
+        takeovers[takeovers_len++] = t;
+}
+
+static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void **state)
+{
+    (void)state;
+    enum { K = 40 };
+    static double k[K * K], b[K * 2], c[K * 2];
+    sherd_cluster *four;
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_product_options o;
+    sherd_diag d = { 0 };
+    sherd_cluster_options co = { .local_nodes = 4, .program = getenv("SHERD"), .log = note_takeovers };
+    if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
+    sherd_product_options_init(&o);
+    o.balanced = true; /* a quarter each; the bound is half */
+    takeovers_len = 0;
+    assert_int_equal(sherd_multiplier_cluster(&m, four, &o, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    for (unsigned w = 1; w <= 2; w++) { /* two columns: the operand is sent again */
+        sherd_node_info info;
+        sherd_cluster_node(four, 4 - w, &info);
+        kill(info.pid, SIGKILL);
+        usleep(200000);
+        if (sherd_multiplier_multiply_kept(m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w, &d))
+            fail_msg("%s", d.message);
+    }
+    assert_true(takeovers_len >= 2);
+    for (unsigned i = 0; i < takeovers_len; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (strcmp(takeovers[i].to, takeovers[j].to) == 0)
+                assert_string_equal(takeovers[i].from, takeovers[j].from);
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(four);
+}
+
+static void both_directions_of_a_kept_operand_share_its_bound(void **state)
+{
+    (void)state;
+    enum { K = 40 };
+    static double k[K * K], b[K], c[K];
+    uint64_t before[NODES], after[NODES];
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_product_options o;
+    sherd_diag d = { 0 };
+    sherd_product_options_init(&o);
+    o.balanced = true;
+    o.exposure_max = 0.3;
+    assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
+    assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
+    sherd_view v = sherd_view_c(b, SHERD_F64, K, 1);
+    assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false, v, c, 1, NULL), 0);
+    bytes_to(before);
+    assert_int_equal(sherd_multiplier_multiply_kept(m, kept, true, v, c, 1, &d), SHERD_EEXPOSURE);
+    assert_non_null(strstr(d.message, "the plan gives node-1's domain 0.5 of B"));
+    bytes_to(after);
+    for (unsigned i = 0; i < NODES; i++) assert_true(after[i] - before[i] < 500); /* pings */
+    assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false, v, c, 1, NULL), 0);
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+}
+
 static void a_node_counts_each_task_once(void **state)
 {
     (void)state;
@@ -842,6 +922,8 @@ int main(void)
         T(element_wise_operations_give_the_promised_bits),
         T(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
         T(an_operand_that_is_sent_again_shows_each_node_what_it_has_seen),
+        T(what_was_taken_over_still_counts_when_an_operand_is_sent_again),
+        T(both_directions_of_a_kept_operand_share_its_bound),
         T(a_node_counts_each_task_once),
         T(an_estimate_tells_what_is_sent_then),
         T(stored_metadata_gives_what_its_seed_gives),

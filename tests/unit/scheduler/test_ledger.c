@@ -184,6 +184,104 @@ static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **
     sherd__ledger_free(NULL);
 }
 
+/* Four slots of 30 entries of B: cut into `tiles`. */
+static void cut(layout *l, uint32_t tiles)
+{
+    *l = (layout){ .shape = { .slots = 4, .tiles = tiles, .panels = 1 } };
+    for (unsigned s = 0; s < 4; s++) {
+        l->a[s][0] = 1;
+        for (unsigned t = 0; t < tiles; t++) l->b[s][t] = 30 / tiles;
+    }
+}
+
+static sherd_ledger *followed(layout *l, sherd__account *account, unsigned side, double bound)
+{
+    static const uint32_t domain_of[] = { 0, 1, 2, 3 };
+    sherd_ledger *led;
+    sherd__hiding h = { &ops, l };
+    sherd__ledger_options o = { &h, 4, bound, domain_of };
+    assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+    sherd__ledger_follow(led, account, side);
+    return led;
+}
+
+static void what_a_kept_operand_showed_counts_in_every_later_ledger(void **state)
+{
+    (void)state;
+    layout l;
+    sherd__account *account;
+    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    cut(&l, 1);
+    sherd_ledger *led = followed(&l, account, 0, 0);
+    assert_true(sherd__ledger_bound(led, 1) == 0.5);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 3, 0, 0 }), SHERD_OK); /* 3 died */
+    sherd__ledger_free(led);
+
+    cut(&l, 3); /* sent again, cut otherwise */
+    led = followed(&l, account, 0, 0);
+    assert_true(sherd__ledger_fraction(led, 0, 1) == 0.5);
+    for (uint32_t t = 0; t < 3; t++) { /* the same costs nothing, another part has no room */
+        assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, t, 0 }), SHERD_OK);
+        assert_false(sherd__ledger_may(led, 0, (sherd__cell){ 2, t, 0 }));
+        assert_true(sherd__ledger_may(led, 1, (sherd__cell){ 2, t, 0 }));
+    }
+    assert_true(sherd__ledger_fraction(led, 0, 1) == 0.5);
+    sherd__ledger_free(led);
+    sherd__account_free(account);
+}
+
+static void both_directions_of_an_operand_are_one_account(void **state)
+{
+    (void)state;
+    layout l;
+    sherd__account *account;
+    uint32_t domain;
+    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    cut(&l, 1);
+    sherd_ledger *rows = followed(&l, account, 0, 0.4), *cols;
+    assert_true(sherd__ledger_planned(rows, 1, &domain) == 0.25);
+    assert_int_equal(sherd__ledger_give(rows, 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
+    cols = followed(&l, account, 1, 0.4);
+    assert_true(sherd__ledger_planned(cols, 1, &domain) == 0.5);
+    assert_true(sherd__ledger_fraction(cols, 1, 1) == 0.25);
+    assert_int_equal(sherd__ledger_give(cols, 1, (sherd__cell){ 1, 0, 0 }), SHERD_EEXPOSURE);
+    assert_int_equal(sherd__ledger_give(rows, 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
+    sherd__ledger_free(cols);
+    cols = followed(&l, account, 1, 0); /* the plans of both, twice */
+    assert_true(sherd__ledger_bound(cols, 1) == 1);
+    sherd__ledger_free(cols);
+    cols = followed(&l, account, 1, 1);
+    for (uint32_t s = 0; s < 4; s++)
+        assert_int_equal(sherd__ledger_give(cols, 1, (sherd__cell){ s, 0, 0 }), SHERD_OK);
+    assert_true(sherd__ledger_fraction(cols, 1, 1) == 1); /* not more than there is */
+    sherd__ledger_free(rows);
+    sherd__ledger_free(cols);
+    sherd__account_free(account);
+}
+
+static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void **state)
+{
+    (void)state;
+    layout l;
+    sherd__account *account;
+    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    cut(&l, 2);
+    sherd_ledger *led = followed(&l, account, 0, 0.5);
+    for (unsigned session = 0; session < 3; session++) { /* its blocks are sent in each */
+        for (uint32_t t = 0; t < 2; t++)
+            assert_int_equal(sherd__ledger_give(led, 2, (sherd__cell){ 2, t, 0 }), SHERD_OK);
+        assert_true(sherd__ledger_fraction(led, 2, 0) == 0.25);
+        assert_true(sherd__ledger_fraction(led, 2, 1) == 0.25);
+    }
+    assert_int_equal(sherd__ledger_give(led, 3, (sherd__cell){ 2, 1, 0 }), SHERD_OK);
+    assert_true(sherd__ledger_fraction(led, 3, 0) == 0.25);
+    assert_true(sherd__ledger_fraction(led, 3, 1) == 0.125);
+    assert_true(sherd__ledger_fraction(led, 2, 1) == 0.25);
+    sherd__ledger_free(led);
+    sherd__account_free(account);
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -217,6 +315,9 @@ int main(void)
         cmocka_unit_test(the_plan_itself_always_fits_its_own_bound),
         cmocka_unit_test(nodes_of_one_domain_share_one_account),
         cmocka_unit_test(the_next_left_operand_starts_anew_and_the_right_one_does_not),
+        cmocka_unit_test(what_a_kept_operand_showed_counts_in_every_later_ledger),
+        cmocka_unit_test(both_directions_of_an_operand_are_one_account),
+        cmocka_unit_test(a_node_that_comes_back_costs_nothing_and_its_successor_counts),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
