@@ -292,6 +292,23 @@ static void cut(fault_case *f)
 
 /* ---- liars ------------------------------------------------------------------------------------ */
 
+/* Watches a node's answers until the command ends: when the last one came. */
+static int64_t last_answer(run *r, const char *name)
+{
+    char received[240];
+    int64_t had = 0, at = r->c.began_ms, deadline = at + 60000;
+    snprintf(received, sizeof received, "%s/%s.received", r->record, name);
+    while (!command_over(&r->c) && clock_now_ms() < deadline) {
+        int64_t has = file_size(received);
+        if (has > had + 1000) { /* more than a sign of life */
+            had = has;
+            at = clock_now_ms();
+        }
+        pause_ms(5);
+    }
+    return at;
+}
+
 static void lies(fault_case *f)
 {
     static const char *const strict_modes[] = { "wrong", "garbage", "wronglen", "twice", "unasked" };
@@ -306,9 +323,11 @@ static void lies(fault_case *f)
     if (f->kind == SLOW) after = usual->panels - 1 - after % 3; /* a second for each of the others */
     snprintf(name, sizeof name, "node-%u", liar);
     snprintf(env, sizeof env, "SHERD_TEST_MISBEHAVE=%s:%" PRIu64 "@%s", mode, after, name);
-    run_begin(&r, f, liar_path(), way, FEW, NULL, false, env);
+    run_begin(&r, f, liar_path(), way, FEW, NULL, f->kind == SILENT, env);
+    int64_t since = r.c.began_ms + START_MS;
+    if (f->kind == SILENT) since = last_answer(&r, name);
     if (!command_wait(&r.c, 60000)) say(f, "it hangs");
-    judge(f, &r, r.c.began_ms + START_MS, f->kind == STRICT ? 8 : 0, usual);
+    judge(f, &r, since, f->kind == STRICT ? 8 : 0, usual);
     json_t *root = command_json(&r.c);
     char *words = command_said(r.c.err);
     bool banned = node_is(root, name, "banned"), lost = node_is(root, name, "lost");
