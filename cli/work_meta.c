@@ -5,7 +5,13 @@
  * A metadata file remembers which operands it served. That is written before anything is sent: a run
  * that dies half-way has used it.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cli/nodes.h"
 #include "cli/seed.h"
@@ -99,13 +105,47 @@ static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
     return sherd_meta_save_again(w->meta, path, d);
 }
 
+/*
+ * Two runs with one file take turns from reading its record to writing it. The lock is on the file
+ * itself: saving puts another in its place, so whoever has waited looks whether the name still
+ * means what was locked. *fd -1: nothing to lock; what is wrong with the path is told on reading.
+ */
+static int lock(int *fd, const char *path, sherd_diag *d)
+{
+    struct stat held, now;
+    for (;;) {
+        *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (*fd < 0) return 0;
+        while (flock(*fd, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+            static const struct timespec moment = {0, 20000000};
+            int err = sherd__work_go_on(d);
+            if (err) return err;
+            nanosleep(&moment, NULL);
+        }
+        if (fstat(*fd, &held) == 0 && stat(path, &now) == 0 && held.st_dev == now.st_dev &&
+            held.st_ino == now.st_ino)
+            return 0;
+        close(*fd);
+    }
+}
+
+static int take_metadata(sherd__work *w, const char *path, size_t *at, sherd_diag *d)
+{
+    int fd = -1, err = 0;
+    if (!w->dry) err = sherd__work_digests(w, d); /* takes a while: before others have to wait */
+    if (!w->dry && !err) err = lock(&fd, path, d);
+    if (!err) err = sherd_meta_load(&w->meta, path, d);
+    if (!err) err = find_operation(w, path, at, d);
+    if (!err) err = take_settings(w, path, d);
+    if (!err && !w->dry) err = use(w, path, *at, d);
+    if (fd >= 0) close(fd);
+    return err;
+}
+
 static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
 {
     size_t at = 0;
-    int err = sherd_meta_load(&w->meta, path, d);
-    if (!err) err = find_operation(w, path, &at, d);
-    if (!err) err = take_settings(w, path, d);
-    if (!err && !w->dry) err = use(w, path, at, d);
+    int err = take_metadata(w, path, &at, d);
     if (!err) err = sherd_meta_shuffles(w->meta, at, &w->shuffles, d);
     if (err) return err;
     w->opt.shuffles = &w->shuffles;
