@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
+#include "cli/paths.h"
 #include "cli/progress.h"
 #include "cli/seed.h"
 #include "core/alloc.h"
@@ -308,7 +309,13 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
         .deflate = sherd__opt_flag(cli, "deflate"),
         .without_seed = sherd__opt_flag(cli, "without-seed"),
     };
-    int err = new_from_options(cli, &meta, d);
+    const char *path = sherd__opt_text(cli, "output");
+    int err = sherd__paths_differ(cli, 0, d);
+    if (!err && opt.without_seed && !opt.expanded)
+        err = sherd__fail(d, SHERD_EINVAL, "add --form expanded, or leave --without-seed out",
+                          "--without-seed leaves nothing of the seed form");
+    if (!err && !sherd__opt_flag(cli, "force")) err = sherd__paths_replace_meta(path, d);
+    if (!err) err = new_from_options(cli, &meta, d);
     made = now_s() - began;
     if (!err && !(seconds = sherd__calloc(sherd_meta_count(meta), sizeof *seconds)))
         err = no_memory(d);
@@ -317,7 +324,7 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
     if (!err) {
         began = now_s();
         watch_begin(&w, cli, meta);
-        err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), &opt, &size, d);
+        err = sherd_meta_save(meta, path, &opt, &size, d);
         watch_end(&w, meta);
         took = now_s() - began;
     }
@@ -394,7 +401,11 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     watcher w;
     uint64_t size = 0;
     double began = now_s();
-    int err = sherd_meta_load(&meta, cli->args[0], d);
+    const char *path = sherd__opt_text(cli, "output");
+    int err = sherd__paths_differ(cli, 0, d);
+    if (!err && !sherd__opt_flag(cli, "force") && !sherd__paths_same(cli->args[0], path))
+        err = sherd__paths_replace_meta(path, d);
+    if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
         err = sherd_meta_verify(meta, d); /* a seed that was changed is told as such */
@@ -406,7 +417,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     if (!err) {
         watch_begin(&w, cli, meta);
         if (verified) err = sherd_meta_verify(meta, d);
-        if (!err) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, &size, d);
+        if (!err) err = sherd_meta_save(meta, path, opt, &size, d);
         watch_end(&w, meta);
     }
     sherd_meta_free(meta);
@@ -440,6 +451,9 @@ static const char *const forms[] = {"seed", "expanded", NULL};
 #define OPT_WITHOUT_SEED                                                                           \
     {.name = "without-seed", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                   \
      .help = "expanded form: leave the seed out; the file cannot be compacted then"}
+#define OPT_FORCE                                                                                  \
+    {.name = "force", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                          \
+     .help = "replace metadata that has served operands, or a file that is no metadata"}
 #define OPT_KNOWN_SEED                                                                             \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
@@ -453,6 +467,7 @@ static const sherd__option build_options[] = {
     {.name = "nodes", .type = SHERD__INT, .arg = "N", .min = 1, .max = 65535,
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV, .help = "nodes to deal exposures to"},
     SHERD__OPT_OUTPUT("META.npz"),
+    OPT_FORCE,
     {.name = "form", .type = SHERD__CHOICE, .arg = "FORM", .preset = "seed", .choices = forms,
      .help = "seed (32 bytes that all derives from) or expanded (arrays for numpy)"},
     OPT_DEFLATE,
@@ -470,9 +485,10 @@ static const sherd__option build_options[] = {
 };
 static const sherd__option show_options[] = {{0}};
 static const sherd__option verify_options[] = {OPT_KNOWN_SEED, {0}};
-static const sherd__option expand_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_DEFLATE,
+static const sherd__option expand_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE, OPT_DEFLATE,
                                                OPT_WITHOUT_SEED, OPT_KNOWN_SEED, {0}};
-static const sherd__option compact_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_KNOWN_SEED, {0}};
+static const sherd__option compact_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE,
+                                                OPT_KNOWN_SEED, {0}};
 
 static const sherd__example build_examples[] = {
     {"sherd meta build --network 784,128,10 --samples 60000 --nodes 7 -o meta.npz",

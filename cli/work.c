@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/nodes.h"
+#include "cli/paths.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
@@ -62,7 +63,8 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     w->op = op;
     w->operation = op == 0 ? "multiply" : sherd__map_name(op);
     w->in_len = operands;
-    int err = read_options(w, d);
+    int err = sherd__paths_differ(cli, (int)operands, d);
+    if (!err) err = read_options(w, d);
     for (unsigned i = 0; i < operands && !err; i++)
         err = open_operand(&w->in[i], paths[i], i == 1 && op == 0, d);
     return err;

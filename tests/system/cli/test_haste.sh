@@ -64,5 +64,52 @@ for count, after in ((400, 0.3), (400, 1.0)):
     assert err.count('starting 400 nodes') == 1
 "; report $? "local nodes are given up while they start"
 
+# --- one file under two names -------------------------------------------------------------------
+
+refuses() { # name, paths to keep, then arguments
+    name=$1 kept=$2; shift 2
+    sum=$(cat $kept 2>&1 | cksum)
+    fails 2 "would replace" "$@"
+    bad=$?
+    [ $bad = 0 ] && [ "$sum" = "$(cat $kept 2>&1 | cksum)" ]
+    report $? "$name"
+}
+ln -s A.npy link.npy
+head -c 32 /dev/urandom >seed
+"$S" meta build z=dot:30x20x10 --nodes 2 -o m.npz >out 2>err; report $? "metadata is built"
+refuses "a result does not replace the key" me.key multiply A.npy B.npy -o me.key --key me.key -n 2
+refuses "nor an operand" A.npy multiply A.npy B.npy -o ./A.npy -n 2
+refuses "nor what a link to it names" A.npy multiply A.npy B.npy -o link.npy -n 2
+refuses "nor the seed" seed multiply A.npy B.npy -o seed --seed seed -n 2
+refuses "nor the metadata" m.npz multiply A.npy B.npy -o m.npz --meta m.npz -n 2
+refuses "a certificate does not replace an operand" A.npy multiply A.npy B.npy -o C.npy -n 2 \
+    --certificate A.npy
+refuses "nor the result, which is not there yet" A.npy multiply A.npy B.npy -o C.npy -n 2 \
+    --certificate "$T/C.npy"
+refuses "metadata does not replace its seed" seed meta build z=dot:3x2x1 --nodes 2 --seed seed \
+    -o seed --force
+"$S" multiply A2.npy B.npy -o C.npy -n 2 --meta m.npz -q 2>err
+cp m.npz used.npz
+fails 2 "has served operands" meta build z=dot:3x2x1 --nodes 2 -o m.npz && cmp -s m.npz used.npz
+report $? "metadata that served is not replaced"
+fails 2 "no sound metadata" meta build z=dot:3x2x1 --nodes 2 -o A.npy
+report $? "nor is a file that is no metadata"
+run meta build z=dot:30x20x10 --nodes 2 -o m.npz --force; [ $code = 0 ]
+report $? "unless it is wanted"
+fails 2 "without-seed" meta build z=dot:3x2x1 --nodes 2 -o n.npz --without-seed
+report $? "a seed form without its seed is refused"
+
+# --- two at once --------------------------------------------------------------------------------
+
+py "
+for i in range(5):
+    subprocess.run(['$S', 'meta', 'build', 'z=dot:30x20x10', '--nodes', '2', '-o', 'm.npz', '--force'],
+                   check=True, stdout=subprocess.DEVNULL)
+    both = [subprocess.Popen(['$S', 'multiply', a, 'B.npy', '-o', 'C-' + a, '-n', '2', '-q',
+                              '--meta', 'm.npz']) for a in ('A.npy', 'A2.npy')]
+    codes = sorted(p.wait(60) for p in both)
+    assert codes == [0, 10], codes
+"; report $? "of two runs at once with other operands metadata serves one"
+
 # --- the end ------------------------------------------------------------------------------------
 echo "1..$n"

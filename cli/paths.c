@@ -1,0 +1,94 @@
+/*
+ * One file under two options is a slip whose price is the file: a key under --output would be
+ * replaced by a matrix, an operand by the certificate of its product. So it is looked for before
+ * anything is opened. Two paths that are only read may be one file (A times A).
+ */
+#include "cli/paths.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/options.h"
+#include "sherd/meta.h"
+
+typedef struct given {
+    const char *what, *path;
+    bool written;
+} given;
+
+static bool is_written(const char *option)
+{
+    static const char *const names[] = {"output", "certificate", "meta", "record"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], option) == 0) return true;
+    return false;
+}
+
+/* Where a file that is not there yet would be: its folder, resolved, and its name. */
+static bool resolve(const char *path, char out[PATH_MAX])
+{
+    char folder[PATH_MAX], whole[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    size_t len = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    if (len >= sizeof folder) return false;
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    if (realpath(len > 0 ? folder : ".", whole) == NULL) return false;
+    int n = snprintf(out, PATH_MAX, "%s/%s", whole, name);
+    return n > 0 && n < PATH_MAX;
+}
+
+bool sherd__paths_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    char p[PATH_MAX], q[PATH_MAX];
+    bool there = stat(a, &x) == 0;
+    if (there != (stat(b, &y) == 0)) return false;
+    if (there)
+        return x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+               (S_ISREG(x.st_mode) || S_ISDIR(x.st_mode));
+    return resolve(a, p) && resolve(b, q) && strcmp(p, q) == 0;
+}
+
+int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
+{
+    const sherd__option *list[SHERD__OPTIONS_MAX];
+    given all[SHERD__OPTIONS_MAX + 8];
+    size_t options = sherd__options_of(cli->verb, list, SHERD__OPTIONS_MAX), len = 0;
+    for (size_t i = 0; i < options; i++) {
+        if (list[i]->type != SHERD__FILE && list[i]->type != SHERD__DIR) continue;
+        const char *path = sherd__opt_text(cli, list[i]->name);
+        if (path == NULL) continue;
+        all[len++] = (given){sherd__opt_where(cli, list[i]->name), path,
+                             is_written(list[i]->name)};
+    }
+    for (int i = cli->args_len - operands; i < cli->args_len && operands <= 8; i++)
+        all[len++] = (given){"an operand", cli->args[i], false};
+    for (size_t i = 0; i < len; i++)
+        for (size_t j = 0; j < len; j++)
+            if (i != j && all[i].written && sherd__paths_same(all[i].path, all[j].path))
+                return sherd__fail(d, SHERD_EINVAL, "name another file",
+                                   "%s would replace %s, which is also %s", all[i].what,
+                                   all[i].path, all[j].what);
+    return 0;
+}
+
+int sherd__paths_replace_meta(const char *path, sherd_diag *d)
+{
+    static const char hint[] = "name another file, or replace this one with --force";
+    struct stat st;
+    sherd_meta *meta = NULL;
+    bool used = false;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return 0;
+    int err = sherd_meta_load(&meta, path, NULL);
+    for (size_t i = 0; !err && i < sherd_meta_count(meta); i++)
+        used = used || sherd_meta_at(meta, i)->used;
+    sherd_meta_free(meta);
+    if (err)
+        return sherd__fail(d, SHERD_EINVAL, hint, "%s is there and is no sound metadata", path);
+    if (!used) return 0;
+    return sherd__fail(d, SHERD_EINVAL, hint, "%s has served operands, and the record of that would "
+                       "be lost", path);
+}

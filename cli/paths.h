@@ -1,0 +1,21 @@
+/* Paths that a command was given: which of them are one file, and what may be replaced. */
+#ifndef CLI_PATHS_H
+#define CLI_PATHS_H
+
+#include "cli/cli.h"
+
+/**
+ * SHERD_EINVAL where a file that the run is to write (--output, --certificate, --meta, --record) is
+ * also another path of its options or one of the `operands` last arguments: by device and inode
+ * where both are there, else by the resolved folder and the name. Devices and pipes are no files.
+ */
+int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d) SHERD_MUST;
+/** True where both name one regular file or folder, or would once they are made. */
+bool sherd__paths_same(const char *a, const char *b);
+/**
+ * SHERD_EINVAL where `path` is a file that new metadata must not replace: metadata that has served
+ * operands, whose record would go with it, or a file that is no metadata.
+ */
+int sherd__paths_replace_meta(const char *path, sherd_diag *d) SHERD_MUST;
+
+#endif
