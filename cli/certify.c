@@ -72,7 +72,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
     c->exact = w->op == 0 && w->opt.exact;
     for (unsigned i = 0; i < w->in_len && c->exact; i++) {
         c->bits[i] = bits_of(w, i);
-        c->norms_leaked = c->norms_leaked || w->in[i].view.dtype == SHERD_I64;
+        c->norms_leaked = c->norms_leaked || c->bits[i] == 0; /* integers */
     }
     c->primes_len = r->primes;
     memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);

@@ -170,9 +170,10 @@ const sherd__verb sherd__verb_multiply = {
         "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a column.\n"
         "\n"
         "--mode float computes in float64 as BLAS does; --mode exact (or --bits B) in fixed point, "
-        "where the result has the same bits whoever computed it. With --check the product is also "
-        "computed here: exact results must agree in every bit, float results within gamma_k |A||B| "
-        "in every entry; otherwise exit 9, and nothing is written.\n"
+        "where the result has the same bits whoever computed it: floats are rounded to B bits, "
+        "integers taken as they are, and refused where B is given and too small. With --check the "
+        "product is also computed here: exact results must agree in every bit, float results within "
+        "gamma_k |A||B| in every entry; otherwise exit 9, and nothing is written.\n"
         "\n"
         "permute deals A's columns to the nodes and shuffles; it does not encrypt. plain hides "
         "nothing.",

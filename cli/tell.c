@@ -78,12 +78,10 @@ static void say_arithmetic(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     if (w->op != 0 || !w->opt.exact) return;
-    if (r->primes == 0)
-        sherd__cli_note(w->cli, "exact: %" PRIu32 " bits, exponents %d and %d; one f64 product "
-                        "holds it", w->opt.bits, r->scale_a, r->scale_b);
-    else
-        sherd__cli_note(w->cli, "exact: %" PRIu32 " bits, exponents %d and %d, %" PRIu32 " primes",
-                        w->opt.bits, r->scale_a, r->scale_b, r->primes);
+    char how[48] = "one f64 product holds it";
+    if (r->primes > 0) snprintf(how, sizeof how, "%" PRIu32 " primes", r->primes);
+    sherd__cli_note(w->cli, "exact: %" PRIu32 " and %" PRIu32 " bits, exponents %d and %d; %s",
+                    r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
 static void say_all(const sherd__work *w)
@@ -198,6 +196,8 @@ static void add_report(const sherd__work *w, json_t *obj)
     if (w->op == 0 && w->opt.exact) {
         json_object_set_new(obj, "scale_a", json_integer(r->scale_a));
         json_object_set_new(obj, "scale_b", json_integer(r->scale_b));
+        json_object_set_new(obj, "bits_a", whole(r->bits_a));
+        json_object_set_new(obj, "bits_b", whole(r->bits_b));
     }
     json_object_set_new(obj, "check_error", number(r->check_error));
     json_object_set_new(obj, "check_tolerant", json_boolean(r->check_tolerant));

@@ -50,6 +50,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
     }
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+    w->opt.bits_bind = has(cli, "mode") && sherd__opt_given(cli, "bits");
     return has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
 }
 

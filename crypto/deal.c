@@ -51,10 +51,13 @@ static uint8_t wire_dtype(const deal *d, sherd_view v, const sherd__fixed *f)
 {
     bool small = sherd_dtype_size(v.dtype) <= 4 || v.dtype == SHERD_F64;
     if (!d->p.exact) return (uint8_t)(small ? v.dtype : SHERD_F64);
-    if (f->integers && small && v.dtype != SHERD_F32 && v.dtype != SHERD_F64) return (uint8_t)v.dtype;
-    if (f->bound <= INT8_MAX) return SHERD_I8;
-    if (f->bound <= INT16_MAX) return SHERD_I16;
-    return f->bound <= INT32_MAX ? SHERD_I32 : SHERD_F64;
+    sherd_dtype fits = f->bound <= INT8_MAX    ? SHERD_I8
+                       : f->bound <= INT16_MAX ? SHERD_I16
+                       : f->bound <= INT32_MAX ? SHERD_I32
+                                               : SHERD_F64;
+    /* 200 in an u8, or -2^31 in an i32: its own type is narrower than the signed one that fits. */
+    bool own = f->integers && small && v.dtype != SHERD_F32 && v.dtype != SHERD_F64;
+    return (uint8_t)(own && sherd_dtype_size(v.dtype) <= sherd_dtype_size(fits) ? v.dtype : fits);
 }
 
 static int slots_plain(deal *d)

@@ -17,20 +17,6 @@ static bool whole_dtype(sherd_dtype t)
     return t != SHERD_F64 && t != SHERD_F32;
 }
 
-/* Bound of a dtype's magnitudes; 0 where only the data tell. */
-static uint64_t dtype_bound(sherd_dtype t)
-{
-    switch (t) {
-    case SHERD_U8: return UINT8_MAX;
-    case SHERD_I8: return UINT64_C(1) << 7;
-    case SHERD_U16: return UINT16_MAX;
-    case SHERD_I16: return UINT64_C(1) << 15;
-    case SHERD_U32: return UINT32_MAX;
-    case SHERD_I32: return UINT64_C(1) << 31;
-    default: return 0;
-    }
-}
-
 static unsigned length(uint64_t x)
 {
     return x == 0 ? 0 : 64 - (unsigned)__builtin_clzll(x);
@@ -61,8 +47,7 @@ static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name,
                         sherd_diag *d)
 {
     if (!scan->integers || scan->inexact || scan->max_abs > 0x1p53) return not_whole(v, name, d);
-    uint64_t largest = (uint64_t)scan->max_abs, bound = dtype_bound(v.dtype);
-    if (bound == 0) bound = (UINT64_C(1) << length(largest)) - 1;
+    uint64_t largest = (uint64_t)scan->max_abs, bound = (UINT64_C(1) << length(largest)) - 1;
     *out = (sherd__fixed){.scale = 0,
                           .bits = 1 + length(bound),
                           .integers = true,
@@ -103,6 +88,24 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
     }
     *out = f;
     return SHERD_OK;
+}
+
+int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
+                      sherd_diag *d)
+{
+    uint64_t limit = (UINT64_C(1) << (bits - 1)) - 1;
+    if (!f->integers || f->largest <= limit) return SHERD_OK;
+    for (size_t r = 0; r < v.rows; r++)
+        for (size_t c = 0; c < v.cols; c++) {
+            double x = sherd__view_at(v, r, c);
+            if (fabs(x) > (double)limit)
+                return sherd__fail(d, SHERD_ERANGE,
+                                   "give more bits, or none: integers are then taken as they are",
+                                   "%s: row %zu, column %zu: %.17g is beyond %llu, the largest that "
+                                   "%u bits hold, and integers are not rounded",
+                                   name, r, c, x, (unsigned long long)limit, bits);
+        }
+    return SHERD_ERANGE; /* not reached while f is of v */
 }
 
 SHERD__CLONES_FMA

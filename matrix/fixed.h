@@ -1,7 +1,8 @@
 /*
  * Fixed point: one power-of-two exponent per tensor. a = rint(x * 2^s), ties to even, with s the
  * largest integer, at most b-1, for which max|a| <= 2^(b-1)-1 (all zero: s = 0). Integer dtypes are
- * taken as they are: s = 0, exact. The distributed run and the reference both call these functions,
+ * taken as they are, s = 0, exact, and only as wide as their values: small integers in a wide dtype
+ * need no residues. The distributed run and the reference both call these functions,
  * so that they cannot differ in how they round.
  */
 #ifndef MATRIX_FIXED_H
@@ -21,20 +22,26 @@ typedef struct sherd__fixed {
     int scale;        /* s: a stands for a * 2^-s */
     unsigned bits;    /* b: sign and magnitude bits of `bound` */
     bool integers;    /* s = 0 and nothing was rounded */
-    uint64_t bound;   /* |a| <= bound, from dtype and b alone: what plans and range proofs use.
-                         i64: the least 2^j - 1 that holds the data, so j is of the data */
+    uint64_t bound;   /* |a| <= bound: what plans and range proofs use. Floats: from b alone.
+                         Integers: the least 2^j - 1 that holds them, so j is of the data. It
+                         decides how many primes and how wide elements travel, which nodes see */
     uint64_t largest; /* max |a| itself: it is of the data, and to act on it tells it */
     double max_abs;   /* max |x| */
 } sherd__fixed;
 
 /**
  * Chooses the exponent for all of v. bits in [2, 53], or 0: v's values are whole numbers and are
- * to be taken exactly (any dtype; bound from the data as for i64).
+ * to be taken exactly (any dtype).
  * SHERD_ERANGE naming row, column and value: NaN or infinity; bits = 0 and not a whole number; an
  * integer beyond 2^53. SHERD_EINVAL: bits. `name` is the operand's name in messages.
  */
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d) SHERD_MUST;
+
+/** Whether integers fit b bits that somebody asked for, 2 to 53: SHERD_ERANGE naming the first that is
+ *  beyond 2^(b-1)-1. f was chosen for v; rounded floats always fit. */
+int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
+                      sherd_diag *d) SHERD_MUST;
 
 /** x[i] = rint(x[i] * 2^s) in place: whole numbers in doubles, zeros positive. */
 void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n);

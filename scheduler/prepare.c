@@ -73,6 +73,9 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
     int err = sherd__fixed_choose(b, opt->bits, "B", &p->fixed_b, d);
     if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, "A", &p->fixed_a, d);
     else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
+    if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, "B", d);
+    if (!err && opt->bits_bind && a.data)
+        err = sherd__fixed_hold(&p->fixed_a, a, opt->bits, "A", d);
     if (err) return err;
     if (!sherd__exact_in_f64(a.cols, p->fixed_a.bound, p->fixed_b.bound)) {
         err = sherd__exact_primes_needed(a.cols, p->fixed_a.bound, p->fixed_b.bound,
@@ -89,8 +92,8 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
 static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
 {
     size_t own = sherd_dtype_size(v.dtype);
-    if (!exact || (f->integers && own <= 4)) return own;
-    return f->bound <= INT8_MAX ? 1 : f->bound <= INT16_MAX ? 2 : f->bound <= INT32_MAX ? 4 : 8;
+    size_t fits = f->bound <= INT8_MAX ? 1 : f->bound <= INT16_MAX ? 2 : f->bound <= INT32_MAX ? 4 : 8;
+    return !exact || (f->integers && own < fits) ? own : fits;
 }
 
 static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
@@ -310,11 +313,8 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
     sherd__fixed fixed = p->fixed_a;
     if (p->exact) {
         int err = sherd__fixed_choose(a, bits, "A", &fixed, d);
+        if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
         if (err) return err;
-        if (fixed.bound > (UINT64_C(1) << (bits - 1)) - 1)
-            return sherd__fail(d, SHERD_ERANGE, "keep B with more bits",
-                               "A holds integers up to %llu, B was kept for %u bits",
-                               (unsigned long long)fixed.bound, bits);
         p->fixed_a = fixed;
         return sherd__deal_next(&p->hiding, a, c, ldc, true, &fixed);
     }

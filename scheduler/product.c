@@ -68,6 +68,8 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     memcpy(r->banned, run->banned, sizeof r->banned);
     r->scale_a = p->fixed_a.scale;
     r->scale_b = p->fixed_b.scale;
+    r->bits_a = p->fixed_a.bits;
+    r->bits_b = p->fixed_b.bits;
     r->primes = p->primes_len;
     r->check_error = p->check_error;
     r->check_tolerant = p->tolerant;

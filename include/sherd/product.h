@@ -52,7 +52,9 @@ typedef struct sherd_progress {
 typedef struct sherd_product_options {
     sherd_scheme scheme;
     bool exact;            /* fixed point, bit for bit; else float64 as BLAS computes it */
-    uint32_t bits;         /* exact: width b of each operand, 2..26 */
+    uint32_t bits;         /* exact: width b that floats are rounded to, 2..26; integers are taken
+                              as they are, as wide as the largest of them needs */
+    bool bits_bind;        /* exact: integers beyond `bits` are SHERD_ERANGE */
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
@@ -81,6 +83,7 @@ typedef struct sherd_report {
     uint32_t nodes_lost, nodes_banned;
     char banned[256];           /* their names */
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */
+    uint32_t bits_a, bits_b;    /* exact: width of each operand, sign included */
     uint32_t primes;            /* exact: 0 where one f64 product holds it */
     double check_error;         /* exact: that any wrong answer is accepted; element-wise: that one
                                    wrong entry is missed; float: 1, there is no bound */
@@ -122,8 +125,8 @@ SHERD_API int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, 
 typedef struct sherd_resident sherd_resident;
 
 /**
- * Keeps B (k x m) at the nodes for products with an A of up to n_max rows. Exposures are drawn once,
- * here. B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
+ * Keeps B (k x m) at the nodes for products with an A of up to n_max rows; exact: of at most
+ * opt->bits, integers included, else that product is SHERD_ERANGE. Exposures are drawn once, here. B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
  */
 SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;

@@ -42,6 +42,8 @@ np.save('B5.npy', r.standard_normal((5, 23)))
 np.save('u8.npy', r.integers(0, 256, (37, 29), dtype=np.uint8))
 np.save('f32.npy', r.standard_normal((29, 23)).astype('<f4'))
 np.save('i8w.npy', r.integers(-9, 9, (29, 23)).astype('<i8'))
+i4 = r.integers(-9, 10, (320, 320)).astype('<i4'); i4[0] = 1; i4[0, 2] = -9
+np.save('i4w.npy', i4[:37]); np.save('i4b.npy', i4[:, :23])
 np.save('fortran.npy', np.asfortranarray(np.load('A.npy')))
 np.save('row.npy', r.standard_normal(29))
 np.save('col.npy', r.standard_normal(29))
@@ -142,6 +144,12 @@ fails 3 'object.npy' multiply object.npy B.npy -o C.npy -n 2; report $? "objects
 fails 3 'cube.npy' multiply cube.npy B.npy -o C.npy -n 2; report $? "three dimensions are exit 3"
 fails 3 'A.npy is 37 x 29 and B5.npy is 5 x 23' multiply A.npy B5.npy -o C.npy -n 2; report $? "shapes that do not agree are exit 3"
 fails 11 'row 7' multiply nan.npy B.npy -o C.npy -n 2 --mode exact; report $? "NaN in exact mode is exit 11 and says where"
+run multiply i4w.npy i4b.npy -o C.npy -n 2 --mode exact --check --json
+[ $code = 0 ] && json 'd["primes"] == 0 and d["bits_a"] == d["bits_b"] == 5' && same i4w.npy i4b.npy '(c == want).all()'
+report $? "small integers in a wide type take one f64 product, and their bits are told"
+run multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 5; [ $code = 0 ]; report $? "--bits that hold the integers are taken"
+fails 11 'B: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4
+report $? "--bits too few for integers is exit 11 and says which"
 fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infinity in exact mode is exit 11 and says where"
 run multiply nan.npy B.npy -o C.npy -n 2 --check
 [ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"

@@ -116,17 +116,44 @@ static void integers_stay_as_they_are(void **s)
     double f64[2] = {-1000001.0, 3.0}, q[2];
     sherd__fixed f;
     assert_int_equal(sherd__fixed_choose(sherd_view_c(u8, SHERD_U8, 1, 2), 17, "A", &f, NULL), 0);
-    assert_true(f.scale == 0 && f.integers && f.bound == 255 && f.largest == 9 && f.bits == 9);
+    assert_true(f.scale == 0 && f.integers && f.bound == 15 && f.largest == 9 && f.bits == 5);
     assert_int_equal(sherd__fixed_choose(sherd_view_c(i8, SHERD_I8, 1, 2), 17, "A", &f, NULL), 0);
-    assert_true(f.bound == 128 && f.largest == 128);
+    assert_true(f.bound == 255 && f.largest == 128);
     assert_int_equal(sherd__fixed_choose(sherd_view_c(i32, SHERD_I32, 1, 2), 17, "A", &f, NULL), 0);
-    assert_true(f.bound == UINT64_C(1) << 31 && f.largest == UINT64_C(1) << 31);
+    assert_true(f.bound == (UINT64_C(1) << 32) - 1 && f.largest == UINT64_C(1) << 31);
+    i32[0] = -9;
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(i32, SHERD_I32, 1, 2), 17, "A", &f, NULL), 0);
+    assert_true(f.bound == 15 && f.bits == 5);
+    i32[0] = i32[1] = 0;
+    assert_int_equal(sherd__fixed_choose(sherd_view_c(i32, SHERD_I32, 1, 2), 17, "A", &f, NULL), 0);
+    assert_true(f.bound == 0 && f.bits == 1);
     assert_int_equal(sherd__fixed_choose(sherd_view_c(i64, SHERD_I64, 1, 2), 17, "A", &f, NULL), 0);
     assert_true(f.bound == (UINT64_C(1) << 54) - 1 && f.largest == UINT64_C(1) << 53);
     assert_int_equal(sherd__fixed_choose(sherd_view_c(f64, SHERD_F64, 1, 2), 0, "A", &f, NULL), 0);
     assert_true(f.integers && f.largest == 1000001 && f.bound == (1 << 20) - 1);
     sherd__fixed_row(&f, sherd_view_c(f64, SHERD_F64, 1, 2), 0, 0, 2, q);
     assert_memory_equal(q, f64, sizeof q);
+}
+
+static void integers_hold_in_the_bits_asked_for_or_are_named(void **s)
+{
+    (void)s;
+    int16_t x[6] = {0, -127, 127, 3, -128, 500};
+    double rounded[2] = {1000.5, 3};
+    sherd_view v = sherd_view_c(x, SHERD_I16, 2, 3);
+    sherd__fixed f;
+    sherd_diag d = {0};
+    assert_int_equal(sherd__fixed_choose(v, 8, "A", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_hold(&f, v, 10, "A", &d), SHERD_OK);
+    assert_int_equal(sherd__fixed_hold(&f, v, 8, "A", &d), SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "A: row 1, column 1: -128 is beyond 127"));
+    v = sherd_view_sub(v, 0, 1, 0, 3);
+    assert_int_equal(sherd__fixed_choose(v, 8, "A", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_hold(&f, v, 8, "A", NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_hold(&f, v, 7, "A", NULL), SHERD_ERANGE);
+    v = sherd_view_c(rounded, SHERD_F64, 1, 2);
+    assert_int_equal(sherd__fixed_choose(v, 8, "A", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__fixed_hold(&f, v, 8, "A", NULL), SHERD_OK);
 }
 
 static void what_has_no_exact_value_is_named_and_refused(void **s)
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test(values_are_rounded_to_nearest_ties_to_even),
         cmocka_unit_test(all_readers_quantise_alike),
         cmocka_unit_test(integers_stay_as_they_are),
+        cmocka_unit_test(integers_hold_in_the_bits_asked_for_or_are_named),
         cmocka_unit_test(what_has_no_exact_value_is_named_and_refused),
         cmocka_unit_test(stochastic_rounding_is_unbiased_repeatable_and_bounded),
     };

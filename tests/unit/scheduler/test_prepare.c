@@ -171,6 +171,7 @@ static void the_next_operand_must_fit_what_was_planned(void **state)
     sherd_view shape = sherd_view_c(NULL, SHERD_F64, 30, 20);
     int32_t large[20] = { 1 << 20 };
     int64_t small[20] = { 1 << 10 };
+    int32_t narrow[20] = { 0, -9, 65535 };
     o.exact = true;
     assert_int_equal(sherd__prepare_multiply(&p, shape, b, NULL, 10, &nodes, &o, NULL), SHERD_OK);
     assert_true(p.shape_only);
@@ -183,6 +184,39 @@ static void the_next_operand_must_fit_what_was_planned(void **state)
                                           o.bits, NULL), SHERD_ERANGE);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(small, SHERD_I64, 1, 20), c_data, 10,
                                           o.bits, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
+                                          o.bits, NULL), SHERD_OK);
+    narrow[7] = -65536;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
+                                          o.bits, &d), SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "A: row 0, column 7: -65536 is beyond 65535"));
+    sherd__prepared_fini(&p);
+}
+
+static void small_integers_in_a_wide_type_need_no_residues(void **state)
+{
+    (void)state;
+    enum { K = 300 };
+    static int32_t x[2 * K], y[K * 2];
+    for (size_t i = 0; i < 2 * K; i++) x[i] = y[i] = (int32_t)(i % 19) - 9;
+    sherd_view left = sherd_view_c(x, SHERD_I32, 2, K), right = sherd_view_c(y, SHERD_I32, K, 2);
+    sherd__prepared p;
+    sherd_product_options o = options();
+    sherd_diag d = { 0 };
+    double out[4];
+    o.exact = true;
+    o.bits = 4;
+    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, NULL), SHERD_OK);
+    assert_int_equal(p.primes_len, 0);
+    assert_int_equal(p.size_a, 1);
+    assert_int_equal(p.fixed_a.bits, 5);
+    sherd__prepared_fini(&p);
+    o.bits_bind = true; /* the bits were asked for: they are not silently left aside */
+    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, &d), SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "B: row 0, column 0: -9 is beyond 7"));
+    o.bits = 5;
+    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, NULL), SHERD_OK);
     sherd__prepared_fini(&p);
 }
 
@@ -251,6 +285,7 @@ int main(void)
         cmocka_unit_test(stored_exposures_are_used_and_checked),
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
+        cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
