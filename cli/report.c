@@ -119,14 +119,46 @@ int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
 
 /* ---- the end ---------------------------------------------------------------------------------- */
 
+/* What helps against an error whose place did not know better. An interrupt needs no remedy. */
+static const char *remedy(int err, const sherd_diag *d)
+{
+    static const struct {
+        int err;
+        const char *hint;
+    } known[] = {
+        {SHERD_ENOMEM, "free memory, or let it use less with --memory"},
+        {SHERD_EINTERNAL, "this is a mistake in sherd: report it with the command that led here"},
+        {SHERD_ETIMEOUT, "give it more time with --timeout"},
+        {SHERD_EFEWNODES, "start more nodes, or give them more memory"},
+        {SHERD_EFRAME, "look whether both ends run the same version: sherd version"},
+        {SHERD_EAUTH, "compare keys and allow-lists: sherd keygen --show"},
+        {SHERD_EREFUSED, "look at the node's own messages"},
+        {SHERD_EVERSION, "install one version of sherd at both ends"},
+        {SHERD_ESILENT, "look whether the node is overloaded or stopped"},
+        {SHERD_ECLOSED, "look at the node's own messages: it may have ended"},
+        {SHERD_ECONNECT, "look whether the node runs and its address is right"},
+        {SHERD_EADDRINUSE, "choose another port; 0 takes a free one"},
+        {SHERD_ENET, "look at the network between the two: sherd doctor"},
+        {SHERD_EDEVICE, "sherd doctor tests the devices of this machine"},
+        {SHERD_EOPEN, "check the path and its permissions"},
+        {SHERD_EIO, "check the disk: space, quota, health"},
+        {SHERD_EFORMAT, "make the file again, or take it from a copy"},
+    };
+    if (*d->hint != '\0') return d->hint;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].err == err) return known[i].hint;
+    return "";
+}
+
 static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
 {
+    const char *hint = remedy(err, d);
     bool colour = sherd__cli_colour();
     sherd__progress_clear();
     fprintf(stderr, "%ssherd:%s %s%s%s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
             cli->title, *cli->title ? ": " : "",
             *d->message ? d->message : sherd_strerror(err));
-    if (*d->hint) fprintf(stderr, "  try: %s\n", d->hint);
+    if (*hint != '\0') fprintf(stderr, "  try: %s\n", hint);
 }
 
 /* {"code": 8, "name": "verification", ...}; a message that is not UTF-8 (a path can be anything)
@@ -143,7 +175,7 @@ static json_t *error_object(int err, const sherd_diag *d)
     }
     int code = sherd_err_exit(err);
     const char *name = sherd__exit_name(code);
-    json_t *hint = json_string(d->hint);
+    json_t *hint = json_string(remedy(err, d));
     return json_pack("{s:i, s:s, s:s, s:o, s:o}", "code", code, "name",
                      name != NULL ? name : "failed", "error", sherd_err_name(err), "message", text,
                      "hint", hint != NULL ? hint : json_string(""));

@@ -75,7 +75,8 @@ static int too_large(const double *x, size_t n, sherd_diag *d)
 {
     for (size_t i = 0; i < n; i++)
         if (x[i] > 0x1p53 || x[i] < -0x1p53)
-            return sherd__fail(d, SHERD_ERANGE, NULL, "integer beyond 2^53 in a block");
+            return sherd__fail(d, SHERD_ERANGE, "send it in fewer bits",
+                               "a block holds the integer %.17g; up to 2^53 are taken", x[i]);
     return SHERD_OK;
 }
 

@@ -178,8 +178,9 @@ static int open_stderr(node *n, const char *log_dir, sherd_diag *d)
         n->err = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
     if (n->err >= 0) return SHERD_OK;
-    return sherd__fail(d, SHERD_EOPEN, NULL, "cannot keep the words of %s in %s: %s",
-                       n->is.peer.name, path, strerror(errno));
+    return sherd__fail(d, SHERD_EOPEN, "check the folder, and the limit of open files (ulimit -n)",
+                       "cannot keep what %s says in %s: %s", n->is.peer.name, path,
+                       strerror(errno));
 }
 
 /* Out of the way of the numbers that the child's descriptors get. */
@@ -296,9 +297,12 @@ static int ended(node *n, int code, int status, sherd_diag *d)
     char how[80], words[280];
     how_ended(status, how, sizeof how);
     last_words(n, words);
-    return sherd__fail(d, code, NULL, "%s ended: %s%s%s", n->is.peer.name, how,
-                       words[0] ? "; it said: " : "", words);
+    return sherd__fail(d, code, "start one by hand to see more: sherd node --listen 127.0.0.1:0 -v",
+                       "%s ended: %s%s%s", n->is.peer.name, how, words[0] ? "; it said: " : "",
+                       words);
 }
+
+#define NOT_SHERD "look whether the program that is started is this version of sherd"
 
 static int take_line(node *n, sherd_diag *d)
 {
@@ -307,10 +311,11 @@ static int take_line(node *n, sherd_diag *d)
     int err = sherd__peer_parse(&p, &found, n->line, n->is.peer.name, d);
     if (err) return err;
     if (!found || !p.has_key || p.port == 0)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "%s printed no line of a node file: %s",
+        return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
+                           "%s printed \"%.100s\", expected its line of a node file",
                            n->is.peer.name, n->line);
     if (!sherd__fingerprint_equal(&p.key, &n->key))
-        return sherd__fail(d, SHERD_EAUTH, NULL, "%s listens with a key that it was not given",
+        return sherd__fail(d, SHERD_EAUTH, NOT_SHERD, "%s listens with a key that it was not given",
                            n->is.peer.name);
     n->is.peer = p;
     n->up = true;
@@ -335,7 +340,9 @@ static int hear(node *n, sherd_diag *d)
         return take_line(n, d);
     }
     if (n->line_len < sizeof n->line - 1) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFRAME, NULL, "%s printed a line without end", n->is.peer.name);
+    return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
+                       "%s printed %zu bytes without a newline, expected its line of a node file",
+                       n->is.peer.name, n->line_len);
 }
 
 static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
@@ -378,7 +385,8 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
         else if (now_ms() > deadline)
             err = late(l, allowed, d);
         else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
-            err = sherd__fail(d, SHERD_EIO, NULL, "poll: %s", strerror(errno));
+            err = sherd__fail(d, SHERD_EIO, NULL, "cannot wait for local nodes: %s",
+                              strerror(errno));
         for (uint32_t i = 0; !err && i < l->len; i++) {
             if (fds[i].fd < 0 || !fds[i].revents) continue;
             err = hear(&l->nodes[i], d);
@@ -395,7 +403,8 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
 {
     command c = { .env = NULL };
     *out = NULL;
-    if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "no local nodes to start");
+    if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, "start at least one",
+                                           "0 local nodes are to be started");
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
     int err = l ? make_command(&c, o) : SHERD_ENOMEM;
     if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
