@@ -23,6 +23,7 @@
 #include "core/rand.h"
 #include "scheduler/buffers.h"
 #include "scheduler/cluster_internal.h"
+#include "scheduler/domains.h"
 #include "scheduler/launch.h"
 #include "sherd/version.h"
 #include "store/record.h"
@@ -704,19 +705,23 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
     return err;
 }
 
-/* Nodes of one domain= (or, without it, of one host) are one adversary. */
 static int number_domains(sherd_cluster *c)
 {
+    uint32_t split[2];
+    sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
-    if (!c->domain_of) return SHERD_ENOMEM;
-    for (uint32_t i = 0; i < c->count; i++) {
-        sherd__peer *p = &c->nodes[i].peer;
-        if (!p->domain[0]) snprintf(p->domain, sizeof p->domain, "%.63s", p->host);
-        uint32_t same = 0;
-        while (same < i && strcmp(c->nodes[same].peer.domain, p->domain) != 0) same++;
-        c->domain_of[i] = same < i ? c->domain_of[same] : c->domains++;
-    }
-    return SHERD_OK;
+    int err = peers && c->domain_of ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
+    if (!err) err = sherd__domains_number(peers, c->count, sherd__addresses_system, c->domain_of,
+                                          &c->domains, split);
+    /* Nodes that are all on loopback are called simulated anyway. */
+    if (!err && split[0] != split[1] && !c->simulated)
+        say(c, SHERD_LOG_WARN, "%s:%u and %s:%u are one host, which the node file calls two domains "
+            "(%s, %s): who runs it sees what both are given", peers[split[0]]->host,
+            peers[split[0]]->port, peers[split[1]]->host, peers[split[1]]->port,
+            peers[split[0]]->domain, peers[split[1]]->domain);
+    sherd__free(peers);
+    return err;
 }
 
 static int describe_nodes(sherd_cluster *c, sherd_diag *d)

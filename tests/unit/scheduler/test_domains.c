@@ -1,0 +1,114 @@
+/* Names and addresses of one host, and what a node file says of domains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "scheduler/domains.h"
+
+#define MOST 4u
+
+/* A resolver that knows two machines; numeric hosts go to the system's, which looks nothing up. */
+static size_t known(const char *host, struct in6_addr *out, size_t room, bool *later)
+{
+    static const struct { const char *name, *at; } hosts[] = {
+        { "a.example", "::ffff:192.0.2.1" }, { "b.example", "2001:db8::2" },
+        { "both.example", "::ffff:192.0.2.1" }, { "both.example", "2001:db8::2" },
+    };
+    size_t len = 0;
+    *later = true;
+    if (!strstr(host, "example")) return sherd__addresses_system(host, out, room, later);
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(hosts[i].name, host) == 0) (void)inet_pton(AF_INET6, hosts[i].at, &out[len++]);
+    return len;
+}
+
+/* "host" or "host=domain" each; what is expected: a letter a node. */
+typedef struct example {
+    const char *nodes[MOST];
+    const char *domains;
+    bool split;
+} example;
+
+static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **state)
+{
+    (void)state;
+    static const example examples[] = {
+        { { "127.0.0.1", "localhost", "LOCALHOST.", "::1" }, "aaaa", false },
+        { { "127.0.0.1", "127.1.2.3", "::ffff:127.0.0.1", "x.localhost" }, "aaaa", false },
+        { { "192.0.2.1", "::ffff:192.0.2.1", "a.example", "192.0.2.2" }, "aaab", false },
+        { { "2001:db8::2", "2001:DB8:0:0::2", "b.example.", "a.example" }, "aaab", false },
+        { { "Odd.Host.example", "odd.host.example.", "odd.example", NULL }, "aab", false },
+        { { "a.example", "b.example", "both.example", "c.example" }, "aaab", false },
+        { { "a.example=x", "b.example=x", "c.example=y", "d.example" }, "aabc", false },
+        { { "a.example=x", "192.0.2.1=y", NULL }, "ab", true },
+        { { "a.example=x", "a.example=x", "b.example=y", NULL }, "aab", false },
+        { { "192.0.2.1", "b.example", "a.example=x", NULL }, "aba", false },
+        { { "127.0.0.1=x", "localhost=y", "127.0.0.1", NULL }, "aba", true },
+        { { "a.example=b.example", "b.example", NULL }, "aa", false },
+    };
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        const example *e = &examples[i];
+        sherd__peer peers[MOST], *list[MOST];
+        uint32_t of[MOST], domains, split[2], count = 0, most = 0;
+        for (; count < MOST && e->nodes[count]; count++) {
+            sherd__peer *p = list[count] = &peers[count];
+            *p = (sherd__peer){ .port = 1 };
+            (void)sscanf(e->nodes[count], "%255[^=]=%63s", p->host, p->domain);
+        }
+        assert_int_equal(sherd__domains_number(list, count, known, of, &domains, split), SHERD_OK);
+        for (uint32_t n = 0; n < count; n++) {
+            if (of[n] != (uint32_t)(e->domains[n] - 'a'))
+                fail_msg("%zu: node %u is of domain %u", i, n, of[n]);
+            if (of[n] + 1 > most) most = of[n] + 1;
+            assert_true(peers[n].domain[0] != '\0');
+            for (uint32_t m = 0; m < n; m++) /* texts tell them apart, as certificates count them */
+                assert_true((strcmp(peers[n].domain, peers[m].domain) == 0) == (of[n] == of[m]));
+        }
+        assert_int_equal(domains, most);
+        assert_true((split[0] != split[1]) == e->split);
+    }
+}
+
+static void a_resolver_that_does_not_answer_is_asked_once(void **state)
+{
+    (void)state;
+    struct in6_addr at[2];
+    bool later = true;
+    assert_int_equal(sherd__addresses_system("name.example", at, 2, &later), 0);
+    assert_int_equal(sherd__addresses_system("192.0.2.7", at, 2, &later), 1);
+    assert_true(IN6_IS_ADDR_V4MAPPED(&at[0]) && at[0].s6_addr[15] == 7);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    sherd__peer one = { .host = "192.0.2.1" }, *list[] = { &one };
+    uint32_t of, domains, split[2];
+    int err = SHERD_ENOMEM;
+    for (size_t n = 1; err; n++) {
+        (void)sherd__alloc_fail_nth(n);
+        err = sherd__domains_number(list, 1, known, &of, &domains, split);
+        (void)sherd__alloc_fail_nth(0);
+        assert_true(!err || one.domain[0] == '\0');
+        assert_true(n < 10);
+    }
+    assert_string_equal(one.domain, "192.0.2.1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_are_of_one_domain_as_the_file_says_or_by_their_host),
+        cmocka_unit_test(a_resolver_that_does_not_answer_is_asked_once),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
