@@ -8,6 +8,7 @@
 
 #include "cli/work.h"
 #include "core/alloc.h"
+#include "matrix/fixed.h"
 #include "matrix/gemm.h"
 
 static uint64_t total(const uint64_t *each, uint32_t n)
@@ -15,6 +16,14 @@ static uint64_t total(const uint64_t *each, uint32_t n)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) sum += each[i];
     return sum;
+}
+
+/* What fixed point made of operand i; false where it took it as it was. */
+static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
+{
+    if (w->op != 0 || !w->opt.exact) return false;
+    sherd__fixed_measure(w->in[i].view, i == 0 ? w->report.scale_a : w->report.scale_b, out);
+    return out->max_error > 0;
 }
 
 /* ---- for people ------------------------------------------------------------------------------- */
@@ -84,6 +93,23 @@ static void say_arithmetic(const sherd__work *w)
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
+/* The result is exact for what the operands were rounded to: how far that is from them. */
+static void say_rounding(const sherd__work *w)
+{
+    sherd__fixed_loss loss;
+    for (unsigned i = 0; i < w->in_len; i++) {
+        if (!rounding(w, i, &loss)) continue;
+        sherd__cli_say(w->cli, "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at "
+                       "most", w->in[i].path, w->opt.bits, loss.max_error / loss.max_abs);
+        if (loss.vanished > 0)
+            sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
+                            "small beside the largest and became 0: %s", w->in[i].path,
+                            loss.vanished, loss.nonzeros,
+                            w->opt.bits < 26 ? "--bits 26 keeps more, --mode float all"
+                                             : "--mode float keeps them");
+    }
+}
+
 static void say_all(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
@@ -95,6 +121,7 @@ static void say_all(const sherd__work *w)
                    scheme, w->op != 0 ? "float64" : w->opt.exact ? "exact" : "float");
     if (w->cli->verbose > 0) say_nodes(w);
     say_arithmetic(w);
+    say_rounding(w);
     sherd__cli_say(w->cli, "%s for the answers (%s with the start of the nodes): %s out, %s in, "
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t),
@@ -219,6 +246,23 @@ static void add_settings(const sherd__work *w, json_t *obj)
     if (w->opt.exact) json_object_set_new(obj, "bits", whole(w->opt.bits));
 }
 
+static void add_rounding(const sherd__work *w, json_t *obj)
+{
+    json_t *list = json_array();
+    if (w->op != 0 || !w->opt.exact) {
+        json_decref(list);
+        return;
+    }
+    for (unsigned i = 0; i < w->in_len; i++) {
+        sherd__fixed_loss loss = {.nonzeros = 0};
+        bool any = rounding(w, i, &loss);
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "vanished", whole(loss.vanished),
+                                              "nonzeros", whole(loss.nonzeros), "relative_error",
+                                              number(any ? loss.max_error / loss.max_abs : 0)));
+    }
+    json_object_set_new(obj, "rounding", list);
+}
+
 static void add_files(const sherd__work *w, json_t *obj)
 {
     json_t *inputs = json_array();
@@ -270,5 +314,6 @@ int sherd__work_tell(sherd__work *w, int err, sherd_diag *d)
     add_nodes(w, obj);
     add_report(w, obj);
     add_check(w, obj);
+    if (!err) add_rounding(w, obj);
     return err ? sherd__cli_json_fail(w->cli, obj, err, d) : sherd__cli_json_end(w->cli, obj, d);
 }

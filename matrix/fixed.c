@@ -160,6 +160,31 @@ void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t
     }
 }
 
+static void measure_chunk(const double *x, size_t n, int scale, sherd__fixed_loss *out)
+{
+    double factor = ldexp(1.0, scale), back = ldexp(1.0, -scale);
+    for (size_t i = 0; i < n; i++) {
+        double a = rint(x[i] * factor) * back, error = fabs(x[i] - a), size = fabs(x[i]);
+        out->nonzeros += size > 0;
+        out->vanished += size > 0 && a == 0;
+        if (error > out->max_error) out->max_error = error;
+        if (size > out->max_abs) out->max_abs = size;
+    }
+}
+
+void sherd__fixed_measure(sherd_view v, int scale, sherd__fixed_loss *out)
+{
+    double x[512];
+    *out = (sherd__fixed_loss){.nonzeros = 0};
+    if (whole_dtype(v.dtype)) return;
+    for (size_t r = 0; r < v.rows; r++)
+        for (size_t c = 0; c < v.cols; c += sizeof x / sizeof *x) {
+            size_t n = v.cols - c < sizeof x / sizeof *x ? v.cols - c : sizeof x / sizeof *x;
+            sherd__view_row_f64(v, r, c, n, x);
+            measure_chunk(x, n, scale, out);
+        }
+}
+
 void sherd__fixed_unscale(const sherd__fixed *a, const sherd__fixed *b, double *c, size_t n)
 {
     sherd__exact_unscale(c, n, a->scale + b->scale);

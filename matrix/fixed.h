@@ -57,6 +57,15 @@ void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t
 void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t index, double *x,
                                    size_t n);
 
+/** What rounding did to a tensor: how many entries that were not zero became zero, and the largest
+ *  |x - a * 2^-s|. Nothing for integers. */
+typedef struct sherd__fixed_loss {
+    uint64_t nonzeros, vanished;
+    double max_error, max_abs; /* max_abs: of x */
+} sherd__fixed_loss;
+/** One pass over v, with s = scale. */
+void sherd__fixed_measure(sherd_view v, int scale, sherd__fixed_loss *out);
+
 /**
  * The way back: c[i] = c[i] * 2^-(sA+sB), in place, for sums of products that are exact in doubles.
  * Exact but where the result leaves the doubles' range (then infinite, as in float64); zeros come

@@ -111,5 +111,18 @@ for i in range(5):
     assert codes == [0, 10], codes
 "; report $? "of two runs at once with other operands metadata serves one"
 
+# --- what is worth a word ------------------------------------------------------------------------
+
+py "np.save('wide.npy', np.array([[1e9, 1.0], [1.0, 1.0]])); np.save('I.npy', np.eye(2))"
+run multiply wide.npy I.npy -o W.npy -n 2 --mode exact
+[ $code = 0 ] && grep -q 'wide.npy: 3 of 4 entries that are not 0' err && ! grep -q 'I.npy:' err &&
+    grep -q -- '--bits' err
+report $? "exact arithmetic tells of entries that it rounds to zero"
+run multiply wide.npy I.npy -o W.npy -n 2 --mode exact --json
+py "r = json.load(open('out'))['rounding']
+assert r[0]['vanished'] == 3 and r[0]['nonzeros'] == 4 and 2e-6 < r[0]['relative_error'] < 3e-6, r
+assert r[1] == {'vanished': 0, 'nonzeros': 2, 'relative_error': 0.0}, r"
+report $? "to programs too"
+
 # --- the end ------------------------------------------------------------------------------------
 echo "1..$n"
