@@ -144,14 +144,8 @@ static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
 /* How many exposures each node has; *counts is the caller's (nodes of them). */
 static int count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d)
 {
-    uint32_t nodes = sherd_meta_settings_of(meta)->nodes;
-    size_t len = (size_t)sherd_meta_columns(sherd_meta_at(meta, i));
-    uint32_t *exposures = sherd__calloc(len, sizeof *exposures);
-    uint64_t *out = sherd__calloc(nodes, sizeof *out);
-    int err = exposures && out ? sherd_meta_exposures(meta, i, exposures, d) : no_memory(d);
-    for (size_t c = 0; c < len && !err; c++) out[exposures[c]]++;
-    if (exposures) sherd__wipe(exposures, len * sizeof *exposures);
-    sherd__free(exposures);
+    uint64_t *out = sherd__calloc(sherd_meta_settings_of(meta)->nodes, sizeof *out);
+    int err = out ? sherd_meta_exposure_counts(meta, i, out, d) : no_memory(d);
     if (err) sherd__free(out);
     else *counts = out;
     return err;
@@ -410,7 +404,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
         err = sherd_meta_verify(meta, d); /* a seed that was changed is told as such */
         if (!err)
-            err = sherd__fail(d, SHERD_EINVAL, "give the seed with --seed FILE",
+            err = sherd__fail(d, SHERD_EFORMAT, "give the seed with --seed FILE",
                               "%s: does not hold its seed, and permutations cannot be turned back "
                               "into one", cli->args[0]);
     }

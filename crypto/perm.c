@@ -299,7 +299,9 @@ sherd__perm_source sherd__perm_from_key(const uint8_t *key)
 
 /* ---- exposures ----------------------------------------------------------------------------- */
 
-static int uniform_exposures(const uint8_t key[32], size_t k, uint32_t nodes, uint32_t *out)
+/* To out, or, where that is NULL, counted. */
+static int uniform_exposures(const uint8_t key[32], size_t k, uint32_t nodes, uint32_t *out,
+                             uint64_t *counts)
 {
     uint64_t words[64];
     sherd__keystream ks;
@@ -309,7 +311,8 @@ static int uniform_exposures(const uint8_t key[32], size_t k, uint32_t nodes, ui
         for (size_t w = 0; w < 64 && k > 0 && !err; w++) {
             u128 m = (u128)word_le(&words[w]) * nodes;
             if ((uint64_t)m < nodes && (uint64_t)m < (0 - (uint64_t)nodes) % nodes) continue;
-            *out++ = (uint32_t)(m >> 64);
+            if (out) *out++ = (uint32_t)(m >> 64);
+            else counts[(uint32_t)(m >> 64)]++;
             k--;
         }
     }
@@ -321,10 +324,18 @@ static int uniform_exposures(const uint8_t key[32], size_t k, uint32_t nodes, ui
 int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanced, uint32_t *out)
 {
     if (nodes == 0) return SHERD_EINVAL;
-    if (!balanced) return uniform_exposures(key, k, nodes, out);
+    if (!balanced) return uniform_exposures(key, k, nodes, out, NULL);
     if (k > UINT32_MAX) return SHERD_EINVAL;
     int err = sherd__perm_row(key, 0, (uint32_t)k, out);
     if (err) return err;
     for (size_t c = 0; c < k; c++) out[c] %= nodes;
     return SHERD_OK;
+}
+
+int sherd__exposure_counts(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
+                           uint64_t *counts)
+{
+    if (nodes == 0 || (balanced && k > UINT32_MAX)) return SHERD_EINVAL;
+    for (uint32_t n = 0; n < nodes; n++) counts[n] = balanced ? k / nodes + (n < k % nodes) : 0;
+    return balanced ? SHERD_OK : uniform_exposures(key, k, nodes, NULL, counts);
 }

@@ -72,6 +72,9 @@ int sherd__perm_row(const uint8_t key[32], uint64_t row, uint32_t n, uint32_t *p
  */
 int sherd__exposures(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
                      uint32_t *out) SHERD_MUST;
+/** How many of them each of the nodes has, in memory that k does not matter to. Errors likewise. */
+int sherd__exposure_counts(const uint8_t key[32], size_t k, uint32_t nodes, int balanced,
+                           uint64_t *counts) SHERD_MUST;
 
 /**
  * Where a scheme takes its permutations from: a key (sherd__perm_from_key), or the tables of a

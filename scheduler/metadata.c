@@ -96,7 +96,8 @@ int sherd_meta_add_network(sherd_meta *meta, const uint64_t *widths, size_t widt
                            "a network has at least two widths");
     for (size_t i = 0; i < widths_len; i++)
         if (widths[i] == 0)
-            return sherd__fail(d, SHERD_EINVAL, NULL, "width %zu of the network is 0", i + 1);
+            return sherd__fail(d, SHERD_EINVAL, "give every layer at least one unit",
+                               "width %zu of the network is 0", i + 1);
     for (size_t l = 1; l <= layers && !err; l++) {
         err = add(meta, SHERD_META_DOT, samples, widths[l - 1], widths[l], d, "z%zu", l);
         if (!err) err = add(meta, SHERD_META_SIGMOID, samples, 0, widths[l], d, "a%zu", l);
@@ -303,6 +304,15 @@ int sherd__meta_derive_exposures(const sherd_meta *meta, const uint8_t seed[32],
                              sherd_strerror(err)) : SHERD_OK;
 }
 
+static int no_such_node(const sherd_meta *meta, size_t i, uint64_t row, uint32_t node,
+                        sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EFORMAT, "`sherd meta verify` names all that is wrong",
+                       "%s: operation %s, row %" PRIu64 ": exposure %" PRIu32 " is none of the %"
+                       PRIu32 " nodes", sherd__meta_where(meta), meta->f.ops[i].name, row, node,
+                       meta->f.settings.nodes);
+}
+
 int sherd_meta_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag *d)
 {
     int err = check_index(meta, i, d);
@@ -312,13 +322,50 @@ int sherd_meta_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag *
         return sherd__meta_derive_exposures(meta, meta->f.seed, i, out, d);
     err = sherd__metafile_exposures(&meta->f, i, out, d);
     for (uint64_t c = 0; c < sherd_meta_columns(op) && !err; c++)
-        if (out[c] >= meta->f.settings.nodes)
-            err = sherd__fail(d, SHERD_EFORMAT, "`sherd meta verify` names all that is wrong",
-                              "%s: operation %s, row %" PRIu64 ": exposure %" PRIu32
-                              " is none of the %" PRIu32 " nodes",
-                              sherd__meta_where(meta), op->name, c, out[c],
-                              meta->f.settings.nodes);
+        if (out[c] >= meta->f.settings.nodes) err = no_such_node(meta, i, c, out[c], d);
     return err;
+}
+
+static int count_of_file(const sherd_meta *meta, size_t i, uint64_t *counts, sherd_diag *d)
+{
+    char name[SHERD__NPZ_NAME_SIZE];
+    uint8_t block[4096];
+    sherd__npz_reader *r = NULL;
+    uint32_t nodes = meta->f.settings.nodes;
+    unsigned width = nodes <= 256 ? 1 : 2;
+    uint64_t at = 0, len = sherd_meta_columns(&meta->f.ops[i]);
+    sherd__metafile_member(&meta->f, i, "exposures", name);
+    int err = sherd__npz_reader_new(&r, meta->f.npz, (size_t)sherd__npz_find(meta->f.npz, name), d);
+    memset(counts, 0, nodes * sizeof *counts);
+    while (at < len && !err) {
+        size_t n = sizeof block / width;
+        if (n > len - at) n = (size_t)(len - at);
+        err = sherd__npz_reader_next(r, block, n * width, d);
+        for (size_t j = 0; j < n && !err; j++) {
+            uint32_t node = sherd__meta_value(block, width, j);
+            if (node < nodes) counts[node]++;
+            else err = no_such_node(meta, i, at + j, node, d);
+        }
+        at += n;
+    }
+    sherd__npz_reader_free(r);
+    sherd__wipe(block, sizeof block);
+    return err;
+}
+
+int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts, sherd_diag *d)
+{
+    uint8_t key[32];
+    const sherd_meta_settings *s = &meta->f.settings;
+    int err = check_index(meta, i, d);
+    if (err) return err;
+    if (sherd_meta_expanded(meta)) return count_of_file(meta, i, counts, d);
+    sherd__perm_key(key, meta->f.seed, SHERD__EXPO_LABEL, i, 0);
+    err = sherd__exposure_counts(key, (size_t)sherd_meta_columns(&meta->f.ops[i]), s->nodes,
+                                 s->balanced, counts);
+    sherd__wipe(key, sizeof key);
+    return err ? sherd__fail(d, err, NULL, "operation %s: exposures: %s", meta->f.ops[i].name,
+                             sherd_strerror(err)) : SHERD_OK;
 }
 
 /* Reads `rows` rows from a reader into table (row after row, checked). first: their number. */
@@ -392,8 +439,10 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     if (err) return err;
     unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
     if (width == 0 || row > all || rows > all - row)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s has no such rows of %s",
-                           meta->f.ops[i].name, sherd__metafile_table_name(table));
+        return sherd__fail(d, SHERD_EINVAL, "`sherd meta show` lists what there is",
+                           "%s: operation %s has %" PRIu64 " rows of %s, rows %" PRIu64 " to %" PRIu64
+                           " were asked for", sherd__meta_where(meta), meta->f.ops[i].name,
+                           width ? all : 0, sherd__metafile_table_name(table), row, row + rows);
     if (!sherd_meta_expanded(meta) || step > 0) {
         if (!sherd_meta_seed(meta))
             return sherd__fail(d, SHERD_EUNSUPPORTED, "give the seed with --seed FILE",

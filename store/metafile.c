@@ -82,9 +82,12 @@ static int check_operation(const sherd__metafile *f, const sherd_meta_operation 
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: no kind has number %d", op->name,
                            (int)op->kind);
     uint64_t k = op->kind == SHERD_META_DOT ? op->k : 0;
-    if (op->n > UINT32_MAX || k > UINT32_MAX || op->m > UINT32_MAX)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: a dimension is beyond 2^32 - 1",
-                           op->name);
+    uint64_t most = op->n > k ? op->n : k;
+    if (op->m > most) most = op->m;
+    if (most > SHERD_META_DIM_MAX)
+        return sherd__fail(d, SHERD_EINVAL, "split it into operations of fewer rows or columns",
+                           "operation %s: a dimension is %" PRIu64 ", at most %" PRIu64 " are taken",
+                           op->name, most, SHERD_META_DIM_MAX);
     return SHERD_OK;
 }
 

@@ -38,6 +38,10 @@ SHERD_API const char *sherd_meta_kind_name(sherd_meta_kind kind);
 /** The kind of that name, or 0. */
 SHERD_API int sherd_meta_kind_find(const char *name);
 
+/** Largest rows, columns and row length of an operation: what a file, which may be a stranger's, can
+ *  make its reader allocate is bounded by this (4 bytes each) before it is believed. */
+#define SHERD_META_DIM_MAX (UINT64_C(1) << 26)
+
 /**
  * One operation. dot: A is n x k, B is k x m. Element-wise: operands are n x m, and k is ignored.
  *
@@ -48,7 +52,7 @@ SHERD_API int sherd_meta_kind_find(const char *name);
 typedef struct sherd_meta_operation {
     char name[SHERD_META_NAME_SIZE];
     sherd_meta_kind kind;
-    uint64_t n, k, m;     /* each below 2^32 */
+    uint64_t n, k, m;     /* each at most SHERD_META_DIM_MAX */
     bool used;            /* it has served operands, ... */
     uint8_t operands[32]; /* ... whose digest this is */
 } sherd_meta_operation;
@@ -152,6 +156,9 @@ SHERD_API uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i);
 /** Exposures of operation i, sherd_meta_columns of them: from the file, else from the seed. */
 SHERD_API int sherd_meta_exposures(sherd_meta *meta, size_t i, uint32_t *out,
                                    sherd_diag *d) SHERD_MUST;
+/** How many of them each node has: `nodes` counts, in little memory however many columns. */
+SHERD_API int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts,
+                                         sherd_diag *d) SHERD_MUST;
 
 typedef enum sherd_meta_table {
     SHERD_META_ENSHUFFLES,

@@ -257,6 +257,9 @@ static void exposures_are_uniform_or_dealt_equally(void **s)
                 assert_true(e[i] < nodes);
                 count[e[i]]++;
             }
+            uint64_t told[12];
+            assert_int_equal(sherd__exposure_counts(key, K, nodes, balanced, told), 0);
+            for (uint32_t i = 0; i < nodes; i++) assert_int_equal(told[i], count[i]);
             for (uint32_t i = 0; i < nodes; i++) {
                 chi2 += (count[i] - mean) * (count[i] - mean) / mean;
                 if (balanced) assert_true(count[i] == K / nodes || count[i] == K / nodes + 1);

@@ -149,6 +149,10 @@ static void each_field_that_is_wrong_is_named(void **s)
           "\"shape\"" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,4294967296]}]",
           "\"shape\"" },
+        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,67108865]}]",
+          "67108865" },
+        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"dot\","
+                      "\"shape\":[1,4000000000,1]}]", "4000000000" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,-2]}]",
           "\"shape\"" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2.5]}]",
