@@ -149,12 +149,14 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
         return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
                            "there is no node to send work to");
     if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "unknown scheme %d", (int)opt->scheme);
+        return sherd__fail(d, SHERD_EINVAL, "set it to SHERD_PERMUTE or SHERD_PLAIN",
+                           "unknown scheme %d", (int)opt->scheme);
     if (opt->exact && (opt->bits < 2 || opt->bits > 26))
-        return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26", "%u bits", opt->bits);
+        return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
+                           "exact mode with %u bits: 2 to 26 are possible", opt->bits);
     if (opt->exposure_max < 0 || opt->exposure_max > 1)
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
-                           "exposure bound %g", opt->exposure_max);
+                           "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
     return SHERD_OK;
 }
 
@@ -228,9 +230,12 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
         err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (!err && ldc < b.cols)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "ldc %zu is less than %zu columns", ldc, b.cols);
+        err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
+                          "the row stride of C is %zu, B has %zu columns", ldc, b.cols);
     if (!err && (a.rows > UINT32_MAX || a.cols > UINT32_MAX || b.cols > UINT32_MAX))
-        err = sherd__fail(d, SHERD_ESHAPE, NULL, "a dimension is beyond 2^32 - 1");
+        err = sherd__fail(d, SHERD_ESHAPE, "cut the operands",
+                          "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1",
+                          a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
     if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
@@ -286,7 +291,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     int err = check_options(opt, nodes, d);
     unsigned arity = sherd__map_arity(op);
     if (!err && arity == 0)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "unknown element-wise operation %u", op);
+        err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
+                          "unknown element-wise operation %u", op);
     if (!err && opt->exact)
         err = sherd__fail(d, SHERD_EUNSUPPORTED, "leave the exact mode out",
                           "element-wise operations are computed in float64 only");
@@ -294,7 +300,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
         err = sherd__fail(d, SHERD_ESHAPE, "both operands must have one shape",
                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
     if (!err && ldo < a.cols)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "row stride %zu is less than %zu", ldo, a.cols);
+        err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
+                          "the row stride of the result is %zu, A has %zu columns", ldo, a.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
     if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt, d);
