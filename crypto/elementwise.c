@@ -183,7 +183,8 @@ static int ew_fold(void *ctx, sherd__cell at, const uint8_t *body)
 static void ew_shape(const void *ctx, sherd__scheme_shape *out)
 {
     const ew *e = ctx;
-    *out = (sherd__scheme_shape){ .slots = e->p.slots, .tiles = e->m ? 1 : 0, .panels = e->panels };
+    *out = (sherd__scheme_shape){ .slots = e->p.slots, .tiles = e->m ? 1 : 0, .panels = e->panels,
+                                  .paired = e->arity == 2 };
     for (uint32_t i = 0; i < e->p.slots; i++) {
         uint64_t len = (uint64_t)e->p.panel_rows * e->planned[i] * sizeof(double);
         if (len > out->result_max) out->result_max = len;
@@ -195,7 +196,7 @@ static void ew_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t 
     const ew *e = ctx;
     size_t first;
     *a = (uint64_t)rows_of(e, cell, &first) * e->planned[cell.slot];
-    *b = 0; /* the second operand shows as much as the first, in the same cells */
+    *b = 0; /* paired: the second operand shows as much as the first, in the same cells */
 }
 
 static int ew_finish(void *ctx)

@@ -26,6 +26,7 @@ typedef struct sherd__scheme_shape {
     uint32_t slots, tiles, panels; /* every slot has `panels` panels in each of `tiles` tiles */
     bool resident;  /* multiply by a block that is resident per (slot, tile) */
     bool shared;    /* the resident block of a tile is the same for every slot */
+    bool paired;    /* B travels in the cells as A does: what is shown of one is shown of the other */
     bool ordered;   /* answers are folded in ascending (tile, panel, slot): sums of floats */
     uint64_t result_max; /* bytes of the largest answer */
     uint32_t primes_len; /* 0: f64 arithmetic at the node */
@@ -52,7 +53,7 @@ typedef struct sherd__scheme {
     /** Compute thread, once per cell, after check (body NULL where the cell was empty). */
     int (*fold)(void *ctx, sherd__cell cell, const uint8_t *body);
     /** Entries of operand A that the cell shows its node, and of B that its resident block shows:
-     *  distinct for distinct (slot, panel) and (slot, tile). */
+     *  distinct for distinct (slot, panel) and (slot, tile). Paired: of B 0, it is as A. */
     void (*entries)(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b);
     /** Converts what was folded to the final result; after the last cell. */
     int (*finish)(void *ctx);

@@ -219,23 +219,24 @@ void sherd__ledger_next_left(sherd_ledger *l)
 
 double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which)
 {
-    if (!which) return fraction(l->given[domain].a, l->total_a);
+    if (!which || l->shape.paired) return fraction(l->given[domain].a, l->total_a);
     return fraction(at_most(sherd__account_seen(l->account, domain), l->total_b), l->total_b);
 }
 
 double sherd__ledger_bound(const sherd_ledger *l, int which)
 {
-    return which ? l->bound_b : l->bound_a;
+    return which && !l->shape.paired ? l->bound_b : l->bound_a;
 }
 
 double sherd__ledger_fits(const sherd_ledger *l, int which)
 {
-    uint64_t all = which ? l->total_b : l->total_a;
+    uint64_t all = which && !l->shape.paired ? l->total_b : l->total_a;
     return sherd__ledger_bound(l, which) + (all ? 0.5 / (double)all : 0);
 }
 
 double sherd__ledger_planned(const sherd_ledger *l, int which, uint32_t *domain)
 {
+    if (l->shape.paired) which = 0;
     double most = which ? 0 : l->share_a;
     *domain = which ? 0 : l->domain_a;
     for (uint32_t d = 0; which && d < l->domains; d++) {

@@ -55,9 +55,6 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
         r->exposed_a[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 0);
         r->exposed_b[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 1);
     }
-    /* Two operands of one shape show the same places to the same nodes. */
-    if (p->elementwise && sherd__map_arity(p->op) == 2)
-        memcpy(r->exposed_b, r->exposed_a, r->nodes * sizeof *r->exposed_b);
     r->tasks = run->stats.accepted;
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;

@@ -250,6 +250,37 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
                                           &nodes, &o, &d), SHERD_EEXPOSURE);
 }
 
+static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(void **state)
+{
+    (void)state;
+    sherd__prepared p;
+    sherd__scheme_shape shape;
+    static const uint32_t own[] = { 0, 1, 2, 3 };
+    sherd__nodes four = { 4, own, 4, UINT64_C(1) << 24 };
+    sherd_product_options o = options();
+    o.balanced = true;
+    o.exposure_max = 0.4;
+    for (unsigned arity = 1; arity <= 2; arity++) {
+        uint32_t op = arity == 2 ? SHERD_OP_MULTIPLY : SHERD_OP_EXP, domain_at;
+        assert_int_equal(sherd__prepare_apply(&p, op, a, a, c_data, 20, &four, &o, NULL), SHERD_OK);
+        p.hiding.ops->shape(p.hiding.ctx, &shape);
+        double share = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
+        for (unsigned again = 0; again < 2; again++)
+            for (uint32_t i = 0; i < shape.panels; i++)
+                assert_int_equal(sherd__ledger_give(p.ledger, 1, (sherd__cell){ 1, 0, i }), SHERD_OK);
+        assert_true(sherd__ledger_fraction(p.ledger, 1, 0) == 0.25);
+        assert_true(sherd__ledger_fraction(p.ledger, 1, 1) == share);
+        assert_true(sherd__ledger_bound(p.ledger, 1) == 0.4);
+        assert_true(sherd__ledger_planned(p.ledger, 1, &domain_at) == share);
+        int err = SHERD_OK;
+        for (uint32_t i = 0; i < shape.panels && !err; i++)
+            err = sherd__ledger_give(p.ledger, 1, (sherd__cell){ 2, 0, i });
+        assert_int_equal(err, SHERD_EEXPOSURE);
+        assert_true(sherd__ledger_fraction(p.ledger, 1, 1) <= 0.4);
+        sherd__prepared_fini(&p);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -286,6 +317,7 @@ int main(void)
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
+        cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
