@@ -21,6 +21,7 @@
 #define OVERDUE_MS 10000u
 #define OVERDUE_FACTOR 30.0
 #define OVERDUE_MAX_MS 60000.0
+#define MOVED_BYTES 4096u
 #define REFUSALS_MAX 4u
 
 static void fail(sherd_job *j, int err, const char *hint, const char *fmt, ...)
@@ -491,6 +492,17 @@ void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now
     e->fragment = NULL;
 }
 
+/* A large block over a slow link takes its time: while bytes of work move, the node is not mute.
+ * What PONGs bring does not count. */
+static void notice_bytes(job_node *n, uint64_t now_ms)
+{
+    uint64_t queued = sherd__session_queued(n->session);
+    uint64_t in = sherd__session_stats_of(n->session)->bytes_in;
+    if (queued < n->queued || in - n->bytes_in >= MOVED_BYTES) n->progress_ms = now_ms;
+    if (in - n->bytes_in >= MOVED_BYTES || in < n->bytes_in) n->bytes_in = in;
+    n->queued = queued;
+}
+
 void sherd__job_tick(sherd_job *j, uint64_t now_ms)
 {
     double patience = fmin(OVERDUE_MS + OVERDUE_FACTOR * j->task_ms, OVERDUE_MAX_MS);
@@ -501,6 +513,7 @@ void sherd__job_tick(sherd_job *j, uint64_t now_ms)
             n->state = NODE_GONE;
             gone = true;
         }
+        if (n->state == NODE_UP) notice_bytes(n, now_ms);
         if (n->state == NODE_UP && n->under_way &&
             (double)(now_ms - n->progress_ms) > patience) {
             j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, "it answers no task");

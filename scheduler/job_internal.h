@@ -21,7 +21,8 @@ typedef struct job_node {
     node_state state;
     uint32_t domain;
     uint64_t back_until_ms; /* away: when it counts as gone; 0: not heard of yet */
-    uint64_t progress_ms;   /* last answer, or first task after idleness */
+    uint64_t progress_ms;   /* last answer, bytes moved, or first task after idleness */
+    uint64_t queued, bytes_in; /* of its session, when last looked at */
     uint32_t under_way;     /* its cells hiding, sent or judging */
     uint32_t depth;
     uint32_t refusals;      /* in a row, of one task at a time */
