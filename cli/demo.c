@@ -108,8 +108,10 @@ static void show_nodes(demo *m)
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info;
         sherd_cluster_node(m->cluster, i, &info);
-        if (nodes == NULL)
+        if (nodes == NULL && info.pid > 0)
             printf(" %ld", (long)info.pid);
+        else if (nodes == NULL)
+            printf(" -"); /* not ours to know */
         else
             json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
                                                    (json_int_t)info.pid, "address", info.address));

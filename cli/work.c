@@ -196,17 +196,29 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     return err;
 }
 
+/* Where the checks let a wrong answer of a node through, that is the likely cause; else it is ours. */
+static const char *suspect(const sherd__work *w)
+{
+    if (w->op != 0)
+        return "nothing was written; a node may have answered wrongly outside the sample that is "
+               "recomputed: try other nodes";
+    if (!w->opt.exact || w->report.check_tolerant)
+        return "nothing was written; a node may have answered wrongly, within what is let through "
+               "of floats: --mode exact turns it away and names it";
+    return "nothing was written; please report this";
+}
+
 static int judge(const sherd__work *w, sherd_diag *d)
 {
     const sherd__verdict *v = &w->verdict;
     if (!v->done || v->equal) return 0;
     const sherd__compare *x = &v->found;
     if (v->bitwise)
-        return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
+        return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
                            "%llu of %llu entries differ from the centralized result, the first at "
                            "row %zu, column %zu", (unsigned long long)(x->count - x->equal),
                            (unsigned long long)x->count, x->bit_row, x->bit_col);
-    return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
+    return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
                        "%llu of %llu entries differ from the centralized result by more than "
                        "gamma_k |A||B|, the first at row %zu, column %zu",
                        (unsigned long long)x->beyond, (unsigned long long)x->count, x->beyond_row,
