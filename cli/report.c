@@ -98,9 +98,12 @@ json_t *sherd__cli_json_new(const sherd__cli *cli)
     return new_object(cli, true);
 }
 
+/* 15 digits: what every double keeps, so that 0.3 is not told as 0.29999999999999999. */
+#define OUTPUT_FLAGS (JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15))
+
 static int print_object(json_t *obj)
 {
-    char *text = obj != NULL ? json_dumps(obj, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+    char *text = obj != NULL ? json_dumps(obj, OUTPUT_FLAGS) : NULL;
     if (text == NULL) return SHERD_ENOMEM;
     int err = puts(text) < 0 ? SHERD_EIO : 0;
     free(text); /* jansson's allocation */

@@ -50,11 +50,12 @@ static void say_nodes(const sherd__work *w)
                    "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
         sherd_node_info info;
-        char out[24], in[24];
+        char out[24], in[24], pid[16] = "-";
         sherd_cluster_node(w->cluster, i, &info);
+        if (info.pid > 0) snprintf(pid, sizeof pid, "%ld", (long)info.pid);
         static const char *const states[] = {" (connecting)", "", " (lost)", " (banned)"};
-        sherd__cli_say(w->cli, "%-20s %7ld %8" PRIu32 " %6.1f %% %6.1f %% %9s %9s %7" PRIu64 "%s",
-                       info.name, (long)info.pid, r->planned[i], 100 * r->exposed_a[i],
+        sherd__cli_say(w->cli, "%-20s %7s %8" PRIu32 " %6.1f %% %6.1f %% %9s %9s %7" PRIu64 "%s",
+                       info.name, pid, r->planned[i], 100 * r->exposed_a[i],
                        100 * r->exposed_b[i], sherd__cli_bytes(r->bytes_out[i], out),
                        sherd__cli_bytes(r->bytes_in[i], in), info.tasks,
                        states[info.state <= SHERD_NODE_BANNED ? info.state : 0]);

@@ -5,6 +5,8 @@
  */
 #include "scheduler/plan.h"
 
+#include <stdio.h>
+
 #include "core/diag.h"
 
 #define CELL_MAX (UINT64_C(16) << 20)  /* bytes: beyond this nothing is gained */
@@ -26,6 +28,16 @@ static double resident_column(const sherd__plan_input *in)
     return (double)(in->widest ? in->widest : 1) * copies;
 }
 
+/* "6.3 GB", "820 KB": powers of 1000, as everywhere in messages. */
+static const char *size_text(double bytes, char out[16])
+{
+    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
+    size_t u = 0;
+    for (; bytes >= 999.5 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1000;
+    snprintf(out, 16, u > 0 && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d)
 {
     double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
@@ -45,13 +57,16 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
     if (cols < 1) {
         double need = resident_column(in) / 0.3;
         double need_row = (node_row_left + kept * answer_el) * DEPTH_MIN / 0.35;
+        double need_here = 2 * DEPTH_MIN * in->slots * (node_row_left + kept * answer_el);
+        char there[16], here[16], want_there[16], want_here[16];
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (or --memory) more room, or use more nodes",
-                           "the work does not fit: a node has %.3g MB and the coordinator %.3g MB; one "
-                           "row and one column need about %.3g MB at a node and %.3g MB here",
-                           (double)in->node_memory / 1e6, (double)in->memory / 1e6,
-                           (need > need_row ? need : need_row) / 1e6,
-                           2 * DEPTH_MIN * in->slots * (node_row_left + kept * answer_el) / 1e6);
+                           "the work does not fit: a node has %s and the coordinator %s; one row and "
+                           "one column need about %s at a node and %s here",
+                           size_text((double)in->node_memory, there),
+                           size_text((double)in->memory, here),
+                           size_text(need > need_row ? need : need_row, want_there),
+                           size_text(need_here, want_here));
     }
     size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
     if (tile == 0) tile = 1;
