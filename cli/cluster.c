@@ -93,6 +93,16 @@ static int read_state(state *s, sherd_diag *d)
                        "%s is not a state file of sherd cluster", path);
 }
 
+/* Ours alone, whatever the umask and whatever was there. */
+static FILE *create(const char *path)
+{
+    if (unlink(path) != 0 && errno != ENOENT) return NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && f == NULL) close(fd);
+    return f;
+}
+
 static int write_state(const state *s, const sherd__launch *l, sherd_diag *d)
 {
     char path[PATH_MAX];
@@ -106,9 +116,11 @@ static int write_state(const state *s, const sherd__launch *l, sherd_diag *d)
                                              "started", (json_int_t)n->started, "name",
                                              n->peer.name, "address", address));
     }
-    int failed = json_dump_file(all, path, JSON_INDENT(1));
+    FILE *f = create(path);
+    bool ok = f != NULL && json_dumpf(all, f, JSON_INDENT(1)) == 0;
+    if (f && fclose(f) != 0) ok = false;
     json_decref(all);
-    if (!failed) return 0;
+    if (ok) return 0;
     return sherd__fail(d, SHERD_EIO, NULL, "cannot write %s: %s", path, strerror(errno));
 }
 
@@ -118,7 +130,7 @@ static int write_nodes(const state *s, const sherd__launch *l, sherd_diag *d)
     char path[PATH_MAX], fresh[PATH_MAX], line[1200];
     path_of(s, SHERD__CLUSTER_NODES, path);
     path_of(s, SHERD__CLUSTER_NODES ".new", fresh);
-    FILE *f = fopen(fresh, "we");
+    FILE *f = create(fresh);
     bool ok = f != NULL;
     for (uint32_t i = 0; ok && i < sherd__launch_len(l); i++) {
         sherd__peer p = sherd__launch_node(l, i)->peer;
@@ -267,8 +279,9 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
     state s;
     int err = open_state(&s, true, d);
     if (!err && living(&s))
-        err = sherd__fail(d, SHERD_EBUSY, "sherd cluster down",
-                          "a local cluster with %zu nodes is up already", living(&s));
+        err = sherd__fail(d, SHERD_EINVAL, "sherd cluster status, or sherd cluster down first",
+                          "a local cluster of %zu node%s is up already", living(&s),
+                          living(&s) == 1 ? "" : "s");
     if (!err) {
         remove_files(&s); /* of one whose nodes are gone */
         err = start_nodes(cli, &s, d);

@@ -39,8 +39,11 @@ is "a product runs on them" [ "$(status_of "$sherd" multiply a.npy a.npy -o c.np
 is "and says that they are one host" grep -q 'domains: simulated on one host' out err
 is "as its certificate does" grep -q '"domains_simulated": true' c.json
 is "and its JSON" [ "$("$sherd" multiply a.npy a.npy -o c.npy --json | grep -c '"domains": *"simulated on one host"')" = 1 ]
-is "a second up is refused" [ "$(status_of "$sherd" cluster up -n 2)" = 1 ]
+is "a second up is refused" [ "$(status_of "$sherd" cluster up -n 2)" = 2 ]
 is "and says what to do" grep -q 'sherd cluster down' err
+is "every file of the folder is ours alone" [ -z "$(find "$state" -type f ! -perm 600)" ]
+is "-v shows no process id of nodes that others started" [ "$(status_of "$sherd" multiply a.npy a.npy -o c.npy -v)" = 0 ]
+is "but a dash" [ "$(grep -cE '^(node|simulated)?[^ ]+ +- ' err)" = 3 ]
 # shellcheck disable=SC2086
 kill -KILL "${pids##*$'\n'}"
 is "with a node gone status exits 7" [ "$(sleep 0.3; status_of "$sherd" cluster status)" = 7 ]
