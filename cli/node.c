@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "node/server.h"
 #include "store/record.h"
+#include "wire/identity.h"
 
 /* What the server's callbacks need. */
 typedef struct run {
@@ -195,10 +196,23 @@ static int need_files(const sherd__node_options *o, sherd_diag *d)
     return 0;
 }
 
+/* They stand in the line that the node prints, and a node file must take it. */
+static int check_name(const sherd__cli *cli, const char *option, sherd_diag *d)
+{
+    const char *name = sherd__opt_text(cli, option);
+    if (!name || sherd__peer_name_valid(name)) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "use 1 to 63 letters, digits and . _ - : / @ +",
+                       "%s \"%.80s\" is empty, too long or has other characters",
+                       sherd__opt_where(cli, option), name);
+}
+
 static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, size_t host_size,
                         sherd_diag *d)
 {
     int err = parse_listen(sherd__opt_text(cli, "listen"), host, host_size, &o->port, d);
+    if (err) return err;
+    err = check_name(cli, "name", d);
+    if (!err) err = check_name(cli, "domain", d);
     if (err) return err;
     o->host = host;
     o->name = sherd__opt_text(cli, "name");

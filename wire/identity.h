@@ -70,6 +70,8 @@ typedef struct sherd__peers {
  *  one. A blank or comment line gives *found = false. */
 int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const char *where,
                       sherd_diag *d) SHERD_MUST;
+/** True where a line may have it as name= or domain=: 1 to 63 letters, digits and . _ - : / @ + */
+bool sherd__peer_name_valid(const char *name);
 /** Writes the line for a peer (without newline); returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);
 /** Whether its address means the machine that asks: 127.0.0.0/8, ::1, or a name that RFC 6761 keeps for

@@ -190,9 +190,16 @@ static int parse_role(sherd__peer *p, span s, const char *where, sherd_diag *d)
                        "%s: found role \"%s\", expected node or coordinator", where, quote(s).text);
 }
 
+static const char others[] = "._-:/@+"; /* in names and domains, beside letters and digits */
+
+bool sherd__peer_name_valid(const char *name)
+{
+    sherd__peer p;
+    return copy_text(p.name, sizeof p.name, (span){ name, strlen(name) }, others);
+}
+
 static int parse_value(sherd__peer *p, const char *word, span s, const char *where, sherd_diag *d)
 {
-    static const char others[] = "._-:/@+";
     switch (word[0]) {
     case 'k': return parse_key(p, s, where, d);
     case 'r': return parse_role(p, s, where, d);
