@@ -11,6 +11,7 @@
 #include "matrix/residue.h"
 #include "sherd/version.h"
 #include "store/certificate.h"
+#include "store/file.h"
 #include "wire/identity.h"
 
 static int sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64])
@@ -120,9 +121,6 @@ static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
     uint8_t public_key[32];
     int err = key != NULL ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
-    if (key == NULL)
-        sherd__cli_note(w->cli, "the certificate is signed with a key of its own; --key FILE signs "
-                                "it as you");
     sherd__identity_public(id, public_key);
     err = sherd__certificate_save(c, sherd__opt_text(w->cli, "certificate"), public_key, sign, id,
                                   d);
@@ -135,6 +133,23 @@ static const char *blas_version(char out[64])
     for (size_t i = 0; i < sherd__library_count(); i++)
         if (strcmp(sherd__library_name(i), "openblas") == 0) return sherd__library_version(i, out);
     return "";
+}
+
+int sherd__work_certify_ready(sherd__work *w, sherd_diag *d)
+{
+    const char *key = sherd__opt_text(w->cli, "key");
+    const char *path = sherd__opt_text(w->cli, "certificate");
+    sherd_identity *id = NULL;
+    sherd__file *file = NULL;
+    int err = key != NULL ? sherd__identity_load(&id, key, d) : 0;
+    sherd__identity_free(id);
+    if (err || path == NULL) return err;
+    if (key == NULL)
+        sherd__cli_warn(w->cli, "%s will be signed by a key made for it alone, which says nothing of "
+                                "who made it; --key FILE signs it as you", path);
+    err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
+    sherd__file_abort(file);
+    return err;
 }
 
 int sherd__work_certify(sherd__work *w, sherd_diag *d)

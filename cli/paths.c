@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 #include "sherd/meta.h"
@@ -73,6 +74,20 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
                                    "%s would replace %s, which is also %s", all[i].what,
                                    all[i].path, all[j].what);
     return 0;
+}
+
+int sherd__paths_output(const sherd__cli *cli, sherd_diag *d)
+{
+    const char *path = sherd__opt_text(cli, "output");
+    struct stat out, x;
+    if (!cli->json || path == NULL) return 0;
+    bool shared = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
+    if (!shared && stat(path, &x) == 0 && fstat(STDOUT_FILENO, &out) == 0)
+        shared = x.st_dev == out.st_dev && x.st_ino == out.st_ino &&
+                 (!S_ISCHR(out.st_mode) || isatty(STDOUT_FILENO));
+    if (!shared) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "write the result to a file, or leave --json out",
+                       "-o %s and --json would both write to standard output", path);
 }
 
 int sherd__paths_replace_meta(const char *path, sherd_diag *d)

@@ -10,6 +10,8 @@
  * where both are there, else by the resolved folder and the name. Devices and pipes are no files.
  */
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d) SHERD_MUST;
+/** SHERD_EINVAL where --json and --output would share standard output. */
+int sherd__paths_output(const sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** True where both name one regular file or folder, or would once they are made. */
 bool sherd__paths_same(const char *a, const char *b);
 /**

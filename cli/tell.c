@@ -144,6 +144,8 @@ static void say_all(const sherd__work *w)
     say_check(w);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
                    w->cols);
+    if (sherd__opt_text(w->cli, "certificate") != NULL)
+        sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }
 
 /* ---- for programs ----------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
+#include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
 
@@ -54,6 +55,33 @@ static int read_options(sherd__work *w, sherd_diag *d)
     return has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
 }
 
+/* On the command line: what the environment or a file sets may well be meant for other runs. */
+static bool asked(const sherd__cli *cli, const char *name)
+{
+    return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+}
+
+/* An option that has no effect without another was not typed to have none. */
+static int judge_options(const sherd__work *w, sherd_diag *d)
+{
+    static const struct {
+        const char *name, *needs;
+    } pairs[] = {{"certificate-public", "certificate"},
+                 {"operation", "meta"},
+                 {"reuse-metadata", "meta"}};
+    static const char *const of_permute[] = {"group", "shuffle-rows", "exposure"};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (asked(w->cli, pairs[i].name) && !sherd__opt_given(w->cli, pairs[i].needs))
+            return sherd__fail(d, SHERD_EINVAL, "give both or neither",
+                               "--%s has no effect without --%s", pairs[i].name, pairs[i].needs);
+    for (size_t i = 0; i < sizeof of_permute / sizeof *of_permute; i++)
+        if (w->op == 0 && w->opt.scheme == SHERD_PLAIN && asked(w->cli, of_permute[i]))
+            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
+                               "--%s has no effect under --scheme plain, which hides nothing",
+                               of_permute[i]);
+    return 0;
+}
+
 int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
                       sherd_diag *d)
 {
@@ -65,7 +93,9 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     w->operation = op == 0 ? "multiply" : sherd__map_name(op);
     w->in_len = operands;
     int err = sherd__paths_differ(cli, (int)operands, d);
+    if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = read_options(w, d);
+    if (!err) err = judge_options(w, d);
     for (unsigned i = 0; i < operands && !err; i++)
         err = open_operand(&w->in[i], paths[i], i == 1 && op == 0, d);
     return err;
@@ -240,10 +270,22 @@ static int commit(sherd__work *w, sherd_diag *d)
     return sherd_npy_writer_commit(writer, d);
 }
 
+/* What fixed point cannot hold is found before nodes are started, and named by its file. */
+static int check_range(const sherd__work *w, sherd_diag *d)
+{
+    sherd__fixed fixed;
+    int err = 0;
+    for (unsigned i = 0; i < w->in_len && w->op == 0 && w->opt.exact && !err; i++)
+        err = sherd__fixed_choose(w->in[i].view, w->opt.bits, w->in[i].path, &fixed, d);
+    return err;
+}
+
 int sherd__work_run(sherd__work *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     int err = make_room(w, d);
+    if (!err) err = sherd__work_certify_ready(w, d);
+    if (!err) err = check_range(w, d);
     if (!err) err = sherd__work_seed(w, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
     if (err) return err;

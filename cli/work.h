@@ -82,6 +82,9 @@ int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
 void sherd__work_digest_start(sherd__work *w);
 /** Computes the operation here and compares: fills w->verdict. Does not judge. */
 int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** What would keep --certificate from being written, or --key from being used, is found here, before
+ *  anything is sent: SHERD_EOPEN, SHERD_EKEY (cli/certify.c). */
+int sherd__work_certify_ready(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** Writes --certificate (cli/certify.c). */
 int sherd__work_certify(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** SHERD_EINTERRUPTED once a signal has come: asked between the steps that take time. */

@@ -111,6 +111,31 @@ for i in range(5):
     assert codes == [0, 10], codes
 "; report $? "of two runs at once with other operands metadata serves one"
 
+# --- found before anything is started -----------------------------------------------------------
+
+early() { # name, exit code, words, arguments: no node was started
+    name=$1; shift
+    fails "$@" && ! grep -q 'starting' err
+    report $? "$name"
+}
+M="multiply A.npy B.npy -o C.npy -n 9"
+early "a key that is not there" 4 nofile $M --key nofile
+early "a file that is no key" 6 A.npy $M --key A.npy
+early "a certificate's folder that is not there" 4 nodir $M --certificate nodir/c.json
+early "what plain has no use for" 2 'group has no effect' $M --scheme plain --group 4
+early "also rows" 2 'shuffle-rows has no effect' $M --scheme plain --shuffle-rows
+early "--certificate-public alone" 2 'without --certificate' $M --certificate-public
+early "--operation alone" 2 'without --meta' $M --operation z
+run multiply A.npy B.npy -n 9 -o /dev/stdout --json
+[ $code = 2 ] && grep -q 'both write to standard output' out; report $? "-o /dev/stdout beside --json"
+py "a = np.load('A.npy'); a[7, 3] = np.nan; np.save('nan.npy', a)"
+early "a value that fixed point lacks, by its file" 11 'nan.npy: row 7, column 3' \
+    multiply nan.npy B.npy -o C.npy -n 9 --mode exact
+early "a node's name that no node file takes" 2 'my node' node --key me.key --allow allow \
+    --name 'my node'
+early "a domain of two lines" 2 'domain' node --key me.key --allow allow --domain 'a
+b'
+
 # --- what is worth a word ------------------------------------------------------------------------
 
 py "np.save('wide.npy', np.array([[1e9, 1.0], [1.0, 1.0]])); np.save('I.npy', np.eye(2))"
@@ -123,6 +148,11 @@ py "r = json.load(open('out'))['rounding']
 assert r[0]['vanished'] == 3 and r[0]['nonzeros'] == 4 and 2e-6 < r[0]['relative_error'] < 3e-6, r
 assert r[1] == {'vanished': 0, 'nonzeros': 2, 'relative_error': 0.0}, r"
 report $? "to programs too"
+
+run multiply A.npy B.npy -o C.npy -n 2 --certificate c.json
+[ $code = 0 ] && grep -q 'c.json will be signed by a key made for it alone' err &&
+    grep -q '^wrote c.json' err
+report $? "a certificate without --key says who signs it, and that it was written"
 
 # --- the end ------------------------------------------------------------------------------------
 echo "1..$n"
