@@ -1,6 +1,6 @@
 /*
- * The certificate of a result: which inputs gave which result, under which scheme, on which nodes,
- * checked how strongly. Whoever has the file, the matrices and the coordinator's public key can
+ * The certificate of a result: which inputs gave which result, under which scheme, on how many
+ * nodes, checked how strongly. Whoever has the file, the matrices and the coordinator's public key can
  * recompute the product centrally and compare (`sherd verify`). Written as JSON, mode 0600.
  *
  * Signed bytes: "sherd-certificate-v1\n", then the object without its member "signature", keys

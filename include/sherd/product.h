@@ -143,7 +143,11 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  * A kept operand K is copied here and stays at the nodes as a right operand: K*B is computed as
  * (B^T K^T)^T, and K^T*B as (B^T K)^T. Each direction is sent at its first use, and once more when B
  * has more columns than before or after a product that failed, under the same exposures and
- * permutations: they belong to the operand and are drawn once, when it is kept.
+ * permutations: they belong to the operand and are drawn once, when it is kept. All that it shows,
+ * in both directions and every time, is held to opt->exposure_max together (rows and columns added
+ * up); the default is twice the largest planned sum. Products of operands that are not kept are dealt
+ * by exposures that depend on the number of columns alone, so that one operand in many products shows
+ * a node the same columns.
  *
  * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
  * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands), SHERD_ENOMEM; *out is zeroed then.
