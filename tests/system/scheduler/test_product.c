@@ -573,6 +573,38 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
     sherd_multiplier_free(m);
 }
 
+static void products_of_one_operand_show_each_node_the_same_columns(void **state)
+{
+    (void)state;
+    enum { N = 50, K = 200 };
+    static double a[N * K], b[K], c[N];
+    uint64_t bytes[5][NODES];
+    sherd_multiplier m;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    for (unsigned i = 0; i < N * K; i++) a[i] = i + 0.5;
+    for (unsigned i = 0; i < K; i++) b[i] = i;
+    assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
+    for (unsigned i = 0;; i++) {
+        bytes_to(bytes[i]);
+        if (i == 4) break;
+        assert_int_equal(sherd_multiplier_multiply(m, sherd_view_c(a, SHERD_F64, N, K),
+                                                   sherd_view_c(b, SHERD_F64, K, 1), c, 1, NULL), 0);
+        for (unsigned r = 0; r < N; r++) {
+            double sum = 0;
+            for (unsigned k = 0; k < K; k++) sum += a[r * K + k] * b[k];
+            assert_true(fabs(c[r] - sum) <= 1e-10 * sum);
+        }
+    }
+    for (unsigned i = 1; i < 4; i++) {
+        for (uint32_t n = 0; n < NODES; n++) { /* a column more would be 400 */
+            uint64_t first = bytes[1][n] - bytes[0][n], next = bytes[i + 1][n] - bytes[i][n];
+            assert_true(first > 20 * N * 8 && next < first + 200 && first < next + 200);
+        }
+    }
+    sherd_multiplier_free(m);
+}
+
 /* Who took over from whom, as the log tells it. */
 static struct takeover {
     char to[64], from[64];
@@ -922,6 +954,7 @@ int main(void)
         T(element_wise_operations_give_the_promised_bits),
         T(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
         T(an_operand_that_is_sent_again_shows_each_node_what_it_has_seen),
+        T(products_of_one_operand_show_each_node_the_same_columns),
         T(what_was_taken_over_still_counts_when_an_operand_is_sent_again),
         T(both_directions_of_a_kept_operand_share_its_bound),
         T(a_node_counts_each_task_once),
