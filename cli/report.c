@@ -42,11 +42,26 @@ bool sherd__cli_colour(void)
 
 /* ---- words ------------------------------------------------------------------------------------ */
 
+/* File names, arguments and what nodes say may hold anything; a terminal obeys control characters.
+   C1 controls are those two bytes in UTF-8. */
+static void put(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
+        bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+        if (*p >= 0x20 && *p != 0x7f && !c1)
+            fputc(*p, stderr);
+        else
+            fprintf(stderr, "\\x%02x", c1 ? *++p : *p);
+    }
+}
+
 static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 static void say(const char *fmt, va_list args)
 {
+    char text[8192];
     sherd__progress_clear();
-    vfprintf(stderr, fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
+    put(text);
     fputc('\n', stderr);
 }
 
@@ -76,8 +91,7 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
     sherd__progress_clear();
     fprintf(stderr, "sherd: %s: %swarning:%s ", cli->title, colour ? "\033[33m" : "",
             colour ? "\033[0m" : "");
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    say(fmt, args);
     va_end(args);
 }
 
@@ -158,10 +172,14 @@ static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
     const char *hint = remedy(err, d);
     bool colour = sherd__cli_colour();
     sherd__progress_clear();
-    fprintf(stderr, "%ssherd:%s %s%s%s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
-            cli->title, *cli->title ? ": " : "",
-            *d->message ? d->message : sherd_strerror(err));
-    if (*hint != '\0') fprintf(stderr, "  try: %s\n", hint);
+    fprintf(stderr, "%ssherd:%s %s%s", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
+            cli->title, *cli->title ? ": " : "");
+    put(*d->message ? d->message : sherd_strerror(err));
+    fputc('\n', stderr);
+    if (*hint == '\0') return;
+    fputs("  try: ", stderr);
+    put(hint);
+    fputc('\n', stderr);
 }
 
 /* {"code": 8, "name": "verification", ...}; a message that is not UTF-8 (a path can be anything)
