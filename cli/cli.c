@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "cli/bus.h"
+#include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/report.h"
+
+extern const sherd__verb sherd__verb_doctor;
 
 #define SYSTEM_CONFIG "/etc/sherd/config"
 
@@ -86,6 +89,7 @@ static int run(sherd__cli *cli, int argc, char **argv, sherd_diag *d)
         return 0;
     }
     sherd__bus_start(cli);
+    if (cli->verb != &sherd__verb_doctor) sherd__env_warn(cli, environ); /* doctor lists them */
     return cli->verb->run(cli, d);
 }
 

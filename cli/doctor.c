@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/environment.h"
 #include "cli/options.h"
 #include "cli/version.h"
 #include "core/alloc.h"
@@ -254,37 +255,14 @@ static void check_gpus(checkup *c)
 
 /* ---- configuration ---------------------------------------------------------------------------- */
 
-typedef struct naming {
-    const char *variable; /* NAME=value */
-    bool found;
-} naming;
-
-static bool names_option(void *ctx, const sherd__verb *v, const char *title)
-{
-    (void)title;
-    naming *n = ctx;
-    char name[64];
-    const sherd__option *list[SHERD__OPTIONS_MAX];
-    size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
-    for (size_t i = 0; i < len && !n->found; i++) {
-        sherd__option_env_name(list[i], name);
-        size_t name_len = strlen(name);
-        n->found = (list[i]->flags & (SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV)) == 0 &&
-                   strncmp(n->variable, name, name_len) == 0 && n->variable[name_len] == '=';
-    }
-    return n->found;
-}
-
 static void check_environment(checkup *c)
 {
     int strange = 0;
+    char why[240];
     for (char **e = environ; *e != NULL; e++) {
-        if (strncmp(*e, "SHERD_", 6) != 0) continue;
-        naming n = {.variable = *e};
-        if (sherd__verbs_each(names_option, &n)) continue;
+        if (!sherd__env_strange(*e, why)) continue;
         strange++;
-        tell(c, WARNING, 0, "environment", "unset it",
-             "%.*s sets no option", (int)strcspn(*e, "="), *e);
+        tell(c, WARNING, 0, "environment", "unset it", "%s", why);
     }
     if (strange == 0) tell(c, GOOD, 0, "environment", NULL, "every SHERD_ variable sets an option");
 }

@@ -149,6 +149,18 @@ assert r[0]['vanished'] == 3 and r[0]['nonzeros'] == 4 and 2e-6 < r[0]['relative
 assert r[1] == {'vanished': 0, 'nonzeros': 2, 'relative_error': 0.0}, r"
 report $? "to programs too"
 
+for v in SHERD_DRY_RUN SHERD_SEED SHERD_KEY; do
+    env $v=x "$S" keygen me.key --show >out 2>err; code=$?
+    [ $code = 0 ] && grep -q "warning: $v is not read" err
+    report $? "$v is told not to be read"
+done
+SHERD_GROPU=1 "$S" version >out 2>err; grep -q 'SHERD_GROPU sets no option; did you mean SHERD_GROUP' err
+report $? "a slip in a variable's name tells the nearest"
+SHERD_GROUP=1 SHERD_TEST_X=1 SHERD_MNIST=x "$S" version >out 2>err; [ ! -s err ]
+report $? "those that are read, or are for tests, pass in silence"
+fails 4 '\\x1b\[31m\\x0aevil' multiply "$(printf '\033[31m\nevil\302\2330m')" B.npy -o C.npy -n 2 &&
+    grep -q '\\x9b0m' err && ! grep -q "$(printf '\033')" err
+report $? "control characters of a file's name do not reach the terminal"
 run multiply A.npy B.npy -o C.npy -n 2 --certificate c.json
 [ $code = 0 ] && grep -q 'c.json will be signed by a key made for it alone' err &&
     grep -q '^wrote c.json' err

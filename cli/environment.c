@@ -1,0 +1,77 @@
+/*
+ * The environment, against every verb's table. A variable that nothing reads was set for a reason:
+ * SHERD_DRY_RUN=1 in front of a command that then runs in earnest is worth a warning. What only one
+ * run means, and what names a secret, is never taken from the environment (cli/cli.h).
+ */
+#include "cli/environment.h"
+
+#include <string.h>
+
+#include "cli/options.h"
+#include "core/suggest.h"
+
+#define NAMES_MAX 255
+#define NAME_SIZE 64
+
+typedef struct naming {
+    const char *name; /* of the variable */
+    size_t name_len;
+    bool read, on_argv; /* by some verb */
+    size_t len;
+    char names[NAMES_MAX][NAME_SIZE]; /* that are read */
+} naming;
+
+static void add(naming *n, const char *name)
+{
+    for (size_t i = 0; i < n->len; i++)
+        if (strcmp(n->names[i], name) == 0) return;
+    if (n->len < NAMES_MAX) snprintf(n->names[n->len++], NAME_SIZE, "%s", name);
+}
+
+static bool look(void *ctx, const sherd__verb *v, const char *title)
+{
+    naming *n = ctx;
+    char name[NAME_SIZE];
+    const sherd__option *list[SHERD__OPTIONS_MAX];
+    size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
+    (void)title;
+    for (size_t i = 0; i < len; i++) {
+        bool of_env = (list[i]->flags & (SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV)) == 0;
+        sherd__option_env_name(list[i], name);
+        bool is_it = strlen(name) == n->name_len && memcmp(name, n->name, n->name_len) == 0;
+        n->read = n->read || (is_it && of_env);
+        n->on_argv = n->on_argv || (is_it && !of_env);
+        if (of_env) add(n, name);
+    }
+    return n->read;
+}
+
+static bool ours(const char *variable)
+{
+    static const char tests[] = "SHERD_TEST_", data[] = "SHERD_MNIST=";
+    return strncmp(variable, "SHERD_", 6) == 0 &&
+           strncmp(variable, tests, sizeof tests - 1) != 0 &&
+           strncmp(variable, data, sizeof data - 1) != 0;
+}
+
+bool sherd__env_strange(const char *variable, char why[240])
+{
+    const char *known[NAMES_MAX + 1] = {NULL};
+    char name[NAME_SIZE];
+    naming n = {.name = variable, .name_len = strcspn(variable, "=")};
+    if (!ours(variable) || sherd__verbs_each(look, &n)) return false;
+    for (size_t i = 0; i < n.len; i++) known[i] = n.names[i];
+    snprintf(name, sizeof name, "%.*s", (int)(n.name_len < 60 ? n.name_len : 60), variable);
+    const char *near = n.on_argv ? NULL : sherd__suggest(name, known);
+    snprintf(why, 240, "%s %s%s%s", name,
+             n.on_argv ? "is not read: that option belongs on the command line" : "sets no option",
+             near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+    return true;
+}
+
+void sherd__env_warn(const sherd__cli *cli, char *const *env)
+{
+    char why[240];
+    for (; *env != NULL; env++)
+        if (sherd__env_strange(*env, why)) sherd__cli_warn(cli, "%s", why);
+}
