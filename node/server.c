@@ -320,6 +320,16 @@ static void on_signal(uv_signal_t *h, int number)
     else if (number != SIGHUP) end(s, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+/* Nobody is left for whom a running product could be worth its end. */
+static void orphaned(server *s)
+{
+    if (sherd__executor_pending(s->executor) > 0 && s->opt->abandon) {
+        report(s);
+        s->opt->abandon(s->opt->ctx);
+    }
+    end(s, "the process that started this node is gone");
+}
+
 static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     static char nothing[64]; /* whatever a parent writes after the handoff says: stay */
@@ -335,7 +345,7 @@ static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
     if (n > 0 && s->opt->stay) s->released = true;
     if (n >= 0) return;
     uv_read_stop(h);
-    if (!s->released) end(s, "the process that started this node is gone");
+    if (!s->released) orphaned(s);
 }
 
 static void on_wake(uv_async_t *h)

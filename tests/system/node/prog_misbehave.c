@@ -11,6 +11,7 @@
  *     wronglen  a result of another size than asked            crash     ends as by kill -9
  *     twice     each result a second time                      refuse    refuses every task
  *     unasked   a result of a task that nobody asked for       cut       closes inside a result
+ *     minute    a minute a product
  *
  * AFTER: so many results are answered properly first.
  *
@@ -140,8 +141,8 @@ size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const ui
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
-    if (is("slow") && after == 0) {
-        struct timespec pause = { .tv_sec = 1 };
+    if ((is("slow") || is("minute")) && after == 0) {
+        struct timespec pause = { .tv_sec = is("slow") ? 1 : 60 };
         nanosleep(&pause, NULL);
     }
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);

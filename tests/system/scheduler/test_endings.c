@@ -19,9 +19,10 @@
 #include "command.h"
 
 #define NODES 7
+#define SLOW "SHERD_TEST_MISBEHAVE=slow:1" /* seconds */
 #define OLD "an earlier result\n"
 
-static char top[128], tmp[160], out_dir[160], a[160], b[160], out[200];
+static char top[128], tmp[160], out_dir[160], a[160], b[160], out[200], sent[260];
 
 static int begin(void **s)
 {
@@ -44,16 +45,17 @@ static int end(void **s)
     return 0;
 }
 
-/* A command whose nodes take a second for each product, seven processes of its own. */
-static void start(command *c, unsigned run, pid_t pids[NODES], bool until_answers)
+/* A command whose nodes take their time for each product, seven processes of its own. */
+static void start(command *c, unsigned run, const char *slow, pid_t pids[NODES], bool until_answers)
 {
     char record[200], received[240], env_tmp[200], folder[64];
-    const char *env[] = { "SHERD_TEST_MISBEHAVE=slow:1", env_tmp, NULL };
+    const char *env[] = { slow, env_tmp, NULL };
     const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "7", "--memory", "2M",
                            "--progress", "none", "--record", record, NULL };
     snprintf(folder, sizeof folder, "record-%u-%d", run, until_answers);
     snprintf(record, sizeof record, "%s/%s", top, folder);
     snprintf(received, sizeof received, "%s/node-1.received", record);
+    snprintf(sent, sizeof sent, "%s/node-1.sent", record);
     snprintf(env_tmp, sizeof env_tmp, "TMPDIR=%s", tmp);
     file_put(out, OLD, sizeof OLD - 1);
     command_start(c, liar_path(), argv, env);
@@ -82,7 +84,7 @@ static void ends_by(int signal_number, int status, unsigned run)
     for (int at_work = 0; at_work < 2; at_work++) {
         command c;
         pid_t pids[NODES];
-        start(&c, run, pids, at_work);
+        start(&c, run, SLOW, pids, at_work);
         kill(c.pid, signal_number);
         if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
         if (c.status != status) fail_msg("ended with %d: %s", c.status, command_said(c.err));
@@ -116,12 +118,28 @@ static void kill_9_leaves_nothing(void **s)
     ends_by(SIGKILL, -SIGKILL, 4);
 }
 
+/* A product that runs is worth nothing to anybody then: its node does not see it to its end. */
+static void kill_9_ends_nodes_in_the_middle_of_a_product_at_once(void **s)
+{
+    (void)s;
+    command c;
+    pid_t pids[NODES];
+    start(&c, 7, "SHERD_TEST_MISBEHAVE=minute", pids, false);
+    for (int i = 0; i < 100 && file_size(sent) < 2000; i++) pause_ms(100);
+    pause_ms(500);
+    kill(c.pid, SIGKILL);
+    assert_true(command_wait(&c, 5000 * patience()));
+    if (!processes_gone(pids, NODES, 1000 * patience())) fail_msg("nodes go on without us");
+    nothing_is_left(pids);
+    command_free(&c);
+}
+
 static void a_stopped_node_is_not_left_either(void **s)
 {
     (void)s;
     command c;
     pid_t pids[NODES];
-    start(&c, 5, pids, true);
+    start(&c, 5, SLOW, pids, true);
     kill(pids[3], SIGSTOP);
     kill(c.pid, SIGTERM);
     if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
@@ -135,7 +153,7 @@ static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
     (void)s;
     command c;
     pid_t pids[NODES];
-    start(&c, 6, pids, true);
+    start(&c, 6, SLOW, pids, true);
     kill(c.pid, SIGINT);
     pause_ms(5);
     kill(c.pid, SIGINT);
@@ -193,6 +211,7 @@ int main(void)
         cmocka_unit_test(sigterm_is_exit_130_and_leaves_nothing),
         cmocka_unit_test(sighup_is_exit_130_and_leaves_nothing),
         cmocka_unit_test(kill_9_leaves_nothing),
+        cmocka_unit_test(kill_9_ends_nodes_in_the_middle_of_a_product_at_once),
         cmocka_unit_test(a_stopped_node_is_not_left_either),
         cmocka_unit_test(an_impatient_second_ctrl_c_leaves_nothing),
         cmocka_unit_test(kill_9_while_it_writes_leaves_one_whole_file),
