@@ -98,8 +98,12 @@ static int run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepare
     sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in };
     err = sherd__cluster_run(c, job, last, opt, &result, d);
     report_fill(&own, p, nodes, &result);
-    if (out) *out = own;
-    else sherd_report_fini(&own);
+    if (out) {
+        *out = own;
+        sherd__wipe(&own, sizeof own); /* the seed is in it */
+    } else {
+        sherd_report_fini(&own);
+    }
     return err;
 }
 
