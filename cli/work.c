@@ -156,6 +156,7 @@ static int make_room(sherd__work *w, sherd_diag *d)
         return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
                            "out of memory for the result: %zu x %zu, %zu bytes", w->rows, w->cols,
                            bytes);
+    if (strcmp(path, "-") == 0) path = "/dev/stdout"; /* words go to stderr */
     return sherd_npy_writer_new(&w->writer, path, SHERD_F64, w->rows, w->cols, d);
 }
 

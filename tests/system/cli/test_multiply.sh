@@ -181,6 +181,13 @@ if [ "$(df --output=fstype . | tail -1)" ] && (ulimit -f 1) 2>/dev/null; then
     report $? "a file limit (as a full disk) is exit 4, and the earlier file stands"
 fi
 
+rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null | cat >C.npy
+[ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
+report $? "-o - writes the matrix to standard output, and no file of that name"
+rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null >C.npy
+[ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
+report $? "also where that is a file"
+
 py "r = np.random.default_rng(4); np.save('X.npy', r.standard_normal((3000, 3000)))"
 cp keep.npy C.npy
 py "
