@@ -274,14 +274,22 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     return err;
 }
 
+static int up_already(const state *s, sherd_diag *d)
+{
+    static const char hint[] = "sherd cluster status, or sherd cluster down first";
+    size_t up = living(s);
+    if (up < s->len)
+        return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster is up already, though %zu of its "
+                           "%zu nodes are gone", s->len - up, s->len);
+    return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is up already", up,
+                       up == 1 ? "" : "s");
+}
+
 static int run_up(sherd__cli *cli, sherd_diag *d)
 {
     state s;
     int err = open_state(&s, true, d);
-    if (!err && living(&s))
-        err = sherd__fail(d, SHERD_EINVAL, "sherd cluster status, or sherd cluster down first",
-                          "a local cluster of %zu node%s is up already", living(&s),
-                          living(&s) == 1 ? "" : "s");
+    if (!err && living(&s)) err = up_already(&s, d);
     if (!err) {
         remove_files(&s); /* of one whose nodes are gone */
         err = start_nodes(cli, &s, d);
@@ -304,7 +312,8 @@ static uint64_t resident(pid_t pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static int tell_status(sherd__cli *cli, const state *s, sherd_diag *d)
+/* err: 0, or what ends `status` although there is something to tell. */
+static int tell_status(sherd__cli *cli, const state *s, int err, sherd_diag *d)
 {
     json_t *all = json_array();
     char bytes[24];
@@ -325,11 +334,11 @@ static int tell_status(sherd__cli *cli, const state *s, sherd_diag *d)
     }
     if (!cli->json) {
         json_decref(all);
-        return 0;
+        return err;
     }
     json_t *obj = sherd__cli_json_new(cli);
     json_object_set_new(obj, "nodes", all);
-    return sherd__cli_json_end(cli, obj, d);
+    return err ? sherd__cli_json_fail(cli, obj, err, d) : sherd__cli_json_end(cli, obj, d);
 }
 
 static int run_status(sherd__cli *cli, sherd_diag *d)
@@ -337,13 +346,11 @@ static int run_status(sherd__cli *cli, sherd_diag *d)
     state s;
     int err = open_state(&s, false, d);
     if (!err && s.len == 0) err = no_cluster(d);
-    if (!err && living(&s) == s.len) {
-        err = tell_status(cli, &s, d);
-    } else if (!err) {
-        if (!cli->json) err = tell_status(cli, &s, d);
-        if (!err)
+    if (!err) {
+        if (living(&s) < s.len)
             err = sherd__fail(d, SHERD_EFEWNODES, "sherd cluster down, then up again",
                               "%zu of %zu local nodes are gone", s.len - living(&s), s.len);
+        err = tell_status(cli, &s, err, d);
     }
     close_state(&s);
     return err;

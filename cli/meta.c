@@ -4,8 +4,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -19,6 +22,7 @@
 
 #define WIDTHS_MAX 64
 #define COUNTS_PER_LINE 12
+#define EXPANDED_MAX 0x1p40 /* bytes; each entry takes one at least */
 /* Below this an expanded file is written in a moment, and no progress is shown. */
 #define PROGRESS_FROM ((uint64_t)1 << 30)
 
@@ -225,8 +229,9 @@ static void tell_settings(const sherd_meta *meta, bool expanded, bool seed, json
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sherd_meta_commitment(meta)[i]);
     if (s->group) snprintf(group, sizeof group, "%" PRIu32, s->group);
     if (!json) {
-        printf("%s form, %zu operations, %" PRIu32 " nodes, %s exposure, group %s%s, seed %s\n",
-               expanded ? "expanded" : "seed", sherd_meta_count(meta), s->nodes,
+        printf("%s form, %zu operation%s, %" PRIu32 " node%s, %s exposure, group %s%s, seed %s\n",
+               expanded ? "expanded" : "seed", sherd_meta_count(meta),
+               sherd_meta_count(meta) == 1 ? "" : "s", s->nodes, s->nodes == 1 ? "" : "s",
                s->balanced ? "balanced" : "uniform", group, s->shuffle_rows ? ", rows shuffled" : "",
                seed ? "held" : "not held");
         return;
@@ -254,6 +259,46 @@ static int tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *jso
     json_object_set_new(json, "bytes", json_integer((json_int_t)size));
     json_object_set_new(json, "seconds", json_real(seconds));
     return sherd__cli_json_end(cli, json, d);
+}
+
+/* ---- room ------------------------------------------------------------------------------------- */
+
+/* Free bytes where `path` is to be; UINT64_MAX where that is unknown or no file. */
+static uint64_t free_at(const char *path)
+{
+    char folder[PATH_MAX];
+    struct statvfs fs;
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if ((stat(path, &st) == 0 && !S_ISREG(st.st_mode)) || len >= sizeof folder) return UINT64_MAX;
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    if (statvfs(len ? folder : ".", &fs) != 0) return UINT64_MAX;
+    return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Hours of writing that cannot end well are refused before they begin. Deflate may take an array to a
+ * quarter at best. */
+static int check_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
+                      sherd_diag *d)
+{
+    static const char hint[] = "the seed form (--form seed) holds the same in 32 bytes";
+    double entries = 0;
+    uint64_t bytes = 0, room = opt->expanded ? free_at(path) : UINT64_MAX;
+    char needs[24], has[24];
+    for (size_t i = 0; i < sherd_meta_count(meta) && opt->expanded; i++) {
+        const sherd_meta_operation *op = sherd_meta_at(meta, i);
+        entries += (double)sherd_meta_table_rows(op) * (double)op->m + (double)op->k * (double)op->n;
+        if (entries > EXPANDED_MAX)
+            return sherd__fail(d, SHERD_EINVAL, hint, "the expanded form of %s and what is before it "
+                               "would be more than %s", op->name,
+                               sherd__cli_bytes((uint64_t)EXPANDED_MAX, needs));
+        bytes += sherd_meta_bytes(meta, i);
+    }
+    if ((opt->deflate ? bytes / 4 : bytes) <= room) return SHERD_OK;
+    return sherd__fail(d, SHERD_EIO, hint, "%s needs %s, and its disk has %s left", path,
+                       sherd__cli_bytes(bytes, needs), sherd__cli_bytes(room, has));
 }
 
 /* ---- build ------------------------------------------------------------------------------------ */
@@ -310,6 +355,7 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
                           "--without-seed leaves nothing of the seed form");
     if (!err && !sherd__opt_flag(cli, "force")) err = sherd__paths_replace_meta(path, d);
     if (!err) err = new_from_options(cli, &meta, d);
+    if (!err) err = check_room(meta, &opt, path, d);
     made = now_s() - began;
     if (!err && !(seconds = sherd__calloc(sherd_meta_count(meta), sizeof *seconds)))
         err = no_memory(d);
@@ -401,6 +447,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         err = sherd__paths_replace_meta(path, d);
     if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
+    if (!err) err = check_room(meta, opt, path, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
         err = sherd_meta_verify(meta, d); /* a seed that was changed is told as such */
         if (!err)

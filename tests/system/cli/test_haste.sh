@@ -166,5 +166,27 @@ run multiply A.npy B.npy -o C.npy -n 2 --certificate c.json
     grep -q '^wrote c.json' err
 report $? "a certificate without --key says who signs it, and that it was written"
 
+fails 2 'more than 1.1 TB' meta build z=dot:10x4000000x4000000 --nodes 2 --form expanded -o big.npz
+report $? "arrays beyond all disks are refused at once"
+free=$(df --output=avail -B1 . | tail -1)
+if [ "$free" -lt 500000000000 ]; then
+    fails 4 'its disk has' meta build "z=dot:10x$((free / 40000))x20000" --nodes 2 --form expanded \
+        -o big.npz && [ ! -e big.npz ]
+    report $? "and those beyond this one"
+fi
+
+# --- a local cluster that lost a node -----------------------------------------------------------
+
+mkdir -m 700 run
+run cluster up -n 2
+kill -9 "$("$S" cluster status --json | sed 's/.*"name":"node-2","pid":\([0-9]*\).*/\1/')" 2>>err
+sleep 0.2
+fails 2 '1 of its 2 nodes are gone' cluster up -n 3; report $? "up names the nodes that are gone"
+run cluster status --json
+[ $code = 7 ] && py "d = json.load(open('out'))
+assert not d['ok'] and [n['up'] for n in d['nodes']] == [True, False], d"
+report $? "status lists them to programs, too"
+run cluster down; [ $code = 0 ]; report $? "and down ends the rest"
+
 # --- the end ------------------------------------------------------------------------------------
 echo "1..$n"
