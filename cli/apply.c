@@ -90,7 +90,8 @@ const sherd__verb sherd__verb_apply = {
     .summary = "an element-wise operation over nodes",
     .details = "OP is sigmoid, square, relu, tanh or exp of A, or minus or multiply of A and B, in "
                "float64. Entries travel permuted row by row; a secret sample of every answer is "
-               "recomputed here. NaN, infinities and large values come out as numpy gives them.",
+               "recomputed here. NaN and infinities come out as in numpy; sigmoid of -710 is "
+               "4.476e-309, as it should be, where numpy's 1/(1+exp(-a)) overflows to 0.",
     .examples = examples,
     .options = options,
     .args_min = 2,

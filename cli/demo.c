@@ -103,7 +103,7 @@ static void show_nodes(demo *m)
     uint32_t n = sherd_cluster_size(m->cluster);
     json_t *nodes = m->out != NULL ? json_array() : NULL;
     if (nodes == NULL)
-        printf("%" PRIu32 " nodes%s, pids:", n,
+        printf("%" PRIu32 " node%s%s, pids:", n, n == 1 ? "" : "s",
                sherd_cluster_simulated(m->cluster) ? " (domains: simulated on one host)" : "");
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info;
@@ -145,12 +145,12 @@ static void show_verdict(const sherd__work *w)
         printf("  equal: %s\n", w->verdict.equal ? "yes, bit for bit" : "NO");
         return;
     }
-    printf("  differences from the local product: at most %.2g (%" PRIu64 " ulp); %.1f %% of the "
+    printf("  differences from the local product: at most %.2g; %.1f %% of the "
            "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
-           "gamma_k |X||W|: %s\n", x->max_abs, x->max_ulp,
+           "gamma_k |X||W|: %s, the largest %.2g of it\n", x->max_abs,
            100.0 * (double)x->equal / (double)(x->count ? x->count : 1),
            100.0 * (double)x->close / (double)(x->count ? x->count : 1),
-           w->verdict.equal ? "yes" : "NO");
+           w->verdict.equal ? "yes" : "NO", x->worst);
 }
 
 static json_t *run_object(const sherd__work *w, double local)

@@ -76,9 +76,9 @@ static void say_check(const sherd__work *w)
                        x->count - x->equal, x->count);
     else
         sherd__cli_say(w->cli,
-                       "equal: %s gamma_k |A||B| in every entry; largest difference %.3g (%" PRIu64
-                       " ulp at most), %.2f %% bit-equal, numpy.isclose %.2f %%; computed here in %s",
-                       v->equal ? "yes, within" : "NO, not within", x->max_abs, x->max_ulp,
+                       "equal: %s gamma_k |A||B| in every entry; largest difference %.3g, "
+                       "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; computed here in %s",
+                       v->equal ? "yes, within" : "NO, not within", x->max_abs, x->worst,
                        x->count ? 100.0 * (double)x->equal / (double)x->count : 100.0,
                        x->count ? 100.0 * (double)x->close / (double)x->count : 100.0,
                        sherd__cli_seconds(v->seconds, t));
@@ -116,8 +116,8 @@ static void say_all(const sherd__work *w)
     const sherd_report *r = &w->report;
     char scheme[96], out[24], in[24], t[24], all[24];
     say_scheme(w, scheme, sizeof scheme);
-    sherd__cli_say(w->cli, "%s: %zu x %zu by %" PRIu32 " nodes%s, %s, %s", w->operation, w->rows,
-                   w->cols, r->nodes,
+    sherd__cli_say(w->cli, "%s: %zu x %zu by %" PRIu32 " node%s%s, %s, %s", w->operation, w->rows,
+                   w->cols, r->nodes, r->nodes == 1 ? "" : "s",
                    sherd_cluster_simulated(w->cluster) ? " (domains: simulated on one host)" : "",
                    scheme, w->op != 0 ? "float64" : w->opt.exact ? "exact" : "float");
     if (w->cli->verbose > 0) say_nodes(w);
@@ -139,6 +139,10 @@ static void say_all(const sherd__work *w)
     else if (r->check_error > 0)
         sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability 2^%.0f",
                        log2(r->check_error));
+    if (r->nodes_lost > 0)
+        sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work "
+                       "(-v lists tasks by node)", r->nodes_lost,
+                       r->nodes_lost == 1 ? " was" : "s were");
     if (r->nodes_banned > 0)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);
