@@ -1,0 +1,385 @@
+/*
+ * The loop thread of a cluster: connections to all nodes, the job that runs, deadlines. A compute
+ * thread beside it (core/executor.h) hides, checks and folds.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/cluster_state.h"
+#include "sherd/version.h"
+
+#define RETRY_MS 300u          /* between attempts to reach a node again */
+#define RETRIES_MAX 5u         /* of one job; a node that was lost earlier is tried once per job */
+#define SOFTWARE "sherd " SHERD_VERSION
+
+/* A link has no session before TLS is up. */
+static void add_session_bytes(sherd_link *l, uint64_t *in, uint64_t *out)
+{
+    const sherd_session *session = sherd__link_session(l);
+    if (!session) return;
+    const sherd__session_stats *s = sherd__session_stats_of(session);
+    *in += s->bytes_in;
+    *out += s->bytes_out;
+}
+
+/* What the outside may see of the nodes and of the job, as of now. */
+static void publish(sherd_cluster *c)
+{
+    uint64_t now = uv_now(&c->loop), in = 0, out = 0;
+    pthread_mutex_lock(&c->lock);
+    c->progress.nodes_up = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        sherd_node_info *info = &n->info;
+        info->bytes_in = n->past_in;
+        info->bytes_out = n->past_out;
+        if (n->link) add_session_bytes(n->link, &info->bytes_in, &info->bytes_out);
+        info->state = n->banned ? SHERD_NODE_BANNED : n->up ? SHERD_NODE_UP
+                    : n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
+        info->tasks = n->tasks + (c->job ? sherd__job_node_tasks(c->job, i) : 0);
+        memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
+        info->threads = n->hello.threads;
+        info->memory = n->hello.memory;
+        info->gflops = n->hello.gflops;
+        c->progress.nodes_up += n->up;
+        in += info->bytes_in;
+        out += info->bytes_out;
+    }
+    c->progress.bytes_in = in;
+    c->progress.bytes_out = out;
+    if (c->job) {
+        sherd__job_stats stats;
+        sherd__job_count(c->job, &stats);
+        c->progress.done = stats.folded;
+        c->progress.total = stats.cells;
+        sherd__job_waiting(c->job, now, c->waiting, sizeof c->waiting);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+static void on_event(void *ctx, sherd_link *l, sherd__event *e);
+static void on_closed(void *ctx, sherd_link *l);
+
+static uint8_t *place_answer(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    return sherd__buffers_get(ctx, len);
+}
+
+static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)len;
+    sherd__buffers_give(ctx, bytes);
+}
+
+/* Why the node is not up; the calling thread reads it while it waits for nodes. */
+static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
+{
+    pthread_mutex_lock(&c->lock);
+    n->last_err = err;
+    snprintf(n->last_text, sizeof n->last_text, "%.*s", SHERD__TEXT_MAX - 1, text);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void connect_node(sherd_cluster *c, pool_node *n)
+{
+    sherd__link_options lo = {
+        .loop = &c->loop, .identity = c->identity,
+        .session = { .role = SHERD__COORDINATOR, .hello = { .software = SOFTWARE },
+                     .place = place_answer, .unplace = unplace_answer, .place_ctx = c->answers },
+        .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
+    };
+    sherd_diag d = { 0 };
+    if (n->record) {
+        lo.session.tap = sherd__record_tap;
+        lo.session.tap_ctx = n->record;
+    }
+    n->retry_ms = 0;
+    int err = sherd__link_connect(&n->link, &lo, n->peer.host, n->peer.port, &n->peer.key, &d);
+    if (err) {
+        note_end(c, n, err, d.code ? d.message : sherd_strerror(err));
+    } else {
+        c->open_links++;
+    }
+}
+
+static void flush_touched(sherd_cluster *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        if (!n->touched) continue;
+        n->touched = false;
+        if (n->link) sherd__link_flush(n->link);
+    }
+}
+
+static void job_moved(sherd_cluster *c);
+
+/* The node is not let back in while this cluster is open. */
+static void ban(sherd_cluster *c, pool_node *n)
+{
+    n->banned = true;
+    pthread_mutex_lock(&c->lock);
+    size_t len = strlen(c->banned);
+    snprintf(c->banned + len, sizeof c->banned - len, "%s%s", len ? ", " : "", n->label);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* What a link tells opens with its address, which the node's label has too. */
+static const char *cause(const pool_node *n, const char *text)
+{
+    char address[sizeof n->info.address + 4];
+    int len = snprintf(address, sizeof address,
+                       strchr(n->peer.host, ':') ? "[%s]:%u: " : "%s:%u: ", n->peer.host,
+                       n->peer.port);
+    return strncmp(text, address, (size_t)len) == 0 ? text + len : text;
+}
+
+/* A session ended, or never began: may the node come back? */
+static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *e)
+{
+    uint64_t now = uv_now(&c->loop);
+    const char *why = cause(n, e->text);
+    bool was_up = n->up;
+    add_session_bytes(n->link, &n->past_in, &n->past_out);
+    n->link = NULL;
+    n->up = false;
+    note_end(c, n, e->err, why);
+    if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
+        !n->banned) { /* it broke the protocol: not the network's doing */
+        ban(c, n);
+        if (c->job) sherd__job_node_banned(c->job, n->index, why);
+    }
+    bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
+                 (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
+                 e->err != SHERD_EINTERRUPTED;
+    if (again) {
+        n->retries++;
+        n->retry_ms = now + RETRY_MS;
+    }
+    if (c->job) sherd__job_node_down(c->job, n->index, again, why, now);
+}
+
+static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+{
+    pool_node *n = ctx;
+    sherd_cluster *c = n->cluster;
+    uint64_t now = uv_now(&c->loop);
+    switch (e->kind) {
+    case SHERD__EV_READY:
+        n->up = true;
+        n->sessions++;
+        n->hello = e->hello;
+        if (c->job) sherd__job_node_up(c->job, n->index, sherd__link_session(l), n->sessions, now);
+        pthread_mutex_lock(&c->lock);
+        pthread_cond_signal(&c->changed);
+        pthread_mutex_unlock(&c->lock);
+        publish(c);
+        break;
+    case SHERD__EV_CLOSED:
+        on_session_over(c, n, e);
+        publish(c);
+        pthread_mutex_lock(&c->lock);
+        pthread_cond_signal(&c->changed);
+        pthread_mutex_unlock(&c->lock);
+        break;
+    case SHERD__EV_RESULT:
+    case SHERD__EV_REFUSED:
+        if (c->job) sherd__job_event(c->job, n->index, e, now);
+        break;
+    default: break;
+    }
+    sherd__fragment_free(e->fragment);
+    e->fragment = NULL;
+    job_moved(c);
+}
+
+static void on_closed(void *ctx, sherd_link *l)
+{
+    pool_node *n = ctx;
+    (void)l;
+    n->cluster->open_links--;
+}
+
+/* --- the job --------------------------------------------------------------------------------- */
+
+static void job_touch(void *ctx, uint32_t node)
+{
+    sherd_cluster *c = ctx;
+    c->nodes[node].touched = true;
+}
+
+static void job_expel(void *ctx, uint32_t node, int code, const char *why)
+{
+    sherd_cluster *c = ctx;
+    pool_node *n = &c->nodes[node];
+    if (code == SHERD_EWRONG) ban(c, n);
+    n->retries = RETRIES_MAX;
+    if (n->link) sherd__link_close(n->link, code, why);
+}
+
+static const char *job_name(void *ctx, uint32_t node)
+{
+    const sherd_cluster *c = ctx;
+    return c->nodes[node].label;
+}
+
+void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
+{
+    out->executor = c->executor;
+    out->id = sherd__entropy_u64(&c->entropy) | 1; /* 0 is no job */
+    out->nodes = c->count;
+    out->domain = c->domain_of;
+    out->owner = (sherd__job_owner){ job_touch, job_expel, sherd__cluster_log, job_name, c };
+}
+
+/* The calling thread has the job back. */
+static void release_job(sherd_cluster *c)
+{
+    sherd__job_rest(c->job);
+    c->job = NULL;
+    sherd__buffers_trim(c->answers);
+    pthread_mutex_lock(&c->lock);
+    c->job_done = true;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void end_job(sherd_cluster *c)
+{
+    publish(c);
+    for (uint32_t i = 0; i < c->count; i++)
+        c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
+    release_job(c);
+}
+
+/* Something has happened: move the job on, send what it wants sent, notice its end. */
+static void job_moved(sherd_cluster *c)
+{
+    int err;
+    if (!c->job) return;
+    sherd__job_pump(c->job, uv_now(&c->loop));
+    if (sherd__job_done(c->job, &err, NULL) && !c->job_ended) {
+        c->job_ended = true;
+        if (c->job_last || err) sherd__job_end(c->job);
+    }
+    flush_touched(c);
+    if (c->job_ended && sherd__job_idle(c->job)) end_job(c);
+}
+
+/* Up, and not about to be closed by us. */
+static bool usable(const pool_node *n)
+{
+    return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
+}
+
+static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t timeout_ms)
+{
+    uint64_t now = uv_now(&c->loop);
+    c->job = job;
+    c->job_last = last;
+    c->job_ended = false;
+    c->deadline_ms = timeout_ms ? now + timeout_ms : 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        if (!n->banned) n->retries = 0;
+        if (usable(n)) {
+            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions, now);
+        } else {
+            /* One that was lost before is asked once more while the others begin. */
+            if (!n->banned && !n->link) n->retry_ms = now;
+            sherd__job_node_down(job, i, !n->banned, n->last_text, now);
+        }
+    }
+    job_moved(c);
+}
+
+static void drop_job(sherd_cluster *c, sherd_job *job)
+{
+    c->job = job;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const pool_node *n = &c->nodes[i];
+        if (usable(n))
+            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions,
+                               uv_now(&c->loop));
+    }
+    sherd__job_end(job);
+    flush_touched(c);
+    release_job(c);
+}
+
+/* --- loop thread ----------------------------------------------------------------------------- */
+
+static void begin_close(sherd_cluster *c)
+{
+    c->closing = true;
+    for (uint32_t i = 0; i < c->count; i++) {
+        c->nodes[i].retry_ms = 0;
+        if (c->nodes[i].link) sherd__link_close(c->nodes[i].link, SHERD_OK, "the work is done");
+    }
+}
+
+void sherd__cluster_on_wake(uv_async_t *h)
+{
+    sherd_cluster *c = h->data;
+    pthread_mutex_lock(&c->lock);
+    sherd_job *job = c->next_job;
+    bool last = c->next_last, drop = c->next_drop, close = c->close_wanted && !c->closing;
+    uint32_t timeout_ms = c->next_timeout_ms;
+    c->next_job = NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (job && drop) drop_job(c, job);
+    else if (job) start_job(c, job, last, timeout_ms);
+    else job_moved(c);
+    if (close) begin_close(c);
+}
+
+static void check_deadlines(sherd_cluster *c, uint64_t now)
+{
+    char text[400];
+    pthread_mutex_lock(&c->lock);
+    bool stop = c->stop_wanted;
+    snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
+             c->waiting);
+    pthread_mutex_unlock(&c->lock);
+    if (stop) sherd__job_fail(c->job, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (c->deadline_ms && now >= c->deadline_ms)
+        sherd__job_fail(c->job, SHERD_ETIMEOUT, "give it more with --timeout", text);
+}
+
+void sherd__cluster_on_tick(uv_timer_t *h)
+{
+    sherd_cluster *c = h->data;
+    uint64_t now = uv_now(&c->loop);
+    for (uint32_t i = 0; i < c->count && !c->closing; i++) {
+        pool_node *n = &c->nodes[i];
+        if (!n->link && n->retry_ms && now >= n->retry_ms) connect_node(c, n);
+    }
+    if (c->job) {
+        check_deadlines(c, now);
+        sherd__job_tick(c->job, now);
+        job_moved(c);
+    }
+    publish(c);
+    if (c->closing && c->open_links == 0) {
+        uv_close((uv_handle_t *)&c->wake, NULL);
+        uv_close((uv_handle_t *)&c->tick, NULL);
+    }
+}
+
+void sherd__cluster_loop(void *arg)
+{
+    sherd_cluster *c = arg;
+    uv_update_time(&c->loop);
+    for (uint32_t i = 0; i < c->count; i++) connect_node(c, &c->nodes[i]);
+    uv_run(&c->loop, UV_RUN_DEFAULT);
+}
+
+void sherd__cluster_wake(void *ctx)
+{
+    sherd_cluster *c = ctx;
+    uv_async_send(&c->wake);
+}

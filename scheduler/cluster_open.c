@@ -1,0 +1,286 @@
+/*
+ * From options to a cluster: local nodes started or a node file read, domains numbered, threads
+ * started, and the wait until every node is up or has failed. And the way back.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "scheduler/cluster_state.h"
+#include "scheduler/domains.h"
+
+#define CONNECT_MS 10000u
+#define EXECUTOR_QUEUE 65536u
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static int take_local(sherd_cluster *c, sherd_diag *d)
+{
+    sherd__launch_options lo = {
+        .nodes = c->o.local_nodes, .program = c->o.program, .memory = c->o.node_memory,
+        .timeout_ms = c->o.timeout_ms, .interrupted = c->o.interrupted, .ctx = c->o.ctx,
+    };
+    int err = sherd__identity_new(&c->identity);
+    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    lo.allow = *sherd__identity_fingerprint(c->identity);
+    err = sherd__launch_start(&c->launch, &lo, d);
+    if (err) return err;
+    c->simulated = true;
+    c->count = c->o.local_nodes;
+    c->nodes = sherd__calloc(c->count, sizeof *c->nodes);
+    if (!c->nodes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd__launched *l = sherd__launch_node(c->launch, i);
+        c->nodes[i].peer = l->peer;
+        c->nodes[i].pid = l->pid;
+        if (!c->nodes[i].peer.domain[0])
+            snprintf(c->nodes[i].peer.domain, sizeof c->nodes[i].peer.domain, "simulated-%u", i + 1);
+    }
+    return SHERD_OK;
+}
+
+static int take_file(sherd_cluster *c, sherd_diag *d)
+{
+    sherd__peers peers = { 0 };
+    const char *file = c->o.nodes_file;
+    bool here = true;
+    if (!c->o.key_file)
+        return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
+                           "the nodes of %s want to see our key", file);
+    int err = sherd__identity_load(&c->identity, c->o.key_file, d);
+    if (!err) err = sherd__peers_load(&peers, file, d);
+    if (err) return err;
+    c->nodes = sherd__calloc(peers.len, sizeof *c->nodes);
+    if (!c->nodes) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; !err && i < peers.len; i++) {
+        const sherd__peer *p = &peers.list[i];
+        if (strcmp(p->role, "coordinator") == 0) continue;
+        if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
+            err = sherd__fail(d, SHERD_EFORMAT, "paste the line that the node prints when it starts",
+                              "%s: node %zu has no %s", file, i + 1, p->has_key ? "address" : "key");
+        else c->nodes[c->count++].peer = *p;
+        here = here && sherd__peer_loopback(p);
+    }
+    c->simulated = here; /* `sherd cluster up`, or nodes started by hand */
+    if (!err && c->count == 0)
+        err = sherd__fail(d, SHERD_EFEWNODES, "paste the lines that nodes print when they start",
+                          "%s names no node", file);
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+static int number_domains(sherd_cluster *c)
+{
+    uint32_t split[2];
+    sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
+    c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
+    int err = peers && c->domain_of ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
+    if (!err) err = sherd__domains_number(peers, c->count, sherd__addresses_system, c->domain_of,
+                                          &c->domains, split);
+    /* Nodes that are all on loopback are called simulated anyway. */
+    if (!err && split[0] != split[1] && !c->simulated)
+        sherd__cluster_say(c, SHERD_LOG_WARN, "%s:%u and %s:%u are one host, which the node file calls two domains "
+            "(%s, %s): who runs it sees what both are given", peers[split[0]]->host,
+            peers[split[0]]->port, peers[split[1]]->host, peers[split[1]]->port,
+            peers[split[0]]->domain, peers[split[1]]->domain);
+    sherd__free(peers);
+    return err;
+}
+
+static int describe_nodes(sherd_cluster *c, sherd_diag *d)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        n->cluster = c;
+        n->index = i;
+        n->domain = c->domain_of[i];
+        if (!n->peer.name[0]) snprintf(n->peer.name, sizeof n->peer.name, "node-%u", i + 1);
+        snprintf(n->label, sizeof n->label, "%s (%s:%u)", n->peer.name, n->peer.host, n->peer.port);
+        n->info.pid = n->pid;
+        snprintf(n->info.name, sizeof n->info.name, "%s", n->peer.name);
+        snprintf(n->info.address, sizeof n->info.address, "%s:%u", n->peer.host, n->peer.port);
+        snprintf(n->info.domain, sizeof n->info.domain, "%s", n->peer.domain);
+        sherd__fingerprint_text(&n->peer.key, n->info.key);
+        if (!c->record) continue;
+        int err = sherd__record_peer_add(&n->record, c->record, n->peer.name, d);
+        if (!err) err = sherd__record_peer_about(n->record, n->info.address);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+static int start_loop(sherd_cluster *c, sherd_diag *d)
+{
+    if (uv_loop_init(&c->loop)) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
+    c->loop_made = true;
+    uv_async_init(&c->loop, &c->wake, sherd__cluster_on_wake);
+    uv_timer_init(&c->loop, &c->tick);
+    c->wake.data = c->tick.data = c;
+    uv_timer_start(&c->tick, sherd__cluster_on_tick, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
+    /* Our threads take no signals: the program's handlers run on its own ones, and a broken
+     * connection's SIGPIPE stays with the thread that wrote. What a thread's own access raises is
+     * left to the program: a mapped operand that somebody cuts short is a SIGBUS right here. */
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = sherd__buffers_new(&c->answers);
+    if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, sherd__cluster_wake, c);
+    bool runs = !err && uv_thread_create(&c->thread, sherd__cluster_loop, c) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
+    if (!runs)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
+    c->thread_runs = true;
+    return SHERD_OK;
+}
+
+/* True where the node could be reached and would not have us, or is not the one it should be: going
+ * on without it would hide a mistake, or an attack. */
+static bool turned_away(const pool_node *n)
+{
+    return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
+           sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
+}
+
+/* How it stands with the nodes while they are waited for. */
+typedef struct standing {
+    uint32_t up, open, missing; /* missing: which of those that are not up to speak of */
+    bool away, stop;
+    int err;                    /* of that one, and its text */
+    char why[SHERD__TEXT_MAX];
+} standing;
+
+/* The lock is held. */
+static void look_at_nodes(const sherd_cluster *c, standing *s)
+{
+    s->up = s->open = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        sherd_node_state state = c->nodes[i].info.state;
+        s->up += state == SHERD_NODE_UP;
+        s->open += state == SHERD_NODE_CONNECTING;
+        if (state != SHERD_NODE_UP && !s->away) s->missing = i;
+        s->away = s->away || turned_away(&c->nodes[i]);
+    }
+    s->stop = c->stop_wanted;
+}
+
+/* What a link tells ends in its remedy, behind a semicolon. */
+static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
+{
+    const char *hint = "look whether it runs and whether its allow-list has our key";
+    char *mark = NULL;
+    for (char *p = s->why; (p = strstr(p, "; ")) != NULL; p += 2) mark = p;
+    if (mark) {
+        *mark = '\0';
+        hint = mark + 2;
+    }
+    return sherd__fail(d, err, hint, "%u of %u nodes are up; %s: %s", s->up, c->count,
+                       c->nodes[s->missing].label,
+                       s->why[0] ? s->why : "no answer within the connect time");
+}
+
+/* Waits until all nodes are up, or have failed, or the time is over. */
+static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
+{
+    uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
+    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
+    double until = sherd__cluster_seconds() + limit * 1e-3;
+    bool over = false;
+    standing s = { .up = 0 };
+    pthread_mutex_lock(&c->lock);
+    do {
+        sherd__cluster_wait(c, 20);
+        look_at_nodes(c, &s);
+        over = c->open_until > 0 && sherd__cluster_seconds() >= c->open_until;
+    } while (s.open && !over && sherd__cluster_seconds() < until && !s.stop);
+    s.err = c->nodes[s.missing].last_err;
+    snprintf(s.why, sizeof s.why, "%s", c->nodes[s.missing].last_text);
+    pthread_mutex_unlock(&c->lock);
+    if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (s.open && over && !s.away)
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "the time given is over; %u of %u nodes are up, %s is not", s.up,
+                           c->count, c->nodes[s.missing].label);
+    if (s.up < want || s.away)
+        return fail_missing(c, &s, s.err && (s.away || s.up == 0 || want == c->count)
+                                       ? s.err : SHERD_EFEWNODES, d);
+    if (s.up < c->count)
+        sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s.up, c->count,
+            c->nodes[s.missing].label, s.why[0] ? s.why : "no answer within the connect time");
+    return SHERD_OK;
+}
+
+static void init_lock(sherd_cluster *c)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
+{
+    *out = NULL;
+    if ((opt->local_nodes > 0) == (opt->nodes_file != NULL))
+        return sherd__fail(d, SHERD_EINVAL, "start local nodes with -n N, or name nodes with --nodes",
+                           "it is not said which nodes to use");
+    sherd_cluster *c = sherd__calloc(1, sizeof *c);
+    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    c->o = *opt;
+    c->entropy = sherd__entropy_os();
+    if (opt->timeout_ms) c->open_until = sherd__cluster_seconds() + opt->timeout_ms * 1e-3;
+    init_lock(c);
+    int err = SHERD_OK;
+    if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);
+    if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
+    if (!err) err = number_domains(c);
+    if (!err) err = describe_nodes(c, d);
+    if (!err) err = start_loop(c, d);
+    if (!err) err = wait_for_nodes(c, d);
+    if (err) {
+        sherd_cluster_close(c);
+        return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
+    }
+    *out = c;
+    return SHERD_OK;
+}
+
+#define GRACE_MS 500u /* for local nodes to end, where one of them does not answer any more */
+
+void sherd_cluster_close(sherd_cluster *c)
+{
+    if (!c) return;
+    bool mute = false;
+    if (c->thread_runs) {
+        pthread_mutex_lock(&c->lock);
+        for (uint32_t i = 0; i < c->count; i++) mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
+        c->close_wanted = true;
+        pthread_mutex_unlock(&c->lock);
+        uv_async_send(&c->wake);
+        uv_thread_join(&c->thread);
+    } else if (c->loop_made) {
+        uv_close((uv_handle_t *)&c->wake, NULL);
+        uv_close((uv_handle_t *)&c->tick, NULL);
+        uv_run(&c->loop, UV_RUN_DEFAULT);
+    }
+    sherd__executor_free(c->executor);
+    if (c->loop_made) (void)uv_loop_close(&c->loop);
+    sherd__buffers_free(c->answers);
+    sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
+    if (c->record) (void)!sherd__record_end(c->record, NULL);
+    sherd__identity_free(c->identity);
+    sherd__free(c->nodes);
+    sherd__free(c->domain_of);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    sherd__free(c);
+}

@@ -1,0 +1,106 @@
+/*
+ * What a cluster is made of, for its three files: cluster.c (public calls, the calling thread),
+ * cluster_loop.c (links and the running job, the loop thread), cluster_open.c (from options to
+ * nodes that are up). Nobody else includes this.
+ */
+#ifndef SCHEDULER_CLUSTER_STATE_H
+#define SCHEDULER_CLUSTER_STATE_H
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "core/executor.h"
+#include "core/rand.h"
+#include "scheduler/buffers.h"
+#include "scheduler/cluster_internal.h"
+#include "scheduler/launch.h"
+#include "store/record.h"
+#include "wire/link.h"
+
+#define CLUSTER_TICK_MS 100u
+#define CLUSTER_LOG_LINES 64u
+#define CLUSTER_LOG_LINE 400u
+
+typedef struct pool_node {
+    sherd_cluster *cluster;
+    uint32_t index;
+    sherd__peer peer;
+    char label[400];           /* "node-3 (127.0.0.1:7003)" */
+    uint32_t domain;
+    pid_t pid;
+    sherd_link *link;          /* loop thread's, as everything below */
+    bool up, banned, touched;
+    uint64_t sessions;         /* so far: the number of the current one */
+    uint32_t retries;
+    uint64_t retry_ms;         /* when to connect again; 0: not to */
+    sherd__hello hello;
+    uint64_t past_in, past_out; /* of earlier sessions */
+    uint64_t tasks;
+    sherd__record_peer *record;
+    int last_err;
+    char last_text[SHERD__TEXT_MAX];
+    sherd_node_info info;      /* snapshot, under the lock */
+} pool_node;
+
+struct sherd_cluster {
+    uv_loop_t loop;
+    uv_async_t wake;
+    uv_timer_t tick;
+    uv_thread_t thread;
+    bool loop_made, thread_runs;
+    sherd_identity *identity;
+    sherd__launch *launch;
+    sherd__record *record;
+    sherd_executor *executor;
+    sherd__buffers *answers;
+    sherd_entropy entropy;
+    pool_node *nodes;
+    uint32_t count, domains;
+    uint32_t *domain_of;
+    bool simulated;
+    sherd_cluster_options o;
+    double open_until;         /* when opening must be done; 0: no such time */
+
+    sherd_job *job;            /* loop thread's: the one that runs */
+    bool job_last, job_ended;
+    uint64_t deadline_ms;
+    uint32_t open_links;
+    bool closing;
+
+    pthread_mutex_t lock;      /* guards what follows, and the nodes' info */
+    pthread_cond_t changed;
+    sherd_job *next_job;       /* request */
+    bool next_last, next_drop, close_wanted, stop_wanted, job_waits;
+    uint32_t next_timeout_ms;
+    bool job_done;
+    sherd_progress progress;
+    char waiting[300];
+    char banned[256];
+    char log[CLUSTER_LOG_LINES][CLUSTER_LOG_LINE];
+    sherd_log_level log_level[CLUSTER_LOG_LINES];
+    uint32_t log_from, log_len;
+    uint32_t log_lost;         /* lines that found no room, and the gravest level among them */
+    sherd_log_level log_lost_level;
+};
+
+/* cluster.c */
+
+/** A line for people: kept until the calling thread hands it out. As a job's owner logs. */
+void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
+void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/** Waits up to ms for a change; the lock is held. Hands out lines, asks whether to stop. */
+void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
+/** Lines that still wait; the lock is held. */
+void sherd__cluster_hand_out(sherd_cluster *c);
+double sherd__cluster_seconds(void);
+
+/* cluster_loop.c: the callbacks of the two handles, and the loop itself. */
+
+void sherd__cluster_on_wake(uv_async_t *h);
+void sherd__cluster_on_tick(uv_timer_t *h);
+void sherd__cluster_loop(void *cluster);
+/** Makes the loop look for requests and finished work; any thread, and the executor. */
+void sherd__cluster_wake(void *cluster);
+
+#endif
