@@ -55,13 +55,13 @@ for count, after in ((400, 0.3), (400, 1.0)):
                          stderr=subprocess.PIPE, text=True)
     time.sleep(after)
     t = time.monotonic()
-    p.send_signal(signal.SIGINT)
-    try: err = p.communicate(timeout=60)[1]
+    p.send_signal(signal.SIGTERM)
+    try: said = p.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired: p.kill(); raise
     took = time.monotonic() - t
-    print(count, after, took, err)
+    print(count, after, took, said)
     assert p.returncode == 130 and took < 3 and not os.path.exists('C.npy')
-    assert err.count('starting 400 nodes') == 1
+    assert said.count('starting 400 nodes') == 1
 "; report $? "local nodes are given up while they start"
 
 # --- one file under two names -------------------------------------------------------------------
@@ -150,16 +150,24 @@ assert r[1] == {'vanished': 0, 'nonzeros': 2, 'relative_error': 0.0}, r"
 report $? "to programs too"
 
 for v in SHERD_DRY_RUN SHERD_SEED SHERD_KEY; do
-    env $v=x "$S" keygen me.key --show >out 2>err; code=$?
+    export "$v=x"
+    run keygen me.key --show
+    unset "$v"
     [ $code = 0 ] && grep -q "warning: $v is not read" err
     report $? "$v is told not to be read"
 done
-SHERD_GROPU=1 "$S" version >out 2>err; grep -q 'SHERD_GROPU sets no option; did you mean SHERD_GROUP' err
+export SHERD_GROPU=1
+run version
+unset SHERD_GROPU
+grep -q 'SHERD_GROPU sets no option; did you mean SHERD_GROUP' err
 report $? "a slip in a variable's name tells the nearest"
-SHERD_GROUP=1 SHERD_TEST_X=1 SHERD_MNIST=x "$S" version >out 2>err; [ ! -s err ]
-report $? "those that are read, or are for tests, pass in silence"
+export SHERD_GROUP=1 SHERD_TEST_X=1 SHERD_MNIST=x
+run version
+unset SHERD_GROUP SHERD_TEST_X SHERD_MNIST
+[ ! -s err ]; report $? "those that are read, or are for tests, pass in silence"
+escape=$(printf '\033')
 fails 4 '\\x1b\[31m\\x0aevil' multiply "$(printf '\033[31m\nevil\302\2330m')" B.npy -o C.npy -n 2 &&
-    grep -q '\\x9b0m' err && ! grep -q "$(printf '\033')" err
+    grep -q '\\x9b0m' err && ! grep -q "$escape" err
 report $? "control characters of a file's name do not reach the terminal"
 run multiply A.npy B.npy -o C.npy -n 2 --certificate c.json
 [ $code = 0 ] && grep -q 'c.json will be signed by a key made for it alone' err &&
