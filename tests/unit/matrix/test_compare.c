@@ -108,9 +108,17 @@ static void honest_products_in_any_order_pass_and_one_wrong_entry_fails(void **s
         }
 }
 
+/* Under valgrind a long double is a double, and no oracle. */
+static bool long_double_is_wider(void)
+{
+    volatile long double one = 1.0L, tiny = 0x1p-60L;
+    return one + tiny != one;
+}
+
 static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_product(void **s)
 {
     (void)s;
+    if (!long_double_is_wider()) skip();
     /* k = 2 without fma against BLAS with it can differ by more than gamma_2: draw values
      * around the bound, and demand the verdict that long double gives. */
     size_t gap = 0;

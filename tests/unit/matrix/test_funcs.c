@@ -22,6 +22,13 @@ static double unit(void)
     return (double)(state >> 11) * 0x1p-53;
 }
 
+/* Under valgrind a long double is a double, and no oracle. */
+static bool long_double_is_wider(void)
+{
+    volatile long double one = 1.0L, tiny = 0x1p-60L;
+    return one + tiny != one;
+}
+
 static long double sigmoid(long double x)
 {
     return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
@@ -57,6 +64,7 @@ static const struct subject {
 static void functions_are_within_one_ulp(void **s)
 {
     (void)s;
+    if (!long_double_is_wider()) skip();
     static double x[N], y[N];
     for (size_t t = 0; t < sizeof subjects / sizeof *subjects; t++) {
         const struct subject *f = &subjects[t];

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -387,7 +388,7 @@ static int write_full_disk(void)
     static const char block[1 << 16];
     char full[64];
     snprintf(full, sizeof full, "%s/disk", scratch_dir());
-    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) return 77;
+    if (unshare(CLONE_NEWNS) || mount("none", "/", "none", MS_REC | MS_PRIVATE, "")) return 77;
     if (mount("tmpfs", full, "tmpfs", 0, "size=64k")) return 77;
     const char *path = scratch_write("disk/old", "before", 6);
     for (int i = 0; i < 2; i++) {
@@ -401,7 +402,9 @@ static int write_full_disk(void)
     }
     size_t len;
     uint8_t *got = scratch_read(path, &len);
-    return got && !strcmp((char *)got, "before") ? 0 : 4;
+    bool same = got && !strcmp((char *)got, "before");
+    free(got);
+    return same ? 0 : 4;
 }
 
 static void a_full_disk_leaves_the_earlier_file(void **s)
