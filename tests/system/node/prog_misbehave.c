@@ -42,6 +42,7 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 static char mode[16];   /* empty: behaves */
 static unsigned after;  /* proper results that are left */
 static bool poisoned;   /* the next bytes offered are to be garbage, or the last ones */
+static bool serving;    /* there is a session: a product is a task's, no longer the self-test's */
 
 static bool is(const char *name)
 {
@@ -127,6 +128,7 @@ int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sher
 size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out)
 {
     size_t n = __real_sherd__session_pending(s, now_ms, out);
+    serving = true;
     if (!poisoned || n == 0) return n;
     if (is("garbage")) {
         memset((uint8_t *)(uintptr_t)*out, 0xEE, n);
@@ -141,7 +143,7 @@ size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const ui
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
-    if ((is("slow") || is("minute")) && after == 0) {
+    if (serving && (is("slow") || is("minute")) && after == 0) {
         struct timespec pause = { .tv_sec = is("slow") ? 1 : 60 };
         nanosleep(&pause, NULL);
     }

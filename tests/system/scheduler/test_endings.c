@@ -22,7 +22,8 @@
 #define SLOW "SHERD_TEST_MISBEHAVE=slow:1" /* seconds */
 #define OLD "an earlier result\n"
 
-static char top[128], tmp[160], out_dir[160], a[160], b[160], out[200], sent[260];
+static char top[128], tmp[160], out_dir[160], a[160], b[160], large_a[160], large_b[160];
+static char out[200], sent[260];
 
 static int begin(void **s)
 {
@@ -35,6 +36,10 @@ static int begin(void **s)
     snprintf(out, sizeof out, "%s/C.npy", out_dir);
     matrix_file(a, 400, 300, 1);
     matrix_file(b, 300, 200, 2);
+    snprintf(large_a, sizeof large_a, "%s/large-A.npy", top);
+    snprintf(large_b, sizeof large_b, "%s/large-B.npy", top);
+    matrix_file(large_a, 3000, 700, 3);
+    matrix_file(large_b, 700, 1500, 4);
     return mkdir(tmp, 0700) || mkdir(out_dir, 0700) ? -1 : 0;
 }
 
@@ -45,13 +50,24 @@ static int end(void **s)
     return 0;
 }
 
+/* What the command multiplies, in how much memory: small pieces, many of them. */
+typedef struct work {
+    const char *a, *b, *memory;
+} work;
+
+static const work small = { a, b, "2M" };
+/* Pieces that go to the nodes' compute threads: one that is computed within microseconds is not
+ * worth the way there. */
+static const work large = { large_a, large_b, "192M" };
+
 /* A command whose nodes take their time for each product, seven processes of its own. */
-static void start(command *c, unsigned run, const char *slow, pid_t pids[NODES], bool until_answers)
+static void start_with(command *c, const work *w, unsigned run, const char *slow,
+                       pid_t pids[NODES], bool until_answers)
 {
     char record[200], received[240], env_tmp[200], folder[64];
     const char *env[] = { slow, env_tmp, NULL };
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "7", "--memory", "2M",
-                           "--progress", "none", "--record", record, NULL };
+    const char *argv[] = { "sherd", "multiply", w->a, w->b, "-o", out, "-n", "7", "--memory",
+                           w->memory, "--progress", "none", "--record", record, NULL };
     snprintf(folder, sizeof folder, "record-%u-%d", run, until_answers);
     snprintf(record, sizeof record, "%s/%s", top, folder);
     snprintf(received, sizeof received, "%s/node-1.received", record);
@@ -68,6 +84,11 @@ static void start(command *c, unsigned run, const char *slow, pid_t pids[NODES],
     }
     if (command_over(c)) fail_msg("it ended by itself: %s", command_said(c->err));
     assert_int_equal(n, NODES);
+}
+
+static void start(command *c, unsigned run, const char *slow, pid_t pids[NODES], bool until_answers)
+{
+    start_with(c, &small, run, slow, pids, until_answers);
 }
 
 static void nothing_is_left(const pid_t pids[NODES])
@@ -124,7 +145,7 @@ static void kill_9_ends_nodes_in_the_middle_of_a_product_at_once(void **s)
     (void)s;
     command c;
     pid_t pids[NODES];
-    start(&c, 7, "SHERD_TEST_MISBEHAVE=minute", pids, false);
+    start_with(&c, &large, 7, "SHERD_TEST_MISBEHAVE=minute", pids, false);
     for (int i = 0; i < 100 && file_size(sent) < 2000; i++) pause_ms(100);
     pause_ms(500);
     kill(c.pid, SIGKILL);
