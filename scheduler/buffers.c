@@ -64,7 +64,8 @@ uint8_t *sherd__buffers_get(sherd__buffers *b, uint64_t len)
     if (!sherd__add(len, ROUND - 1, &capacity)) return NULL;
     capacity -= capacity % ROUND;
     if (len < ROUND / 4) capacity = len;
-    if (!sherd__add(capacity, sizeof *found, &size) || !(found = sherd__alloc(size))) return NULL;
+    if (!sherd__add(capacity, sizeof *found, &size) || !(found = sherd__alloc_large(size)))
+        return NULL;
     found->capacity = capacity;
     return found->bytes;
 }
