@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/seed.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "sherd/meta.h"
@@ -31,13 +32,6 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- progress and Ctrl-C ---------------------------------------------------------------------- */
 
 typedef struct watcher {
@@ -49,14 +43,14 @@ static int watch(void *ctx, uint64_t done, uint64_t total)
 {
     watcher *w = ctx;
     if (!w->quiet && total >= PROGRESS_FROM)
-        sherd__progress_update(&w->line, done >> 20, total >> 20, NULL, now_s());
+        sherd__progress_update(&w->line, done >> 20, total >> 20, NULL, sherd__clock_s());
     return sherd__cli_interrupted();
 }
 
 static void watch_begin(watcher *w, const sherd__cli *cli, sherd_meta *meta)
 {
     w->quiet = cli->quiet;
-    sherd__progress_init(&w->line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB", now_s());
+    sherd__progress_init(&w->line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB", sherd__clock_s());
     sherd_meta_watch(meta, watch, w);
 }
 
@@ -327,9 +321,9 @@ static int time_exposures(sherd_meta *meta, double *seconds, sherd_diag *d)
     int err = sherd__exposures(sherd_meta_seed(meta), 1, 1, 0, &none);
     for (size_t i = 0; i < sherd_meta_count(meta) && !err; i++) {
         uint64_t *counts = NULL;
-        double began = now_s();
+        double began = sherd__clock_s();
         err = count_exposures(meta, i, &counts, d);
-        seconds[i] = now_s() - began;
+        seconds[i] = sherd__clock_s() - began;
         sherd__free(counts);
     }
     return err;
@@ -342,7 +336,7 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
     char text[24];
     uint64_t size = 0;
     json_t *json = cli->json ? sherd__cli_json_new(cli) : NULL;
-    double *seconds = NULL, began = now_s(), made = 0, took = 0;
+    double *seconds = NULL, began = sherd__clock_s(), made = 0, took = 0;
     sherd_meta_save_options opt = {
         .expanded = strcmp(sherd__opt_text(cli, "form"), "expanded") == 0,
         .deflate = sherd__opt_flag(cli, "deflate"),
@@ -356,17 +350,17 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
     if (!err && !sherd__opt_flag(cli, "force")) err = sherd__paths_replace_meta(path, d);
     if (!err) err = new_from_options(cli, &meta, d);
     if (!err) err = check_room(meta, &opt, path, d);
-    made = now_s() - began;
+    made = sherd__clock_s() - began;
     if (!err && !(seconds = sherd__calloc(sherd_meta_count(meta), sizeof *seconds)))
         err = no_memory(d);
     if (!err && opt.expanded) opt.seconds = seconds;
     else if (!err) err = time_exposures(meta, seconds, d);
     if (!err) {
-        began = now_s();
+        began = sherd__clock_s();
         watch_begin(&w, cli, meta);
         err = sherd_meta_save(meta, path, &opt, &size, d);
         watch_end(&w, meta);
-        took = now_s() - began;
+        took = sherd__clock_s() - began;
     }
     if (!err) err = tell_operations(meta, seconds, json, d);
     if (!err) tell_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
@@ -440,7 +434,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     sherd_meta *meta = NULL;
     watcher w;
     uint64_t size = 0;
-    double began = now_s();
+    double began = sherd__clock_s();
     const char *path = sherd__opt_text(cli, "output");
     int err = sherd__paths_differ(cli, 0, d);
     if (!err && !sherd__opt_flag(cli, "force") && !sherd__paths_same(cli->args[0], path))
@@ -462,7 +456,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         watch_end(&w, meta);
     }
     sherd_meta_free(meta);
-    return err ? err : tell_file(cli, size, now_s() - began,
+    return err ? err : tell_file(cli, size, sherd__clock_s() - began,
                                  cli->json ? sherd__cli_json_new(cli) : NULL, d);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "scheduler/cluster_state.h"
 
 /* --- telling --------------------------------------------------------------------------------- */
@@ -92,13 +93,6 @@ void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
     }
 }
 
-double sherd__cluster_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void post_job(sherd_cluster *c, sherd_job *job, bool last, bool drop, uint32_t timeout_ms)
 {
     c->next_job = job;
@@ -116,7 +110,7 @@ static void post_job(sherd_cluster *c, sherd_job *job, bool last, bool drop, uin
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
 {
-    double began = sherd__cluster_seconds(), told = began;
+    double began = sherd__clock_s(), told = began;
     int err = SHERD_OK;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -127,7 +121,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
     post_job(c, job, last, false, opt->timeout_ms);
     while (!c->job_done) {
         sherd__cluster_wait(c, CLUSTER_TICK_MS);
-        double now = sherd__cluster_seconds();
+        double now = sherd__clock_s();
         if (!opt->progress || now - told < 0.1) continue;
         sherd_progress p = c->progress;
         told = now;
@@ -147,7 +141,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
     pthread_mutex_unlock(&c->lock);
     sherd__job_count(job, &r->stats);
     (void)sherd__job_done(job, &err, d);
-    r->seconds = sherd__cluster_seconds() - began;
+    r->seconds = sherd__clock_s() - began;
     return r->err = err;
 }
 

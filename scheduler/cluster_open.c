@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/domains.h"
@@ -191,15 +192,15 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
 {
     uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
     uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
-    double until = sherd__cluster_seconds() + limit * 1e-3;
+    double until = sherd__clock_s() + limit * 1e-3;
     bool over = false;
     standing s = { .up = 0 };
     pthread_mutex_lock(&c->lock);
     do {
         sherd__cluster_wait(c, 20);
         look_at_nodes(c, &s);
-        over = c->open_until > 0 && sherd__cluster_seconds() >= c->open_until;
-    } while (s.open && !over && sherd__cluster_seconds() < until && !s.stop);
+        over = c->open_until > 0 && sherd__clock_s() >= c->open_until;
+    } while (s.open && !over && sherd__clock_s() < until && !s.stop);
     s.err = c->nodes[s.missing].last_err;
     snprintf(s.why, sizeof s.why, "%s", c->nodes[s.missing].last_text);
     pthread_mutex_unlock(&c->lock);
@@ -237,7 +238,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     c->o = *opt;
     c->entropy = sherd__entropy_os();
-    if (opt->timeout_ms) c->open_until = sherd__cluster_seconds() + opt->timeout_ms * 1e-3;
+    if (opt->timeout_ms) c->open_until = sherd__clock_s() + opt->timeout_ms * 1e-3;
     init_lock(c);
     int err = SHERD_OK;
     if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);

@@ -93,7 +93,6 @@ void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Lines that still wait; the lock is held. */
 void sherd__cluster_hand_out(sherd_cluster *c);
-double sherd__cluster_seconds(void);
 
 /* cluster_loop.c: the callbacks of the two handles, and the loop itself. */
 

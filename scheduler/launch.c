@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
 #include "wire/handoff.h"
@@ -48,13 +49,6 @@ struct sherd__launch {
     uint32_t len;
     node nodes[];
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void close_fd(int *fd)
 {
@@ -372,7 +366,7 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
 {
     uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
     if (o->timeout_ms && o->timeout_ms < allowed) allowed = o->timeout_ms;
-    int64_t deadline = now_ms() + allowed;
+    int64_t deadline = sherd__clock_ms() + allowed;
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
     int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
     for (uint32_t up = 0; !err && up < l->len;) {
@@ -382,7 +376,7 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
         }
         if (go_on(o, d))
             err = SHERD_EINTERRUPTED;
-        else if (now_ms() > deadline)
+        else if (sherd__clock_ms() > deadline)
             err = late(l, allowed, d);
         else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
             err = sherd__fail(d, SHERD_EIO, NULL, "cannot wait for local nodes: %s",
@@ -466,9 +460,9 @@ static uint32_t reap_all(sherd__launch *l, bool wait)
 void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
 {
     if (!l) return;
-    int64_t deadline = now_ms() + (grace_ms ? grace_ms : 3000);
+    int64_t deadline = sherd__clock_ms() + (grace_ms ? grace_ms : 3000);
     for (uint32_t i = 0; i < l->len; i++) close_fd(&l->nodes[i].pipe);
-    for (long wait_ns = 500000; reap_all(l, false) && now_ms() < deadline;) {
+    for (long wait_ns = 500000; reap_all(l, false) && sherd__clock_ms() < deadline;) {
         struct timespec pause = { .tv_nsec = wait_ns };
         nanosleep(&pause, NULL);
         if (wait_ns < 20000000) wait_ns *= 2;

@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
@@ -61,13 +62,6 @@ struct sherd__measure {
     sherd_diag why;
 };
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* The first failure ends what is under way. */
 static void fail(sherd__measure *m, int err, const char *text)
 {
@@ -112,7 +106,7 @@ static int ask(sherd__measure *m, uint64_t job, uint32_t number, uint32_t left, 
 static int send_one(sherd__measure *m, course *c)
 {
     uint32_t number = ++c->sent, block = BLOCK_FIRST + number;
-    if (c->began) c->began[number - 1] = seconds_now();
+    if (c->began) c->began[number - 1] = sherd__clock_s();
     int err = put(m, c->job, block, c->block, c->rows, c->cols);
     if (err) return err;
     if (c->whole)
@@ -133,7 +127,7 @@ static void on_result(sherd__measure *m, const sherd__event *e)
     uint32_t number = e->task.task;
     if (!c || e->task.job != c->job || number == 0 || number > c->total) return;
     c->received++;
-    if (c->began) c->began[number - 1] = seconds_now() - c->began[number - 1];
+    if (c->began) c->began[number - 1] = sherd__clock_s() - c->began[number - 1];
     bool compare = c->expected && number % COMPARE_EVERY == 1;
     if (compare && memcmp(sherd__fragment_bytes(e->fragment), c->expected,
                           8 * c->rows * c->kept_cols) != 0)
@@ -197,11 +191,11 @@ static int run(sherd__measure *m, course *c, double *seconds, sherd_diag *d)
 {
     begin(m, m->o.timeout_ms ? m->o.timeout_ms : TIMEOUT_MS);
     m->now = c;
-    double began = seconds_now();
+    double began = sherd__clock_s();
     send_more(m, c);
     sherd__link_flush(m->link);
     while (!m->err && c->received < c->total) uv_run(&m->loop, UV_RUN_ONCE);
-    *seconds = seconds_now() - began;
+    *seconds = sherd__clock_s() - began;
     m->now = NULL;
     return end(m, d);
 }

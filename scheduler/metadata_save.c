@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
@@ -19,13 +20,6 @@ typedef struct saving {
     size_t scratch_len;
     sherd__npz_reader *reader;
 } saving;
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int need_scratch(saving *s, size_t len, sherd_diag *d)
 {
@@ -77,23 +71,23 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
 {
     saving *s = ctx;
     uint64_t all, cols;
-    double began = now_s();
+    double began = sherd__clock_s();
     unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
     int err = sherd_meta_seed(s->meta)
                   ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
                   : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
-    if (s->seconds) s->seconds[i] += now_s() - began;
+    if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }
 
 static int fill_exposures(void *ctx, size_t i, uint32_t *out, sherd_diag *d)
 {
     saving *s = ctx;
-    double began = now_s();
+    double began = sherd__clock_s();
     int err = sherd_meta_seed(s->meta)
                   ? sherd__meta_derive_exposures(s->meta, s->meta->f.seed, i, out, d)
                   : sherd_meta_exposures(s->meta, i, out, d);
-    if (s->seconds) s->seconds[i] += now_s() - began;
+    if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err;
 }
 

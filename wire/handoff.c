@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
 
@@ -47,18 +48,11 @@ int sherd__handoff_write(int fd, const sherd__handoff *h, sherd_diag *d)
     return err;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int read_all(int fd, int64_t deadline, void *out, size_t len, sherd_diag *d)
 {
     for (size_t got = 0; got < len;) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        int64_t left = deadline - now_ms();
+        int64_t left = deadline - sherd__clock_ms();
         int ready = left > 0 ? poll(&p, 1, (int)left) : 0;
         if (ready < 0 && errno == EINTR) continue;
         if (ready == 0)
@@ -98,7 +92,7 @@ static int read_part(int fd, int64_t deadline, char **out, size_t *len, sherd_di
 
 int sherd__handoff_read(int fd, uint32_t timeout_ms, sherd__handoff *out, sherd_diag *d)
 {
-    int64_t deadline = now_ms() + timeout_ms;
+    int64_t deadline = sherd__clock_ms() + timeout_ms;
     char start[MAGIC_LEN];
     sherd__handoff h = { .key = NULL };
     int err = read_all(fd, deadline, start, sizeof start, d);
