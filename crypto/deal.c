@@ -46,11 +46,10 @@ void sherd__deal_row_b(const deal *d, size_t c, double *out)
     else sherd__view_row_f64(d->p.b, c, 0, d->m, out);
 }
 
-/* The narrowest kind of element that carries an operand without loss. */
-static uint8_t wire_dtype(const deal *d, sherd_view v, const sherd__fixed *f)
+uint8_t sherd__deal_dtype(sherd_view v, bool exact, const sherd__fixed *f)
 {
     bool small = sherd_dtype_size(v.dtype) <= 4 || v.dtype == SHERD_F64;
-    if (!d->p.exact) return (uint8_t)(small ? v.dtype : SHERD_F64);
+    if (!exact) return (uint8_t)(small ? v.dtype : SHERD_F64);
     sherd_dtype fits = f->bound <= INT8_MAX    ? SHERD_I8
                        : f->bound <= INT16_MAX ? SHERD_I16
                        : f->bound <= INT32_MAX ? SHERD_I32
@@ -178,8 +177,8 @@ static int open_deal(deal *d)
     d->line = sherd__calloc(3 * line, sizeof *d->line);
     if (!d->cells || !d->probes || !d->colbuf || !d->inverse || !d->rowbuf || !d->panel || !d->line)
         return SHERD_ENOMEM;
-    d->dtype_a = wire_dtype(d, d->p.a, &d->p.fixed_a);
-    d->dtype_b = wire_dtype(d, d->p.b, &d->p.fixed_b);
+    d->dtype_a = sherd__deal_dtype(d->p.a, d->p.exact, &d->p.fixed_a);
+    d->dtype_b = sherd__deal_dtype(d->p.b, d->p.exact, &d->p.fixed_b);
     err = cache_perms(d, &d->p.perm, d->m, &d->perms);
     if (!err) err = cache_perms(d, &d->p.rows, d->n, &d->rowperms);
     return err ? err : wide_sums(d);
@@ -324,7 +323,7 @@ int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool
     d->p.finite = finite;
     d->p.fixed_a = *fixed_a;
     d->n = a.rows;
-    d->dtype_a = wire_dtype(d, a, fixed_a);
+    d->dtype_a = sherd__deal_dtype(a, d->p.exact, fixed_a);
     d->skipped = d->fragments = 0;
     int err = SHERD_OK;
     if (deal_plain(d)) err = slots_plain(d);

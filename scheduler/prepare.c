@@ -91,9 +91,7 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
 
 static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
 {
-    size_t own = sherd_dtype_size(v.dtype);
-    size_t fits = f->bound <= INT8_MAX ? 1 : f->bound <= INT16_MAX ? 2 : f->bound <= INT32_MAX ? 4 : 8;
-    return !exact || (f->integers && own < fits) ? own : fits;
+    return sherd_dtype_size((sherd_dtype)sherd__deal_dtype(v, exact, f));
 }
 
 static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
