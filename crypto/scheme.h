@@ -28,6 +28,12 @@ typedef struct sherd__scheme_shape {
     bool shared;    /* the resident block of a tile is the same for every slot */
     bool paired;    /* B travels in the cells as A does: what is shown of one is shown of the other */
     bool ordered;   /* answers are folded in ascending (tile, panel, slot): sums of floats */
+    uint32_t threshold;  /* 0: every cell is folded. Else slots are shares of one encoding: any so
+                            many answers of a (tile, panel) are decoded together and the rest is not
+                            needed; a slot belongs to one domain for good, and a domain to one slot */
+    bool left_stays;     /* the left operand's blocks stay at the nodes, one per (slot, panel), over
+                            tiles and further runs; those of the right one go with each run */
+    bool transposed;     /* result = left^T * right: SHERD__OP_MULTIPLY_T */
     uint64_t result_max; /* bytes of the largest answer */
     uint32_t primes_len; /* 0: f64 arithmetic at the node */
     uint32_t primes[4];
@@ -48,12 +54,20 @@ typedef struct sherd__scheme {
     int (*hide)(void *ctx, sherd__cell cell, sherd__cell_work *out);
     /** Loop thread. The block that stays at the node: a source, read while it is sent. */
     int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+    /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide gives
+     *  no left then. NULL otherwise. */
+    int (*left)(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
     /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not right. */
     int (*check)(void *ctx, sherd__cell cell, const uint8_t *body);
     /** Compute thread, once per cell, after check (body NULL where the cell was empty). */
     int (*fold)(void *ctx, sherd__cell cell, const uint8_t *body);
+    /** Compute thread, threshold only (fold is then not called): accepted answers of `len` = threshold
+     *  distinct slots for one (tile, panel), once for each. NULL otherwise. */
+    int (*decode)(void *ctx, uint32_t tile, uint32_t panel, const uint32_t *slots,
+                  const uint8_t *const *bodies, uint32_t len);
     /** Entries of operand A that the cell shows its node, and of B that its resident block shows:
-     *  distinct for distinct (slot, panel) and (slot, tile). Paired: of B 0, it is as A. */
+     *  distinct for distinct (slot, panel) and (slot, tile). Paired: of B 0, it is as A. Shares
+     *  show none. */
     void (*entries)(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b);
     /** Converts what was folded to the final result; after the last cell. */
     int (*finish)(void *ctx);

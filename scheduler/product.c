@@ -19,7 +19,8 @@
 
 void sherd_product_options_init(sherd_product_options *opt)
 {
-    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE, .bits = SHERD__FIXED_BITS };
+    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE, .bits = SHERD__FIXED_BITS,
+                                     .colluding = 1 };
 }
 
 void sherd_report_fini(sherd_report *r)

@@ -22,6 +22,7 @@ typedef enum sherd__role { SHERD__COORDINATOR = 1, SHERD__NODE = 2 } sherd__role
 /* Operations of a task. The numbers travel. */
 typedef enum sherd__op {
     SHERD__OP_MULTIPLY = 1,
+    SHERD__OP_MULTIPLY_T = 2, /* left^T * right, one group each */
     SHERD__OP_SIGMOID = 16,
     SHERD__OP_MINUS = 17,
     SHERD__OP_SQUARE = 18,

@@ -13,10 +13,13 @@
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
-/** How operands are hidden. Neither of these is private: docs/THREATS.md says what nodes learn. */
+/** How operands are hidden; docs/THREATS.md says what nodes learn. permute and plain are not private. */
 typedef enum sherd_scheme {
     SHERD_PERMUTE = 1, /* columns dealt by exposure, columns of B's rows shuffled */
-    SHERD_PLAIN = 2    /* row panels in clear, B in clear */
+    SHERD_PLAIN = 2,   /* row panels in clear, B in clear */
+    SHERD_SHARE = 3,   /* both operands coded: any `colluding` domains learn nothing of either */
+    SHERD_SHARE1 = 4,  /* A coded as by SHARE, B in clear */
+    SHERD_BLIND = 5    /* A masked by masks prepared ahead (masks), B in clear: all may collude */
 } sherd_scheme;
 
 typedef enum sherd_elementwise {
@@ -58,6 +61,8 @@ typedef struct sherd_product_options {
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
+    uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or more */
+    uint32_t spare;        /* share, share1: S, nodes that may be missing without doing work again */
     double exposure_max;   /* largest fraction of an operand a domain may be given; 0: twice the
                               largest planned share */
     const uint8_t *seed;   /* 32 bytes; NULL: fresh */

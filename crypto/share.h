@@ -1,0 +1,44 @@
+/*
+ * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut into
+ * K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). Under `share` B is
+ * coded too, in all K places; under share1 B travels in clear. Slot i is share i: a domain may be given
+ * cells of one slot only (the ledger holds it). Any `threshold` answers of a (tile, panel) are decoded.
+ *
+ * Who learns it: a node, and any T domains together, nothing of A (and of B, under `share`) but shapes,
+ * primes and timing, as long as ChaCha20 is a cipher (SCHEMES: computational). T+1 domains learn linear
+ * combinations of the blocks.
+ */
+#ifndef CRYPTO_SHARE_H
+#define CRYPTO_SHARE_H
+
+#include "core/rand.h"
+#include "crypto/lagrange.h"
+#include "crypto/scheme.h"
+#include "matrix/fixed.h"
+#include "sherd/mat.h"
+
+typedef struct sherd__share_params {
+    sherd_view a, b;     /* n x k, k x m; borrowed. transposed: n x k, n x m */
+    double *c;           /* n x m result (transposed: k x m), row stride ldc; borrowed */
+    size_t ldc;
+    sherd__lcc code;
+    bool public_b;       /* share1 */
+    bool left_stays;     /* A's shares stay at the nodes for further products (sherd__share_next) */
+    size_t panel_rows;   /* rows of A's share that one cell covers, at most */
+    size_t tile_cols;    /* columns of B that one tile covers, at most */
+    sherd__fixed fixed_a, fixed_b;
+    uint32_t primes_len; /* 1..4 */
+    uint32_t primes[4];
+    sherd_entropy entropy; /* masks and check vectors */
+} sherd__share_params;
+
+/** Errors: SHERD_ENOMEM, SHERD_EINVAL (a code that is none). */
+int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
+/**
+ * Another B for the same shares of A (left_stays): with fresh masks; transposed: C = A^T * B, B is n x m.
+ * B's rows, bits and primes must fit what was opened: SHERD_ESHAPE, SHERD_ERANGE.
+ */
+int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
+                      const sherd__fixed *fixed_b) SHERD_MUST;
+
+#endif
