@@ -220,8 +220,8 @@ static void ew_free(void *ctx)
 }
 
 static const sherd__scheme scheme_elementwise = {
-    SHERD__SCHEME_ABI, "permute", ew_shape, ew_hide, NULL, ew_check, ew_fold, ew_entries,
-    ew_finish, ew_free,
+    .abi = SHERD__SCHEME_ABI, .name = "permute", .shape = ew_shape, .hide = ew_hide,
+    .check = ew_check, .fold = ew_fold, .entries = ew_entries, .finish = ew_finish, .free = ew_free,
 };
 
 static int deal_positions(ew *e)

@@ -131,8 +131,9 @@ static void fake_free(void *ctx)
 }
 
 static const sherd__scheme fake_ops = {
-    SHERD__SCHEME_ABI, "fake", fake_shape, fake_hide, fake_resident, fake_check, fake_fold,
-    fake_entries, fake_finish, fake_free,
+    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide,
+    .resident = fake_resident, .check = fake_check, .fold = fake_fold, .entries = fake_entries,
+    .finish = fake_finish, .free = fake_free,
 };
 
 /* --- nodes ----------------------------------------------------------------------------------- */
