@@ -198,8 +198,8 @@ static const char *const node_files =
     "\n"
     "key is the fingerprint that sherd keygen prints. A node without domain= belongs to the domain "
     "of its host: nodes of one domain are counted as one adversary. weight, a number above 0 "
-    "and 1 unless given, is read and changes nothing yet: it is reserved for weighted sharing in "
-    "training. In an allow-list HOST:PORT may be *.";
+    "and 1 unless given, has no effect: shares are equal, and a command whose node file says "
+    "otherwise warns of it. In an allow-list HOST:PORT may be *.";
 
 static const char *const process =
     "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130, without local nodes or temporary files "

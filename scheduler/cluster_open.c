@@ -113,6 +113,19 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* Who writes weight=2 expects twice the share. */
+static void warn_of_weights(sherd_cluster *c)
+{
+    uint32_t first = 0, weighted = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->nodes[i].peer.weight == 1) continue;
+        if (weighted++ == 0) first = i;
+    }
+    if (weighted)
+        sherd__cluster_say(c, SHERD_LOG_WARN, "weight= of %s has no effect%s: every node is dealt an "
+            "equal share", c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
+}
+
 static int start_loop(sherd_cluster *c, sherd_diag *d)
 {
     if (uv_loop_init(&c->loop)) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
@@ -245,6 +258,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
     if (!err) err = number_domains(c);
     if (!err) err = describe_nodes(c, d);
+    if (!err) warn_of_weights(c);
     if (!err) err = start_loop(c, d);
     if (!err) err = wait_for_nodes(c, d);
     if (err) {

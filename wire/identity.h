@@ -57,7 +57,7 @@ typedef struct sherd__peer {
     sherd__fingerprint key;
     char name[64];
     char domain[64]; /* empty: the host is the domain */
-    double weight;   /* > 0, default 1; read, and of no effect yet: for weighted sharing in training */
+    double weight;   /* > 0, default 1; of no effect: coordinators warn of any other */
     char role[16];   /* "node", "coordinator", or empty */
 } sherd__peer;
 

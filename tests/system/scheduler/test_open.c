@@ -257,6 +257,34 @@ static void somebody_else_at_a_nodes_address_fails_in_any_case(void **state)
     assert_null(c);
 }
 
+static char told[4000];
+
+static void hear(void *ctx, sherd_log_level level, const char *text)
+{
+    (void)ctx;
+    if (level >= SHERD_LOG_WARN)
+        snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", text);
+}
+
+static void a_weight_that_would_be_ignored_is_warned_of(void **state)
+{
+    (void)state;
+    static const double weights[] = { 2, 1, 0.5 };
+    for (unsigned i = 0; i < 3; i++) {
+        sherd_cluster *c;
+        sherd_diag d = { 0 };
+        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file, .log = hear,
+                                    .nodes_min = UP, .connect_timeout_ms = 3000 };
+        sherd__peer absent = nobody(dead_port());
+        absent.weight = weights[i];
+        write_nodes(&absent, false);
+        told[0] = '\0';
+        if (sherd_cluster_open(&c, &o, &d)) fail_msg("%s", d.message);
+        sherd_cluster_close(c);
+        assert_int_equal(strstr(told, "weight= of absent (") != NULL, weights[i] != 1);
+    }
+}
+
 static void nodes_of_one_domain_are_one_adversary(void **state)
 {
     (void)state;
@@ -319,6 +347,7 @@ int main(void)
         T(opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up),
         T(a_node_that_is_not_there_is_named_once_with_one_remedy),
         T(somebody_else_at_a_nodes_address_fails_in_any_case),
+        T(a_weight_that_would_be_ignored_is_warned_of),
         T(nodes_of_one_domain_are_one_adversary),
         T(nodes_that_end_between_two_products_are_done_without), /* last: it ends nodes */
     };
