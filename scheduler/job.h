@@ -36,9 +36,11 @@ typedef struct sherd__job_options {
     sherd_executor *executor;
     uint32_t op;                 /* sherd__op of its tasks */
     uint64_t id;                 /* random */
-    uint32_t nodes;              /* at least the scheme's slots; slot i is planned for node i */
+    uint32_t nodes;              /* at least the scheme's slots; slot i is planned for node i, and
+                                    with a threshold for domain i */
     const uint32_t *domain;      /* per node; copied */
-    uint32_t depth;              /* cells under way per node; ordered: panels between first and last */
+    uint32_t depth;              /* cells under way per node; ordered, threshold: positions between
+                                    the first that is open and the last that is begun */
     uint32_t return_ms;          /* how long a lost node's work waits for it to come back */
     bool strict;                 /* a wrong answer fails the job */
     sherd__job_owner owner;
@@ -48,6 +50,7 @@ typedef struct sherd__job_options {
 typedef struct sherd__job_stats {
     uint64_t cells, folded;
     uint64_t accepted, repeated; /* tasks answered rightly; sent again */
+    uint64_t cancelled;          /* threshold: tasks that were sent and then not needed */
     uint32_t lost, banned;
 } sherd__job_stats;
 
@@ -84,12 +87,14 @@ void sherd__job_end(sherd_job *j);
  * keep their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
  */
 void sherd__job_rest(sherd_job *j);
+/** Whether it failed for want of answers: fewer domains are left (*alive) than must answer. */
+bool sherd__job_starved(const sherd_job *j, uint32_t *alive);
 /** True when the executor holds none of its work. */
 bool sherd__job_idle(const sherd_job *j);
 
 /**
  * Another run over the same resident blocks: the scheme has been given a new operand A, with at most
- * as many panels as when the job was made. Only before the first run, or when done without error and
+ * as many panels as when the job was made, or, where the left blocks stay, a new operand B. Only before the first run, or when done without error and
  * idle (else SHERD_EINVAL); nodes keep what they hold.
  */
 int sherd__job_again(sherd_job *j) SHERD_MUST;

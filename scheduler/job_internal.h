@@ -29,13 +29,15 @@ typedef struct job_node {
     uint32_t refused_upto;  /* attempts that were made when the last refusal was counted */
     bool convicted;
     uint64_t accepted;
-    uint8_t *holds;         /* resident blocks, by slot * tiles + tile */
+    uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
+    uint8_t *lefts;         /* left blocks that stay, by slot * panels + panel; NULL: none do */
 } job_node;
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
 typedef struct job_folding {
     sherd_fragment **held;
     uint8_t *ready;
+    uint32_t *have;  /* threshold: answers by position */
     uint64_t next;   /* ordered: the cell to fold next */
     uint64_t folded;
 } job_folding;
@@ -45,17 +47,19 @@ struct sherd_job {
     sherd__hiding hiding;
     sherd__scheme_shape shape;
     uint64_t cells_len, cells_room;
+    size_t holds_room;
     job_cell *cells;
     job_node *nodes;
     uint32_t *owner;       /* per slot: node, or NOBODY */
     uint64_t *todo_from;   /* per slot: no cell at a lower position is to be done */
     job_folding folding;
     uint64_t folded;       /* as far as the loop thread knows */
-    uint64_t fold_pos;     /* ordered: position of the first cell not folded */
+    uint64_t fold_pos;     /* ordered, threshold: the first position that is not folded */
+    uint32_t *accepted_at; /* threshold: accepted answers by position */
     uint32_t attempts, blocks;
     uint32_t pieces;       /* of work that the executor holds */
     double task_ms;        /* moving average of a task's time */
-    bool finishing, done;
+    bool finishing, done, starved;
     int err;
     sherd_diag diag;
     sherd__job_stats stats;
@@ -76,8 +80,56 @@ static inline uint64_t job_ordinal(const sherd_job *j, uint32_t slot, uint64_t p
     return pos * j->shape.slots + slot;
 }
 
-/* job_work.c: start a piece on the executor. On failure nothing was started. */
-int sherd__job_hide(sherd_job *j, uint64_t ordinal);
+static inline uint64_t job_positions(const sherd_job *j)
+{
+    return j->cells_len / j->shape.slots;
+}
+
+/* Threshold: enough answers of this position are in. */
+static inline bool job_closed(const sherd_job *j, uint64_t pos)
+{
+    return j->shape.threshold && j->accepted_at[pos] >= j->shape.threshold;
+}
+
+static inline uint32_t job_lefts(const sherd_job *j)
+{
+    return j->shape.left_stays ? j->shape.slots * j->shape.panels : 0;
+}
+
+static inline size_t job_left_at(const sherd_job *j, sherd__cell c)
+{
+    return (size_t)c.slot * j->shape.panels + c.panel;
+}
+
+/* job.c: the job fails with this, unless it is done; a line for people; a node's name. */
+void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+const char *sherd__job_name(const sherd_job *j, uint32_t node);
+
+/* job_owners.c */
+uint64_t sherd__job_first_todo(sherd_job *j, uint32_t slot);
+/** false: a slot has no node to begin with. */
+bool sherd__job_owners_init(sherd_job *j);
+void sherd__job_reassign(sherd_job *j, uint32_t slot);
+/** Finds owners for slots that have lost theirs; fails the job where the work cannot be done. */
+void sherd__job_adopt(sherd_job *j);
+/** Threshold: domains whose share can still be answered. */
+uint32_t sherd__job_shares_alive(const sherd_job *j);
+
+/* job_send.c */
+void sherd__job_cell_done(sherd_job *j, uint64_t ordinal);
+void sherd__job_back(sherd_job *j, uint64_t ordinal);
+void sherd__job_close_position(sherd_job *j, uint64_t pos);
+void sherd__job_block_refused(sherd_job *j, job_node *n, uint32_t block);
+void sherd__job_drop_rights(sherd_job *j, uint32_t node);
+int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work);
+void sherd__job_dispatch(sherd_job *j, uint64_t now_ms);
+
+/* job_work.c: start a piece on the executor. On failure nothing was started. left: make the block
+ * of the left operand that stays at the node. */
+int sherd__job_hide(sherd_job *j, uint64_t ordinal, bool left);
 int sherd__job_judge(sherd_job *j, uint64_t ordinal, sherd_fragment *answer);
 int sherd__job_finish(sherd_job *j);
 

@@ -19,7 +19,7 @@ typedef struct piece {
     piece_kind kind;
     uint64_t ordinal;
     uint32_t attempt;
-    bool ran;
+    bool left, ran;
     int err;
     sherd__cell_work hidden;
     sherd_fragment *answer;
@@ -37,11 +37,50 @@ static int fold(sherd_job *j, uint64_t ordinal)
     return err;
 }
 
+static void release(sherd_job *j, uint64_t pos)
+{
+    for (uint32_t s = 0; s < j->shape.slots; s++) {
+        uint64_t ordinal = job_ordinal(j, s, pos);
+        sherd__fragment_free(j->folding.held[ordinal]);
+        j->folding.held[ordinal] = NULL;
+    }
+}
+
+/* An accepted answer of a share: with the threshold's last one, the position is decoded. */
+static int gather(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+{
+    job_folding *f = &j->folding;
+    uint64_t pos = ordinal / j->shape.slots;
+    sherd__cell cell = job_cell_at(j, ordinal);
+    uint32_t want = j->shape.threshold, len = 0;
+    f->held[ordinal] = answer;
+    f->have[pos]++;
+    if (f->have[pos] > want) release(j, pos); /* one that came late */
+    if (f->have[pos] != want) return SHERD_OK;
+    uint32_t *slots = sherd__calloc(want, sizeof *slots);
+    const uint8_t **bodies = sherd__calloc(want, sizeof *bodies);
+    for (uint32_t s = 0; slots && bodies && s < j->shape.slots; s++) {
+        const sherd_fragment *held = f->held[job_ordinal(j, s, pos)];
+        if (!held) continue;
+        slots[len] = s;
+        bodies[len++] = sherd__fragment_bytes(held);
+    }
+    int err = slots && bodies
+                  ? j->hiding.ops->decode(j->hiding.ctx, cell.tile, cell.panel, slots, bodies, len)
+                  : SHERD_ENOMEM;
+    sherd__free(slots);
+    sherd__free(bodies);
+    release(j, pos);
+    f->folded += j->shape.slots;
+    return err;
+}
+
 /* An accepted answer (or an empty cell) takes its place; everything that can be folded is. */
 static int settle(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
 {
     job_folding *f = &j->folding;
     int err = SHERD_OK;
+    if (j->shape.threshold) return gather(j, ordinal, answer);
     f->held[ordinal] = answer;
     f->ready[ordinal] = 1;
     if (!j->shape.ordered) return fold(j, ordinal);
@@ -62,6 +101,10 @@ static void run(sherd_work *w)
             break;
         }
         p->err = ops->hide(j->hiding.ctx, job_cell_at(j, p->ordinal), &p->hidden);
+        if (!p->err && p->left) {
+            sherd__cell cell = job_cell_at(j, p->ordinal);
+            p->err = ops->left(j->hiding.ctx, cell.slot, cell.panel, &p->hidden.left);
+        }
         if (!p->err && p->hidden.empty) p->err = settle(j, p->ordinal, NULL);
         break;
     case PIECE_JUDGE:
@@ -94,12 +137,13 @@ static void done(sherd_work *w)
     sherd__free(p);
 }
 
-static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment *answer)
+static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment *answer, bool left)
 {
     piece *p = sherd__calloc(1, sizeof *p);
     if (!p) return SHERD_ENOMEM;
     *p = (piece){ .work = { run, done, NULL }, .job = j, .kind = kind, .ordinal = ordinal };
     p->answer = answer;
+    p->left = left;
     if (kind != PIECE_FINISH) p->attempt = j->cells[ordinal].attempt;
     int err = sherd__executor_submit(j->o.executor, &p->work);
     if (err) sherd__free(p);
@@ -107,17 +151,17 @@ static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment
     return err;
 }
 
-int sherd__job_hide(sherd_job *j, uint64_t ordinal)
+int sherd__job_hide(sherd_job *j, uint64_t ordinal, bool left)
 {
-    return start(j, PIECE_HIDE, ordinal, NULL);
+    return start(j, PIECE_HIDE, ordinal, NULL, left);
 }
 
 int sherd__job_judge(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
 {
-    return start(j, PIECE_JUDGE, ordinal, answer);
+    return start(j, PIECE_JUDGE, ordinal, answer, false);
 }
 
 int sherd__job_finish(sherd_job *j)
 {
-    return start(j, PIECE_FINISH, 0, NULL);
+    return start(j, PIECE_FINISH, 0, NULL, false);
 }

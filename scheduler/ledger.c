@@ -1,7 +1,8 @@
 /*
- * A bit set of (slot, panel) per domain for operand A, and an account for operand B, which may outlive
+ * Clear schemes: a bit set of (slot, panel) per domain for operand A, and an account for operand B, which may outlive
  * the job. Repeated sends of what a domain has already seen cost nothing; everything else counts for
- * good, also what was sent to a node that died before it could answer.
+ * good, also what was sent to a node that died before it could answer. Coded schemes: which share each
+ * domain holds.
  */
 #include "scheduler/ledger.h"
 
@@ -33,7 +34,11 @@ struct sherd_ledger {
     uint64_t *right_from;     /* per slot and tile: entries of the slot's tiles before it */
     sherd__account *own, *account; /* of B: ours; the one that counts */
     unsigned side;
+    uint32_t *share_of;       /* threshold: per domain, the slot whose share it was given, or NOTHING */
+    uint32_t *holder;         /* and per slot the domain */
 };
+
+#define NOTHING UINT32_MAX
 
 static bool bit(const uint8_t *set, size_t i)
 {
@@ -112,6 +117,16 @@ static void set_bounds(sherd_ledger *l)
     l->bound_b = 2 * sherd__ledger_planned(l, 1, &domain);
 }
 
+static int set_up_shares(sherd_ledger *l)
+{
+    l->share_of = sherd__alloc(l->domains * sizeof *l->share_of);
+    l->holder = sherd__alloc(l->shape.slots * sizeof *l->holder);
+    if (!l->share_of || !l->holder) return SHERD_ENOMEM;
+    for (uint32_t d = 0; d < l->domains; d++) l->share_of[d] = NOTHING;
+    for (uint32_t s = 0; s < l->shape.slots; s++) l->holder[s] = NOTHING;
+    return SHERD_OK;
+}
+
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
 {
     *out = NULL;
@@ -129,6 +144,10 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     l->right_from = sherd__calloc((size_t)l->shape.slots * l->shape.tiles, sizeof *l->right_from);
     if (!l->given || !l->bits || !l->sums || !l->domain_of_slot || !l->right_from ||
         sherd__account_new(&l->own, l->domains, l->shape.slots)) {
+        sherd__ledger_free(l);
+        return SHERD_ENOMEM;
+    }
+    if (l->shape.threshold && set_up_shares(l)) {
         sherd__ledger_free(l);
         return SHERD_ENOMEM;
     }
@@ -155,6 +174,8 @@ void sherd__ledger_free(sherd_ledger *l)
     sherd__free(l->sums);
     sherd__free(l->domain_of_slot);
     sherd__free(l->right_from);
+    sherd__free(l->share_of);
+    sherd__free(l->holder);
     sherd__free(l);
 }
 
@@ -180,9 +201,18 @@ static uint64_t at_most(uint64_t n, uint64_t all)
     return n < all ? n : all;
 }
 
+/* A domain holds one share of an encoding, and a share is one domain's: two shares in one place are
+ * a colluder more than was reckoned with. Both for good: what was sent was seen. */
+static bool may_hold(const sherd_ledger *l, uint32_t domain, uint32_t slot)
+{
+    return (l->share_of[domain] == NOTHING || l->share_of[domain] == slot) &&
+           (l->holder[slot] == NOTHING || l->holder[slot] == domain);
+}
+
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b;
+    if (l->shape.threshold && !may_hold(l, domain, cell.slot)) return false;
     added(l, domain, cell, &a, &b);
     uint64_t then_a = l->given[domain].a + a;
     uint64_t then_b = at_most(sherd__account_seen(l->account, domain) + b, l->total_b);
@@ -195,6 +225,10 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b, from = right_from(l, cell);
     if (!sherd__ledger_may(l, domain, cell)) return SHERD_EEXPOSURE;
+    if (l->shape.threshold) {
+        l->share_of[domain] = cell.slot;
+        l->holder[cell.slot] = domain;
+    }
     l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
     int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
                                   from + b);

@@ -1,6 +1,7 @@
 /*
  * What each domain has been given of a job's operands, in distinct entries, and whether it may be
- * given more. Asked before every send; it alone holds the bound, whatever the plan says.
+ * given more. Asked before every send; it alone holds the bound, whatever the plan says. Under a scheme
+ * with a threshold the bound is one share of an encoding per domain, and one domain per share.
  */
 #ifndef SCHEDULER_LEDGER_H
 #define SCHEDULER_LEDGER_H
