@@ -48,9 +48,11 @@ static void say(void *ctx, sherd__node_level level, const char *line)
 }
 
 static const char *const op_names[SHERD__OPS_MAX] = {
-    [SHERD__OP_MULTIPLY] = "multiply", [SHERD__OP_SIGMOID] = "sigmoid", [SHERD__OP_MINUS] = "minus",
-    [SHERD__OP_SQUARE] = "square",     [SHERD__OP_TIMES] = "times",     [SHERD__OP_RELU] = "relu",
-    [SHERD__OP_TANH] = "tanh",         [SHERD__OP_EXP] = "exp",
+    [SHERD__OP_MULTIPLY] = "multiply", [SHERD__OP_MULTIPLY_T] = "multiply_transposed",
+    [SHERD__OP_SIGMOID] = "sigmoid",   [SHERD__OP_MINUS] = "minus",
+    [SHERD__OP_SQUARE] = "square",     [SHERD__OP_TIMES] = "times",
+    [SHERD__OP_RELU] = "relu",         [SHERD__OP_TANH] = "tanh",
+    [SHERD__OP_EXP] = "exp",
 };
 
 static json_t *number(uint64_t n)

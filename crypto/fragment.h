@@ -11,14 +11,22 @@
  *   rows_q x m products in group order. That one form serves `plain` (one group), `permute` with
  *   any --group (one group per shared permutation; rows that are wholly zero left out) and a whole
  *   share.
+ *   multiply_t(A, B): A^T * B of one group each, k x n and k x m.
  *   map(op, A[, B]): A and B one group each of one shape.
  *
  * dtype SHERD__RESIDUES: 3-byte unsigned values in [0, p), `primes` of such blocks one after the
  * other, groups = 0 or 1.
+ *
+ * encoding SHERD__CSR, hidden blocks only, no residues: zeros are left out. Behind a table of one or
+ * more groups stand three sections, each over all rows of all groups in order: how many entries
+ * every row has, the columns of these entries (counted within the row's group, ascending), their
+ * values. Counts and columns are unsigned, LE, of the one width that holds info.cols: 1, 2 or 4
+ * bytes. How many entries there are follows from len. It is a left operand and nothing else.
  */
 #ifndef CRYPTO_FRAGMENT_H
 #define CRYPTO_FRAGMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,15 +42,15 @@ typedef enum sherd__origin {
 /* Element kinds on the wire: the sherd_dtype numbers (mat.h) and packed residues. */
 #define SHERD__RESIDUES 32u
 
-/* Encodings of the values behind the group table (one today; the field travels). */
-enum { SHERD__DENSE = 0 };
+/* Encodings of the values behind the group table. */
+enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
 
 #define SHERD__GROUPS_MAX (1u << 24)
 
 typedef struct sherd__fragment_info {
     uint8_t origin;   /* sherd__origin */
     uint8_t dtype;    /* sherd_dtype or SHERD__RESIDUES */
-    uint8_t encoding; /* SHERD__DENSE */
+    uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
     uint8_t primes;   /* 0, or how many residue blocks */
     uint32_t groups;
     uint64_t rows;    /* sum of rows_q */
@@ -60,6 +68,21 @@ int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t l
 
 /** The body where it lies in memory, or NULL for one that is produced while it is read. */
 const uint8_t *sherd__fragment_bytes(const sherd_fragment *f);
+
+/** Where the sections of a CSR body are. */
+typedef struct sherd__csr {
+    unsigned width;                    /* bytes of a count and of a column: 1, 2 or 4 */
+    uint64_t entries;                  /* at most rows * cols */
+    uint64_t counts, columns, values;  /* offsets in the body; they end where the next begins */
+} sherd__csr;
+
+/** False, and *out untouched, where info is not CSR or no number of entries gives its length. */
+bool sherd__csr_layout(const sherd__fragment_info *info, sherd__csr *out);
+/** Bytes of a CSR body; of rows * cols >= entries, each below 2^32. */
+uint64_t sherd__csr_len(uint32_t groups, uint64_t rows, uint64_t cols, uint64_t entries,
+                        size_t value_bytes);
+/** Bytes of a count or column in a block whose widest group has `cols` columns. */
+unsigned sherd__csr_width(uint64_t cols);
 
 /** Wipes what was hidden-side data and frees; NULL is allowed. */
 void sherd__fragment_free(sherd_fragment *f);

@@ -8,6 +8,7 @@
 #include <cblas.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -61,37 +62,49 @@ static void row_set2(size_t m, double x, const double *b, double y, const double
     for (size_t j = 0; j < m; j++) c[j] = x * b[j] + y * e[j] + 0.0;
 }
 
+/* The left factor: element (i, l) of A, or of A^T where A lies transposed. */
+typedef struct left {
+    const double *at;
+    size_t ld;
+    bool transposed;
+} left;
+
+static const double *element(left a, size_t i, size_t l)
+{
+    return a.transposed ? a.at + l * a.ld + i : a.at + i * a.ld + l;
+}
+
 /* A few columns of A, or dimensions that BLAS cannot be told. */
-static void loops(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
-                  size_t ldb, double beta, double *c, size_t ldc)
+static void loops(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
+                  double *c, size_t ldc)
 {
     for (size_t i = 0; i < n; i++) {
-        const double *ai = a + i * lda;
         double *ci = c + i * ldc;
         size_t l = 0;
         if (beta == 0.0 && k >= 2) {
-            row_set2(m, ai[0], b, ai[1], b + ldb, ci);
+            row_set2(m, *element(a, i, 0), b, *element(a, i, 1), b + ldb, ci);
             l = 2;
         } else if (beta == 0.0) {
-            row_set(m, ai[0], b, ci);
+            row_set(m, *element(a, i, 0), b, ci);
             l = 1;
         } else {
             scale(1, m, beta, ci, ldc);
         }
-        for (; l < k; l++) row_add(m, ai[l], b + l * ldb, ci);
+        for (; l < k; l++) row_add(m, *element(a, i, l), b + l * ldb, ci);
     }
 }
 
-static void blas(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
-                 size_t ldb, double beta, double *c, size_t ldc)
+static void blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
+                 double *c, size_t ldc)
 {
     for (size_t i = 0; i < n; i += PIECE)
         for (size_t j = 0; j < m; j += PIECE)
             for (size_t l = 0; l < k; l += PIECE)
-                cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)least(n - i, PIECE),
-                            (int)least(m - j, PIECE), (int)least(k - l, PIECE), 1.0,
-                            a + i * lda + l, (int)lda, b + l * ldb + j, (int)ldb,
-                            l == 0 ? beta : 1.0, c + i * ldc + j, (int)ldc);
+                cblas_dgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, CblasNoTrans,
+                            (int)least(n - i, PIECE), (int)least(m - j, PIECE),
+                            (int)least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
+                            b + l * ldb + j, (int)ldb, l == 0 ? beta : 1.0, c + i * ldc + j,
+                            (int)ldc);
 }
 
 /* The last element of an x with leading dimension ld lies within the address space. */
@@ -104,10 +117,11 @@ static int addressable(size_t rows, size_t cols, size_t ld)
            sherd__mul(len, sizeof(double), &len) && len <= PTRDIFF_MAX;
 }
 
-int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
-                    size_t ldb, double beta, double *c, size_t ldc)
+static int multiply(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
+                    double *c, size_t ldc)
 {
-    if (!addressable(n, k, lda) || !addressable(k, m, ldb) || !addressable(n, m, ldc))
+    if (!addressable(a.transposed ? k : n, a.transposed ? n : k, a.ld) ||
+        !addressable(k, m, ldb) || !addressable(n, m, ldc))
         return SHERD_EINVAL;
     if (n == 0 || m == 0) return SHERD_OK;
     if (k == 0) {
@@ -115,11 +129,23 @@ int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, c
         return SHERD_OK;
     }
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    if (k <= THIN_K || lda > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
-        loops(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    if (k <= THIN_K || a.ld > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
+        loops(n, k, m, a, b, ldb, beta, c, ldc);
     else
-        blas(n, k, m, a, lda, b, ldb, beta, c, ldc);
+        blas(n, k, m, a, b, ldb, beta, c, ldc);
     return SHERD_OK;
+}
+
+int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                    size_t ldb, double beta, double *c, size_t ldc)
+{
+    return multiply(n, k, m, (left){ a, lda, false }, b, ldb, beta, c, ldc);
+}
+
+int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                      size_t ldb, double beta, double *c, size_t ldc)
+{
+    return multiply(n, k, m, (left){ a, lda, true }, b, ldb, beta, c, ldc);
 }
 
 void sherd__blas_threads_set(unsigned threads)
@@ -154,28 +180,31 @@ static int64_t sample(uint64_t *state, int64_t h)
 }
 
 /* The product must be exact: k*h*h, with C's h on top, stays below 2^53. */
-static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, double *buf,
-                          sherd_diag *d)
+static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, bool transposed,
+                          double *buf, sherd_diag *d)
 {
-    size_t lda = k + 3, ldb = m + 1, ldc = m + 5;
-    double *a = buf, *b = a + n * lda, *c = b + k * ldb;
+    size_t lda = (transposed ? n : k) + 3, ldb = m + 1, ldc = m + 5;
+    size_t len = (transposed ? k : n) * lda;
+    left a = { buf, lda, transposed };
+    double *b = buf + len, *c = b + k * ldb;
     uint64_t seed = n * 1000003 + k * 1009 + m;
-    for (size_t i = 0; i < n * lda; i++) a[i] = (double)sample(&seed, h);
+    for (size_t i = 0; i < len; i++) buf[i] = (double)sample(&seed, h);
     for (size_t i = 0; i < k * ldb; i++) b[i] = (double)sample(&seed, h);
     for (size_t i = 0; i < n * ldc; i++) c[i] = beta == 0.0 ? __builtin_nan("") : (double)(i % 97);
-    int err = sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    int err = multiply(n, k, m, a, b, ldb, beta, c, ldc);
     if (err != 0) return err;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++) {
             int64_t want = beta == 0.0 ? 0 : (int64_t)((i * ldc + j) % 97);
             for (size_t l = 0; l < k; l++)
-                want += (int64_t)a[i * lda + l] * (int64_t)b[l * ldb + j];
+                want += (int64_t)*element(a, i, l) * (int64_t)b[l * ldb + j];
             if (c[i * ldc + j] != (double)want)
                 return sherd__fail(d, SHERD_EDEVICE,
                                    "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
-                                   "BLAS core %s: element (%zu, %zu) of a %zu x %zu x %zu product "
-                                   "is %.17g, expected %lld",
-                                   sherd__blas_core(), i, j, n, k, m, c[i * ldc + j],
+                                   "BLAS core %s: element (%zu, %zu) of a %zu x %zu x %zu product"
+                                   "%s is %.17g, expected %lld",
+                                   sherd__blas_core(), i, j, n, k, m,
+                                   transposed ? " of the transposed" : "", c[i * ldc + j],
                                    (long long)want);
         }
     return SHERD_OK;
@@ -188,15 +217,19 @@ int sherd__gemm_selftest(sherd_diag *d)
         size_t n, k, m;
         int64_t h;
         double beta;
+        bool transposed;
     } cases[] = {
-        {1, 1, 1, 94906265, 0.0},       {67, 512, 43, 4194296, 0.0}, {67, 512, 43, 4194296, 1.0},
-        {33, 1, 71, 94906264, 1.0},     {13, 2, 5, 67108863, 0.0},   {5, 1024, 131, 2965820, 0.0},
-        {129, 7, 3, 33554431, 1.0},     {1, 1024, 257, 2965820, 1.0}, {257, 1024, 1, 2965820, 0.0},
-        {150, 255, 160, 4194296, 1.0},
+        {1, 1, 1, 94906265, 0.0, false},      {67, 512, 43, 4194296, 0.0, false},
+        {67, 512, 43, 4194296, 1.0, false},   {33, 1, 71, 94906264, 1.0, false},
+        {13, 2, 5, 67108863, 0.0, false},     {5, 1024, 131, 2965820, 0.0, false},
+        {129, 7, 3, 33554431, 1.0, false},    {1, 1024, 257, 2965820, 1.0, false},
+        {257, 1024, 1, 2965820, 0.0, false},  {150, 255, 160, 4194296, 1.0, false},
+        {67, 512, 43, 4194296, 1.0, true},    {131, 1024, 5, 2965820, 0.0, true},
+        {1, 1024, 129, 2965820, 0.0, true},   {17, 2, 31, 67108863, 0.0, true},
     };
     size_t max = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t len = cases[i].n * (cases[i].k + 3) + cases[i].k * (cases[i].m + 1) +
+        size_t len = (cases[i].n + 3) * (cases[i].k + 3) + cases[i].k * (cases[i].m + 1) +
                      cases[i].n * (cases[i].m + 5);
         if (len > max) max = len;
     }
@@ -204,7 +237,8 @@ int sherd__gemm_selftest(sherd_diag *d)
     if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
     int err = SHERD_OK;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && err == 0; i++)
-        err = selftest_shape(cases[i].n, cases[i].k, cases[i].m, cases[i].h, cases[i].beta, buf, d);
+        err = selftest_shape(cases[i].n, cases[i].k, cases[i].m, cases[i].h, cases[i].beta,
+                             cases[i].transposed, buf, d);
     sherd__free(buf);
     return err;
 }

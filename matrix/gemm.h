@@ -23,6 +23,10 @@
 int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
                     size_t ldb, double beta, double *c, size_t ldc) SHERD_MUST;
 
+/** C = A^T*B + beta*C, the same otherwise: A lies as k x n with lda >= n. */
+int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                      size_t ldb, double beta, double *c, size_t ldc) SHERD_MUST;
+
 /** BLAS threads of this process; 0 is taken as 1. */
 void sherd__blas_threads_set(unsigned threads);
 unsigned sherd__blas_threads(void);
@@ -33,8 +37,8 @@ uint64_t sherd__blas_calls(void);
 
 /**
  * Products of awkward shapes and worst-case values against an int64 loop, through every path of
- * sherd__gemm_f64. SHERD_EDEVICE naming the first wrong element: such a BLAS must not be used.
- * 20 to 30 ms of processor time.
+ * both functions above. SHERD_EDEVICE naming the first wrong element: such a BLAS must not be used.
+ * 30 to 40 ms of processor time.
  */
 int sherd__gemm_selftest(sherd_diag *d) SHERD_MUST;
 /** Billions of floating-point operations a second of sherd__gemm_f64, best of a few at dim^3;

@@ -158,15 +158,18 @@ int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out, 
     return SHERD_EFRAME;
 }
 
-int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
-                        const double *b, size_t ldb, double *c, size_t ldc)
+static int multiply(uint32_t p, bool transposed, size_t n, size_t k, size_t m, const double *a,
+                    size_t lda, const double *b, size_t ldb, double *c, size_t ldc)
 {
     size_t block = sherd__prime_block(p), l = 0;
     double f = (double)p, inverse = 1.0 / f, h = half(p);
     do {
         size_t part = k - l < block ? k - l : block;
-        int err = sherd__gemm_f64(n, part, m, a + l, lda, b + l * ldb, ldb, l == 0 ? 0.0 : 1.0, c,
-                                  ldc);
+        double beta = l == 0 ? 0.0 : 1.0;
+        int err = transposed ? sherd__gemm_t_f64(n, part, m, a + l * lda, lda, b + l * ldb, ldb,
+                                                 beta, c, ldc)
+                             : sherd__gemm_f64(n, part, m, a + l, lda, b + l * ldb, ldb, beta, c,
+                                               ldc);
         if (err != 0) return err;
         l += part;
         bool last = l == k;
@@ -181,6 +184,18 @@ int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *
     return SHERD_OK;
 }
 
+int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
+                        const double *b, size_t ldb, double *c, size_t ldc)
+{
+    return multiply(p, false, n, k, m, a, lda, b, ldb, c, ldc);
+}
+
+int sherd__residue_gemm_t(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
+                          const double *b, size_t ldb, double *c, size_t ldc)
+{
+    return multiply(p, true, n, k, m, a, lda, b, ldb, c, ldc);
+}
+
 /* --- self-test ------------------------------------------------------------------------------- */
 
 /* Extremes of the canonical range with one sign throughout, else a linear congruence. */
@@ -191,23 +206,24 @@ static double sample(uint64_t *state, int64_t h, bool extreme)
     return (double)((int64_t)((*state >> 33) % (uint64_t)(2 * h + 1)) - h);
 }
 
-static int selftest_prime(uint32_t p, bool extreme, double *buf, sherd_diag *d)
+static int selftest_prime(uint32_t p, bool extreme, bool transposed, double *buf, sherd_diag *d)
 {
     enum { N = 9, M = 14, LDA = 1100, LDC = 17 };
-    size_t k = sherd__prime_block(p) + 37;
+    size_t k = sherd__prime_block(p) + 37, lda = transposed ? N : LDA;
     double *a = buf, *b = a + N * LDA, *c = b + LDA * M;
     int64_t h = (p - 1) / 2, q = p;
     uint64_t seed = p;
     assert(k <= LDA);
     for (size_t i = 0; i < N * LDA; i++) a[i] = sample(&seed, h, extreme);
     for (size_t i = 0; i < LDA * M; i++) b[i] = sample(&seed, h, extreme);
-    int err = sherd__residue_gemm(p, N, k, M, a, LDA, b, M, c, LDC);
+    int err = multiply(p, transposed, N, k, M, a, lda, b, M, c, LDC);
     if (err != 0) return err;
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < M; j++) {
             int64_t want = 0;
             for (size_t l = 0; l < k; l++)
-                want = (want + (int64_t)a[i * LDA + l] * (int64_t)b[l * M + j]) % q;
+                want = (want + (int64_t)a[transposed ? l * lda + i : i * lda + l] *
+                                   (int64_t)b[l * M + j]) % q;
             want += want > h ? -q : want < -h ? q : 0;
             if (c[i * LDC + j] != (double)want)
                 return sherd__fail(d, SHERD_EDEVICE,
@@ -224,9 +240,9 @@ int sherd__residue_selftest(sherd_diag *d)
     int err = SHERD_OK;
     double *buf = sherd__alloc((9 * 1100 + 1100 * 14 + 9 * 17) * sizeof *buf);
     if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
-    for (size_t i = 0; i < 4 * SHERD__TABLE_PRIMES && err == 0; i++) {
+    for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
-        err = selftest_prime(table->p[i / 4], (i & 2) != 0, buf, d);
+        err = selftest_prime(table->p[i / 8], (i & 2) != 0, (i & 4) != 0, buf, d);
     }
     sherd__free(buf);
     return err;

@@ -50,7 +50,10 @@ int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out,
  */
 int sherd__residue_gemm(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
                         const double *b, size_t ldb, double *c, size_t ldc) SHERD_MUST;
-/** sherd__residue_gemm with random and worst-case values against int64, for every table prime.
+/** C = A^T*B mod p, the same otherwise: A lies as k x n with lda >= n. */
+int sherd__residue_gemm_t(uint32_t p, size_t n, size_t k, size_t m, const double *a, size_t lda,
+                          const double *b, size_t ldb, double *c, size_t ldc) SHERD_MUST;
+/** Both with random and worst-case values against int64, for every table prime.
  *  SHERD_EDEVICE. */
 int sherd__residue_selftest(sherd_diag *d) SHERD_MUST;
 

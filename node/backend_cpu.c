@@ -36,11 +36,22 @@ typedef struct operand {
     uint64_t rows, cols;
     uint8_t dtype;
     uint32_t prime; /* 0: plain arithmetic */
+    bool transposed; /* a left factor of which the transpose is meant */
 } operand;
 
 typedef struct range {
     size_t from, len;
 } range;
+
+static uint64_t height(const operand *a)
+{
+    return a->transposed ? a->cols : a->rows;
+}
+
+static uint64_t depth(const operand *a)
+{
+    return a->transposed ? a->rows : a->cols;
+}
 
 static range panel(uint64_t total, size_t from)
 {
@@ -116,17 +127,39 @@ static int fetch(cpu *c, const operand *o, range rows, range cols, double *area,
     return convert(c, o, rows, cols, area, d);
 }
 
+/* The panel of a left factor that makes `rows` of the product out of `inner`, as it lies. */
+static int convert_left(cpu *c, const operand *a, range rows, range inner, sherd_diag *d)
+{
+    return a->transposed ? convert(c, a, inner, rows, c->left, d)
+                         : convert(c, a, rows, inner, c->left, d);
+}
+
+static int fetch_left(cpu *c, const operand *a, range rows, range inner, const double **at,
+                      size_t *ld, sherd_diag *d)
+{
+    return a->transposed ? fetch(c, a, inner, rows, c->left, at, ld, d)
+                         : fetch(c, a, rows, inner, c->left, at, ld, d);
+}
+
+typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                 size_t ldb, double beta, double *c, size_t ldc);
+
+static gemm *gemm_of(const operand *a)
+{
+    return a->transposed ? sherd__gemm_t_f64 : sherd__gemm_f64;
+}
+
 /* One panel of a plain product on top of what C holds (inner.from > 0) or instead of it. */
 static int multiply_panel(cpu *c, const operand *a, const operand *b, range rows, range inner,
                           range cols, double *out, size_t ldc, sherd_diag *d)
 {
     const double *u, *v;
     size_t lda, ldb;
-    int err = fetch(c, a, rows, inner, c->left, &u, &lda, d);
+    int err = fetch_left(c, a, rows, inner, &u, &lda, d);
     if (!err) err = fetch(c, b, inner, cols, c->right, &v, &ldb, d);
     if (err) return err;
-    return sherd__gemm_f64(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0,
-                           out, ldc);
+    return gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0, out,
+                      ldc);
 }
 
 static void narrow(const double *x, size_t n, uint8_t *out)
@@ -143,21 +176,21 @@ static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dt
 {
     size_t m = (size_t)b->cols;
     if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
-        return sherd__gemm_f64((size_t)a->rows, (size_t)a->cols, m,
-                               (const double *)(const void *)a->values, (size_t)a->cols,
-                               (const double *)(const void *)b->values, m, 0.0,
-                               (double *)(void *)out, m);
-    for (size_t r = 0; r < a->rows; r += PANEL) {
+        return gemm_of(a)((size_t)height(a), (size_t)depth(a), m,
+                          (const double *)(const void *)a->values, (size_t)a->cols,
+                          (const double *)(const void *)b->values, m, 0.0, (double *)(void *)out,
+                          m);
+    for (size_t r = 0; r < height(a); r += PANEL) {
         for (size_t j = 0; j < m; j += PANEL) {
-            range rows = panel(a->rows, r), cols = panel(m, j);
+            range rows = panel(height(a), r), cols = panel(m, j);
             bool wide = dtype == SHERD_F64;
             double *to = wide ? (double *)(void *)out + r * m + j
                               : use(c, c->acc, rows.len * cols.len);
             size_t ldc = wide ? m : cols.len, k = 0;
             do { /* once for an inner size of 0: writes zeros */
-                int err = multiply_panel(c, a, b, rows, panel(a->cols, k), cols, to, ldc, d);
+                int err = multiply_panel(c, a, b, rows, panel(depth(a), k), cols, to, ldc, d);
                 if (err) return err;
-            } while ((k += PANEL) < a->cols);
+            } while ((k += PANEL) < depth(a));
             for (size_t i = 0; i < rows.len && !wide; i++)
                 narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
         }
@@ -172,11 +205,14 @@ static int residue_panel(cpu *c, const operand *a, const operand *b, range rows,
     size_t n = rows.len * cols.len, k = 0;
     use(c, c->acc, n);
     do {
-        range inner = panel(a->cols, k);
+        range inner = panel(depth(a), k);
         double *to = k ? use(c, c->sum, n) : c->acc;
-        int err = convert(c, a, rows, inner, c->left, d);
+        int err = convert_left(c, a, rows, inner, d);
         if (!err) err = convert(c, b, inner, cols, c->right, d);
-        if (!err)
+        if (!err && a->transposed)
+            err = sherd__residue_gemm_t(a->prime, rows.len, inner.len, cols.len, c->left, rows.len,
+                                        c->right, cols.len, to, cols.len);
+        else if (!err)
             err = sherd__residue_gemm(a->prime, rows.len, inner.len, cols.len, c->left, inner.len,
                                       c->right, cols.len, to, cols.len);
         if (err) return err;
@@ -184,16 +220,16 @@ static int residue_panel(cpu *c, const operand *a, const operand *b, range rows,
             for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
             sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
         }
-    } while ((k += PANEL) < a->cols);
+    } while ((k += PANEL) < depth(a));
     return SHERD_OK;
 }
 
 static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t *out, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
-    for (size_t r = 0; r < a->rows; r += PANEL) {
+    for (size_t r = 0; r < height(a); r += PANEL) {
         for (size_t j = 0; j < m; j += PANEL) {
-            range rows = panel(a->rows, r), cols = panel(m, j);
+            range rows = panel(height(a), r), cols = panel(m, j);
             int err = residue_panel(c, a, b, rows, cols, d);
             if (err) return err;
             for (size_t i = 0; i < rows.len; i++)
@@ -204,7 +240,8 @@ static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t 
     return SHERD_OK;
 }
 
-/* All groups; with primes, for prime number q of the task. */
+/* All groups (one, where the left one is transposed); with primes, for prime number q of the
+ * task. */
 static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
@@ -217,8 +254,9 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
         sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
         uint32_t p = t->primes_len ? t->primes[q] : 0;
-        operand x = { ga.values, ga.rows, ga.cols, a->dtype, p };
-        operand y = { gb.values, gb.rows, gb.cols, b->dtype, p };
+        operand x = { ga.values, ga.rows, ga.cols, a->dtype, p,
+                      t->op == SHERD__OP_MULTIPLY_T };
+        operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
         int err = p ? multiply_modular(c, &x, &y, out, d)
                     : multiply_plain(c, &x, &y, t->result.dtype, out, d);
         if (err) return err;
@@ -254,7 +292,7 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     size_t n = i->rows * i->cols;
-    operand a = { sherd__group_first(left), 1, n, i->dtype, 0 }, b = { .rows = 1, .cols = n };
+    operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1, .cols = n };
     if (right) {
         b.values = sherd__group_first(right);
         b.dtype = sherd__fragment_info_of(right)->dtype;
@@ -280,8 +318,8 @@ static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
     cpu *c = ctx;
     int err = sherd__task_check(t, left, right, d);
     if (err || t->result.len == 0) return err;
-    err = t->op == SHERD__OP_MULTIPLY ? run_multiply(c, t, left, right, out, d)
-                                      : run_map(c, t, left, right, out, d);
+    bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
+    err = product ? run_multiply(c, t, left, right, out, d) : run_map(c, t, left, right, out, d);
     forget(c);
     return err;
 }

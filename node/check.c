@@ -105,6 +105,20 @@ static int check_multiply(const sherd__task *t, const sherd_fragment *left,
     return check_result(t, a->rows, b->cols, d);
 }
 
+static int check_multiply_t(const sherd__task *t, const sherd_fragment *left,
+                            const sherd_fragment *right, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    if (a->groups > 1 || b->groups > 1)
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "operation %u on more than one group", t->op);
+    if (a->rows != b->rows)
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "left is %llu x %llu before it is transposed, right %llu x %llu",
+                           (ull)a->rows, (ull)a->cols, (ull)b->rows, (ull)b->cols);
+    return check_result(t, a->cols, b->cols, d);
+}
+
 static int check_map(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
                      sherd_diag *d)
 {
@@ -128,6 +142,7 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
     bool two;
     switch (t->op) {
     case SHERD__OP_MULTIPLY:
+    case SHERD__OP_MULTIPLY_T:
     case SHERD__OP_MINUS:
     case SHERD__OP_TIMES: two = true; break;
     case SHERD__OP_SIGMOID:
@@ -144,8 +159,9 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
     if (!err) err = check_arithmetic(t, sherd__fragment_info_of(left), "left", d);
     if (!err && right) err = check_arithmetic(t, sherd__fragment_info_of(right), "right", d);
     if (err) return err;
-    return t->op == SHERD__OP_MULTIPLY ? check_multiply(t, left, right, d)
-                                       : check_map(t, left, right, d);
+    if (t->op == SHERD__OP_MULTIPLY) return check_multiply(t, left, right, d);
+    if (t->op == SHERD__OP_MULTIPLY_T) return check_multiply_t(t, left, right, d);
+    return check_map(t, left, right, d);
 }
 
 double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
@@ -153,7 +169,7 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     double values = (double)(a->len - 8 * (uint64_t)a->groups) / (double)sherd__wire_size(a->dtype);
     if (a->primes) values /= a->primes;
-    if (t->op != SHERD__OP_MULTIPLY) return 16 * values;
+    if (t->op != SHERD__OP_MULTIPLY && t->op != SHERD__OP_MULTIPLY_T) return 16 * values;
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
 }
 

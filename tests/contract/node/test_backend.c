@@ -144,6 +144,17 @@ static double *reference(const block *a, const block *b, size_t n, size_t m)
     return c;
 }
 
+/* left^T * right by the book. */
+static double *reference_t(const block *a, const block *b, size_t n, size_t m)
+{
+    double *c = calloc(n * m + 1, sizeof *c);
+    for (size_t k = 0; k < a->p.rows[0]; k++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < m; j++)
+                c[i * m + j] += a->values[k * n + i] * b->values[k * m + j];
+    return c;
+}
+
 #define GUARD 64
 
 static uint8_t *noisy(size_t len)
@@ -216,6 +227,25 @@ static void check_product(const plan *left, const plan *right, uint8_t dtype)
     free_block(&b);
 }
 
+static void check_product_t(const plan *left, const plan *right, uint8_t dtype)
+{
+    block a = make_block(left), b = make_block(right);
+    sherd__task t = product_task(a.f, b.f, dtype);
+    t.op = SHERD__OP_MULTIPLY_T;
+    t.result.rows = left->cols[0];
+    t.result.len = t.result.rows * t.result.cols * sherd__wire_size(dtype);
+    uint8_t *out = noisy(t.result.len);
+    double *want = reference_t(&a, &b, t.result.rows, t.result.cols);
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_OK);
+    assert_values(out, dtype, want, t.result.rows * t.result.cols);
+    assert_guard(out, t.result.len);
+    check_stream(&t, &a, &b, out);
+    free(out);
+    free(want);
+    free_block(&a);
+    free_block(&b);
+}
+
 static plan dense(uint32_t groups, uint32_t rows, uint32_t cols, uint8_t dtype)
 {
     return (plan){ .groups = groups, .rows = { rows }, .cols = { cols }, .dtype = dtype };
@@ -251,6 +281,24 @@ static void products_beyond_one_panel_equal_the_loop(void **s)
         check_product(&a, &b, k & 1 ? SHERD_F32 : SHERD_F64);
         b.dtype = SHERD_F64;
         check_product(&a, &b, SHERD_F64);
+    }
+}
+
+static void transposed_products_equal_the_loop(void **s)
+{
+    (void)s;
+    static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_F32, SHERD_I64 };
+    /* rows of both, columns of left, columns of right */
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 3, 2 },    { 3, 0, 2 },
+                                         { 3, 2, 0 },    { 1, 17, 33 },  { 2, 5, 3 },
+                                         { 33, 17, 1 },  { 7, 1, 5 },    { 64, 63, 65 },
+                                         { 2055, 9, 5 }, { 9, 1030, 5 }, { 3, 7, 1030 } };
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (size_t i = 0; i < 16; i++) {
+            plan a = dense((uint32_t)(i & 1), sizes[k][0], sizes[k][1], dtypes[i % 4]);
+            plan b = dense((uint32_t)(k & 1), sizes[k][0], sizes[k][2], dtypes[i / 4]);
+            check_product_t(&a, &b, (i + k) % 3 ? SHERD_F64 : SHERD_F32);
+        }
     }
 }
 
@@ -358,11 +406,15 @@ static uint32_t get24(const uint8_t *p)
     return sherd__get_u16(p) | (uint32_t)p[2] << 16;
 }
 
-static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst)
+/* left is n x k, or k x n with its transpose meant. */
+static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst,
+                           bool transposed)
 {
     uint32_t *a = random_residues(n, k, r, worst), *b = random_residues(k, m, r, worst);
-    sherd_fragment *u = residues(n & 1, n, k, r, a), *v = residues(m & 1, k, m, r, b);
+    uint32_t rows = transposed ? k : n, cols = transposed ? n : k;
+    sherd_fragment *u = residues(n & 1, rows, cols, r, a), *v = residues(m & 1, k, m, r, b);
     sherd__task t = modular_task(n, m, r);
+    if (transposed) t.op = SHERD__OP_MULTIPLY_T;
     uint8_t *out = noisy(t.result.len);
     assert_int_equal(run(&t, u, v, out), SHERD_OK);
     assert_guard(out, t.result.len);
@@ -370,9 +422,11 @@ static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool 
         for (uint32_t i = 0; i < n; i++) {
             for (uint32_t j = 0; j < m; j++) {
                 uint64_t sum = 0;
-                for (uint32_t x = 0; x < k; x++)
-                    sum = (sum + (uint64_t)a[((size_t)q * n + i) * k + x] *
+                for (uint32_t x = 0; x < k; x++) {
+                    size_t at = transposed ? (size_t)x * n + i : (size_t)i * k + x;
+                    sum = (sum + (uint64_t)a[(size_t)q * n * k + at] *
                                      b[((size_t)q * k + x) * m + j]) % primes[q];
+                }
                 assert_int_equal(get24(out + 3 * (((size_t)q * n + i) * m + j)), sum);
             }
         }
@@ -390,9 +444,12 @@ static void residues_multiply_exactly_worst_values_included(void **s)
     static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 2, 3 },     { 2, 0, 3 },
                                          { 5, 7, 3 },    { 3, 1500, 4 },  { 2, 4097, 3 },
                                          { 1027, 5, 2 }, { 2, 3, 1027 } };
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (uint32_t r = 1; r <= SHERD__PRIMES_MAX; r++)
-            check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, r & 1);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t r = 1; r <= SHERD__PRIMES_MAX; r++) {
+            check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, r & 1, false);
+            check_residues(sizes[i][0], sizes[i][1], sizes[i][2], r, i & 1, true);
+        }
+    }
 }
 
 static void integers_multiply_modulo_primes_group_by_group(void **s)
@@ -421,14 +478,45 @@ static void integers_multiply_modulo_primes_group_by_group(void **s)
     }
 }
 
+static void integers_multiply_modulo_primes_transposed_and_beside_residues(void **s)
+{
+    (void)s;
+    enum { N = 5, K = 1300, M = 3 };
+    for (uint32_t round = 0; round < 4; round++) {
+        plan pa = dense(round & 1, K, N, round & 1 ? SHERD_I32 : SHERD_U8);
+        block a = make_block(&pa);
+        uint32_t *b = random_residues(K, M, 3, round & 2);
+        sherd_fragment *v = residues(0, K, M, 3, b);
+        sherd__task t = modular_task(N, M, 3);
+        t.op = SHERD__OP_MULTIPLY_T;
+        uint8_t *out = noisy(t.result.len);
+        assert_int_equal(run(&t, a.f, v, out), SHERD_OK);
+        assert_guard(out, t.result.len);
+        for (uint32_t e = 0; e < 3 * N * M; e++) {
+            uint32_t q = e / (N * M), i = e / M % N, j = e % M;
+            int64_t p = primes[q], sum = 0;
+            for (uint32_t x = 0; x < K; x++)
+                sum = (sum + (int64_t)a.values[x * N + i] * b[(q * K + x) * M + j]) % p;
+            assert_int_equal(get24(out + 3 * e), sum < 0 ? sum + p : sum);
+        }
+        free(out);
+        free(b);
+        sherd__fragment_free(v);
+        free_block(&a);
+    }
+}
+
 static void a_residue_at_or_above_its_prime_is_rejected(void **s)
 {
     (void)s;
-    for (uint32_t at = 0; at < 2; at++) {
+    for (uint32_t at = 0; at < 4; at++) {
         uint32_t a[4] = { 1, 2, 0, 1 }, b[4] = { 3, 4, 1, 1 };
-        *(at ? &b[1] : &a[0]) = primes[0] + at;
-        sherd_fragment *u = residues(0, 1, 2, 1, a), *v = residues(0, 2, 2, 1, b);
+        bool transposed = at & 2;
+        *(at & 1 ? &b[1] : &a[0]) = primes[0] + at;
+        sherd_fragment *u = transposed ? residues(0, 2, 1, 1, a) : residues(0, 1, 2, 1, a);
+        sherd_fragment *v = residues(0, 2, 2, 1, b);
         sherd__task t = modular_task(1, 2, 1);
+        if (transposed) t.op = SHERD__OP_MULTIPLY_T;
         uint8_t *out = noisy(t.result.len);
         assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
         free(out);
@@ -446,6 +534,9 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
     sherd__task t = modular_task(1, 1, 1);
     uint8_t out[64];
     assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
+    t.op = SHERD__OP_MULTIPLY_T;
+    assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
+    assert_int_equal(run(&t, v, u, out), SHERD_ERANGE);
     sherd__fragment_free(u);
     sherd__fragment_free(v);
 }
@@ -544,6 +635,41 @@ static void tasks_that_disagree_with_their_blocks_are_refused(void **s)
     free_block(&b);
 }
 
+static void transposed_tasks_that_disagree_with_their_blocks_are_refused(void **s)
+{
+    (void)s;
+    plan p = dense(1, 4, 3, SHERD_F64), q = dense(0, 4, 5, SHERD_F64);
+    plan other = dense(0, 3, 5, SHERD_F64);
+    plan two = { .groups = 2, .rows = { 2, 2 }, .cols = { 3, 3 }, .dtype = SHERD_F64 };
+    plan wide = { .groups = 2, .rows = { 2, 2 }, .cols = { 5, 5 }, .dtype = SHERD_F64 };
+    block a = make_block(&p), b = make_block(&q), c = make_block(&other), g = make_block(&two);
+    block h = make_block(&wide);
+    sherd__task good = product_task(a.f, b.f, SHERD_F64), t;
+    good.op = SHERD__OP_MULTIPLY_T;
+    good.result.rows = 3;
+    good.result.len = 3 * 5 * 8;
+    uint8_t *out = noisy(4 * 5 * 8);
+    assert_int_equal(run(&good, a.f, b.f, out), SHERD_OK);
+    assert_int_equal(run(&good, a.f, c.f, out), SHERD_ESHAPE); /* as if not transposed */
+    assert_int_equal(run(&good, g.f, b.f, out), SHERD_ESHAPE); /* right but for its two groups */
+    assert_int_equal(run(&good, a.f, h.f, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, a.f, NULL, out), SHERD_EINVAL);
+    t = good, t.result.rows = 4, t.result.len = 4 * 5 * 8;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.result.cols = 3, t.result.rows = 5;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.op = SHERD__OP_MULTIPLY;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_ESHAPE);
+    t = good, t.primes_len = 1, t.primes[0] = 5931641;
+    assert_int_equal(run(&t, a.f, b.f, out), SHERD_EINVAL);
+    free(out);
+    free_block(&a);
+    free_block(&b);
+    free_block(&c);
+    free_block(&g);
+    free_block(&h);
+}
+
 static void moduli_that_are_not_odd_and_small_are_refused(void **s)
 {
     (void)s;
@@ -601,15 +727,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(products_of_all_dtypes_and_awkward_sizes_equal_the_loop, 0),
         EACH(products_beyond_one_panel_equal_the_loop, 0),
+        EACH(transposed_products_equal_the_loop, 0),
         EACH(grouped_products_with_empty_groups_equal_the_loop, 0),
         EACH(outer_products_of_long_columns_equal_the_loop, 0),
         EACH(infinities_and_nan_come_out_as_ieee_says, 0),
         EACH(residues_multiply_exactly_worst_values_included, 0),
         EACH(integers_multiply_modulo_primes_group_by_group, 0),
+        EACH(integers_multiply_modulo_primes_transposed_and_beside_residues, 0),
         EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
         EACH(integers_beyond_2_to_53_are_rejected_modulo_primes, 0),
         EACH(maps_of_all_operations_and_dtypes_equal_libm_to_rounding, 0),
         EACH(tasks_that_disagree_with_their_blocks_are_refused, 0),
+        EACH(transposed_tasks_that_disagree_with_their_blocks_are_refused, 0),
         EACH(moduli_that_are_not_odd_and_small_are_refused, 0),
     };
     return cmocka_run_group_tests_name("node/backend", tests, open_all, close_all);

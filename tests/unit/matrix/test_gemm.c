@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
@@ -19,16 +20,19 @@ static double small(void)
     return (double)((int64_t)(state >> 33) % 2001 - 1000);
 }
 
-static void one(size_t n, size_t k, size_t m, double beta)
+static void one_of(bool transposed, size_t n, size_t k, size_t m, double beta)
 {
-    size_t lda = k + state % 3, ldb = m + state % 2, ldc = m + state % 4;
+    size_t rows = transposed ? k : n, cols = transposed ? n : k;
+    size_t lda = cols + state % 3, ldb = m + state % 2, ldc = m + state % 4;
     if (lda == 0) lda = 1;
-    double *a = malloc((n * lda + 1) * 8), *b = malloc((k * ldb + 1) * 8);
+    double *a = malloc((rows * lda + 1) * 8), *b = malloc((k * ldb + 1) * 8);
     double *c = malloc((n * ldc + 1) * 8), *before = malloc((n * ldc + 1) * 8);
-    for (size_t i = 0; i < n * lda; i++) a[i] = small();
+    for (size_t i = 0; i < rows * lda; i++) a[i] = small();
     for (size_t i = 0; i < k * ldb; i++) b[i] = small();
     for (size_t i = 0; i < n * ldc; i++) before[i] = c[i] = beta == 0.0 ? NAN : small();
-    assert_int_equal(sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc), SHERD_OK);
+    int err = transposed ? sherd__gemm_t_f64(n, k, m, a, lda, b, ldb, beta, c, ldc)
+                         : sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+    assert_int_equal(err, SHERD_OK);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < ldc; j++) {
             if (j >= m) { /* between rows nothing is touched */
@@ -36,7 +40,8 @@ static void one(size_t n, size_t k, size_t m, double beta)
                 continue;
             }
             double want = beta == 0.0 ? 0.0 : beta * before[i * ldc + j];
-            for (size_t l = 0; l < k; l++) want += a[i * lda + l] * b[l * ldb + j];
+            for (size_t l = 0; l < k; l++)
+                want += a[transposed ? l * lda + i : i * lda + l] * b[l * ldb + j];
             assert_true(c[i * ldc + j] == want);
             if (beta == 0.0 && want == 0.0) assert_false(signbit(c[i * ldc + j]));
         }
@@ -44,6 +49,12 @@ static void one(size_t n, size_t k, size_t m, double beta)
     free(b);
     free(c);
     free(before);
+}
+
+static void one(size_t n, size_t k, size_t m, double beta)
+{
+    one_of(false, n, k, m, beta);
+    one_of(true, n, k, m, beta);
 }
 
 static void products_of_all_small_shapes_are_exact(void **s)
@@ -71,6 +82,9 @@ static void shapes_that_would_end_the_process_are_refused(void **s)
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 2, 0.0, x, 3), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 3, 0.0, x, 2), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(SIZE_MAX, 2, 2, x, 2, x, 2, 0.0, x, 2), SHERD_EINVAL);
+    assert_int_equal(sherd__gemm_t_f64(2, 3, 2, x, 1, x, 2, 0.0, x, 2), SHERD_EINVAL);
+    assert_int_equal(sherd__gemm_t_f64(2, 3, 2, x, 2, x, 2, 0.0, x, 2), SHERD_OK);
+    assert_int_equal(sherd__gemm_t_f64(2, SIZE_MAX, 2, x, 2, x, 2, 0.0, x, 2), SHERD_EINVAL);
     assert_int_equal(
         sherd__gemm_f64(2, 1, SIZE_MAX / 8, x, 1, x, SIZE_MAX / 8, 0.0, x, SIZE_MAX / 8),
         SHERD_EINVAL);
@@ -87,6 +101,8 @@ static void leading_dimensions_beyond_32_bits_work(void **s)
     double column[3] = {7, 8, 9};
     assert_int_equal(sherd__gemm_f64(1, 3, 1, a, far, column, 1, 0.0, c, 1), SHERD_OK);
     assert_true(c[0] == 50.0);
+    assert_int_equal(sherd__gemm_t_f64(3, 1, 1, a, far, b, 1, 0.0, column, 1), SHERD_OK);
+    assert_true(column[0] == 5.0 && column[1] == 10.0 && column[2] == 15.0);
 }
 
 static void nan_and_infinity_go_through_thin_products_too(void **s)
@@ -104,7 +120,7 @@ static void the_self_test_passes_and_counts_as_products(void **s)
     sherd_diag d = {0};
     uint64_t before = sherd__blas_calls();
     assert_int_equal(sherd__gemm_selftest(&d), SHERD_OK);
-    assert_int_equal(sherd__blas_calls(), before + 10);
+    assert_int_equal(sherd__blas_calls(), before + 14);
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__gemm_selftest(&d), SHERD_ENOMEM);
     sherd__alloc_fail_nth(0);

@@ -182,9 +182,42 @@ static void every_seed_of_a_lie_is_what_the_code_says(void **state)
     check_file("session", "second-hello", s);
 }
 
+static void add_task(seed *s, const sherd__task *t)
+{
+    uint8_t body[SHERD__CONTROL_MAX];
+    add_record(s, &(sherd__record){ .type = SHERD__REC_TASK, .job = t->job, .number = t->task,
+                                    .part = t->attempt,
+                                    .body_len = sherd__message_task(body, t) }, body);
+}
+
+/* One task of each operation, and two that no node knows. */
+static void every_operation_has_a_seed_and_is_what_the_code_says(void **state)
+{
+    (void)state;
+    static const uint32_t ops[] = { SHERD__OP_MULTIPLY, SHERD__OP_MULTIPLY_T, SHERD__OP_SIGMOID,
+                                    SHERD__OP_MINUS, SHERD__OP_SQUARE, SHERD__OP_TIMES,
+                                    SHERD__OP_RELU, SHERD__OP_TANH, SHERD__OP_EXP, 3, 23 };
+    seed *s = after_hello();
+    for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        sherd__task t = task_of(1, i + 1, 3, 2);
+        t.op = ops[i];
+        if (t.op == SHERD__OP_MULTIPLY_T) {
+            t.primes_len = 2;
+            t.primes[0] = 5931641;
+            t.primes[1] = 5931637;
+            t.result.dtype = SHERD__RESIDUES;
+            t.result.primes = 2;
+            t.result.len = 36;
+        }
+        add_task(s, &t);
+    }
+    check_file("session", "operations", s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_has_a_seed_and_is_what_the_code_says),
         cmocka_unit_test(every_header_seed_is_what_the_code_says),
         cmocka_unit_test(the_frozen_conversation_is_what_the_code_says),
         cmocka_unit_test(every_seed_of_a_lie_is_what_the_code_says),

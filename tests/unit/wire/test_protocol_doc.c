@@ -202,10 +202,15 @@ static void every_operation_has_this_number(void **state)
 {
     (void)state;
     static const struct { unsigned op; const char *name; } ops[] = {
-        { SHERD__OP_MULTIPLY, "multiply" }, { SHERD__OP_SIGMOID, "sigmoid" },
-        { SHERD__OP_MINUS, "minus" },       { SHERD__OP_SQUARE, "square" },
-        { SHERD__OP_TIMES, "times" },       { SHERD__OP_RELU, "relu" },
-        { SHERD__OP_TANH, "tanh" },         { SHERD__OP_EXP, "exp" },
+        { SHERD__OP_MULTIPLY, "multiply" },
+        { SHERD__OP_MULTIPLY_T, "multiply transposed" },
+        { SHERD__OP_SIGMOID, "sigmoid" },
+        { SHERD__OP_MINUS, "minus" },
+        { SHERD__OP_SQUARE, "square" },
+        { SHERD__OP_TIMES, "times" },
+        { SHERD__OP_RELU, "relu" },
+        { SHERD__OP_TANH, "tanh" },
+        { SHERD__OP_EXP, "exp" },
     };
     table t = find_table("| op | name |");
     assert_int_equal(t.rows, sizeof ops / sizeof *ops);
