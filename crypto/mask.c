@@ -57,13 +57,18 @@ int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy)
     return SHERD_OK;
 }
 
-int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
+int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32])
 {
     int err = make(out);
     if (err != 0) return err;
-    memcpy((*out)->key, m->key, KEY);
+    memcpy((*out)->key, key, KEY);
     (void)sodium_mprotect_readonly((*out)->key);
     return SHERD_OK;
+}
+
+int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
+{
+    return sherd__masks_from_key(out, m->key);
 }
 
 void sherd__masks_free(sherd__masks *m)
