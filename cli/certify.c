@@ -46,7 +46,7 @@ static int fill_matrices(sherd__certificate *c, sherd__work *w, sherd_diag *d)
 static uint32_t bits_of(const sherd__work *w, unsigned i)
 {
     sherd_dtype t = w->in[i].view.dtype;
-    return t == SHERD_F64 || t == SHERD_F32 ? w->opt.bits : 0;
+    return t == SHERD_F64 || t == SHERD_F32 ? sherd__work_bits(w, i) : 0;
 }
 
 /* What the check of answers is worth: docs/THREATS.md, "Verification". */
@@ -60,9 +60,9 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
         return;
     }
-    c->freivalds_trials = 1;
+    c->freivalds_trials = r->threshold > 0 ? 2 : 1;
     if (!c->exact) return;
-    c->freivalds_modulus_bits = r->primes > 0 ? 127 : 61;
+    c->freivalds_modulus_bits = r->threshold > 0 ? 23 : r->primes > 0 ? 127 : 61;
     c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
 }
 
@@ -70,14 +70,17 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
 {
     bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
     const sherd_report *r = &w->report;
+    bool coded = sherd__work_private(w);
     c->exact = w->op == 0 && w->opt.exact;
     for (unsigned i = 0; i < w->in_len && c->exact; i++) {
         c->bits[i] = bits_of(w, i);
-        c->norms_leaked = c->norms_leaked || c->bits[i] == 0; /* integers */
+        c->norms_leaked = c->norms_leaked || (c->bits[i] == 0 && !coded); /* integers */
     }
     c->primes_len = r->primes;
     memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
-    snprintf(c->scheme, sizeof c->scheme, "%s", permute ? "permute" : "plain");
+    snprintf(c->scheme, sizeof c->scheme, "%s",
+             permute ? "permute" : sherd__scheme_name(w->opt.scheme));
+    c->colluding = coded ? w->opt.colluding : 0;
     c->group = w->op == 0 && permute ? w->opt.group : 0;
     if (permute)
         snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");

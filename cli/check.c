@@ -27,8 +27,8 @@ static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     sherd__fixed fa, fb;
-    int err = sherd__fixed_choose(a, w->opt.bits, w->in[0].path, &fa, d);
-    if (!err) err = sherd__fixed_choose(b, w->opt.bits, w->in[1].path, &fb, d);
+    int err = sherd__fixed_choose(a, sherd__work_bits(w, 0), w->in[0].path, &fa, d);
+    if (!err) err = sherd__fixed_choose(b, sherd__work_bits(w, 1), w->in[1].path, &fb, d);
     for (size_t r = 0; r < w->rows && !err; r += step) {
         size_t n = w->rows - r < step ? w->rows - r : step;
         err = sherd__reference_exact(sherd_view_sub(a, r, n, 0, a.cols), b, &fa, &fb, panel,

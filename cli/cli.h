@@ -123,7 +123,10 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name);
  * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
  */
 extern const char *const sherd__choices_progress[]; /* auto bar plain none */
-extern const char *const sherd__choices_scheme[];   /* permute plain */
+extern const char *const sherd__choices_scheme[];   /* permute plain share share1 */
+/** "share" for SHERD_SHARE, as --scheme takes it. */
+#define sherd__scheme_name(s) (sherd__choices_scheme[(int)(s)-1])
+extern const char *const sherd__choices_public[];   /* b */
 extern const char *const sherd__choices_exposure[]; /* uniform balanced */
 extern const char *const sherd__choices_mode[];     /* float exact */
 
@@ -147,11 +150,14 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_NODE_MEMORY                                                                     \
     {.name = "node-memory", .type = SHERD__SIZE, .arg = "SIZE",                                    \
      .help = "budget of each node that -n starts [a share of this machine's]"}
+#define SHERD__OPT_SAME_HOST                                                                       \
+    {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
+     .help = "private schemes: take domains that are on one host for separate all the same"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --timeout,
- * --progress. sherd__nodes_open (cli/nodes.h) turns them into an open cluster. */
+ * --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
-        SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
+        SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
 
 #define SHERD__OPT_OUTPUT(what)                                                                    \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
@@ -199,10 +205,18 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,               \
      .help = "largest fraction of an operand that a domain may be given [twice the largest "       \
              "planned share]"}
-/* How operands are hidden: --scheme, --group, --exposure, --exposure-max, --shuffle-rows. */
+/* How operands are hidden: --scheme, --colluding, --spare, --public, --group, --exposure,
+ * --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
-     .choices = sherd__choices_scheme, .help = "how operands are hidden: permute or plain"},       \
+     .choices = sherd__choices_scheme,                                                             \
+     .help = "how operands are hidden: share (private), share1 (B public), permute or plain"},     \
+        {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
+         .help = "share: how many domains together shall learn nothing"},                          \
+        {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
+         .help = "share: how many nodes may be slow, dead or lying without work done again"},      \
+        {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
+         .help = "share: b: B need not be hidden (this is --scheme share1)"},                      \
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
          .word = "all", .word_value = 0, .preset = "all",                                          \
          .help = "permute: columns that share one permutation, 1 to all"},                         \
@@ -215,7 +229,9 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .choices = sherd__choices_mode,                                                               \
      .help = "float (as BLAS computes it) or exact (fixed point, bit for bit)"},                   \
         {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                      \
-         .help = "width of the fixed point; means --mode exact [17]"}
+         .help = "width of the fixed point; means --mode exact [17]"},                             \
+        {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                    \
+         .help = "share: another width for B [as --bits]"}
 /** SHERD_EINVAL for --bits beside --mode float given at the same or a stronger place. */
 int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
                            sherd_diag *d) SHERD_MUST;

@@ -27,6 +27,7 @@ int sherd__nodes_folder(char *out, size_t size)
 /* What the options say: a number of local nodes, or files. */
 typedef struct source {
     uint32_t local;
+    bool ours; /* the cluster that `sherd cluster up` has started here */
     char nodes[PATH_MAX], key[PATH_MAX];
 } source;
 
@@ -57,7 +58,8 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
         s->local = (uint32_t)sherd__opt_int(cli, "local");
         return 0;
     }
-    if (file == NULL) return running_cluster(s, d);
+    s->ours = file == NULL;
+    if (s->ours) return running_cluster(s, d);
     snprintf(s->nodes, sizeof s->nodes, "%s", file);
     if (key == NULL)
         return sherd__fail(d, SHERD_EINVAL, "`sherd keygen me.key` makes one; the nodes must allow it",
@@ -129,6 +131,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
         .node_memory = sherd__opt_size(cli, "node-memory"),
         .nodes_file = s.local > 0 ? NULL : s.nodes,
         .key_file = s.local > 0 ? NULL : s.key,
+        .same_host_domains = s.ours || sherd__opt_flag(cli, "same-host-domains"),
         .nodes_min = 1, /* the others do its work, as far as the exposure bound allows */
         .record_dir = sherd__opt_text(cli, "record"),
         .interrupted = interrupted,

@@ -30,8 +30,17 @@ static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
 
 static void say_scheme(const sherd__work *w, char *out, size_t size)
 {
+    const sherd_report *r = &w->report;
     if (w->op == 0 && w->opt.scheme == SHERD_PLAIN) {
         snprintf(out, size, "plain (nothing is hidden)");
+        return;
+    }
+    if (r->threshold > 0) {
+        snprintf(out, size, "%s (any %" PRIu32 " of %" PRIu32 " domains together learn nothing of A%s; "
+                 "%" PRIu32 " answers give the product)", sherd__scheme_name(w->opt.scheme),
+                 w->opt.colluding, r->domains, w->opt.scheme == SHERD_SHARE1 ? "; B is public"
+                                                                             : " or B",
+                 r->threshold);
         return;
     }
     size_t at = (size_t)snprintf(out, size, "permute");
@@ -46,7 +55,7 @@ static void say_nodes(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
-                   w->op == 0 && w->opt.scheme == SHERD_PLAIN ? "rows" : "columns", "of A", "of B",
+                   w->op == 0 && w->opt.scheme != SHERD_PERMUTE ? "rows" : "columns", "of A", "of B",
                    "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
         sherd_node_info info;
@@ -101,7 +110,7 @@ static void say_rounding(const sherd__work *w)
     for (unsigned i = 0; i < w->in_len; i++) {
         if (!rounding(w, i, &loss)) continue;
         sherd__cli_say(w->cli, "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at "
-                       "most", w->in[i].path, w->opt.bits, loss.max_error / loss.max_abs);
+                       "most", w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
         if (loss.vanished > 0)
             sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
                             "small beside the largest and became 0: %s", w->in[i].path,
@@ -114,7 +123,7 @@ static void say_rounding(const sherd__work *w)
 static void say_all(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
-    char scheme[96], out[24], in[24], t[24], all[24];
+    char scheme[160], out[24], in[24], t[24], all[24];
     say_scheme(w, scheme, sizeof scheme);
     sherd__cli_say(w->cli, "%s: %zu x %zu by %" PRIu32 " node%s%s, %s, %s", w->operation, w->rows,
                    w->cols, r->nodes, r->nodes == 1 ? "" : "s",
@@ -241,11 +250,21 @@ static void add_report(const sherd__work *w, json_t *obj)
 
 static void add_settings(const sherd__work *w, json_t *obj)
 {
-    bool plain = w->op == 0 && w->opt.scheme == SHERD_PLAIN;
-    json_object_set_new(obj, "scheme", json_string(plain ? "plain" : "permute"));
-    if (!plain)
+    bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
+    json_object_set_new(obj, "scheme",
+                        json_string(permute ? "permute" : sherd__scheme_name(w->opt.scheme)));
+    if (permute)
         json_object_set_new(obj, "exposure", json_string(w->opt.balanced ? "balanced" : "uniform"));
     if (w->op != 0) return;
+    if (w->report.threshold > 0) {
+        json_object_set_new(obj, "colluding", whole(w->opt.colluding));
+        json_object_set_new(obj, "spare", whole(w->opt.spare));
+        json_object_set_new(obj, "blocks", whole(w->report.blocks));
+        json_object_set_new(obj, "threshold", whole(w->report.threshold));
+        json_object_set_new(obj, "shares", whole(w->report.domains));
+        json_object_set_new(obj, "encodings", whole(w->report.encodings));
+        json_object_set_new(obj, "tasks_cancelled", whole(w->report.tasks_cancelled));
+    }
     json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
                                                         : whole(w->opt.group));
     json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));

@@ -45,14 +45,31 @@ static int read_options(sherd__work *w, sherd_diag *d)
     w->opt.memory = sherd__opt_size(cli, "memory");
     w->opt.strict = sherd__opt_flag(cli, "strict");
     if (has(cli, "scheme")) {
-        w->opt.scheme = sherd__opt_choice(cli, "scheme") == 1 ? SHERD_PLAIN : SHERD_PERMUTE;
+        w->opt.scheme = (sherd_scheme)(sherd__opt_choice(cli, "scheme") + 1);
+        if (w->opt.scheme == SHERD_SHARE && sherd__opt_given(cli, "public"))
+            w->opt.scheme = SHERD_SHARE1;
+        w->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
+        w->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
+        w->opt.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
         w->opt.shuffle_rows = sherd__opt_flag(cli, "shuffle-rows");
     }
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     w->opt.bits_bind = has(cli, "mode") && sherd__opt_given(cli, "bits");
-    return has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
+    int err = has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
+    if (!err && sherd__work_private(w)) w->opt.exact = true; /* floats cannot be hidden perfectly */
+    return err;
+}
+
+unsigned sherd__work_bits(const sherd__work *w, unsigned i)
+{
+    return i == 1 && w->opt.bits_b ? w->opt.bits_b : w->opt.bits;
+}
+
+bool sherd__work_private(const sherd__work *w)
+{
+    return w->op == 0 && w->opt.scheme != SHERD_PERMUTE && w->opt.scheme != SHERD_PLAIN;
 }
 
 /* On the command line: what the environment or a file sets may well be meant for other runs. */
@@ -69,16 +86,27 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
     } pairs[] = {{"certificate-public", "certificate"},
                  {"operation", "meta"},
                  {"reuse-metadata", "meta"}};
-    static const char *const of_permute[] = {"group", "shuffle-rows", "exposure"};
+    static const char *const of_permute[] = {"group", "shuffle-rows", "exposure", "exposure-max",
+                                             "seed", "meta"};
+    static const char *const of_share[] = {"colluding", "spare", "public", "bits-b"};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (asked(w->cli, pairs[i].name) && !sherd__opt_given(w->cli, pairs[i].needs))
             return sherd__fail(d, SHERD_EINVAL, "give both or neither",
                                "--%s has no effect without --%s", pairs[i].name, pairs[i].needs);
+    const char *scheme = w->op == 0 ? sherd__opt_text(w->cli, "scheme") : NULL;
     for (size_t i = 0; i < sizeof of_permute / sizeof *of_permute; i++)
-        if (w->op == 0 && w->opt.scheme == SHERD_PLAIN && asked(w->cli, of_permute[i]))
+        if (w->op == 0 && w->opt.scheme != SHERD_PERMUTE && asked(w->cli, of_permute[i]))
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
-                               "--%s has no effect under --scheme plain, which hides nothing",
-                               of_permute[i]);
+                               "--%s has no effect under --scheme %s%s", of_permute[i], scheme,
+                               w->opt.scheme == SHERD_PLAIN ? ", which hides nothing" : "");
+    for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
+        if (w->op == 0 && !sherd__work_private(w) && asked(w->cli, of_share[i]))
+            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
+                               "--%s has no effect under --scheme %s, which is not private",
+                               of_share[i], scheme);
+    if (sherd__work_private(w) && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
+                           "--mode float cannot be hidden: --scheme %s is exact", scheme);
     return 0;
 }
 
@@ -277,7 +305,7 @@ static int check_range(const sherd__work *w, sherd_diag *d)
     sherd__fixed fixed;
     int err = 0;
     for (unsigned i = 0; i < w->in_len && w->op == 0 && w->opt.exact && !err; i++)
-        err = sherd__fixed_choose(w->in[i].view, w->opt.bits, w->in[i].path, &fixed, d);
+        err = sherd__fixed_choose(w->in[i].view, sherd__work_bits(w, i), w->in[i].path, &fixed, d);
     return err;
 }
 

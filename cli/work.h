@@ -67,6 +67,10 @@ typedef struct sherd__work {
 /** Zeroes w, reads options and opens the operands, the last arguments of *cli; op 0: a product. */
 int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
                       sherd_diag *d) SHERD_MUST;
+/** Whether the scheme is one that hides the operands from nodes. */
+bool sherd__work_private(const sherd__work *w);
+/** Width that operand i is rounded to, in exact mode. */
+unsigned sherd__work_bits(const sherd__work *w, unsigned i);
 /** Everything from metadata to the committed result file; rows and cols must be set. */
 int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** The call to the cluster alone, with its progress line (which opens with `label`), into w->c. Ends

@@ -153,6 +153,24 @@ void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Domains of which a node is up and none is banned. */
+static uint32_t usable_domains(sherd_cluster *c)
+{
+    uint32_t usable = 0;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t d = 0; d < c->domains; d++) {
+        bool up = false, banned = false;
+        for (uint32_t i = 0; i < c->count; i++) {
+            if (c->domain_of[i] != d) continue;
+            up = up || c->nodes[i].info.state == SHERD_NODE_UP;
+            banned = banned || c->nodes[i].info.state == SHERD_NODE_BANNED;
+        }
+        usable += up && !banned;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return usable;
+}
+
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
@@ -162,7 +180,10 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
             c->nodes[i].info.memory < least)
             least = c->nodes[i].info.memory;
     pthread_mutex_unlock(&c->lock);
-    *out = (sherd__nodes){ c->count, c->domain_of, c->domains, least };
+    *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
+                           .memory = least, .usable = usable_domains(c),
+                           .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
+                           .domain_hint = c->domain_hint };
 }
 
 uint32_t sherd_cluster_size(const sherd_cluster *c)

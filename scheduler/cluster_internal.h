@@ -20,6 +20,9 @@ typedef struct sherd__run_result {
 
 /** The nodes as planning needs them; arrays live as long as the cluster. */
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
+/** A line for people, handed out on the calling thread at its next wait. */
+void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /** Options of a job over this cluster: executor, id, domains, owner callbacks. */
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 

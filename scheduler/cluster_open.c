@@ -17,6 +17,11 @@
 
 /* --- opening --------------------------------------------------------------------------------- */
 
+static uint32_t connect_limit_ms(const sherd_cluster *c)
+{
+    return c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
+}
+
 static int take_local(sherd_cluster *c, sherd_diag *d)
 {
     sherd__launch_options lo = {
@@ -72,21 +77,71 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
     return err;
 }
 
-static int number_domains(sherd_cluster *c)
+/* Waits for the addresses of hosts, no longer than for connections: a host without them is only a
+ * name, and its node will hardly be reached. */
+static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
 {
-    uint32_t split[2];
+    double until = sherd__clock_s() + connect_limit_ms(c) * 1e-3;
+    uint32_t missing;
+    bool over = false;
+    pthread_mutex_lock(&c->lock);
+    while ((missing = sherd__names_missing(names)) < c->count && !over && !c->stop_wanted &&
+           sherd__clock_s() < until) {
+        sherd__cluster_wait(c, 5);
+        over = c->open_until > 0 && sherd__clock_s() >= c->open_until;
+    }
+    bool stop = c->stop_wanted;
+    pthread_mutex_unlock(&c->lock);
+    if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (missing < c->count && over)
+        return sherd__fail(d, SHERD_ETIMEOUT, "write its address instead, or give it more with --timeout",
+                           "the time given is over, and the name %s is not resolved",
+                           c->nodes[missing].peer.host);
+    return SHERD_OK;
+}
+
+/* Private schemes count adversaries: a domain that is only guessed, or two on one host, are none to
+ * count on. Said when such a scheme is asked for. */
+static void judge_domains(sherd_cluster *c, sherd__peer *const *peers, uint32_t unnamed,
+                          const uint32_t split[2])
+{
+    if (c->o.local_nodes) return;
+    if (unnamed < c->count) {
+        snprintf(c->domain_fault, sizeof c->domain_fault,
+                 "%s:%u has no domain= in the node file: a private scheme must know which nodes are "
+                 "one adversary", peers[unnamed]->host, peers[unnamed]->port);
+        c->domain_hint = "give every node's line the name of who runs it, as domain=NAME";
+    } else if (split[0] != split[1] && !c->o.same_host_domains) {
+        snprintf(c->domain_fault, sizeof c->domain_fault,
+                 "%s:%u (domain %s) and %s:%u (domain %s) are one host: who runs it sees both",
+                 peers[split[0]]->host, peers[split[0]]->port, peers[split[0]]->domain,
+                 peers[split[1]]->host, peers[split[1]]->port, peers[split[1]]->domain);
+        c->domain_hint = "give them one domain, or say --same-host-domains if they are apart all the "
+                         "same (tunnels, a simulation)";
+    }
+}
+
+static int number_domains(sherd_cluster *c, sherd_diag *d)
+{
+    uint32_t split[2], unnamed = 0;
+    sherd__names *names = NULL;
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
     int err = peers && c->domain_of ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
-    if (!err) err = sherd__domains_number(peers, c->count, sherd__addresses_system, c->domain_of,
-                                          &c->domains, split);
+    while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
+    if (!err) err = sherd__names_start(&names, peers, c->count);
+    if (!err) err = wait_for_names(c, names, d);
+    if (!err) err = sherd__domains_number(peers, c->count, sherd__names_addresses, names,
+                                          c->domain_of, &c->domains, split);
+    if (!err) judge_domains(c, peers, unnamed, split);
     /* Nodes that are all on loopback are called simulated anyway. */
     if (!err && split[0] != split[1] && !c->simulated)
-        sherd__cluster_say(c, SHERD_LOG_WARN, "%s:%u and %s:%u are one host, which the node file calls two domains "
-            "(%s, %s): who runs it sees what both are given", peers[split[0]]->host,
+        sherd__cluster_say(c, SHERD_LOG_WARN, "%s:%u and %s:%u are one host, which the node file calls "
+            "two domains (%s, %s): who runs it sees what both are given", peers[split[0]]->host,
             peers[split[0]]->port, peers[split[1]]->host, peers[split[1]]->port,
             peers[split[0]]->domain, peers[split[1]]->domain);
+    sherd__names_free(names);
     sherd__free(peers);
     return err;
 }
@@ -203,9 +258,8 @@ static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag
 /* Waits until all nodes are up, or have failed, or the time is over. */
 static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
 {
-    uint32_t limit = c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
     uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
-    double until = sherd__clock_s() + limit * 1e-3;
+    double until = sherd__clock_s() + connect_limit_ms(c) * 1e-3;
     bool over = false;
     standing s = { .up = 0 };
     pthread_mutex_lock(&c->lock);
@@ -256,7 +310,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     int err = SHERD_OK;
     if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);
     if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
-    if (!err) err = number_domains(c);
+    if (!err) err = number_domains(c, d);
     if (!err) err = describe_nodes(c, d);
     if (!err) warn_of_weights(c);
     if (!err) err = start_loop(c, d);

@@ -58,6 +58,8 @@ struct sherd_cluster {
     uint32_t count, domains;
     uint32_t *domain_of;
     bool simulated;
+    char domain_fault[900];    /* why domains are not to be counted on; empty: they are */
+    const char *domain_hint;
     sherd_cluster_options o;
     double open_until;         /* when opening must be done; 0: no such time */
 
@@ -87,8 +89,6 @@ struct sherd_cluster {
 
 /** A line for people: kept until the calling thread hands it out. As a job's owner logs. */
 void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
-void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 /** Waits up to ms for a change; the lock is held. Hands out lines, asks whether to stop. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Lines that still wait; the lock is held. */

@@ -2,7 +2,7 @@
  * Looks at operands, draws seed and exposures, plans, opens scheme and ledger. Secrets (seed, keys)
  * live in the sherd__prepared and are wiped with it.
  */
-#include "scheduler/prepare.h"
+#include "scheduler/prepare_internal.h"
 
 #include <string.h>
 
@@ -141,17 +141,25 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
     return err ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
+static bool private_scheme(sherd_scheme s)
+{
+    return s == SHERD_SHARE || s == SHERD_SHARE1;
+}
+
 static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
 {
     if (nodes->count == 0)
         return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
                            "there is no node to send work to");
-    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
-        return sherd__fail(d, SHERD_EINVAL, "set it to SHERD_PERMUTE or SHERD_PLAIN",
+    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN && !private_scheme(opt->scheme))
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
-    if (opt->exact && (opt->bits < 2 || opt->bits > 26))
+    if ((opt->exact || private_scheme(opt->scheme)) && (opt->bits < 2 || opt->bits > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
+    if (private_scheme(opt->scheme) && opt->bits_b && (opt->bits_b < 2 || opt->bits_b > 26))
+        return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
+                           "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
     if (opt->exposure_max < 0 || opt->exposure_max > 1)
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
                            "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
@@ -195,7 +203,7 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
         .tile_cols = p->plan.tile_cols, .perm_cache = p->plan.perm_cache,
         .skip_zeros = p->b_finite && !plain, .finite = finite, .exact = opt->exact,
         .fixed_a = p->fixed_a, .fixed_b = p->fixed_b, .primes_len = p->primes_len,
-        .entropy = sherd__entropy_os(),
+        .entropy = p->entropy,
     };
     memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
     if (!plain) deal.perm = perm_source(p, opt);
@@ -222,7 +230,7 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
                             sherd_diag *d)
 {
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact,
-                            .shape_only = a.data == NULL };
+                            .shape_only = a.data == NULL, .entropy = sherd__entropy_os() };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)
         err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
@@ -236,7 +244,10 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
                           a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
+    if (!err && private_scheme(opt->scheme))
+        err = sherd__prepare_share(p, a, b, c, ldc, nodes, opt, d);
+    else if (!err)
+        err = fill_in(p, a, b, c, ldc, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
         return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
@@ -291,6 +302,10 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     if (!err && arity == 0)
         err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
                           "unknown element-wise operation %u", op);
+    if (!err && private_scheme(opt->scheme))
+        err = sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme permute, or compute it here",
+                          "an element-wise operation shows its operands to the nodes in clear: no "
+                          "private scheme does it");
     if (!err && opt->exact)
         err = sherd__fail(d, SHERD_EUNSUPPORTED, "leave the exact mode out",
                           "element-wise operations are computed in float64 only");

@@ -6,6 +6,8 @@
 #ifndef SCHEDULER_PREPARE_H
 #define SCHEDULER_PREPARE_H
 
+#include "core/rand.h"
+#include "crypto/lagrange.h"
 #include "matrix/fixed.h"
 #include "scheduler/ledger.h"
 #include "scheduler/plan.h"
@@ -17,6 +19,8 @@ typedef struct sherd__nodes {
     const uint32_t *domain; /* per node, 0.. */
     uint32_t domains;
     uint64_t memory;        /* of the smallest, as it declared */
+    uint32_t usable;        /* domains of which a node is up and none has lied */
+    const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they are */
 } sherd__nodes;
 
 typedef struct sherd__prepared {
@@ -35,6 +39,9 @@ typedef struct sherd__prepared {
     uint32_t *planned;     /* per slot */
     uint32_t slots;
     bool b_finite;
+    sherd__lcc code;       /* share: the code, and how many answers decode */
+    uint32_t threshold;
+    sherd_entropy entropy; /* masks and check vectors: fresh, never from the seed */
     uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
     sherd_shuffles shuffles; /* what opt->shuffles pointed to */
 } sherd__prepared;

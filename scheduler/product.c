@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
 #include "crypto/deal.h"
@@ -52,7 +53,8 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     sherd__scheme_shape shape;
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     for (uint32_t i = 0; i < r->nodes; i++) {
-        r->planned[i] = i < p->slots ? p->planned[i] : 0;
+        uint32_t slot = p->threshold ? nodes->domain[i] : i;
+        r->planned[i] = slot < p->slots ? p->planned[slot] : 0;
         r->exposed_a[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 0);
         r->exposed_b[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 1);
     }
@@ -60,7 +62,12 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
     r->tiles = shape.tiles;
-    if (!p->elementwise) sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    if (!p->elementwise && !p->threshold)
+        sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    r->blocks = p->code.blocks;
+    r->threshold = p->threshold;
+    r->domains = nodes->domains;
+    r->tasks_cancelled = run->stats.cancelled;
     r->nodes_lost = run->stats.lost;
     r->nodes_banned = run->stats.banned;
     memcpy(r->banned, run->banned, sizeof r->banned);
@@ -109,14 +116,68 @@ static int run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepare
 }
 
 static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
-                const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+                const sherd_product_options *opt, sherd_report *r, bool *starved, sherd_diag *d)
 {
     sherd_job *job;
+    uint32_t alive;
+    *starved = false;
     int err = make_job(&job, c, p, opt->strict);
-    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
-    else err = run(c, job, true, p, nodes, opt, r, d);
+    if (err) {
+        sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    } else {
+        err = run(c, job, true, p, nodes, opt, r, d);
+        *starved = err && sherd__job_starved(job, &alive);
+    }
     sherd__job_free(job);
     sherd__prepared_fini(p);
+    return err;
+}
+
+/* What is left of the caller's time; 0 in both where there is no such limit. */
+static int time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
+{
+    double left = all - (sherd__clock_s() - began) * 1e3;
+    *ms = 0;
+    if (all == 0) return SHERD_OK;
+    if (left < 1)
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "nothing is left of the %u ms", all);
+    *ms = (uint32_t)left;
+    return SHERD_OK;
+}
+
+/*
+ * Too few domains are left to decode what they hold: their answers so far are worth nothing. Everything
+ * is coded anew for those that are left, with fresh masks, into fewer blocks; answers of two encodings
+ * never mix. Each time at least one domain fewer, so it ends.
+ */
+static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                 const sherd_product_options *opt, double began, sherd__nodes *nodes,
+                 sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd_product_options fewer = *opt;
+    bool starved = true;
+    int err = SHERD_EFEWNODES;
+    fewer.spare = 0;
+    for (uint32_t encodings = 2; starved; encodings++) {
+        uint32_t before = nodes->usable, left;
+        sherd_diag last = *d;
+        sherd__cluster_nodes(c, nodes);
+        if (nodes->usable >= before) return err;
+        *d = (sherd_diag){ 0 };
+        err = time_left(&fewer.timeout_ms, opt->timeout_ms, began, d);
+        if (err) return err;
+        left = nodes->usable;
+        err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
+        if (err == SHERD_EFEWNODES) *d = last; /* what has happened says more */
+        if (err) return err;
+        sherd__cluster_say(c, SHERD_LOG_WARN, "%s: all shares are made anew for the %u domains that "
+                            "are left", last.message, left);
+        if (r) sherd_report_fini(r);
+        err = once(c, &p, nodes, &fewer, r, &starved, d);
+        if (r) r->encodings = encodings;
+    }
     return err;
 }
 
@@ -130,8 +191,15 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
     if (!err) err = sherd__view_check(b, "B", d);
     if (err) return err;
     sherd__cluster_nodes(c, &nodes);
+    sherd_diag own = { 0 };
+    if (!d) d = &own;
+    bool starved = false;
+    double began = sherd__clock_s();
     err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
-    return err ? err : once(c, &p, &nodes, opt, r, d);
+    if (err) return err;
+    err = once(c, &p, &nodes, opt, r, &starved, d);
+    if (r) r->encodings = r->threshold > 0;
+    return starved ? again(c, a, b, out, ldc, opt, began, &nodes, r, d) : err;
 }
 
 int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b, double *out,
@@ -143,8 +211,9 @@ int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
     sherd__cluster_nodes(c, &nodes);
+    bool starved;
     err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
-    return err ? err : once(c, &p, &nodes, opt, r, d);
+    return err ? err : once(c, &p, &nodes, opt, r, &starved, d);
 }
 
 /* --- resident operands ----------------------------------------------------------------------- */
@@ -174,6 +243,9 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
                            "rows cannot be shuffled with a resident operand");
+    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "keep the left operand: sherd_multiplier_keep",
+                           "a right operand is not kept under a private scheme");
     sherd_resident *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     k->cluster = c;
@@ -231,6 +303,25 @@ void sherd_resident_free(sherd_resident *k)
 
 /* --- estimates ------------------------------------------------------------------------------- */
 
+/* Every share of A, and B's shares or (share1) B itself; every node answers. */
+static void count_shares(sherd_estimate *e, const sherd__prepared *p, sherd_view a, sherd_view b)
+{
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    uint64_t n = p->slots, rows = p->planned[0], wire = 3 * p->primes_len;
+    uint64_t size_b = shape.shared ? p->size_b : wire;
+    e->bytes_out = n * (rows * a.cols * wire * shape.tiles + (uint64_t)a.cols * b.cols * size_b);
+    e->bytes_in = n * rows * b.cols * wire;
+    e->flops = 2 * n * rows * a.cols * b.cols * p->primes_len;
+    e->exposure_b = shape.shared ? 1 : 0;
+    e->blocks = p->code.blocks;
+    e->threshold = p->threshold;
+    for (uint32_t i = 0; i < n; i++) e->columns[i] = (uint32_t)rows;
+    e->panels = shape.panels;
+    e->tiles = shape.tiles;
+    e->tasks = (uint64_t)shape.panels * shape.tiles * shape.slots;
+}
+
 static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view a, sherd_view b,
                         const sherd_product_options *opt)
 {
@@ -272,7 +363,8 @@ int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b, uin
     sherd__prepared p;
     int err = domain && columns ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; !err && i < nodes; i++) domain[i] = i;
-    sherd__nodes all = { nodes, domain, nodes, node_memory };
+    sherd__nodes all = { .count = nodes, .domain = domain, .domains = nodes, .memory = node_memory,
+                         .usable = nodes };
     if (!err) err = sherd__prepare_multiply(&p, a, b, NULL, b.cols, &all, opt, d);
     if (err) {
         sherd__free(columns);
@@ -283,7 +375,8 @@ int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b, uin
         out->tile_cols = p.plan.tile_cols;
         out->node_memory = p.plan.node_bytes;
         out->primes = p.primes_len;
-        count_cells(out, &p, a, b, opt);
+        if (p.threshold) count_shares(out, &p, a, b);
+        else count_cells(out, &p, a, b, opt);
         sherd__prepared_fini(&p);
     }
     sherd__free(domain);

@@ -34,6 +34,8 @@ typedef struct sherd_cluster_options {
     uint32_t connect_timeout_ms; /* for one node to answer; 0: 10000 */
     uint32_t timeout_ms;     /* for all of opening, local nodes' start included; beyond it
                                 SHERD_ETIMEOUT, however many nodes are up. 0: no such bound */
+    bool same_host_domains;  /* private schemes take domains that are on one host for adversaries of
+                                their own; else that is SHERD_EFORMAT there */
     const char *record_dir;  /* write all bytes sent to and received from each node there */
     /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);

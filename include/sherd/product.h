@@ -57,6 +57,7 @@ typedef struct sherd_product_options {
     bool exact;            /* fixed point, bit for bit; else float64 as BLAS computes it */
     uint32_t bits;         /* exact: width b that floats are rounded to, 2..26; integers are taken
                               as they are, as wide as the largest of them needs */
+    uint32_t bits_b;       /* share, share1: width of B where it is another than A's; 0: as bits */
     bool bits_bind;        /* exact: integers beyond `bits` are SHERD_ERANGE */
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
@@ -85,6 +86,10 @@ typedef struct sherd_report {
     uint64_t fragments;         /* permute: (row, group) pieces that a node multiplied */
     uint64_t panels, tiles;     /* row panels and column tiles of the plan */
     uint64_t rows_skipped;      /* wholly zero rows (entries, where group = 1) that were not sent */
+    uint32_t blocks, threshold; /* share, share1: K, and how many answers give a product back; else 0 */
+    uint32_t domains;           /* of the nodes: shares that were made */
+    uint64_t tasks_cancelled;   /* answers that were no longer needed */
+    uint32_t encodings;         /* share: 1, and one more for each time all shares were made anew */
     uint32_t nodes_lost, nodes_banned;
     char banned[256];           /* their names */
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */
@@ -171,8 +176,9 @@ typedef struct sherd_estimate {
     double exposure_a, exposure_b;  /* of the most exposed node */
     uint64_t node_memory;           /* most that one node holds at a time */
     uint32_t primes;
+    uint32_t blocks, threshold;     /* share, share1: K, and how many answers decode; else 0 */
     uint32_t nodes;
-    uint32_t *columns;              /* per node; sherd__free'd by sherd_estimate_fini */
+    uint32_t *columns;              /* per node, rows of its share or panel likewise; sherd__free'd by sherd_estimate_fini */
 } sherd_estimate;
 SHERD_API int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b,
                                       uint32_t nodes, uint64_t node_memory,

@@ -1,0 +1,179 @@
+/*
+ * Preparing `share` and `share1`: how many blocks A is cut into, how many primes hold the product, how
+ * large a cell may be. Everything that travels in size or number depends on shapes, element types and
+ * --bits alone, never on values: what an operand holds is not told by how it is sent.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "crypto/deal.h"
+#include "crypto/share.h"
+#include "matrix/exact.h"
+#include "scheduler/prepare_internal.h"
+
+#define CELL_MAX (UINT64_C(16) << 20)
+#define SMALL_CELL (UINT64_C(1) << 20)
+#define PANELS_MIN 6u
+#define DEPTH 2u
+
+/* The width that the range proof counts with: of the element type where that is narrow, else what the
+ * caller allows. */
+static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, sherd_diag *d)
+{
+    int err = sherd__fixed_choose(v, bits, name, f, d);
+    if (err || !f->integers) return err;
+    if (v.dtype == SHERD_U8) {
+        f->bits = 9;
+        f->bound = 255;
+        return SHERD_OK;
+    }
+    err = sherd__fixed_hold(f, v, bits, name, d);
+    f->bits = bits;
+    f->bound = (UINT64_C(1) << (bits - 1)) - 1;
+    return err;
+}
+
+int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
+                          const sherd_product_options *opt, sherd_diag *d)
+{
+    size_t primes;
+    int err = bound(&p->fixed_a, a, opt->bits, "A", d);
+    if (!err) err = bound(&p->fixed_b, b, opt->bits_b ? opt->bits_b : opt->bits, "B", d);
+    if (err) return err;
+    err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
+                                     &sherd__primes_default, &primes);
+    if (err)
+        return sherd__fail(d, err, "use fewer --bits",
+                           "sums of %zu products of %u and %u bits do not fit four primes", inner,
+                           p->fixed_a.bits, p->fixed_b.bits);
+    p->primes_len = (uint32_t)primes;
+    return SHERD_OK;
+}
+
+static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
+                   sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       "start more nodes in domains of their own, or lower --colluding or --spare",
+                       "%u domain%s of nodes %s up; --scheme %s with --colluding %u and --spare %u "
+                       "needs %u or more", nodes->usable, nodes->usable == 1 ? "" : "s",
+                       nodes->usable == 1 ? "is" : "are",
+                       opt->scheme == SHERD_SHARE1 ? "share1" : "share", opt->colluding, opt->spare,
+                       need);
+}
+
+static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
+                       const sherd_product_options *opt, sherd_diag *d)
+{
+    bool both = opt->scheme == SHERD_SHARE;
+    uint32_t t = opt->colluding;
+    uint64_t least = (uint64_t)opt->spare + (both ? 2 * (uint64_t)t + 1 : (uint64_t)t + 1);
+    if (t == 0)
+        return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
+                           "--colluding 0 would hide nothing from the node that looks");
+    if (nodes->domain_fault)
+        return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
+    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < least)
+        return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
+    uint32_t k = sherd__lcc_blocks(nodes->usable, t, opt->spare, both);
+    if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
+    if (k > rows) k = rows ? (uint32_t)rows : 1;
+    p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
+    p->threshold = sherd__lcc_threshold(k, t, both);
+    for (uint32_t i = 0; i < p->primes_len; i++)
+        if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
+            return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
+                               "%u blocks, %u masks and %u shares are beyond what is coded", k, t,
+                               nodes->domains);
+    return SHERD_OK;
+}
+
+/* A window of DEPTH positions is in memory at a time: each with all shares and enough answers. */
+static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t left, size_t right,
+                size_t inner, uint64_t memory, uint64_t node_memory, sherd_diag *d)
+{
+    double wire = 3.0 * p->primes_len, window = 0.6 * (double)memory / (DEPTH * p->code.shares);
+    double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
+    double cell = window < by_node ? window : by_node;
+    if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
+    double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
+    double tile_row = cell / wire - (double)left;
+    if (tile_row < tile) tile = tile_row;
+    if (tile < 1)
+        return sherd__fail(d, SHERD_EFEWNODES, "give the nodes (--node-memory) or --memory more room",
+                           "the work does not fit: one row and one column of %zu entries modulo %u "
+                           "primes are more than what %.0f MB here and %.0f MB at a node hold", inner,
+                           p->primes_len, (double)memory * 1e-6, (double)node_memory * 1e-6);
+    out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
+    double row = wire * (double)(left + out->tile_cols), h = cell / row;
+    double most = rows ? (double)rows : 1;
+    if (h > most) h = most;
+    if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
+        double small = (double)SMALL_CELL / row;
+        h = most / PANELS_MIN > small ? most / PANELS_MIN : small;
+    }
+    out->panel_rows = h < 1 ? 1 : (size_t)h;
+    out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
+    uint64_t depth = (uint64_t)(window * DEPTH / ((double)out->cell_bytes + 1));
+    out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
+    if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
+    out->perm_cache = 0;
+    out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
+                      out->cell_bytes * (out->depth + 1);
+    return SHERD_OK;
+}
+
+static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
+{
+    uint32_t *own = sherd__calloc(p->code.shares, sizeof *own); /* slot s is domain s's */
+    if (!own) return SHERD_ENOMEM;
+    for (uint32_t s = 0; s < p->code.shares; s++) own[s] = s;
+    sherd__ledger_options lo = { .hiding = &p->hiding, .domains = nodes->domains,
+                                 .max_fraction = 1, .domain_of_slot = own };
+    int err = sherd__ledger_new(&p->ledger, &lo);
+    sherd__free(own);
+    return err;
+}
+
+static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                       bool stays, const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    sherd__share_params sp = {
+        .a = a, .b = b, .c = c, .ldc = ldc, .code = p->code,
+        .public_b = opt->scheme == SHERD_SHARE1, .left_stays = stays,
+        .panel_rows = p->plan.panel_rows, .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b, .primes_len = p->primes_len, .entropy = p->entropy,
+    };
+    memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
+    int err = sherd__share_open(&p->hiding, &sp);
+    if (err) return err;
+    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
+    for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
+    return set_up_ledger(p, nodes);
+}
+
+/* (2/p)^2: two trials of degree two, for the smallest prime. A wrong answer is wrong modulo one of
+ * them at least. */
+static double check_error(const sherd__prepared *p)
+{
+    double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
+    return e * e;
+}
+
+int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                         const sherd__nodes *nodes, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    p->exact = true;
+    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    if (!err) err = choose_code(p, a.rows, nodes, opt, d);
+    if (err) return err;
+    p->slots = p->code.shares;
+    p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
+    p->check_error = check_error(p);
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
+    err = plan(&p->plan, p, rows, a.cols, b.cols, a.cols, memory, nodes->memory, d);
+    return err ? err : open_scheme(p, a, b, c, ldc, false, nodes, opt);
+}
