@@ -5,11 +5,9 @@
  */
 #include "scheduler/domains.h"
 
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "core/alloc.h"
 
@@ -20,35 +18,7 @@ typedef struct host {
     bool named; /* the file says its domain */
 } host;
 
-static void map(struct in6_addr *out, const struct sockaddr *sa)
-{
-    if (sa->sa_family == AF_INET6) {
-        *out = ((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-        return;
-    }
-    *out = (struct in6_addr){ 0 };
-    out->s6_addr[10] = out->s6_addr[11] = 0xff;
-    memcpy(&out->s6_addr[12], &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
-}
-
-size_t sherd__addresses_system(const char *host_name, struct in6_addr *out, size_t room, bool *later)
-{
-    struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_family = AF_UNSPEC,
-                              .ai_socktype = SOCK_STREAM }, *list = NULL;
-    size_t len = 0;
-    int bad = getaddrinfo(host_name, NULL, &hints, &list);
-    if (bad && *later) return 0;
-    hints.ai_flags = 0;
-    if (bad) bad = getaddrinfo(host_name, NULL, &hints, &list);
-    *later = *later || bad == EAI_AGAIN;
-    if (bad) return 0;
-    for (const struct addrinfo *a = list; a && len < room; a = a->ai_next)
-        if (a->ai_family == AF_INET || a->ai_family == AF_INET6) map(&out[len++], a->ai_addr);
-    freeaddrinfo(list);
-    return len;
-}
-
-static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, bool *later)
+static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, void *ctx)
 {
     size_t len = strlen(p->host);
     snprintf(h->name, sizeof h->name, "%s", p->host);
@@ -56,7 +26,7 @@ static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, b
     h->named = p->domain[0] != '\0';
     sherd__peer plain = *p;
     memcpy(plain.host, h->name, sizeof plain.host);
-    if (!sherd__peer_loopback(&plain)) h->len = addresses(h->name, h->at, SHERD__ADDRESSES_MAX, later);
+    if (!sherd__peer_loopback(&plain)) h->len = addresses(ctx, h->name, h->at, SHERD__ADDRESSES_MAX);
     for (size_t i = 0; i < h->len; i++)
         if (IN6_IS_ADDR_V4MAPPED(&h->at[i]) && h->at[i].s6_addr[12] == 127) h->at[i] = in6addr_loopback;
     if (sherd__peer_loopback(&plain)) h->at[h->len++] = in6addr_loopback;
@@ -121,11 +91,10 @@ static void find_split(const host *h, const uint32_t *first, uint32_t count, uin
 }
 
 int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
-                          uint32_t *domain_of, uint32_t *domains, uint32_t split[2])
+                          void *ctx, uint32_t *domain_of, uint32_t *domains, uint32_t split[2])
 {
     host *h = sherd__calloc(count, sizeof *h);
     uint32_t *first = sherd__calloc(count, sizeof *first);
-    bool later = false;
     *domains = 0;
     if (!h || !first) {
         sherd__free(h);
@@ -134,7 +103,7 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
     }
     for (uint32_t i = 0; i < count; i++) {
         first[i] = i;
-        look_up(&h[i], peers[i], addresses, &later);
+        look_up(&h[i], peers[i], addresses, ctx);
     }
     join_hosts(h, count, first);
     join_domains(peers, h, count, first);

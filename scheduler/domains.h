@@ -6,7 +6,6 @@
 #define SCHEDULER_DOMAINS_H
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,12 +14,8 @@
 
 #define SHERD__ADDRESSES_MAX 8u
 
-/** Addresses of a host name, IPv4 as mapped IPv6: how many of `room`; 0 where there are none. *later:
- *  the resolver does not answer at all, so that asking for other names would only take time. */
-typedef size_t (*sherd__addresses)(const char *host, struct in6_addr *out, size_t room, bool *later);
-
-/** The system's resolver; numeric hosts are not looked up. It may wait for a name server. */
-size_t sherd__addresses_system(const char *host, struct in6_addr *out, size_t room, bool *later);
+/** Addresses of a host name, IPv4 as mapped IPv6: how many of `room`; 0 where there are none. */
+typedef size_t (*sherd__addresses)(void *ctx, const char *host, struct in6_addr *out, size_t room);
 
 /**
  * Numbers the domains 0.. in the order of their first nodes: domain_of[i] for peers[i]. A peer without
@@ -29,6 +24,19 @@ size_t sherd__addresses_system(const char *host, struct in6_addr *out, size_t ro
  * both 0 where there are none. SHERD_ENOMEM.
  */
 int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
-                          uint32_t *domain_of, uint32_t *domains, uint32_t split[2]) SHERD_MUST;
+                          void *ctx, uint32_t *domain_of, uint32_t *domains, uint32_t split[2]) SHERD_MUST;
+
+/* The system's resolver, for the hosts of a node file: all are asked for at once, and waited for only
+ * as long as somebody likes. */
+typedef struct sherd__names sherd__names;
+
+/** Begins to look up the hosts of peers that are neither numbers nor loopback. SHERD_ENOMEM. */
+int sherd__names_start(sherd__names **out, sherd__peer *const *peers, uint32_t count) SHERD_MUST;
+/** The first of peers whose host is not answered yet, or count. */
+uint32_t sherd__names_missing(sherd__names *n);
+/** As sherd__addresses; ctx is a sherd__names. Of a host that is not answered: none. */
+size_t sherd__names_addresses(void *names, const char *host, struct in6_addr *out, size_t room);
+/** Lets go of those not answered, too. NULL is allowed. */
+void sherd__names_free(sherd__names *n);
 
 #endif

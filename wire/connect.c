@@ -1,7 +1,7 @@
 /*
- * The client's side of a link until TCP is up: numbers at once, names through libuv's resolver (its
- * thread pool), then each address in turn, since "localhost" is two of them and a node listens on
- * one. A handle whose connect failed cannot be used again: it is closed and made anew.
+ * The client's side of a link until TCP is up: numbers at once, names through a look-up that
+ * nobody has to wait for, then each address in turn, since "localhost" is two of them and a node
+ * listens on one. A handle whose connect failed cannot be used again: it is closed and made anew.
  *
  * Failures inside the call of the owner are told from the loop, as all others are.
  */
@@ -14,9 +14,9 @@
 
 static void attempt(sherd_link *l, const struct sockaddr *addr);
 
-static void fail_later(sherd_link *l, const char *hint, const char *what, int error)
+static void fail_later(sherd_link *l, const char *hint, const char *what, const char *why)
 {
-    sherd__fail(&l->deferred, SHERD_ECONNECT, hint, "%s%s", what, uv_strerror(error));
+    sherd__fail(&l->deferred, SHERD_ECONNECT, hint, "%s%s", what, why);
     l->deadline = 0;
     sherd__link_arm(l);
 }
@@ -41,7 +41,7 @@ static void attempt_failed(sherd_link *l, int error)
     }
     fail_later(l, error == UV_ECONNREFUSED ? "is a node running there?"
                                            : "is the machine up and the address right?",
-               "cannot connect: ", error);
+               "cannot connect: ", uv_strerror(error));
 }
 
 static void on_connect(uv_connect_t *req, int status)
@@ -66,33 +66,41 @@ static void attempt(sherd_link *l, const struct sockaddr *addr)
     if (err) attempt_failed(l, err);
 }
 
-static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *found)
+static void on_answer(uv_async_t *h)
 {
-    sherd_link *l = req->data;
-    if (l->state != LINK_RESOLVING) {
-        uv_freeaddrinfo(found);
-    } else if (status < 0) {
-        fail_later(l, "check the host's name", "name not resolved: ", status);
+    sherd_link *l = h->data;
+    const struct addrinfo *found;
+    int error;
+    if (l->state != LINK_RESOLVING || !sherd__lookup_done(l->lookup, &error, &found)) return;
+    sherd__link_end_lookup(l);
+    if (error) {
+        l->state = LINK_CONNECTING;
+        fail_later(l, "check the host's name", "name not resolved: ", gai_strerror(error));
     } else {
-        l->found = found;
         l->next_address = found->ai_next;
         attempt(l, found->ai_addr);
     }
-    sherd__link_unref(l);
+}
+
+/* From the look-up's thread. */
+static void answered(void *link)
+{
+    sherd_link *l = link;
+    (void)uv_async_send(&l->answer);
 }
 
 static void resolve(sherd_link *l, const char *host, uint16_t port)
 {
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-    char service[8];
-    snprintf(service, sizeof service, "%u", port);
-    l->resolve.data = l;
-    l->refs++;
-    int err = uv_getaddrinfo(l->loop, &l->resolve, on_resolved, host, service, &hints);
-    if (err == 0) return;
-    l->refs--;
-    l->state = LINK_CONNECTING; /* nothing to cancel */
-    fail_later(l, "check the host's name", "name not resolved: ", err);
+    int err = uv_async_init(l->loop, &l->answer, on_answer);
+    l->answer.data = l;
+    if (!err) {
+        l->refs++;
+        l->answer_open = true;
+        err = sherd__lookup_start(&l->lookup, host, port, answered, l);
+    }
+    if (!err) return;
+    l->state = LINK_CONNECTING;
+    fail_later(l, "check the host's name", "name not resolved: ", "no memory for it");
 }
 
 int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,
@@ -115,7 +123,7 @@ int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const 
     l->peer_key = *key;
     err = sherd__tls_context_new(&l->context, opt->identity, false, d);
     if (err) {
-        l->state = LINK_CONNECTING; /* nothing to cancel; not owned: nobody is told but here */
+        /* not owned: nobody is told but here */
         sherd__link_shut(l);
         return err;
     }

@@ -87,7 +87,7 @@ void sherd__link_unref(sherd_link *l)
     if (l->owned && !l->told) emit_closed(l, l->close_code, l->close_text);
     if (l->owned && l->owner.closed) l->owner.closed(l->owner.ctx, l);
     sherd__listener_forget(l);
-    if (l->found) uv_freeaddrinfo(l->found);
+    sherd__lookup_drop(l->lookup);
     sherd__session_free(l->session);
     sherd__tls_free(l->tls);
     sherd__tls_context_free(l->context);
@@ -101,10 +101,20 @@ static void on_closed(uv_handle_t *h)
     sherd__link_unref(h->data);
 }
 
+void sherd__link_end_lookup(sherd_link *l)
+{
+    if (l->answer_open) uv_close((uv_handle_t *)&l->answer, on_closed);
+    l->answer_open = false;
+}
+
 void sherd__link_shut(sherd_link *l)
 {
     if (l->state == LINK_CLOSING) return;
-    if (l->state == LINK_RESOLVING) (void)uv_cancel((uv_req_t *)&l->resolve);
+    if (l->state == LINK_RESOLVING) { /* the handle that its thread knows is closed next */
+        sherd__lookup_drop(l->lookup);
+        l->lookup = NULL;
+    }
+    sherd__link_end_lookup(l);
     l->state = LINK_CLOSING;
     uv_close((uv_handle_t *)&l->timer, on_closed);
     if (l->tcp_open) uv_close((uv_handle_t *)&l->tcp, on_closed);

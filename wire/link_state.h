@@ -14,6 +14,7 @@
 #define WIRE_LINK_STATE_H
 
 #include "wire/link.h"
+#include "wire/resolve.h"
 #include "wire/tls.h"
 
 #define SHERD__LINK_SHAKE_MS 5000u
@@ -38,7 +39,7 @@ struct sherd_link {
     uv_tcp_t tcp;
     uv_timer_t timer;
     uv_connect_t connect;
-    uv_getaddrinfo_t resolve;
+    uv_async_t answer; /* the look-up's */
     uv_write_t write;
     uv_shutdown_t shutdown;
     unsigned refs; /* handles and requests whose last callback is still to come */
@@ -46,7 +47,7 @@ struct sherd_link {
     link_state state;
     uint64_t deadline, armed; /* of the state; of the timer. UINT64_MAX: none */
     uint32_t timeout_ms;      /* for the connection to come up, for messages */
-    bool tcp_open, writing, paused, write_broken;
+    bool tcp_open, answer_open, writing, paused, write_broken;
 
     sherd__link_owner owner;
     bool owned; /* the owner hears events: from the start (client), from accept on (server) */
@@ -61,7 +62,8 @@ struct sherd_link {
     sherd__fingerprint peer_key;
     char address[320];
 
-    struct addrinfo *found, *next_address; /* connect.c */
+    sherd__lookup *lookup; /* connect.c */
+    const struct addrinfo *next_address;
     int last_error;
     sherd_diag deferred; /* a failure inside link_connect: told from the loop */
     uint16_t port;
@@ -82,6 +84,8 @@ void sherd__link_begin(sherd_link *l);
 void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void sherd__link_arm(sherd_link *l);
+/** Closes the handle that waits for a look-up, if it is open. */
+void sherd__link_end_lookup(sherd_link *l);
 /** Closes the handles; the memory goes in the last callback. */
 void sherd__link_shut(sherd_link *l);
 /** One handle or request of the link has had its last callback. */

@@ -1,6 +1,8 @@
 /*
  * Clusters opened from a node file: nodes that are up, that never come up, that are somebody else,
  * and that go away between two products.
+ *
+ * link: -Wl,--wrap=getaddrinfo
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +23,7 @@
 
 #include "scheduler/launch.h"
 #include "sherd/product.h"
+#include "tests/support/far_resolver.h"
 
 #define UP 3u
 
@@ -257,6 +260,39 @@ static void somebody_else_at_a_nodes_address_fails_in_any_case(void **state)
     assert_null(c);
 }
 
+static bool always(void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
+{
+    (void)state;
+    static const struct { uint32_t timeout_ms, connect_ms; bool stop; int err; const char *says; } ways[] = {
+        { 200, 0, false, SHERD_ETIMEOUT, "the name slow.example is not resolved" },
+        { 0, 0, true, SHERD_EINTERRUPTED, "interrupted" },
+        { 0, 200, false, SHERD_ECONNECT, "its name is not resolved" },
+        { 600, 400, false, SHERD_ETIMEOUT, "slow.example" }, /* while the link asks */
+    };
+    sherd__peer absent = nobody(7000);
+    snprintf(absent.host, sizeof absent.host, "slow.example");
+    write_nodes(&absent, false);
+    for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+        sherd_cluster *c;
+        sherd_diag d = { 0 };
+        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
+                                    .timeout_ms = ways[i].timeout_ms,
+                                    .connect_timeout_ms = ways[i].connect_ms,
+                                    .interrupted = ways[i].stop ? always : NULL };
+        double began = now();
+        assert_int_equal(sherd_cluster_open(&c, &o, &d), ways[i].err);
+        assert_true(now() - began < 5);
+        if (!strstr(d.message, ways[i].says)) fail_msg("%u: %s", i, d.message);
+    }
+    far_release();
+}
+
 static char told[4000];
 
 static void hear(void *ctx, sherd_log_level level, const char *text)
@@ -347,6 +383,7 @@ int main(void)
         T(opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up),
         T(a_node_that_is_not_there_is_named_once_with_one_remedy),
         T(somebody_else_at_a_nodes_address_fails_in_any_case),
+        T(a_name_server_that_does_not_answer_holds_nobody_up),
         T(a_weight_that_would_be_ignored_is_warned_of),
         T(nodes_of_one_domain_are_one_adversary),
         T(nodes_that_end_between_two_products_are_done_without), /* last: it ends nodes */

@@ -1,4 +1,8 @@
-/* Names and addresses of one host, and what a node file says of domains. */
+/*
+ * Names and addresses of one host, and what a node file says of domains.
+ *
+ * link: -Wl,--wrap=getaddrinfo
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,22 +13,33 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "scheduler/domains.h"
+#include "tests/support/far_resolver.h"
 
 #define MOST 4u
 
-/* A resolver that knows two machines; numeric hosts go to the system's, which looks nothing up. */
-static size_t known(const char *host, struct in6_addr *out, size_t room, bool *later)
+/* A resolver that knows two machines, and numbers. */
+static size_t known(void *ctx, const char *host, struct in6_addr *out, size_t room)
 {
     static const struct { const char *name, *at; } hosts[] = {
         { "a.example", "::ffff:192.0.2.1" }, { "b.example", "2001:db8::2" },
         { "both.example", "::ffff:192.0.2.1" }, { "both.example", "2001:db8::2" },
     };
     size_t len = 0;
-    *later = true;
-    if (!strstr(host, "example")) return sherd__addresses_system(host, out, room, later);
+    (void)ctx;
+    if (!strstr(host, "example")) {
+        sherd__names *names;
+        sherd__peer p = { .port = 1 }, *one = &p;
+        snprintf(p.host, sizeof p.host, "%s", host);
+        if (sherd__names_start(&names, &one, 1)) return 0;
+        assert_int_equal(sherd__names_missing(names), 1);
+        len = sherd__names_addresses(names, host, out, room);
+        sherd__names_free(names);
+        return len;
+    }
     for (size_t i = 0; i < 4; i++)
         if (strcmp(hosts[i].name, host) == 0) (void)inet_pton(AF_INET6, hosts[i].at, &out[len++]);
     return len;
@@ -63,7 +78,7 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
             *p = (sherd__peer){ .port = 1 };
             (void)sscanf(e->nodes[count], "%255[^=]=%63s", p->host, p->domain);
         }
-        assert_int_equal(sherd__domains_number(list, count, known, of, &domains, split), SHERD_OK);
+        assert_int_equal(sherd__domains_number(list, count, known, NULL, of, &domains, split), SHERD_OK);
         for (uint32_t n = 0; n < count; n++) {
             if (of[n] != (uint32_t)(e->domains[n] - 'a'))
                 fail_msg("%zu: node %u is of domain %u", i, n, of[n]);
@@ -77,14 +92,52 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
     }
 }
 
-static void a_resolver_that_does_not_answer_is_asked_once(void **state)
+static void hosts_are_asked_for_once_and_all_at_the_same_time(void **state)
 {
     (void)state;
+    static const char *const hosts[] = { "127.0.0.1", "fast.example", "slow.example", "SLOW.example.",
+                                         "slower.example", "192.0.2.1", "localhost", "slow.example" };
+    enum { COUNT = sizeof hosts / sizeof *hosts };
+    sherd__peer peers[COUNT], *list[COUNT];
+    sherd__names *names;
     struct in6_addr at[2];
-    bool later = true;
-    assert_int_equal(sherd__addresses_system("name.example", at, 2, &later), 0);
-    assert_int_equal(sherd__addresses_system("192.0.2.7", at, 2, &later), 1);
-    assert_true(IN6_IS_ADDR_V4MAPPED(&at[0]) && at[0].s6_addr[15] == 7);
+    uint32_t of[COUNT], domains, split[2];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        list[i] = &peers[i];
+        peers[i] = (sherd__peer){ .port = 1 };
+        snprintf(peers[i].host, sizeof peers[i].host, "%s", hosts[i]);
+    }
+    assert_int_equal(sherd__names_start(&names, list, COUNT), SHERD_OK);
+    far_wait(2);
+    for (uint32_t i = 0; i < 2000 && sherd__names_missing(names) != 2; i++) usleep(1000);
+    assert_int_equal(sherd__names_missing(names), 2);
+    assert_int_equal(sherd__names_addresses(names, "slow.example", at, 2), 0);
+    assert_int_equal(sherd__names_addresses(names, "192.0.2.1", at, 2), 1);
+    assert_true(IN6_IS_ADDR_V4MAPPED(&at[0]) && at[0].s6_addr[15] == 1);
+    far_release();
+    for (uint32_t i = 0; i < 2000 && sherd__names_missing(names) != COUNT; i++) usleep(1000);
+    assert_int_equal(sherd__names_missing(names), COUNT);
+    assert_int_equal(sherd__domains_number(list, COUNT, sherd__names_addresses, names, of, &domains,
+                                           split), SHERD_OK);
+    assert_int_equal(domains, 2); /* loopback, and the one machine that all others are */
+    assert_int_equal(far.asked, 2);
+    sherd__names_free(names);
+    sherd__names_free(NULL);
+}
+
+static void names_that_nobody_waits_for_cost_nothing(void **state)
+{
+    (void)state;
+    sherd__peer one = { .host = "slow.example", .port = 1 }, *list[] = { &one };
+    uint32_t of, domains, split[2];
+    sherd__names *names;
+    assert_int_equal(sherd__names_start(&names, list, 1), SHERD_OK);
+    assert_int_equal(sherd__domains_number(list, 1, sherd__names_addresses, names, &of, &domains,
+                                           split), SHERD_OK);
+    assert_string_equal(one.domain, "slow.example");
+    far_wait(1);
+    sherd__names_free(names);
+    far_release();
 }
 
 static void every_failed_allocation_is_survived(void **state)
@@ -95,7 +148,7 @@ static void every_failed_allocation_is_survived(void **state)
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
         (void)sherd__alloc_fail_nth(n);
-        err = sherd__domains_number(list, 1, known, &of, &domains, split);
+        err = sherd__domains_number(list, 1, known, NULL, &of, &domains, split);
         (void)sherd__alloc_fail_nth(0);
         assert_true(!err || one.domain[0] == '\0');
         assert_true(n < 10);
@@ -107,7 +160,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_of_one_domain_as_the_file_says_or_by_their_host),
-        cmocka_unit_test(a_resolver_that_does_not_answer_is_asked_once),
+        cmocka_unit_test(hosts_are_asked_for_once_and_all_at_the_same_time),
+        cmocka_unit_test(names_that_nobody_waits_for_cost_nothing),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

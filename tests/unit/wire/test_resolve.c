@@ -1,0 +1,133 @@
+/*
+ * Look-ups that are waited for, told of, and let go of while the resolver still waits.
+ *
+ * link: -Wl,--wrap=getaddrinfo
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "tests/support/far_resolver.h"
+#include "wire/resolve.h"
+
+static void count(void *ctx)
+{
+    atomic_fetch_add((atomic_int *)ctx, 1);
+}
+
+static void wait_until(atomic_int *n, int value)
+{
+    struct timespec pause = { .tv_nsec = 1000000 };
+    for (int i = 0; i < 20000 && atomic_load(n) < value; i++) nanosleep(&pause, NULL);
+    assert_int_equal(atomic_load(n), value);
+}
+
+static void expect(sherd__lookup *l, const char *address, uint16_t port)
+{
+    const struct addrinfo *list = NULL;
+    int error = -1;
+    char text[64];
+    assert_true(sherd__lookup_done(l, &error, &list));
+    assert_int_equal(error, 0);
+    const struct sockaddr_in *in = (const void *)list->ai_addr;
+    assert_int_equal(list->ai_family, AF_INET);
+    assert_int_equal(list->ai_socktype, SOCK_STREAM);
+    assert_int_equal(ntohs(in->sin_port), port);
+    assert_string_equal(inet_ntop(AF_INET, &in->sin_addr, text, sizeof text), address);
+}
+
+static void a_number_is_answered_at_once(void **state)
+{
+    (void)state;
+    sherd__lookup *l;
+    atomic_int told = 0;
+    assert_int_equal(sherd__lookup_start(&l, "192.0.2.7", 7000, count, &told), SHERD_OK);
+    assert_int_equal(told, 1);
+    expect(l, "192.0.2.7", 7000);
+    sherd__lookup_drop(l);
+    sherd__lookup_drop(NULL);
+}
+
+static void a_name_is_answered_from_another_thread(void **state)
+{
+    (void)state;
+    sherd__lookup *l;
+    atomic_int told = 0;
+    const struct addrinfo *list;
+    int error;
+    assert_int_equal(sherd__lookup_start(&l, "slow.example", 1, count, &told), SHERD_OK);
+    far_wait(1);
+    assert_false(sherd__lookup_done(l, &error, &list));
+    assert_int_equal(atomic_load(&told), 0);
+    far_release();
+    wait_until(&told, 1);
+    expect(l, "192.0.2.1", 1);
+    sherd__lookup_drop(l);
+}
+
+static void a_name_that_nobody_has_is_an_error(void **state)
+{
+    (void)state;
+    sherd__lookup *l;
+    atomic_int told = 0;
+    const struct addrinfo *list;
+    int error = 0;
+    assert_int_equal(sherd__lookup_start(&l, "no such host", 1, count, &told), SHERD_OK);
+    wait_until(&told, 1);
+    assert_true(sherd__lookup_done(l, &error, &list));
+    assert_int_not_equal(error, 0);
+    sherd__lookup_drop(l);
+}
+
+static void who_lets_go_hears_no_more(void **state)
+{
+    (void)state;
+    enum { MANY = 20 };
+    sherd__lookup *l[MANY];
+    atomic_int told = 0;
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(sherd__lookup_start(&l[i], "slow.example", 1, count, &told), SHERD_OK);
+    far_wait(MANY); /* all at the same time */
+    for (int i = 0; i < MANY; i++) sherd__lookup_drop(l[i]);
+    far_release();
+    struct timespec pause = { .tv_nsec = 20000000 };
+    nanosleep(&pause, NULL);
+    assert_int_equal(atomic_load(&told), 0);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    sherd__lookup *l;
+    atomic_int told = 0;
+    int err = SHERD_ENOMEM;
+    for (size_t n = 1; err; n++) {
+        (void)sherd__alloc_fail_nth(n);
+        err = sherd__lookup_start(&l, "192.0.2.7", 7000, count, &told);
+        (void)sherd__alloc_fail_nth(0);
+        assert_int_equal(told, err == 0);
+        assert_true(err ? l == NULL : n > 2);
+        assert_true(n < 10);
+    }
+    sherd__lookup_drop(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_is_answered_at_once),
+        cmocka_unit_test(a_name_is_answered_from_another_thread),
+        cmocka_unit_test(a_name_that_nobody_has_is_an_error),
+        cmocka_unit_test(who_lets_go_hears_no_more),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
