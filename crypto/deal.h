@@ -44,6 +44,8 @@ typedef struct sherd__deal_params {
 
 /** The narrowest kind of element that carries an operand without loss. f: of exact mode only. */
 uint8_t sherd__deal_dtype(sherd_view v, bool exact, const sherd__fixed *f);
+/** n values that the element kind is known to hold, as bytes. */
+void sherd__deal_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out);
 
 /** Opens a product. Errors: SHERD_ENOMEM, SHERD_EINVAL (an exposure out of range), or of perm. */
 int sherd__deal_open(sherd__hiding *out, const sherd__deal_params *p) SHERD_MUST;

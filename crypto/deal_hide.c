@@ -25,7 +25,7 @@
     } while (0)
 
 /* Values that the element kind is known to hold; little-endian machines only (asserted at build). */
-static void narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
+void sherd__deal_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
 {
     switch (dtype) {
     case SHERD_F32: NARROW(float); break;
@@ -265,7 +265,7 @@ static size_t emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, s
         for (size_t t = 0; t < rows; t++) {
             const double *x = d->panel + t * s->ncols + g->first;
             if (d->p.skip_zeros && all_zero(x, g->len)) continue;
-            narrow(d->dtype_a, x, g->len, body + len);
+            sherd__deal_narrow(d->dtype_a, x, g->len, body + len);
             len += g->len * size;
             note_row(d, cell, p, order ? order[first + t] : s->row0 + first + t, x, g->first,
                      g->len);
@@ -400,7 +400,7 @@ static int resident_row(resident *r, uint32_t at, uint8_t *out)
     size_t width = deal_tile_width(d, r->tile);
     double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out : r->row;
     int err = shuffled_row(d, s, q, at, r->tile, r->line, r->scratch, &r->perm, row);
-    if (!err && (uint8_t *)row != out) narrow(d->dtype_b, row, width, out);
+    if (!err && (uint8_t *)row != out) sherd__deal_narrow(d->dtype_b, row, width, out);
     return err;
 }
 

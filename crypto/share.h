@@ -18,8 +18,8 @@
 #include "sherd/mat.h"
 
 typedef struct sherd__share_params {
-    sherd_view a, b;     /* n x k, k x m; borrowed. transposed: n x k, n x m */
-    double *c;           /* n x m result (transposed: k x m), row stride ldc; borrowed */
+    sherd_view a, b;     /* n x k, k x m; borrowed */
+    double *c;           /* n x m result, row stride ldc; borrowed */
     size_t ldc;
     sherd__lcc code;
     bool public_b;       /* share1 */
@@ -32,11 +32,19 @@ typedef struct sherd__share_params {
     sherd_entropy entropy; /* masks and check vectors */
 } sherd__share_params;
 
-/** Errors: SHERD_ENOMEM, SHERD_EINVAL (a code that is none). */
+/**
+ * Opens a product, or with c NULL (left_stays; b and fixed_b are then not read) only A's encoding, for
+ * sherd__share_next. The range proof is the caller's: k * |A| * |B| fits the primes.
+ * Errors: SHERD_ENOMEM; SHERD_EINVAL: a code that is none, fewer shares than its threshold, more blocks
+ * than A has rows, shapes that do not agree.
+ */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /**
- * Another B for the same shares of A (left_stays): with fresh masks; transposed: C = A^T * B, B is n x m.
- * B's rows, bits and primes must fit what was opened: SHERD_ESHAPE, SHERD_ERANGE.
+ * Another B for the same shares of A (left_stays), with masks of its own; transposed: C = A^T * B, B is
+ * n x m. Nothing of the product before may be under way, and no fragment of it still be read.
+ * SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL:
+ * shares do not stay, or transposed with a public B, which would have to be coded. SHERD_ENOMEM: there
+ * is then no product to run (no tiles), but the next may be tried.
  */
 int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
                       const sherd__fixed *fixed_b) SHERD_MUST;

@@ -1,0 +1,265 @@
+/*
+ * Layout and life of `share` and `share1`: how A is cut into blocks and panels and the right operand
+ * into tiles, the weights, and which masks belong to which encoding. An encoding of A lives as long as
+ * the hiding; every right operand is an encoding of its own, with masks of its own.
+ */
+#include "crypto/share.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/deal.h"
+#include "crypto/share_internal.h"
+#include "matrix/residue.h"
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+/* What share i of B takes of B: it stands in all K places. */
+static double sum_of(const double *w, uint32_t n, uint32_t p)
+{
+    double sum = 0; /* |w| < 2^22, n <= 64: exact */
+    for (uint32_t j = 0; j < n; j++) sum += w[j];
+    sherd__residue_from_f64(&sum, 1, p, &sum);
+    return sum;
+}
+
+/* Of A and D (shares x K+T), of B (shares x 1+T), and ones for a B that is public, for each prime. */
+static int weights(share *d)
+{
+    const sherd__lcc *c = &d->p.code;
+    uint32_t terms = c->blocks + c->masks, wide = 1 + c->masks;
+    size_t each = (size_t)c->shares * (terms + wide);
+    d->weights = sherd__calloc(d->p.primes_len, each * sizeof *d->weights);
+    if (!d->weights) return SHERD_ENOMEM;
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        double *wa = d->weights + q * each, *wb = wa + (size_t)c->shares * terms;
+        d->a.w[q] = wa;
+        d->b_weights[q] = wb;
+        for (uint32_t i = 0; i < c->shares; i++, wa += terms) {
+            sherd__lcc_encode_weights(c, d->p.primes[q], i, wa);
+            if (d->p.public_b) {
+                *wb++ = 1;
+                continue;
+            }
+            *wb++ = sum_of(wa, c->blocks, d->p.primes[q]);
+            memcpy(wb, wa + c->blocks, c->masks * sizeof *wb);
+            wb += c->masks;
+        }
+    }
+    return SHERD_OK;
+}
+
+/* --- the right operand ----------------------------------------------------------------------- */
+
+static void close_right(share *d)
+{
+    sherd__share_redraw(d);
+    for (uint32_t t = 0; d->tile && t < d->tiles; t++) sherd__share_forget(d->tile[t].sum);
+    for (size_t i = 0; d->spot && i < (size_t)d->tiles * d->panels; i++)
+        sherd__share_batch_close(d, &d->spot[i].batch);
+    sherd__free(d->tile);
+    sherd__free(d->spot);
+    d->tile = NULL;
+    d->spot = NULL;
+    sherd__share_loop_free(d);
+    sherd__masks_free(d->b_masks);
+    d->b_masks = NULL;
+    d->tiles = 0;
+}
+
+static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *fixed)
+{
+    share_operand o = { .v = b, .fixed = *fixed, .role = SHERD__MASK_RIGHT };
+    o.blocks = d->transposed ? d->p.code.blocks : 1;
+    o.masks = d->p.public_b ? 0 : d->p.code.masks;
+    o.terms = o.blocks + o.masks;
+    o.height = d->transposed ? d->h : b.rows;
+    memcpy(o.w, d->transposed ? d->a.w : d->b_weights, sizeof o.w);
+    return o;
+}
+
+/* Tiles and positions of a product with b, and fresh masks for it. */
+static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
+{
+    d->m = b.cols;
+    d->b = right_of(d, b, fixed);
+    d->tile_cols = d->p.tile_cols < d->m ? d->p.tile_cols : d->m;
+    size_t spots, tiles = d->m ? (d->m - 1) / d->tile_cols + 1 : 0;
+    if (tiles > UINT32_MAX || !sherd__mul(tiles, d->panels, &spots)) return SHERD_ENOMEM;
+    d->tile = sherd__calloc(tiles, sizeof *d->tile);
+    d->spot = sherd__calloc(spots, sizeof *d->spot);
+    if (!d->tile || !d->spot) return SHERD_ENOMEM;
+    d->tiles = (uint32_t)tiles;
+    d->dtype_b = SHERD__RESIDUES;
+    if (d->p.public_b) {
+        d->dtype_b = sherd__deal_dtype(b, true, fixed);
+        if (d->dtype_b == SHERD_F64) d->dtype_b = SHERD__RESIDUES; /* beyond 32 bits */
+        return SHERD_OK;
+    }
+    int err = sherd__masks_new(&d->b_masks, &d->p.entropy);
+    if (!err && !d->transposed) err = sherd__masks_clone(&d->loop.masks, d->b_masks);
+    return err;
+}
+
+static void clear_result(share *d)
+{
+    size_t rows = d->transposed ? d->k : d->n;
+    for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static void share_free(void *ctx)
+{
+    share *d = ctx;
+    close_right(d);
+    for (uint32_t i = 0; d->panel && i < d->panels; i++)
+        sherd__share_batch_close(d, &d->panel[i].left);
+    for (uint32_t i = 0; i < SHARE_WEIGHTS; i++) {
+        sherd__free(d->cache[i].slots);
+        sherd__free(d->cache[i].w);
+    }
+    sherd__free(d->panel);
+    sherd__masks_free(d->a_masks);
+    sherd__share_scratch_free(&d->scratch);
+    sherd__share_forget(d->line);
+    sherd__free(d->weights);
+    sherd__free(d);
+}
+
+static void share_shape(const void *ctx, sherd__scheme_shape *out)
+{
+    const share *d = ctx;
+    size_t rows = d->transposed ? d->k : d->h < d->p.panel_rows ? d->h : d->p.panel_rows;
+    *out = (sherd__scheme_shape){
+        .slots = d->p.code.shares,
+        .tiles = d->tiles,
+        .panels = d->panels,
+        .resident = !d->transposed,
+        .shared = d->p.public_b,
+        .threshold = d->threshold,
+        .left_stays = d->p.left_stays,
+        .transposed = d->transposed,
+        .result_max = sherd__share_bytes(d, rows, d->tile_cols),
+        .primes_len = d->p.primes_len,
+    };
+    memcpy(out->primes, d->p.primes, sizeof out->primes);
+}
+
+static void share_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b)
+{
+    (void)ctx;
+    (void)cell;
+    *a = *b = 0;
+}
+
+/* Every position was written when it was decoded. */
+static int share_finish(void *ctx)
+{
+    (void)ctx;
+    return SHERD_OK;
+}
+
+/* Positions are decoded, not folded cell by cell. */
+static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
+{
+    (void)ctx;
+    (void)cell;
+    (void)body;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__scheme scheme_share = {
+    .abi = SHERD__SCHEME_ABI, .name = "share", .shape = share_shape, .hide = sherd__share_hide,
+    .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
+    .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
+    .finish = share_finish, .free = share_free,
+};
+static const sherd__scheme scheme_share1 = {
+    .abi = SHERD__SCHEME_ABI, .name = "share1", .shape = share_shape, .hide = sherd__share_hide,
+    .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
+    .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
+    .finish = share_finish, .free = share_free,
+};
+
+static int params_check(const sherd__share_params *p, uint32_t threshold)
+{
+    if (!p->panel_rows || !p->tile_cols || p->primes_len < 1 || p->primes_len > 4)
+        return SHERD_EINVAL;
+    for (uint32_t q = 0; q < p->primes_len; q++) {
+        int err = sherd__lcc_check(&p->code, p->primes[q]);
+        if (err) return err;
+    }
+    if (p->c ? p->b.rows != p->a.cols || p->ldc < p->b.cols : !p->left_stays) return SHERD_EINVAL;
+    bool cut = p->code.blocks <= p->a.rows || !p->a.rows;
+    return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
+}
+
+static int open_left(share *d)
+{
+    const sherd__lcc *c = &d->p.code;
+    d->n = d->p.a.rows;
+    d->k = d->p.a.cols;
+    d->h = d->n ? (d->n - 1) / c->blocks + 1 : 0;
+    if (d->p.panel_rows > d->h) d->p.panel_rows = d->h ? d->h : 1;
+    size_t panels = d->h && d->k ? (d->h - 1) / d->p.panel_rows + 1 : 0;
+    if (panels > UINT32_MAX) return SHERD_ENOMEM;
+    d->panels = (uint32_t)panels; /* none where k is 0: the result is, too */
+    d->a = (share_operand){ .v = d->p.a, .fixed = d->p.fixed_a, .blocks = c->blocks,
+                            .masks = c->masks, .terms = c->blocks + c->masks, .height = d->h,
+                            .role = SHERD__MASK_LEFT };
+    d->panel = sherd__calloc(panels, sizeof *d->panel);
+    if (!d->panel) return SHERD_ENOMEM;
+    int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
+    if (!err) err = weights(d);
+    return err ? err : sherd__masks_new(&d->a_masks, &d->p.entropy);
+}
+
+int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
+{
+    *out = (sherd__hiding){ 0 };
+    uint32_t threshold = sherd__lcc_threshold(p->code.blocks, p->code.masks, !p->public_b);
+    int err = params_check(p, threshold);
+    if (err) return err;
+    share *d = sherd__calloc(1, sizeof *d);
+    if (!d) return SHERD_ENOMEM;
+    d->p = *p;
+    d->threshold = threshold;
+    err = open_left(d);
+    if (!err && p->c) err = open_right(d, p->b, &p->fixed_b);
+    if (err) {
+        share_free(d);
+        return err;
+    }
+    if (p->c) clear_result(d);
+    *out = (sherd__hiding){ p->public_b ? &scheme_share1 : &scheme_share, d };
+    return SHERD_OK;
+}
+
+/* Whether sums of `terms` products stay within the primes that A was encoded for. */
+static bool in_range(const share *d, size_t terms, const sherd__fixed *b)
+{
+    sherd__primes table = { .block = 0 };
+    size_t needed;
+    memcpy(table.p, d->p.primes, d->p.primes_len * sizeof *table.p);
+    int err = sherd__exact_primes_needed(terms, d->p.fixed_a.bound, b->bound, &table, &needed);
+    return !err && needed <= d->p.primes_len;
+}
+
+int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
+                      const sherd__fixed *fixed_b)
+{
+    share *d = h->ctx;
+    if (!d->p.left_stays || (transposed && d->p.public_b)) return SHERD_EINVAL;
+    if (b.rows != (transposed ? d->n : d->k) || ldc < b.cols) return SHERD_ESHAPE;
+    if (!in_range(d, b.rows, fixed_b)) return SHERD_ERANGE;
+    close_right(d);
+    d->transposed = transposed;
+    d->p.c = c;
+    d->p.ldc = ldc;
+    int err = open_right(d, b, fixed_b);
+    if (err) close_right(d);
+    else clear_result(d);
+    return err;
+}

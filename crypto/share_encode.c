@@ -1,0 +1,157 @@
+/*
+ * Encoding: one pass over rows of an operand makes its terms (quantised blocks and masks, modulo each
+ * prime), multiplies them by check vectors and sums them up into as many shares as are wanted. Rows go
+ * through in pieces that stay in cache, so that the operand is read from memory once and masks never
+ * reach it. Whatever the values, the same work is done: nothing is skipped, nothing compressed.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/wipe.h"
+#include "crypto/freivalds.h"
+#include "crypto/share_internal.h"
+#include "matrix/residue.h"
+
+/* Doubles of all terms and blocks together: half of a common second-level cache. */
+#define SCRATCH 65536u
+#define ROOM_MIN 512u
+#define ROOM_MAX 4096u
+
+/* --- memory that is wiped -------------------------------------------------------------------- */
+
+#define HEAD 64u /* keeps the alignment that vectors like */
+
+void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size)
+{
+    size_t len;
+    if (!sherd__mul(a, b, &len) || !sherd__mul(len, c, &len) || !sherd__mul(len, size, &len) ||
+        !sherd__add(len, HEAD, &len))
+        return NULL;
+    uint8_t *p = sherd__calloc(1, len);
+    if (!p) return NULL;
+    sherd__put_u64(p, len);
+    return p + HEAD;
+}
+
+void sherd__share_forget(void *secret)
+{
+    if (!secret) return;
+    uint8_t *p = (uint8_t *)secret - HEAD;
+    sherd__wipe(p, (size_t)sherd__get_u64(p));
+    sherd__free(p);
+}
+
+size_t sherd__share_room(const share *d, size_t cols)
+{
+    size_t room = SCRATCH / (2 * (size_t)d->p.code.blocks + d->p.code.masks);
+    if (room < ROOM_MIN) room = ROOM_MIN;
+    if (room > ROOM_MAX) room = ROOM_MAX;
+    return room < cols ? cols : room;
+}
+
+int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
+{
+    size_t room = sherd__share_room(d, cols), k = d->p.code.blocks, t = d->p.code.masks;
+    if (s->data && s->room >= room) return SHERD_OK;
+    sherd__share_scratch_free(s);
+    s->data = sherd__share_secret(room, 2 * k + t, 1, sizeof *s->data);
+    if (!s->data) return SHERD_ENOMEM;
+    s->term = s->data + room * k;
+    s->room = room;
+    return SHERD_OK;
+}
+
+void sherd__share_scratch_free(share_scratch *s)
+{
+    sherd__share_forget(s->data);
+    *s = (share_scratch){ 0 };
+}
+
+/* --- one pass -------------------------------------------------------------------------------- */
+
+/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is zero. */
+static void load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
+                 size_t rows)
+{
+    for (size_t j = 0; j < o->blocks; j++) {
+        double *to = s->data + j * s->room;
+        for (size_t i = 0; i < rows; i++, to += span->cols) {
+            size_t at = j * o->height + span->row + row + i;
+            if (at < o->v.rows) sherd__fixed_row(&o->fixed, o->v, at, span->col, span->cols, to);
+            else memset(to, 0, span->cols * sizeof *to);
+        }
+    }
+}
+
+/* The terms modulo prime q, by pointer: a block that is canonical as it was quantised is not copied. */
+static int make_terms(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
+                      const share_span *span, size_t row, size_t rows, uint32_t q,
+                      const double **term)
+{
+    uint32_t p = d->p.primes[q];
+    bool small = o->fixed.bound <= (p - 1) / 2;
+    for (uint32_t j = 0; j < o->blocks; j++) {
+        const double *data = s->data + j * s->room;
+        if (!small) sherd__residue_from_f64(data, rows * span->cols, p, s->term + j * s->room);
+        term[j] = small ? data : s->term + j * s->room;
+    }
+    for (uint32_t t = 0; t < o->masks; t++) {
+        double *to = s->term + (o->blocks + t) * s->room;
+        term[o->blocks + t] = to;
+        const sherd__mask_id id = { o->role, t, q, p, o->v.cols };
+        int err = sherd__masks_part(masks, &id, span->row + row, rows, span->col, span->cols, to,
+                                    span->cols);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+static void project(const share *d, const share_operand *o, const share_span *span, size_t row,
+                    size_t rows, uint32_t q, const double *const *term, const share_probe *probe)
+{
+    uint32_t p = d->p.primes[q];
+    for (uint32_t t = 0; t < SHARE_TRIALS; t++) {
+        size_t trial = (size_t)q * SHARE_TRIALS + t;
+        for (uint32_t j = 0; j < o->terms; j++) {
+            size_t at = trial * o->terms + j;
+            if (probe->left)
+                sherd__fvp_left(term[j], rows, span->cols, span->cols,
+                                probe->r + trial * span->rows + row, p,
+                                probe->left + at * span->cols);
+            if (probe->right)
+                sherd__fvp_right(term[j], rows, span->cols, span->cols,
+                                 probe->s + trial * span->cols, p,
+                                 probe->right + at * span->rows + row);
+        }
+    }
+}
+
+static void encode(const share *d, const share_operand *o, const share_span *span, size_t row,
+                   size_t rows, uint32_t q, const double *const *term, const share_output *to)
+{
+    uint8_t *out[SHERD__LCC_SHARES_MAX];
+    size_t at = ((q - to->first) * span->rows + row) * span->cols * SHERD__RESIDUE_BYTES;
+    for (uint32_t i = 0; i < d->p.code.shares; i++) out[i] = to->out[i] ? to->out[i] + at : NULL;
+    sherd__lcc_encode(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term, rows * span->cols,
+                      out);
+}
+
+int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
+                      const share_span *span, const share_output *to, const share_probe *probe)
+{
+    const double *term[SHERD__LCC_BLOCKS_MAX];
+    int err = sherd__share_scratch(d, s, span->cols);
+    size_t step = span->cols ? s->room / span->cols : span->rows;
+    for (size_t row = 0; row < span->rows && !err; row += step) {
+        size_t rows = span->rows - row < step ? span->rows - row : step;
+        load(s, o, span, row, rows);
+        for (uint32_t q = to->first; q < to->end && !err; q++) {
+            err = make_terms(d, s, o, masks, span, row, rows, q, term);
+            if (err) break;
+            if (probe) project(d, o, span, row, rows, q, term, probe);
+            if (to->out) encode(d, o, span, row, rows, q, term, to);
+        }
+    }
+    return err;
+}

@@ -1,0 +1,182 @@
+/*
+ * What goes to the nodes from the compute thread: shares of A's panels, and of D's where the product is
+ * transposed. The shares of all slots are made in one pass when the first slot asks, since reading,
+ * quantising and drawing masks cost more than one share more does; the others wait until they are
+ * asked for, or until the position is decoded without them. A share that is asked for again is made
+ * again of the same masks: the same bytes.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/wipe.h"
+#include "crypto/fragment_make.h"
+#include "crypto/freivalds.h"
+#include "crypto/share_internal.h"
+
+size_t sherd__share_bytes(const share *d, size_t rows, size_t cols)
+{
+    return rows * cols * SHERD__RESIDUE_BYTES * d->p.primes_len;
+}
+
+share_span sherd__share_span_a(const share *d, uint32_t panel)
+{
+    size_t row = (size_t)panel * d->p.panel_rows;
+    return (share_span){ .row = row, .rows = share_panel_rows(d, panel), .cols = d->k };
+}
+
+share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
+{
+    size_t row = (size_t)panel * d->p.panel_rows;
+    return (share_span){ .row = row, .rows = share_panel_rows(d, panel),
+                         .col = (size_t)tile * d->tile_cols, .cols = share_tile_width(d, tile) };
+}
+
+share_span sherd__share_span_b(const share *d, uint32_t tile)
+{
+    return (share_span){ .rows = d->k, .col = (size_t)tile * d->tile_cols,
+                         .cols = share_tile_width(d, tile) };
+}
+
+/* --- batches --------------------------------------------------------------------------------- */
+
+void sherd__share_batch_close(const share *d, share_batch *b)
+{
+    for (uint32_t i = 0; b->bytes && i < d->p.code.shares; i++) {
+        if (b->bytes[i]) sherd__wipe(b->bytes[i], b->len);
+        sherd__free(b->bytes[i]);
+    }
+    sherd__free(b->bytes);
+    b->bytes = NULL;
+    b->over = true;
+}
+
+static int batch_open(const share *d, share_batch *b, size_t len)
+{
+    b->len = len;
+    b->bytes = sherd__calloc(d->p.code.shares, sizeof *b->bytes);
+    if (!b->bytes) return SHERD_ENOMEM;
+    for (uint32_t i = 0; i < d->p.code.shares; i++)
+        if (!(b->bytes[i] = sherd__alloc_large(len))) return SHERD_ENOMEM;
+    return SHERD_OK;
+}
+
+/* The share of one slot that is not held (any more). */
+static int make_one(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
+                    uint32_t slot, size_t len, uint8_t **out)
+{
+    uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
+    uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
+    if (!bytes) return SHERD_ENOMEM;
+    const share_output to = { .end = d->p.primes_len, .out = wanted };
+    int err = sherd__share_pass(d, &d->scratch, o, masks, span, &to, NULL);
+    if (err) sherd__free(bytes);
+    else *out = bytes;
+    return err;
+}
+
+static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *masks,
+                const share_span *span, const share_probe *probe, uint32_t slot, uint8_t **out)
+{
+    size_t len = sherd__share_bytes(d, span->rows, span->cols);
+    if (!b->bytes && !b->over) {
+        int err = batch_open(d, b, len);
+        const share_output to = { .end = d->p.primes_len, .out = b->bytes };
+        if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, &to, probe);
+        if (err) {
+            sherd__share_batch_close(d, b);
+            b->over = false;
+            return err;
+        }
+    }
+    if (!b->bytes || !b->bytes[slot]) return make_one(d, o, masks, span, slot, len, out);
+    *out = b->bytes[slot];
+    b->bytes[slot] = NULL;
+    return SHERD_OK;
+}
+
+/* --- fragments ------------------------------------------------------------------------------- */
+
+static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fragment **out)
+{
+    sherd__fragment_info info = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
+        .rows = span->rows, .cols = span->cols,
+        .len = sherd__share_bytes(d, span->rows, span->cols),
+    };
+    int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
+    if (err) sherd__free(bytes);
+    return err;
+}
+
+/* A's share, and rT*A on the way where nobody has it yet. */
+static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, sherd_fragment **out)
+{
+    share_panel *at = &d->panel[panel];
+    share_span span = sherd__share_span_a(d, panel);
+    double *ru = NULL;
+    uint8_t *bytes;
+    bool first = !at->ru && !b->bytes && !b->over && !d->transposed;
+    int err = SHERD_OK;
+    if (first) {
+        err = sherd__share_draw_r(d, panel);
+        ru = sherd__share_secret(d->p.primes_len * SHARE_TRIALS, d->a.terms, d->k, sizeof *ru);
+        if (!err && !ru) err = SHERD_ENOMEM;
+    }
+    const share_probe probe = { .r = at->r, .left = ru };
+    if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
+    if (!err && first) {
+        at->ru = ru;
+        ru = NULL;
+    }
+    sherd__share_forget(ru);
+    return err ? err : wrap(d, &span, bytes, out);
+}
+
+/* D's share, and D*s on the way. */
+static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
+{
+    share_spot *at = share_spot_of(d, c.tile, c.panel);
+    share_span span = sherd__share_span_d(d, c.tile, c.panel);
+    double *ds = NULL;
+    uint8_t *bytes;
+    bool first = !at->ds && !at->gram && !at->batch.bytes && !at->batch.over;
+    int err = SHERD_OK;
+    if (first) {
+        err = sherd__share_draw_s(d, c.tile);
+        ds = sherd__share_secret(d->p.primes_len * SHARE_TRIALS, d->b.terms, span.rows, sizeof *ds);
+        if (!err && !ds) err = SHERD_ENOMEM;
+    }
+    const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
+    if (!err)
+        err = take(d, &at->batch, &d->b, d->b_masks, &span, first ? &probe : NULL, c.slot, &bytes);
+    if (!err && first) {
+        at->ds = ds;
+        ds = NULL;
+    }
+    sherd__share_forget(ds);
+    return err ? err : wrap(d, &span, bytes, out);
+}
+
+int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
+{
+    share *d = ctx;
+    size_t rows = d->transposed ? d->k : share_panel_rows(d, c.panel);
+    size_t cols = share_tile_width(d, c.tile);
+    int err = SHERD_OK;
+    *out = (sherd__cell_work){ 0 };
+    if (d->transposed) err = share_of_d(d, c, &out->right);
+    else if (!d->p.left_stays)
+        err = share_of_a(d, &share_spot_of(d, c.tile, c.panel)->batch, c.slot, c.panel, &out->left);
+    out->result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
+        .rows = rows, .cols = cols, .len = sherd__share_bytes(d, rows, cols),
+    };
+    return err;
+}
+
+int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out)
+{
+    share *d = ctx;
+    *out = NULL;
+    return share_of_a(d, &d->panel[panel].left, slot, panel, out);
+}

@@ -1,0 +1,191 @@
+/* What the files of `share` have in common: layout and life (share.c), encoding (share_encode.c), cells
+ * (share_hide.c), B at the nodes (share_resident.c), checking (share_check.c), decoding (share_decode.c). */
+#ifndef CRYPTO_SHARE_INTERNAL_H
+#define CRYPTO_SHARE_INTERNAL_H
+
+#include "crypto/mask.h"
+#include "crypto/share.h"
+#include "matrix/exact.h"
+
+#define SHARE_TRIALS 2u
+
+/**
+ * One operand as it is coded: a share is a sum of `terms` = blocks + masks, each with its weight. A and
+ * D are cut into K row blocks; B stands in all K places, which is one block that weighs as much as K;
+ * under share1 B is a single term of weight 1.
+ */
+typedef struct share_operand {
+    sherd_view v;
+    sherd__fixed fixed;
+    uint32_t blocks, masks, terms;
+    size_t height;       /* rows of a block; those beyond the view's are zeros */
+    sherd__mask_role role;
+    const double *w[4];  /* by prime: shares x terms, canonical */
+} share_operand;
+
+/** Rows [row, row+rows) of every block and mask, columns [col, col+cols) of the operand. */
+typedef struct share_span {
+    size_t row, rows, col, cols;
+} share_span;
+
+/** Which primes, and where the shares go: out[i] takes the span's rows of share i for one prime after
+ *  the other (NULL: not wanted; out NULL: none is). */
+typedef struct share_output {
+    uint32_t first, end;
+    uint8_t *const *out;
+} share_output;
+
+/**
+ * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime and
+ * t trial: r [q][t][rows], left [q][t][term][cols] = rT*X; s [q][t][cols], right [q][t][term][rows] =
+ * X*s. left is zeroed by the caller.
+ */
+typedef struct share_probe {
+    const double *r, *s;
+    double *left, *right;
+} share_probe;
+
+/** A thread's room for encoding. */
+typedef struct share_scratch {
+    double *data, *term; /* blocks x room quantised, terms x room residues */
+    size_t room, len;    /* elements of one term, of both arrays together */
+} share_scratch;
+
+/** The shares of one span by slot: encoded together when the first is asked for. */
+typedef struct share_batch {
+    uint8_t **bytes; /* by slot; NULL: handed over */
+    size_t len;      /* of each */
+    bool over;       /* the rest was thrown away: those asked for again are made one by one */
+} share_batch;
+
+typedef struct share_panel {
+    double *r;  /* for C = A*B: [q][t][rows] */
+    double *ru; /* [q][t][term][k] = rT * terms of A */
+    double *ur; /* for C = A^T*D: [q][t][term][rows] = terms of A * r */
+    share_batch left;
+} share_panel;
+
+typedef struct share_tile {
+    double *s;   /* [q][t][width] */
+    double *vs;  /* [q][t][term][k] = terms of B * s */
+    double *sum; /* transposed: [q][k][width] of the panels decoded so far */
+    uint32_t decoded;
+} share_tile;
+
+/** One (tile, panel): open until it is decoded. */
+typedef struct share_spot {
+    share_batch batch;
+    double *ds;     /* transposed: [q][t][term][rows] = terms of D * s */
+    uint32_t *gram; /* [q][t][term of left][term of right] */
+} share_spot;
+
+/** Decode weights of one set of slots. */
+typedef struct share_weights {
+    uint32_t *slots; /* threshold, ascending; NULL: free */
+    double *w;       /* [q][row][threshold]: a row for every block, or one for their sum */
+    bool transposed;
+} share_weights;
+
+#define SHARE_WEIGHTS 8u
+#define SHARE_CHUNKS 64u
+
+/** Encoded rows of B, all shares of them. */
+typedef struct share_chunk {
+    uint8_t *bytes;
+    uint32_t tile, prime;
+    size_t first;  /* row */
+    uint64_t used; /* 0: holds nothing */
+} share_chunk;
+
+/** What the loop thread has of its own. */
+typedef struct share_loop {
+    sherd__masks *masks; /* of B */
+    share_scratch scratch;
+    share_chunk chunk[SHARE_CHUNKS];
+    uint32_t chunks;
+    size_t rows, size;   /* of a chunk, at most; size in bytes, all shares */
+    uint64_t clock;
+} share_loop;
+
+typedef struct share {
+    sherd__share_params p;
+    uint32_t threshold;
+    bool transposed;
+    size_t n, k, m, h;   /* h: rows of a block and of a share of A */
+    size_t tile_cols;
+    uint32_t panels, tiles;
+    sherd__crt crt;
+    double *weights;     /* all of the operands' w */
+    const double *b_weights[4];
+    share_operand a, b;  /* b: B, or D where transposed */
+    sherd__masks *a_masks, *b_masks;
+    share_scratch scratch;
+    share_panel *panel;
+    share_tile *tile;
+    share_spot *spot;    /* tiles x panels */
+    double *rt;          /* transposed: [q][t][k] */
+    share_weights cache[SHARE_WEIGHTS];
+    uint32_t cache_next;
+    double *line;        /* decode: a piece of residues by prime and block, and one of values */
+    uint8_t dtype_b;     /* of B at the node */
+    share_loop loop;
+} share;
+
+static inline size_t share_panel_rows(const share *d, uint32_t panel)
+{
+    size_t left = d->h - (size_t)panel * d->p.panel_rows;
+    return left < d->p.panel_rows ? left : d->p.panel_rows;
+}
+
+static inline size_t share_tile_width(const share *d, uint32_t tile)
+{
+    size_t left = d->m - (size_t)tile * d->tile_cols;
+    return left < d->tile_cols ? left : d->tile_cols;
+}
+
+static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
+{
+    return &d->spot[(size_t)tile * d->panels + panel];
+}
+
+/** The rows of a panel: of A, and of D in a tile's columns. A tile of B. */
+share_span sherd__share_span_a(const share *d, uint32_t panel);
+share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel);
+share_span sherd__share_span_b(const share *d, uint32_t tile);
+
+/** Elements of one term that are encoded at a time, rows of `cols` whole. */
+size_t sherd__share_room(const share *d, size_t cols);
+/** Grown where it has less room. SHERD_ENOMEM. */
+int sherd__share_scratch(const share *d, share_scratch *s, size_t cols) SHERD_MUST;
+void sherd__share_scratch_free(share_scratch *s);
+/**
+ * One pass over a span of an operand: its rows are read and quantised once, and for every prime each
+ * term is made, multiplied by the probe's vectors, and summed up into the shares that are wanted.
+ * probe may be NULL. SHERD_ENOMEM.
+ */
+int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
+                      const share_span *span, const share_output *to, const share_probe *probe) SHERD_MUST;
+
+/** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
+int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
+int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
+/** Wipes and frees all check vectors and what was made of them. */
+void sherd__share_redraw(share *d);
+/** Throws away the shares that nobody asked for. */
+void sherd__share_batch_close(const share *d, share_batch *b);
+/** Bytes of one slot's share of a span, or of an answer of that size. */
+size_t sherd__share_bytes(const share *d, size_t rows, size_t cols);
+/** a*b*c*size bytes, zeroed, that are wiped when they are freed: NULL on failure. */
+void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size);
+/** NULL is allowed. */
+void sherd__share_forget(void *secret);
+void sherd__share_loop_free(share *d);
+
+int sherd__share_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
+int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
+int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+int sherd__share_check(void *ctx, sherd__cell cell, const uint8_t *body);
+int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t *slots,
+                        const uint8_t *const *bodies, uint32_t len);
+
+#endif
