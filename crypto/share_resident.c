@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "crypto/deal.h"
 #include "crypto/fragment_make.h"
 #include "crypto/share_internal.h"
 #include "matrix/residue.h"
