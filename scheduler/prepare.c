@@ -143,7 +143,7 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
 
 static bool private_scheme(sherd_scheme s)
 {
-    return s == SHERD_SHARE || s == SHERD_SHARE1;
+    return s == SHERD_SHARE || s == SHERD_SHARE1 || s == SHERD_BLIND;
 }
 
 static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
@@ -154,7 +154,8 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
     if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN && !private_scheme(opt->scheme))
         return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
-    if ((opt->exact || private_scheme(opt->scheme)) && (opt->bits < 2 || opt->bits > 26))
+    bool exact = opt->exact || private_scheme(opt->scheme), as_masks = opt->scheme == SHERD_BLIND && !opt->bits;
+    if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
     if (private_scheme(opt->scheme) && opt->bits_b && (opt->bits_b < 2 || opt->bits_b > 26))
@@ -244,7 +245,9 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
                           a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err && private_scheme(opt->scheme))
+    if (!err && opt->scheme == SHERD_BLIND)
+        err = sherd__prepare_blind(p, a, b, c, ldc, nodes, opt, d);
+    else if (!err && private_scheme(opt->scheme))
         err = sherd__prepare_share(p, a, b, c, ldc, nodes, opt, d);
     else if (!err)
         err = fill_in(p, a, b, c, ldc, nodes, opt, d);
@@ -345,6 +348,7 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
 void sherd__prepared_fini(sherd__prepared *p)
 {
     if (p->hiding.ops) p->hiding.ops->free(p->hiding.ctx);
+    sherd__maskfile_close(p->masks);
     sherd__ledger_free(p->ledger);
     sherd__free(p->exposures);
     sherd__free(p->planned);

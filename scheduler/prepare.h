@@ -12,6 +12,7 @@
 #include "scheduler/ledger.h"
 #include "scheduler/plan.h"
 #include "sherd/product.h"
+#include "store/maskfile.h"
 
 /** The nodes as far as preparing needs to know them. */
 typedef struct sherd__nodes {
@@ -41,6 +42,8 @@ typedef struct sherd__prepared {
     bool b_finite;
     sherd__lcc code;       /* share: the code, and how many answers decode */
     uint32_t threshold;
+    sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
+    uint64_t mask_rows;     /* that the run will use up */
     sherd_entropy entropy; /* masks and check vectors: fresh, never from the seed */
     uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
     sherd_shuffles shuffles; /* what opt->shuffles pointed to */
@@ -63,6 +66,9 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
  *  was sent then, and nothing should be. Preparing has asked it of the first A. */
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
                             sherd_diag *d) SHERD_MUST;
+/** The last step before the first byte is sent, once: blind strikes its masks off, for good. SHERD_EIO,
+ *  SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
+int sherd__prepared_commit(sherd__prepared *p, sherd_diag *d) SHERD_MUST;
 void sherd__prepared_fini(sherd__prepared *p);
 
 #endif

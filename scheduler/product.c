@@ -62,7 +62,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
     r->tiles = shape.tiles;
-    if (!p->elementwise && !p->threshold)
+    if (!p->elementwise && !p->threshold && !p->masks)
         sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
     r->blocks = p->code.blocks;
     r->threshold = p->threshold;
@@ -122,9 +122,9 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
     uint32_t alive;
     *starved = false;
     int err = make_job(&job, c, p, opt->strict);
-    if (err) {
-        sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
-    } else {
+    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    else err = sherd__prepared_commit(p, d);
+    if (!err) {
         err = run(c, job, true, p, nodes, opt, r, d);
         *starved = err && sherd__job_starved(job, &alive);
     }

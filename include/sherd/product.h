@@ -63,6 +63,8 @@ typedef struct sherd_product_options {
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
     uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or more */
+    const char *masks;     /* blind: file of sherd_masks_prepare for this B; bits 0: as it says */
+    const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
     uint32_t spare;        /* share, share1: S, nodes that may be missing without doing work again */
     double exposure_max;   /* largest fraction of an operand a domain may be given; 0: twice the
                               largest planned share */
@@ -158,6 +160,9 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  * up); the default is twice the largest planned sum. Products of operands that are not kept are dealt
  * by exposures that depend on the number of columns alone, so that one operand in many products shows
  * a node the same columns.
+ *
+ * Private schemes: a kept K stays at the nodes as shares of a left operand, which serve K*B and K^T*B;
+ * each B's masks are fresh. Element-wise operations are computed here: they would show their operands.
  *
  * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
  * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands), SHERD_ENOMEM; *out is zeroed then.

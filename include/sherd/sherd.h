@@ -4,6 +4,7 @@
 
 #include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/masks.h"
 #include "sherd/mat.h"
 #include "sherd/meta.h"
 #include "sherd/npy.h"
