@@ -147,14 +147,31 @@ static void result_is_exact(const product *x)
 
 /* --- a node ---------------------------------------------------------------------------------- */
 
+static unsigned shortages; /* steps that failed for want of memory, and were tried again */
+
+static int again(int err)
+{
+    assert_int_equal(err, SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+    shortages++;
+    return 1;
+}
+
+/* A step, which may be tried again where there was no memory. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        int err_ = (call);                                                                         \
+        if (err_ && again(err_)) assert_int_equal(call, 0);                                        \
+    } while (0)
+
 static uint8_t *read_by_pieces(sherd_fragment *f)
 {
     uint64_t len = sherd__fragment_info_of(f)->len;
     uint8_t *bytes = malloc(len + 1);
     for (uint64_t at = 0; at < len;) {
-        size_t n = 1 + below(200);
+        size_t n = 1 + below(len > 100000 ? 70000 : 200);
         if (n > len - at) n = (size_t)(len - at);
-        assert_int_equal(sherd__fragment_read(f, at, bytes + at, n), 0);
+        TRY(sherd__fragment_read(f, at, bytes + at, n));
         at += n;
     }
     return bytes;
@@ -388,6 +405,466 @@ static void shares_that_stay_serve_products_both_ways(void **state)
     }
 }
 
+/* --- wrong answers --------------------------------------------------------------------------- */
+
+/* All honest answers of a product, by tile, panel, slot; its positions stay open. */
+typedef struct answers {
+    uint8_t **body;
+    uint64_t *len;
+    size_t n;
+} answers;
+
+static sherd__cell cell_at(const product *x, size_t i)
+{
+    return (sherd__cell){ (uint32_t)(i % x->s.slots), (uint32_t)(i / x->s.slots / x->s.panels),
+                          (uint32_t)(i / x->s.slots % x->s.panels) };
+}
+
+static answers all_answers(product *x)
+{
+    answers a = { .n = (size_t)x->s.slots * x->s.tiles * x->s.panels };
+    a.body = calloc(a.n + 1, sizeof *a.body);
+    a.len = calloc(a.n + 1, sizeof *a.len);
+    for (size_t i = 0; i < a.n; i++) a.body[i] = answer(x, cell_at(x, i), &a.len[i]);
+    return a;
+}
+
+static void free_answers(answers *a)
+{
+    for (size_t i = 0; i < a->n; i++) free(a->body[i]);
+    free(a->body);
+    free(a->len);
+}
+
+static void put_u24(uint8_t *to, uint32_t v)
+{
+    to[0] = (uint8_t)v, to[1] = (uint8_t)(v >> 8), to[2] = (uint8_t)(v >> 16);
+}
+
+static uint32_t get_u24(const uint8_t *from)
+{
+    return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
+}
+
+enum { ONE_OFF, ANY_RESIDUE, OUT_OF_RANGE, ZERO, EXCHANGED, OTHER_ANSWER, EARLIER, KINDS };
+
+/* Spoils an answer; false where nothing changed. old: honest answers of an earlier product. */
+static bool spoil(const product *x, const answers *a, const answers *old, size_t which, int kind,
+                  uint8_t *body)
+{
+    uint64_t len = a->len[which];
+    size_t n = len / 3, i = below(n), part = n / x->s.primes_len;
+    uint32_t p = x->s.primes[i / part], v = get_u24(body + 3 * i);
+    const answers *from = kind == EARLIER ? old : a;
+    size_t j = from ? below(from->n) : 0;
+    switch (kind) {
+    case ONE_OFF: put_u24(body + 3 * i, (v + (below(2) ? 1 : p - 1)) % p); break;
+    case ANY_RESIDUE: put_u24(body + 3 * i, (uint32_t)below(p)); break;
+    case OUT_OF_RANGE: put_u24(body + 3 * i, p + (uint32_t)below((1u << 24) - p)); break;
+    case ZERO: memset(body, 0, len); break;
+    case EXCHANGED: /* two values of one prime */
+        j = i / part * part + below(part);
+        put_u24(body + 3 * i, get_u24(body + 3 * j));
+        put_u24(body + 3 * j, v);
+        break;
+    default: /* of another node, panel or tile, or of an earlier product */
+        if (!from || from->len[j] != len) return false;
+        memcpy(body, from->body[j], len);
+    }
+    return memcmp(body, a->body[which], len) != 0;
+}
+
+static size_t must_refuse(product *x, const answers *a, const answers *old, size_t tries)
+{
+    size_t refused = 0;
+    for (size_t i = 0; i < tries; i++) {
+        size_t which = below(a->n);
+        int kind = (int)below(KINDS);
+        uint8_t *body = malloc(a->len[which] + 1);
+        memcpy(body, a->body[which], a->len[which]);
+        if (spoil(x, a, old, which, kind, body)) {
+            refused++;
+            if (judge(x, cell_at(x, which), body) != SHERD_EWRONG)
+                fail_msg("a wrong answer of kind %d was accepted", kind);
+        }
+        free(body);
+        if (below(4) == 0) assert_int_equal(judge(x, cell_at(x, which), a->body[which]), 0);
+    }
+    return refused;
+}
+
+static void ten_thousand_wrong_answers_are_refused(void **state)
+{
+    (void)state;
+    size_t refused = 0;
+    for (int i = 0; refused < 10000; i++) {
+        fixture f = random_fixture();
+        f.left_stays = true;
+        product x;
+        open_product(&x, f);
+        answers first = all_answers(&x);
+        refused += must_refuse(&x, &first, NULL, 60);
+        bool transposed = !f.public_b && below(2);
+        next_product(&x, x.f.m, transposed);
+        answers second = all_answers(&x);
+        refused += must_refuse(&x, &second, &first, 100);
+        free_answers(&first);
+        free_answers(&second);
+        run_product(&x, NULL, 0); /* lies left nothing behind */
+        close_product(&x);
+    }
+}
+
+/* A lie that vanishes under all of r but its first entry, or all of s: found because these are random. */
+static void errors_that_add_up_to_nothing_are_refused(void **state)
+{
+    (void)state;
+    fixture f = { .n = 8, .k = 5, .m = 6, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 4,
+                  .tile_cols = 6, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    for (int i = 0; i < 100; i++) {
+        product x;
+        open_product(&x, f);
+        sherd__cell c = { (uint32_t)below(5), 0, 0 };
+        uint64_t len;
+        uint8_t *body = answer(&x, c, &len);
+        size_t part = len / x.s.primes_len, row = 18, a = below(4), b = (a + 1 + below(3)) % 4;
+        size_t q = below(x.s.primes_len), j = below(6);
+        uint32_t p = x.s.primes[q];
+        uint8_t *u = body + q * part + a * row + 3 * j, *v = body + q * part + b * row + 3 * j;
+        put_u24(u, (get_u24(u) + 1) % p);
+        put_u24(v, (get_u24(v) + p - 1) % p);
+        assert_int_equal(judge(&x, c, body), SHERD_EWRONG);
+        free(body);
+        close_product(&x);
+    }
+}
+
+/* --- the same share again, and nothing else in common ---------------------------------------- */
+
+static uint8_t *hidden(product *x, sherd__cell c, uint64_t *len)
+{
+    sherd__cell_work w;
+    assert_int_equal(x->h.ops->hide(x->h.ctx, c, &w), 0);
+    sherd_fragment *f = w.left ? w.left : w.right;
+    if (!f) assert_int_equal(x->h.ops->left(x->h.ctx, c.slot, c.panel, &f), 0);
+    uint8_t *bytes = read_by_pieces(f);
+    if (len) *len = sherd__fragment_info_of(f)->len;
+    sherd__fragment_free(f);
+    return bytes;
+}
+
+static uint8_t *at_node(product *x, uint32_t slot, uint32_t tile, uint64_t *len)
+{
+    sherd_fragment *f;
+    assert_int_equal(x->h.ops->resident(x->h.ctx, slot, tile, &f), 0);
+    uint8_t *bytes = read_by_pieces(f);
+    *len = sherd__fragment_info_of(f)->len;
+    sherd__fragment_free(f);
+    return bytes;
+}
+
+static void a_share_asked_for_again_is_the_same(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 80; i++) {
+        fixture f = random_fixture();
+        product x;
+        open_product(&x, f);
+        bool transposed = f.left_stays && !f.public_b && below(2);
+        if (transposed) next_product(&x, f.m, true);
+        uint32_t slots = x.s.slots;
+        sherd__cell c = { 0, (uint32_t)below(x.s.tiles), (uint32_t)below(x.s.panels) };
+        uint8_t *first[32];
+        uint64_t len;
+        for (c.slot = 0; c.slot < slots; c.slot++) first[c.slot] = hidden(&x, c, &len);
+        bool decoded = below(2);
+        if (decoded) run_product(&x, NULL, 0);
+        for (c.slot = 0; c.slot < slots; c.slot++) {
+            uint8_t *again = hidden(&x, c, &len);
+            assert_memory_equal(again, first[c.slot], len);
+            free(again);
+            free(first[c.slot]);
+        }
+        close_product(&x);
+    }
+}
+
+static void blocks_of_b_do_not_depend_on_how_they_are_read(void **state)
+{
+    (void)state;
+    /* 21 MB of shares for a prime: more than the cache keeps. */
+    fixture f = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8, .panel_rows = 2,
+                  .tile_cols = 300, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    product x;
+    open_product(&x, f);
+    uint64_t len;
+    uint8_t *whole = at_node(&x, 3, 0, &len), *other = at_node(&x, 4, 0, &len);
+    sherd_fragment *u, *v;
+    assert_int_equal(x.h.ops->resident(x.h.ctx, 3, 0, &u), 0);
+    assert_int_equal(x.h.ops->resident(x.h.ctx, 4, 0, &v), 0);
+    for (int i = 0; i < 60; i++) {
+        uint8_t piece[5000];
+        size_t n = 1 + below(sizeof piece), at = below(len - n);
+        assert_int_equal(sherd__fragment_read(i % 2 ? u : v, at, piece, n), 0);
+        assert_memory_equal(piece, (i % 2 ? whole : other) + at, n);
+    }
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+    free(whole);
+    free(other);
+    close_product(&x);
+}
+
+static size_t equal_residues(const uint8_t *a, const uint8_t *b, size_t n)
+{
+    size_t equal = 0;
+    for (size_t i = 0; i < n; i++) equal += memcmp(a + 3 * i, b + 3 * i, 3) == 0;
+    return equal;
+}
+
+/* The same residues in two places are as rare as chance: one in six million. */
+static void nothing_alike(const uint8_t *a, const uint8_t *b, uint64_t len)
+{
+    assert_true(equal_residues(a, b, len / 3) <= 1);
+}
+
+static void two_encodings_have_nothing_in_common(void **state)
+{
+    (void)state;
+    fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5, .left_stays = true,
+                  .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64, .bits = 9, .primes = 2 };
+    product x, y;
+    open_product(&x, f);
+    open_product(&y, f);
+    uint64_t len, blen;
+    uint8_t *a = hidden(&x, (sherd__cell){ 1, 0, 0 }, &len), *b = hidden(&y, (sherd__cell){ 1, 0, 0 }, &len);
+    nothing_alike(a, b, len);
+    nothing_alike(a, a + len / 2, len / 2); /* one mask reduced modulo two primes would be */
+    free(b);
+    b = hidden(&x, (sherd__cell){ 2, 0, 0 }, &len);
+    nothing_alike(a, b, len);
+    uint8_t *c = at_node(&x, 1, 0, &blen), *d = at_node(&x, 1, 1, &blen);
+    nothing_alike(c, d, blen); /* tiles */
+    nothing_alike(a, c, len < blen ? len : blen);
+    free(d);
+    /* The same B for the same shares of A. */
+    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, f.m, &x.fb), 0);
+    d = at_node(&x, 1, 0, &blen);
+    nothing_alike(c, d, blen);
+    free(a);
+    free(b);
+    free(c);
+    free(d);
+    close_product(&x);
+    close_product(&y);
+}
+
+static void sizes_depend_on_shapes_only(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        fixture f = random_fixture();
+        uint64_t len[2], blen[2];
+        f.type = SHERD_F64;
+        for (int zero = 0; zero < 2; zero++) {
+            product x;
+            f.zero_a = zero;
+            open_product(&x, f);
+            free(hidden(&x, (sherd__cell){ 0, 0, 0 }, &len[zero]));
+            free(at_node(&x, 0, 0, &blen[zero]));
+            close_product(&x);
+        }
+        assert_int_equal(len[0], len[1]);
+        assert_int_equal(blen[0], blen[1]);
+    }
+}
+
+/* Chi-squared of residues in 64 classes: 63 on average, above 150 once in 10^8. */
+static double chi_squared(const uint32_t *v, size_t n, uint32_t p)
+{
+    double count[64] = { 0 }, sum = 0;
+    for (size_t i = 0; i < n; i++) count[(uint64_t)v[i] * 64 / p]++;
+    for (int i = 0; i < 64; i++) sum += (count[i] - (double)n / 64) * (count[i] - (double)n / 64);
+    return sum * 64 / (double)n;
+}
+
+/* a*x + b*y modulo p of two shares' residues. */
+static double chi_of(const uint8_t *x, const uint8_t *y, size_t n, uint64_t a, uint64_t b, uint32_t p)
+{
+    uint32_t *v = malloc((n + 1) * sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = (uint32_t)((a * get_u24(x + 3 * i) + b * get_u24(y + 3 * i)) % p);
+    double chi = chi_squared(v, n, p);
+    free(v);
+    return chi;
+}
+
+static uint64_t unsigned_of(double w, uint32_t p)
+{
+    return (uint64_t)(w < 0 ? w + p : w);
+}
+
+static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
+{
+    (void)state;
+    fixture f = { .n = 128, .k = 64, .m = 3, .blocks = 2, .masks = 2, .shares = 7, .zero_a = true,
+                  .panel_rows = 64, .tile_cols = 8, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    product x;
+    open_product(&x, f);
+    uint32_t p = x.s.primes[0];
+    size_t n = 64 * 64;
+    uint8_t *s[3];
+    double w[3][4];
+    for (uint32_t i = 0; i < 3; i++) {
+        s[i] = hidden(&x, (sherd__cell){ i, 0, 0 }, NULL);
+        sherd__lcc_encode_weights(&x.p.code, p, i, w[i]);
+    }
+    for (int i = 0; i < 50; i++) {
+        uint64_t a = i ? below(p) : 1, b = i ? below(p) : 0;
+        assert_true(chi_of(s[0], s[1], n, a, b, p) < 150);
+        assert_true(chi_of(s[1], s[2], n, a, b, p) < 150);
+    }
+    /* Three shares: the combination in which both masks cancel is one of the blocks alone, here 0. */
+    uint64_t m[3][2], l[3];
+    for (int i = 0; i < 3; i++)
+        for (int t = 0; t < 2; t++) m[i][t] = unsigned_of(w[i][2 + t], p);
+    for (int i = 0; i < 3; i++) {
+        const uint64_t *u = m[(i + 1) % 3], *v = m[(i + 2) % 3];
+        l[i] = (u[0] * v[1] % p + p - u[1] * v[0] % p) % p;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t sum = 0;
+        for (int j = 0; j < 3; j++) sum += l[j] * get_u24(s[j] + 3 * i) % p;
+        assert_int_equal(sum % p, 0);
+    }
+    for (int i = 0; i < 3; i++) free(s[i]);
+    close_product(&x);
+}
+
+/* --- bookkeeping ----------------------------------------------------------------------------- */
+
+static void codes_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    fixture f = { .n = 6, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
+                  .tile_cols = 2, .type = SHERD_F64, .bits = 17, .left_stays = true };
+    product x;
+    open_product(&x, f);
+    sherd__share_params good = x.p, p = good;
+    sherd__hiding h;
+    p.code.masks = 0;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.code.shares = 4; /* one fewer than decode needs */
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.code = (sherd__lcc){ 7, 1, 20 }; /* more blocks than rows */
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.b.rows = 2;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.primes_len = 0;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = good, p.primes[0] = 5; /* points 1 to 8 */
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    assert_null(h.ops);
+    sherd__fixed wide = x.fb;
+    assert_int_equal(sherd__share_next(&x.h, x.a, false, x.c, 3, &x.fb), SHERD_ESHAPE);
+    wide.bound = UINT64_C(1) << 52;
+    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 2, &wide), SHERD_ERANGE);
+    run_product(&x, NULL, 0); /* still the first one */
+    uint64_t a, b;
+    x.h.ops->entries(x.h.ctx, (sherd__cell){ 0 }, &a, &b);
+    assert_int_equal(a + b, 0);
+    close_product(&x);
+    f.left_stays = false;
+    open_product(&x, f);
+    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
+    close_product(&x);
+    f.public_b = f.left_stays = true;
+    open_product(&x, f);
+    assert_int_equal(sherd__share_next(&x.h, x.a, true, x.c, 3, &x.fa), SHERD_EINVAL);
+    close_product(&x);
+}
+
+static void a_product_may_come_after_its_left_operand(void **state)
+{
+    (void)state;
+    fixture f = { .n = 9, .k = 4, .m = 5, .blocks = 2, .masks = 1, .shares = 6, .panel_rows = 2,
+                  .tile_cols = 3, .type = SHERD_F64, .bits = 17, .left_stays = true };
+    for (int transposed = 0; transposed < 2; transposed++) {
+        product x;
+        open_product(&x, f);
+        x.h.ops->free(x.h.ctx);
+        x.p.c = NULL;
+        assert_int_equal(sherd__share_open(&x.h, &x.p), 0);
+        x.h.ops->shape(x.h.ctx, &x.s);
+        assert_int_equal(x.s.tiles, 0);
+        next_product(&x, 5, transposed);
+        run_product(&x, NULL, 0);
+        close_product(&x);
+    }
+}
+
+/* Every step that fails for want of memory may be tried again, and the product is right all the same. */
+static void poor_product(product *x, size_t nth)
+{
+    const sherd__scheme *ops = x->h.ops;
+    uint8_t *body[32];
+    sherd__alloc_fail_nth(nth);
+    for (uint32_t t = 0; t < x->s.tiles; t++) {
+        for (uint32_t p = 0; p < x->s.panels; p++) {
+            uint32_t slots[32];
+            const uint8_t *bodies[32];
+            for (uint32_t i = 0; i < x->s.threshold; i++) {
+                sherd__cell c = { i, t, p };
+                sherd__cell_work w;
+                sherd_fragment *u, *v;
+                TRY(ops->hide(x->h.ctx, c, &w));
+                u = w.left;
+                v = w.right;
+                if (!u) TRY(ops->left(x->h.ctx, c.slot, c.panel, &u));
+                if (!v) TRY(ops->resident(x->h.ctx, c.slot, c.tile, &v));
+                uint8_t *ub = read_by_pieces(u), *vb = read_by_pieces(v);
+                bodies[i] = body[i] = compute(x, u, ub, v, vb, &w.result);
+                slots[i] = i;
+                free(ub);
+                free(vb);
+                sherd__fragment_free(u);
+                sherd__fragment_free(v);
+                TRY(ops->check(x->h.ctx, c, body[i]));
+            }
+            TRY(ops->decode(x->h.ctx, t, p, slots, bodies, x->s.threshold));
+            for (uint32_t i = 0; i < x->s.threshold; i++) free(body[i]);
+        }
+    }
+    sherd__alloc_fail_nth(0);
+    result_is_exact(x);
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    fixture f = { .n = 5, .k = 2, .m = 3, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
+                  .tile_cols = 2, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    for (int stays = 0; stays < 3; stays++) {
+        f.left_stays = stays;
+        f.public_b = false;
+        bool failed = true;
+        for (size_t n = 1; failed; n++) {
+            product x;
+            sherd__hiding h = { 0 };
+            open_product(&x, f);
+            sherd__alloc_fail_nth(n);
+            int err = sherd__share_open(&h, &x.p);
+            bool met = sherd__alloc_fail_nth(0) >= n;
+            assert_int_equal(err, met ? SHERD_ENOMEM : SHERD_OK);
+            if (!err) h.ops->free(h.ctx);
+            if (stays == 2) next_product(&x, 3, true);
+            shortages = 0;
+            poor_product(&x, n);
+            failed = shortages || met;
+            close_product(&x);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +873,16 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
+        cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
+        cmocka_unit_test(a_share_asked_for_again_is_the_same),
+        cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
+        cmocka_unit_test(two_encodings_have_nothing_in_common),
+        cmocka_unit_test(sizes_depend_on_shapes_only),
+        cmocka_unit_test(two_shares_of_nothing_look_uniform_and_three_do_not),
+        cmocka_unit_test(codes_that_are_none_are_refused),
+        cmocka_unit_test(a_product_may_come_after_its_left_operand),
+        cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("crypto/share", tests, seed, NULL);
 }
