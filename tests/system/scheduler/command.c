@@ -220,7 +220,7 @@ size_t children_of(pid_t parent, pid_t *out, size_t max)
     return n;
 }
 
-static bool started_with(pid_t pid, const char *option, const char *value)
+bool started_with(pid_t pid, const char *option, const char *value)
 {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)pid);

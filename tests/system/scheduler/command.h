@@ -53,6 +53,8 @@ int64_t clock_now_ms(void);
 void pause_ms(unsigned ms);
 /** Living children of a process, not more than max. */
 size_t children_of(pid_t parent, pid_t *out, size_t max);
+/** Whether the process runs a command line with this option and value. */
+bool started_with(pid_t pid, const char *option, const char *value);
 /** The child that was started with --name `name`, or 0. */
 pid_t child_named(pid_t parent, const char *name);
 bool process_alive(pid_t pid);

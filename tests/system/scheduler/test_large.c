@@ -85,6 +85,8 @@ static watched watch(const char *const *argv, bool sums)
         size_t n = children_of(c.pid, pids, NODES_MAX);
         w.coordinator = larger(w.coordinator, memory_of(c.pid, "status", "RssAnon"));
         for (size_t i = 0; i < n; i++) {
+            /* Until it is another program, what is spawned shares the coordinator's memory. */
+            if (!started_with(pids[i], "--listen", "127.0.0.1:0")) continue;
             w.node = larger(w.node, memory_of(pids[i], "status", "VmHWM"));
             if (sums) sum += memory_of(pids[i], "smaps_rollup", "Pss");
         }

@@ -156,6 +156,7 @@ typedef struct world {
     end ends[NODES_MAX];
     uint32_t nodes;
     uint64_t now;
+    bool behind; /* the executor is: several answers come before one is judged */
     char said[4096];
 } world;
 
@@ -213,7 +214,7 @@ static void here_event(world *w, uint32_t i, sherd__event *ev)
         sherd__job_node_up(w->job, i, e->here, ++e->sessions, w->now);
     else if (ev->kind == SHERD__EV_RESULT || ev->kind == SHERD__EV_REFUSED)
         sherd__job_event(w->job, i, ev, w->now);
-    sherd__job_pump(w->job, w->now);
+    if (!w->behind) sherd__job_pump(w->job, w->now);
 }
 
 /* Moves one offer; `to_node`: towards the node. */
@@ -654,6 +655,25 @@ static void a_wrong_answer_bans_its_node_or_ends_a_strict_job(void **state)
     }
 }
 
+static void a_node_whose_answers_are_all_wrong_is_one_liar(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    sherd__job_stats stats;
+    start(&w, 2, 1, 3, 3, 1, false);
+    settle(&w);
+    w.behind = true;
+    assert_int_equal(w.ends[1].asked, 3);
+    while (w.ends[1].asked) answer(&w, 1, -1);
+    while (move(&w, 1, false)) continue;
+    w.behind = false;
+    work(&w, 1);
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.banned, 1);
+    must_be_done(&w, SHERD_OK);
+    stop(&w);
+}
+
 static void a_cell_that_cannot_be_hidden_fails_the_job(void **state)
 {
     (void)state;
@@ -731,6 +751,8 @@ int main(void)
         T(a_node_that_answers_no_task_is_expelled),
         T(slow_answers_buy_a_silent_node_a_minute_at_most),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
+        T(a_node_whose_answers_are_all_wrong_is_one_liar),
+        cmocka_unit_test(a_node_whose_answers_are_all_wrong_is_one_liar),
         T(a_cell_that_cannot_be_hidden_fails_the_job),
         T(numbers_that_come_round_stay_clear_of_those_in_use),
         T(more_slots_than_nodes_or_too_many_cells_are_no_job),
