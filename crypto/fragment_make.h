@@ -13,7 +13,8 @@ typedef struct sherd__fragment_source {
     void *ctx;
 } sherd__fragment_source;
 
-/** A fragment that is produced chunk by chunk. On failure the source stays the caller's. */
+/** A fragment that is produced chunk by chunk. On failure the source stays the caller's. Dense ones
+ *  only (SHERD_EINVAL): a body that is given up halfway is ended with zeros, and these are no CSR. */
 int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info *info,
                                sherd__fragment_source source) SHERD_MUST;
 
@@ -28,13 +29,15 @@ int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info,
 /**
  * Checks that an info can be the description of a body: known origin, dtype, encoding; groups and
  * primes within limits; len = 8*groups + what rows, cols and dtype need where that is determined
- * (groups <= 1, dense), and at least the table otherwise. SHERD_EFRAME, with the reason in *d.
+ * (groups <= 1, dense), and at least the table otherwise; CSR: a length that some number of entries,
+ * at most rows * cols, gives. SHERD_EFRAME, with the reason in *d.
  */
 int sherd__fragment_info_check(const sherd__fragment_info *info, sherd_diag *d) SHERD_MUST;
 
 /**
  * Checks the group table at the head of a body against its info: sums of rows, of values, widest
- * group. SHERD_EFRAME with the reason. For bodies that came from a peer, before any arithmetic.
+ * group; of a CSR body also every count and every column. SHERD_EFRAME with the reason. For bodies
+ * that came from a peer, before any arithmetic: whoever walks them later checks nothing again.
  */
 int sherd__fragment_table_check(const sherd__fragment_info *info, const uint8_t *body,
                                 sherd_diag *d) SHERD_MUST;

@@ -16,9 +16,11 @@
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
+#include "matrix/sparse.h"
 #include "matrix/view.h"
 #include "node/backend.h"
 #include "node/check.h"
+#include "node/csr.h"
 #include "node/outer.h"
 
 #define PANEL 1024u /* rows, inner and columns of a panel */
@@ -28,7 +30,11 @@ typedef struct cpu {
     double *left, *right, *acc, *sum; /* AREA each: the operands' panels, and the result's */
     double *all;
     size_t used; /* doubles written in the fullest of the four since the last wipe */
+    uint32_t threads;
+    sherd__csr_rows csr; /* of the left block, where it is sparse */
 } cpu;
+
+_Static_assert(SHERD__CSR_ROWS == PANEL, "one panel's rows are taken apart at a time");
 
 /* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
 typedef struct operand {
@@ -69,6 +75,7 @@ static void forget(cpu *c)
     if (c->used == 0) return;
     for (int i = 0; i < 4; i++) sherd__wipe(c->all + (size_t)i * AREA, c->used * sizeof(double));
     c->used = 0;
+    if (c->csr.n) sherd__wipe(&c->csr, sizeof c->csr);
 }
 
 static int unpack_row(const operand *o, size_t r, range cols, double *out, sherd_diag *d)
@@ -267,6 +274,109 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     return SHERD_OK;
 }
 
+/* --- a left block in CSR ---------------------------------------------------------------------- */
+
+/* out = (or +=) the current range of columns of c->csr times those rows of b. */
+static int csr_panel(cpu *c, const sherd__csr_block *a, const operand *b, range inner, range cols,
+                     bool add, double *out, size_t ldc, sherd_diag *d)
+{
+    sherd__csr_rows *r = &c->csr;
+    const double *v;
+    size_t ldb;
+    int err = fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    if (err) return err;
+    if (!sherd__sparse_pays(r->taken, r->n, inner.len, c->threads)) {
+        sherd__csr_dense(r, a, inner.from, inner.len, use(c, c->left, r->n * inner.len));
+        return sherd__gemm_f64(r->n, inner.len, cols.len, c->left, inner.len, v, ldb,
+                               add ? 1.0 : 0.0, out, ldc);
+    }
+    /* It pays for less than a third of the area: 12 bytes an entry fit. */
+    double *value = use(c, c->left, r->taken + (r->taken + 1) / 2);
+    uint32_t *column = (uint32_t *)(void *)(value + r->taken);
+    sherd__csr_lists(r, a, inner.from, column, value);
+    sherd__sparse_f64(r->n, inner.len, cols.len, r->count, column, value, v, ldb, add, out, ldc,
+                      use(c, c->sum, SHERD__SPARSE_ROOM(inner.len)));
+    return SHERD_OK;
+}
+
+/* acc = the rows of c->csr times b modulo b's prime, canonical. */
+static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const operand *b,
+                        range cols, sherd_diag *d)
+{
+    sherd__csr_rows *r = &c->csr;
+    size_t n = r->n * cols.len;
+    range inner;
+    memset(use(c, c->acc, n), 0, n * sizeof *c->acc);
+    while (sherd__csr_range(r, a, inner_size, PANEL, &inner.from, &inner.len)) {
+        size_t area = r->n * inner.len;
+        int err = SHERD_OK;
+        sherd__csr_dense(r, a, inner.from, inner.len, use(c, c->left, area));
+        if (a->dtype == SHERD_I64) err = too_large(c->left, area, d);
+        if (!err) sherd__residue_from_f64(c->left, area, b->prime, c->left);
+        if (!err) err = convert(c, b, inner, cols, c->right, d);
+        if (!err)
+            err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len,
+                                      c->right, cols.len, use(c, c->sum, n), cols.len);
+        if (err) return err;
+        for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
+        sherd__residue_from_f64(c->acc, n, b->prime, c->acc);
+    }
+    return SHERD_OK;
+}
+
+/* The rows of c->csr times columns `cols` of b, to where they belong in out: rows x b->cols. */
+static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const operand *b,
+                    range cols, uint8_t dtype, uint8_t *out, sherd_diag *d)
+{
+    size_t n = c->csr.n, m = (size_t)b->cols;
+    bool wide = dtype == SHERD_F64, add = false;
+    double *to = wide ? (double *)(void *)out + cols.from : use(c, c->acc, n * cols.len);
+    size_t ldc = wide ? m : cols.len;
+    range inner;
+    int err = SHERD_OK;
+    if (b->prime) err = csr_residues(c, a, inner_size, b, cols, d);
+    for (; !b->prime && !err && sherd__csr_range(&c->csr, a, inner_size, PANEL, &inner.from, &inner.len);
+         add = true)
+        err = csr_panel(c, a, b, inner, cols, add, to, ldc, d);
+    for (size_t i = 0; i < n && !err; i++) {
+        if (!b->prime && !add) memset(to + i * ldc, 0, cols.len * sizeof *to);
+        if (b->prime)
+            sherd__residue_pack(c->acc + i * cols.len, cols.len, b->prime,
+                                out + SHERD__RESIDUE_BYTES * (i * m + cols.from));
+        else if (!wide) narrow(c->acc + i * cols.len, cols.len, out + 4 * (i * m + cols.from));
+    }
+    return err;
+}
+
+/* All groups of a left block in CSR; with primes, for prime number q of the task. */
+static int multiply_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                        const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(right);
+    size_t wb = sherd__wire_size(i->dtype), wc = sherd__wire_size(t->result.dtype);
+    const uint8_t *v = sherd__group_first(right);
+    uint64_t row = 0, at = 0, next = 0;
+    sherd__csr_block a;
+    if (i->primes) v += q * i->rows * i->cols * wb;
+    sherd__csr_open(&a, left);
+    for (uint32_t g = 0; g < sherd__groups_of(sherd__fragment_info_of(left)); g++) {
+        sherd__group ga = sherd__group_at(left, g, NULL), gb = sherd__group_at(right, g, v);
+        operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0, false };
+        for (size_t r = 0; r < ga.rows; r += PANEL, at = next) {
+            size_t n = panel(ga.rows, r).len;
+            for (size_t j = 0; j < b.cols; j += PANEL) {
+                next = sherd__csr_begin(&c->csr, &a, row, n, at);
+                int err = csr_rows(c, &a, ga.cols, &b, panel(b.cols, j), t->result.dtype, out, d);
+                if (err) return err;
+            }
+            row += n;
+            out += n * b.cols * wc;
+        }
+        v += gb.rows * gb.cols * wb;
+    }
+    return SHERD_OK;
+}
+
 static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left,
                         const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
@@ -281,8 +391,10 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left
     size_t each = t->result.rows * t->result.cols * sherd__wire_size(t->result.dtype);
     uint32_t primes = t->primes_len ? t->primes_len : 1;
     int err = 0;
+    bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     for (uint32_t q = 0; q < primes && !err; q++)
-        err = multiply_groups(c, t, q, left, right, out + q * each, d);
+        err = dense ? multiply_groups(c, t, q, left, right, out + q * each, d)
+                    : multiply_csr(c, t, q, left, right, out + q * each, d);
     return err;
 }
 
@@ -348,7 +460,7 @@ static void describe(sherd__backend_caps *caps, const sherd__backend_options *op
 {
     *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
     strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
-    caps->scratch = 4 * AREA * sizeof(double);
+    caps->scratch = 4 * AREA * sizeof(double) + sizeof(cpu);
     caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
 }
 
@@ -371,6 +483,7 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backen
     c->acc = c->all + 2 * AREA;
     c->sum = c->all + 3 * AREA;
     describe(caps, opt);
+    c->threads = caps->threads;
     *ctx = c;
     return SHERD_OK;
 }

@@ -9,6 +9,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
+#include "matrix/sparse.h"
 #include "sherd/mat.h"
 
 typedef unsigned long long ull;
@@ -53,6 +54,18 @@ static int check_arithmetic(const sherd__task *t, const sherd__fragment_info *f,
     if (f->dtype == SHERD__RESIDUES && f->primes != t->primes_len)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s is modulo %u primes, the task modulo %u",
                            which, f->primes, t->primes_len);
+    return SHERD_OK;
+}
+
+/* Zeros may be left out of the left factor of a product, and of nothing else. */
+static int check_encoding(const sherd__task *t, const sherd_fragment *left,
+                          const sherd_fragment *right, sherd_diag *d)
+{
+    bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
+    if ((!dense && t->op != SHERD__OP_MULTIPLY) ||
+        (right && sherd__fragment_info_of(right)->encoding != SHERD__DENSE))
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "operation %u with %s in CSR", t->op,
+                           dense ? "right" : "left");
     return SHERD_OK;
 }
 
@@ -156,6 +169,7 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %d operand%s", t->op, 1 + two,
                            two ? "s" : "");
     int err = check_primes(t, d);
+    if (!err) err = check_encoding(t, left, right, d);
     if (!err) err = check_arithmetic(t, sherd__fragment_info_of(left), "left", d);
     if (!err && right) err = check_arithmetic(t, sherd__fragment_info_of(right), "right", d);
     if (err) return err;
@@ -168,6 +182,12 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     double values = (double)(a->len - 8 * (uint64_t)a->groups) / (double)sherd__wire_size(a->dtype);
+    sherd__csr csr;
+    if (sherd__csr_layout(a, &csr)) {
+        double dense = (double)a->rows * (double)a->cols;
+        values = (double)csr.entries / SHERD__SPARSE_SPEED;
+        if (values > dense) values = dense;
+    }
     if (a->primes) values /= a->primes;
     if (t->op != SHERD__OP_MULTIPLY && t->op != SHERD__OP_MULTIPLY_T) return 16 * values;
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);

@@ -32,6 +32,7 @@ typedef struct cursor {
 bool sherd__outer_fits(const sherd__task *t, const sherd_fragment *left)
 {
     return t->op == SHERD__OP_MULTIPLY && t->primes_len == 0 && t->result.dtype == SHERD_F64 &&
+           sherd__fragment_info_of(left)->encoding == SHERD__DENSE &&
            sherd__fragment_info_of(left)->cols <= 1;
 }
 

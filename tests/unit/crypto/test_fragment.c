@@ -34,17 +34,29 @@ static unsigned element(uint8_t dtype)
     return dtype == SHERD__RESIDUES ? 3 : dtype < 10 ? sizes[dtype] : 0;
 }
 
+/* Is there a number of entries, at most rows * cols, that gives the length? */
+static bool csr_allowed(const sherd__fragment_info *i)
+{
+    wide width = i->cols < 256 ? 1 : i->cols < 65536 ? 2 : 4, each = width + element(i->dtype);
+    wide head = (wide)8 * i->groups + width * i->rows, most = (wide)i->rows * i->cols;
+    if (i->origin != SHERD__HIDDEN || i->primes || !i->groups || i->len < head) return false;
+    wide entries = (i->len - head) / each;
+    return entries * each == i->len - head && entries <= most;
+}
+
 /* The rules of fragment.h once more, without care for speed. */
 static bool allowed(const sherd__fragment_info *i)
 {
     wide len = (wide)i->rows * i->cols * element(i->dtype) * (i->primes ? i->primes : 1) +
                (wide)8 * i->groups;
     if (i->origin != SHERD__HIDDEN && i->origin != SHERD__RESULT) return false;
-    if (!element(i->dtype) || i->encoding != SHERD__DENSE || i->primes > 4) return false;
+    if (!element(i->dtype) || i->encoding > SHERD__CSR || i->primes > 4) return false;
     if ((i->dtype == SHERD__RESIDUES) != (i->primes > 0)) return false;
     if (i->groups > SHERD__GROUPS_MAX || (i->primes && i->groups > 1)) return false;
     if (i->origin == SHERD__RESULT && i->groups) return false;
-    if (i->rows > UINT32_MAX || i->cols > UINT32_MAX || len > SIZE_MAX) return false;
+    if (i->rows > UINT32_MAX || i->cols > UINT32_MAX) return false;
+    if (i->encoding == SHERD__CSR) return csr_allowed(i);
+    if (len > SIZE_MAX) return false;
     return i->groups <= 1 ? i->len == len : i->len <= len && i->len >= (wide)8 * i->groups;
 }
 
@@ -60,17 +72,21 @@ static void a_description_is_allowed_exactly_where_its_sums_agree(void **state)
     (void)state;
     static const uint32_t groups[] = { 0, 0, 1, 1, 2, 7, SHERD__GROUPS_MAX, SHERD__GROUPS_MAX + 1,
                                        UINT32_MAX };
-    unsigned good = 0;
+    unsigned good = 0, csr = 0;
     for (unsigned round = 0; round < 200000; round++) {
         sherd__fragment_info i = {
             .origin = (uint8_t)(below(16) ? 1 + below(2) : below(256)),
             .dtype = (uint8_t)(below(16) ? 1 + below(9) : below(2) ? SHERD__RESIDUES : below(256)),
-            .encoding = (uint8_t)(below(16) ? 0 : below(256)),
+            .encoding = (uint8_t)(below(16) ? below(2) : below(256)),
             .groups = groups[below(9)], .rows = edge(), .cols = edge(),
         };
         i.primes = (uint8_t)(i.dtype == SHERD__RESIDUES ? below(6) : below(16) ? 0 : below(256));
         i.len = i.rows * i.cols * element(i.dtype) * (i.primes ? i.primes : 1) +
                 8 * (uint64_t)i.groups;
+        if (i.encoding == SHERD__CSR)
+            i.len = sherd__csr_len(i.groups, i.rows, i.cols,
+                                   i.rows * i.cols < 1000 ? below(i.rows * i.cols + 1) : edge(),
+                                   element(i.dtype));
         if (below(4) == 0) i.len += below(17) - 8;
         sherd_diag d = { 0 };
         bool ok = allowed(&i);
@@ -78,8 +94,10 @@ static void a_description_is_allowed_exactly_where_its_sums_agree(void **state)
         assert_int_equal(d.code, ok ? SHERD_OK : SHERD_EFRAME);
         assert_true(ok || d.message[0]);
         good += ok;
+        csr += ok && i.encoding == SHERD__CSR;
     }
     assert_true(good > 10000);
+    assert_true(csr > 3000);
 }
 
 typedef struct body {
@@ -163,6 +181,162 @@ static void sums_that_wrap_in_the_table_are_refused(void **state)
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 2, .rows = 0,
                                .cols = UINT32_MAX, .len = 16 };
     assert_int_equal(sherd__fragment_table_check(&i, bytes, NULL), SHERD_EFRAME);
+}
+
+/* --- CSR ------------------------------------------------------------------------------------- */
+
+static void put(uint8_t **at, unsigned width, uint64_t v)
+{
+    for (unsigned k = 0; k < width; k++) *(*at)++ = (uint8_t)(v >> 8 * k);
+}
+
+/* Random rows; `wide` columns in the first group, so that the width is known. */
+static body sparse(uint32_t groups, uint32_t wide_cols, uint64_t one_in)
+{
+    static uint8_t count[80];
+    static uint32_t column[80 * 300];
+    uint32_t rows[8], cols[8];
+    size_t n = 0, entries = 0;
+    body b = { .info = { .origin = SHERD__HIDDEN, .dtype = SHERD_U16, .encoding = SHERD__CSR,
+                         .groups = groups } };
+    for (uint32_t q = 0; q < groups; q++) {
+        rows[q] = (uint32_t)below(9);
+        cols[q] = q ? (uint32_t)below(20) : wide_cols;
+        b.info.rows += rows[q];
+        if (cols[q] > b.info.cols) b.info.cols = cols[q];
+        for (uint32_t r = 0; r < rows[q]; r++, n++) {
+            count[n] = 0;
+            for (uint64_t c = below(one_in); c < cols[q] && count[n] < 200; c += 1 + below(one_in))
+                column[entries++] = (uint32_t)c, count[n]++;
+        }
+    }
+    unsigned width = wide_cols < 256 ? 1 : wide_cols < 65536 ? 2 : 4;
+    b.info.len = sherd__csr_len(groups, n, b.info.cols, entries, 2);
+    uint8_t *at = b.bytes = malloc(b.info.len + 1);
+    for (uint32_t q = 0; q < groups; q++) put(&at, 4, rows[q]), put(&at, 4, cols[q]);
+    for (size_t k = 0; k < n; k++) put(&at, width, count[k]);
+    for (size_t k = 0; k < entries; k++) put(&at, width, column[k]);
+    for (size_t k = 0; k < entries; k++) put(&at, 2, below(65536));
+    assert_int_equal(at - b.bytes, b.info.len);
+    return b;
+}
+
+static uint64_t get(const uint8_t *at, unsigned width)
+{
+    uint64_t v = 0;
+    for (unsigned k = width; k-- > 0;) v = v << 8 | at[k];
+    return v;
+}
+
+/* Whether the body says what fragment.h allows: every number by itself, in 128 bits. */
+static bool sound(const body *b)
+{
+    const sherd__fragment_info *i = &b->info;
+    unsigned width = i->cols < 256 ? 1 : i->cols < 65536 ? 2 : 4;
+    wide rows = 0, entries = 0, all;
+    uint64_t widest = 0;
+    for (uint32_t q = 0; q < i->groups; q++) {
+        rows += get(b->bytes + 8 * q, 4);
+        uint64_t c = get(b->bytes + 8 * q + 4, 4);
+        if (c > widest) widest = c;
+    }
+    if (rows != i->rows || widest != i->cols) return false;
+    all = (i->len - 8 * i->groups - width * i->rows) / (width + element(i->dtype));
+    const uint8_t *count = b->bytes + 8 * i->groups, *column = count + width * i->rows;
+    for (uint32_t q = 0; q < i->groups; q++) {
+        uint64_t c = get(b->bytes + 8 * q + 4, 4);
+        for (uint64_t r = get(b->bytes + 8 * q, 4); r-- > 0; count += width) {
+            uint64_t n = get(count, width), next = 0;
+            if (n > all - entries) return false;
+            entries += n;
+            for (; n-- > 0; column += width) {
+                uint64_t x = get(column, width);
+                if (x < next || x >= c) return false;
+                next = x + 1;
+            }
+        }
+    }
+    return entries == all;
+}
+
+static const uint32_t widths[] = { 7, 255, 256, 65535, 65536 };
+
+static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 2000; round++) {
+        uint32_t cols = widths[below(5)];
+        body b = sparse(1 + (uint32_t)below(6), cols, 1 + below(cols > 300 ? 2 * cols : 20));
+        sherd__csr at;
+        assert_int_equal(sherd__fragment_info_check(&b.info, NULL), SHERD_OK);
+        assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL), SHERD_OK);
+        assert_true(sherd__csr_layout(&b.info, &at));
+        assert_int_equal(at.width, cols < 256 ? 1 : cols < 65536 ? 2 : 4);
+        assert_int_equal(at.counts, 8 * b.info.groups);
+        assert_int_equal(at.columns, at.counts + at.width * b.info.rows);
+        assert_int_equal(at.values, at.columns + at.width * at.entries);
+        assert_int_equal(at.values + 2 * at.entries, b.info.len);
+        for (unsigned k = 0; k < 4; k++) {
+            body other = b;
+            if (k == 0) other.info.rows++;
+            if (k == 1) other.info.cols++;
+            if (k == 2) other.info.len -= b.info.len > 12 ? at.width + 2 : 1;
+            if (k == 3) other.info.encoding = SHERD__DENSE;
+            sherd_diag d = { 0 };
+            int err = sherd__fragment_info_check(&other.info, &d);
+            if (!err) err = sherd__fragment_table_check(&other.info, b.bytes, &d);
+            /* A dense body of the same length may be one. */
+            if (k < 3 || err) assert_int_equal(err, SHERD_EFRAME);
+            assert_true(!err || d.message[0]);
+        }
+        free(b.bytes);
+    }
+}
+
+static void every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound(void **state)
+{
+    (void)state;
+    unsigned seen = 0, left = 0;
+    for (unsigned round = 0; round < 60; round++) {
+        uint32_t cols = widths[below(5)];
+        body b = sparse(1 + (uint32_t)below(4), cols, 1 + below(cols > 300 ? cols : 12));
+        sherd__csr at;
+        assert_true(sherd__csr_layout(&b.info, &at));
+        for (size_t bit = 0; bit < 8 * at.values; bit++) {
+            b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            bool ok = sound(&b);
+            assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL),
+                             ok ? SHERD_OK : SHERD_EFRAME);
+            b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            seen += !ok;
+            left += ok;
+        }
+        free(b.bytes);
+    }
+    assert_true(seen > 1000);
+    assert_true(left > 100);
+}
+
+static void random_bytes_as_a_csr_body_are_never_read_beyond_their_end(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 20000; round++) {
+        sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8,
+                                   .encoding = SHERD__CSR, .groups = 1 + (uint32_t)below(3),
+                                   .rows = below(6), .cols = widths[below(5)] };
+        i.len = sherd__csr_len(i.groups, i.rows, i.cols, below(12), 1);
+        uint8_t *bytes = malloc(i.len); /* exactly: the sanitizer sees the byte behind */
+        body b = { i, bytes };
+        for (uint64_t k = 0; k < i.len; k++) bytes[k] = (uint8_t)(below(3) ? below(4) : below(256));
+        for (uint32_t q = 0; q < i.groups && below(4); q++) { /* often a table that adds up */
+            sherd__put_u32(bytes + 8 * q, q ? 0 : (uint32_t)i.rows);
+            sherd__put_u32(bytes + 8 * q + 4, (uint32_t)i.cols);
+        }
+        int err = sherd__fragment_info_check(&i, NULL);
+        if (!err) err = sherd__fragment_table_check(&i, bytes, NULL);
+        if (!err) assert_true(sound(&b));
+        free(bytes);
+    }
 }
 
 static unsigned released;
@@ -253,6 +427,11 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
     i.len = 25; /* no description of anything */
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_EINVAL);
+    sherd__fragment_info csr = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .encoding = SHERD__CSR,
+                                 .groups = 1, .rows = 2, .cols = 2, .len = 8 + 2 + 2 };
+    assert_int_equal(sherd__fragment_info_check(&csr, NULL), SHERD_OK);
+    assert_int_equal(sherd__fragment_new_source(&f, &csr, source), SHERD_EINVAL); /* dense only */
+    assert_null(f);
     assert_int_equal(frees, before);
     i.len = 24;
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_OK);
@@ -273,6 +452,9 @@ int main(void)
         cmocka_unit_test(a_table_agrees_with_its_description_or_is_refused),
         cmocka_unit_test(every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums),
         cmocka_unit_test(sums_that_wrap_in_the_table_are_refused),
+        cmocka_unit_test(a_csr_body_agrees_with_its_description_or_is_refused),
+        cmocka_unit_test(every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound),
+        cmocka_unit_test(random_bytes_as_a_csr_body_are_never_read_beyond_their_end),
         cmocka_unit_test(bytes_are_read_in_any_range_and_given_back_to_whom_they_belong),
         cmocka_unit_test(a_source_is_asked_within_its_length_only_and_freed_once),
         cmocka_unit_test(on_failure_the_bytes_and_the_source_stay_the_callers),

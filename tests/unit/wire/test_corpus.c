@@ -182,6 +182,38 @@ static void every_seed_of_a_lie_is_what_the_code_says(void **state)
     check_file("session", "second-hello", s);
 }
 
+/* A sound block in CSR (rows of 2, 0 and 1 entries, u8, width 1) and what may be wrong with one. */
+static void every_seed_of_csr_is_what_the_code_says(void **state)
+{
+    (void)state;
+    static const struct { const char *name; unsigned at; uint8_t byte; } lies[] = {
+        { "csr", 8, 2 },               { "csr-count-beyond-columns", 8, 200 },
+        { "csr-counts-too-few", 8, 1 }, { "csr-counts-too-many", 9, 1 },
+        { "csr-column-beyond", 13, 5 }, { "csr-columns-alike", 12, 0 },
+        { "csr-lying-table", 0, 4 },    { "csr-narrower-group", 4, 3 },
+    };
+    static const uint8_t sound[] = { 3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 1, 0, 4, 2, 10, 20, 30 };
+    sherd__fragment_info info = block_info(3, 5);
+    info.encoding = SHERD__CSR;
+    info.len = sizeof sound;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        uint8_t body[sizeof sound];
+        sherd_diag d = { 0 };
+        memcpy(body, sound, sizeof sound);
+        body[lies[i].at] = lies[i].byte;
+        assert_int_equal(sherd__fragment_table_check(&info, body, &d), i ? SHERD_EFRAME : SHERD_OK);
+        seed *s = after_hello();
+        add_put(s, &info);
+        add_record(s, &(sherd__record){ .type = SHERD__REC_PUT, .job = 1, .number = 1, .part = 1,
+                                        .body_len = sizeof sound }, body);
+        check_file("session", lies[i].name, s);
+    }
+    seed *s = after_hello(); /* a length that no number of entries gives */
+    info.len--;
+    add_put(s, &info);
+    check_file("session", "csr-length", s);
+}
+
 static void add_task(seed *s, const sherd__task *t)
 {
     uint8_t body[SHERD__CONTROL_MAX];
@@ -221,6 +253,7 @@ int main(void)
         cmocka_unit_test(every_header_seed_is_what_the_code_says),
         cmocka_unit_test(the_frozen_conversation_is_what_the_code_says),
         cmocka_unit_test(every_seed_of_a_lie_is_what_the_code_says),
+        cmocka_unit_test(every_seed_of_csr_is_what_the_code_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 
 #include "core/bytes.h"
 #include "crypto/fragment.h"
+#include "sherd/mat.h"
 #include "wire/messages.pb.h"
 #include "wire/record.h"
 #include "wire/session.h"
@@ -220,6 +221,47 @@ static void every_operation_has_this_number(void **state)
     }
 }
 
+/* "1 up to 255 columns, 2 up to 65535, else 4", and how the sections lie, held to the header. */
+static void the_sections_of_csr_have_these_widths_and_this_order(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "counts", "columns", "values" };
+    table t = find_table("| section | entries of it |");
+    assert_int_equal(t.rows, 3);
+    unsigned long one, upto_one, two, upto_two, other;
+    assert_int_equal(sscanf(t.cell[0][2], "%lu up to %lu columns, %lu up to %lu, else %lu", &one,
+                            &upto_one, &two, &upto_two, &other), 5);
+    const struct { uint64_t cols; unsigned long width; } edges[] = {
+        { 0, one }, { upto_one, one }, { upto_one + 1, two }, { upto_two, two },
+        { upto_two + 1, other }, { UINT32_MAX, other },
+    };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        uint64_t w = edges[i].width, rows = 7, entries = 5;
+        sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = SHERD_U16, .groups = 3,
+                                      .encoding = SHERD__CSR, .rows = rows, .cols = edges[i].cols };
+        if (edges[i].cols == 0) entries = 0;
+        info.len = 3 * 8 + rows * w + entries * (w + 2);
+        assert_int_equal(sherd__csr_len(3, rows, edges[i].cols, entries, 2), info.len);
+        sherd__csr at;
+        assert_true(sherd__csr_layout(&info, &at));
+        assert_int_equal(at.width, w);
+        assert_int_equal(at.entries, entries);
+        const uint64_t offset[] = { at.counts, at.columns, at.values };
+        const uint64_t want[] = { 24, 24 + rows * w, 24 + rows * w + entries * w };
+        for (size_t k = 0; k < 3; k++) {
+            assert_string_equal(t.cell[k][0], names[k]);
+            assert_int_equal(offset[k], want[k]);
+        }
+    }
+    table d = find_table("| message | field |");
+    for (size_t i = 0; i < d.rows; i++) {
+        if (strcmp(d.cell[i][1], "encoding")) continue;
+        char says[40];
+        snprintf(says, sizeof says, "%d dense, %d CSR", SHERD__DENSE, SHERD__CSR);
+        assert_ptr_equal(strstr(d.cell[i][4], says), d.cell[i][4]);
+    }
+}
+
 #define CONSTANT(name) { #name, name }
 
 static void every_time_and_limit_has_this_value(void **state)
@@ -248,6 +290,7 @@ int main(void)
         cmocka_unit_test(every_field_of_a_body_has_this_number),
         cmocka_unit_test(the_schema_has_these_kinds),
         cmocka_unit_test(every_operation_has_this_number),
+        cmocka_unit_test(the_sections_of_csr_have_these_widths_and_this_order),
         cmocka_unit_test(every_time_and_limit_has_this_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
