@@ -12,7 +12,11 @@
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
-enum { CHUNK = 512 };
+#define ROUND 0x1.8p52
+enum {
+    CHUNK = 512, /* columns at a time, so that all terms of them lie in the first-level cache */
+    TERMS = 8    /* summed at a time */
+};
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
@@ -118,44 +122,115 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, 
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-SHERD__CLONES
-static void add_scaled(const double *x, size_t n, double w, double *acc)
+/*
+ * out[i] = sum_j w[j]*in[j][i] modulo p in [0, p): exact sums, one reduction. The quotient may be one
+ * off where it lies next to a half, so |r| <= h+1: in range once p is added to what is negative.
+ * Inlined for each number of terms, so that weights and pointers stay in registers.
+ */
+static inline __attribute__((always_inline)) void sum_words(uint32_t terms, const double *w,
+                                                            const double *const *in, size_t n,
+                                                            int32_t p, int32_t *restrict out)
 {
-    for (size_t i = 0; i < n; i++) acc[i] += w * x[i];
+    double f = (double)p, inverse = 1.0 / f, v[TERMS];
+    const double *x[TERMS];
+    for (uint32_t j = 0; j < terms; j++) {
+        v[j] = w[j];
+        x[j] = in[j];
+    }
+    for (size_t i = 0; i < n; i++) {
+        double sum = v[0] * x[0][i];
+        for (uint32_t j = 1; j < terms; j++) sum += v[j] * x[j][i];
+        int32_t r = (int32_t)(sum - (sum * inverse + ROUND - ROUND) * f);
+        out[i] = r + ((r >> 31) & p);
+    }
+}
+
+SHERD__CLONES_WHOLE
+static void sum_few(uint32_t terms, const double *w, const double *const *in, size_t n, int32_t p,
+                    int32_t *restrict out)
+{
+    switch (terms) {
+    case 1: sum_words(1, w, in, n, p, out); break;
+    case 2: sum_words(2, w, in, n, p, out); break;
+    case 3: sum_words(3, w, in, n, p, out); break;
+    case 4: sum_words(4, w, in, n, p, out); break;
+    case 5: sum_words(5, w, in, n, p, out); break;
+    case 6: sum_words(6, w, in, n, p, out); break;
+    case 7: sum_words(7, w, in, n, p, out); break;
+    case 8: sum_words(8, w, in, n, p, out); break;
+    }
+}
+
+/* [0, p) -> canonical doubles. */
+SHERD__CLONES_WHOLE
+static void centre(const int32_t *v, size_t n, int32_t p, double *restrict out)
+{
+    int32_t h = (p - 1) / 2;
+    for (size_t i = 0; i < n; i++) out[i] = (double)(v[i] - (v[i] > h ? p : 0));
+}
+
+/* Any number of terms, n <= CHUNK: what the first ones gave is one more term of the next ones. */
+static void sum(uint32_t terms, const double *w, const double *const *in, size_t n, uint32_t p,
+                int32_t *out)
+{
+    double partial[CHUNK], v[TERMS];
+    const double *x[TERMS];
+    uint32_t done = terms < TERMS ? terms : TERMS;
+    sum_few(done, w, in, n, (int32_t)p, out);
+    while (done < terms) {
+        uint32_t some = terms - done < TERMS - 1 ? terms - done : TERMS - 1;
+        centre(out, n, (int32_t)p, partial);
+        v[0] = 1.0;
+        x[0] = partial;
+        memcpy(v + 1, w + done, some * sizeof *v);
+        memcpy(x + 1, in + done, some * sizeof *x);
+        sum_few(some + 1, v, x, n, (int32_t)p, out);
+        done += some;
+    }
 }
 
 void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                        const double *const *in, size_t n, uint8_t *const *out)
 {
-    double sum[CHUNK];
-    for (size_t c = 0; c < n; c += CHUNK) {
-        size_t part = n - c < CHUNK ? n - c : CHUNK;
+    int32_t words[CHUNK];
+    const double *x[SHERD__LCC_BLOCKS_MAX];
+    for (size_t at = 0; at < n; at += CHUNK) {
+        size_t part = n - at < CHUNK ? n - at : CHUNK;
+        for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + at;
         for (uint32_t i = 0; i < shares; i++) {
             if (out[i] == NULL) continue;
-            memset(sum, 0, part * sizeof *sum);
-            for (uint32_t j = 0; j < blocks; j++)
-                add_scaled(in[j] + c, part, w[(size_t)i * blocks + j], sum);
-            sherd__residue_from_f64(sum, part, p, sum);
-            sherd__residue_pack(sum, part, p, out[i] + SHERD__RESIDUE_BYTES * c);
+            sum(blocks, w + (size_t)i * blocks, x, part, p, words);
+            sherd__residue_pack_words(words, part, out[i] + SHERD__RESIDUE_BYTES * at);
         }
     }
 }
 
+/* A few answers at a time: each is unpacked once, and outputs so far are one more term. */
 int sherd__lcc_decode(const double *w, uint32_t blocks, uint32_t len, uint32_t p,
                       const uint8_t *const *in, size_t n, double *const *out)
 {
-    double value[CHUNK];
-    for (size_t c = 0; c < n; c += CHUNK) {
-        size_t part = n - c < CHUNK ? n - c : CHUNK;
-        for (uint32_t j = 0; j < blocks; j++) memset(out[j] + c, 0, part * sizeof **out);
-        for (uint32_t i = 0; i < len; i++) {
-            int err = sherd__residue_unpack(in[i] + SHERD__RESIDUE_BYTES * c, part, p, value, NULL);
-            if (err != 0) return err;
-            for (uint32_t j = 0; j < blocks; j++)
-                add_scaled(value, part, w[(size_t)j * len + i], out[j] + c);
+    double value[TERMS - 1][CHUNK], v[TERMS];
+    const double *x[TERMS];
+    int32_t words[CHUNK];
+    for (uint32_t j = 0; j < TERMS - 1; j++) x[j] = value[j];
+    for (size_t at = 0; at < n; at += CHUNK) {
+        size_t part = n - at < CHUNK ? n - at : CHUNK;
+        for (uint32_t i = 0, some; i < len; i += some) {
+            some = len - i < TERMS - 1 ? len - i : TERMS - 1;
+            for (uint32_t j = 0; j < some; j++) {
+                int err = sherd__residue_unpack(in[i + j] + SHERD__RESIDUE_BYTES * at, part, p,
+                                                value[j], NULL);
+                if (err != 0) return err;
+            }
+            for (uint32_t k = 0; k < blocks; k++) {
+                memcpy(v, w + (size_t)k * len + i, some * sizeof *v);
+                v[some] = 1.0;
+                x[some] = out[k] + at;
+                sum_few(i == 0 ? some : some + 1, v, x, part, (int32_t)p, words);
+                centre(words, part, (int32_t)p, out[k] + at);
+            }
+            if (some < TERMS - 1) x[some] = value[some];
         }
-        for (uint32_t j = 0; j < blocks; j++)
-            sherd__residue_from_f64(out[j] + c, part, p, out[j] + c);
     }
     return SHERD_OK;
 }

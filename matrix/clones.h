@@ -14,10 +14,18 @@
 #define SHERD__CLONES_FMA __attribute__((target_clones("avx512f", "fma", "default")))
 /** For conversions between 64-bit integers and doubles, which come with AVX-512 DQ. */
 #define SHERD__CLONES_DQ __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+/**
+ * For sums and products of integers that all stay below 2^53, and for nothing else: a product and a
+ * sum may be contracted to one fma, which then rounds nothing that the two would not.
+ */
+#define SHERD__CLONES_WHOLE                                                                        \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"),                   \
+                   optimize("fp-contract=fast")))
 #else
 #define SHERD__CLONES
 #define SHERD__CLONES_FMA
 #define SHERD__CLONES_DQ
+#define SHERD__CLONES_WHOLE
 #endif
 
 #endif

@@ -38,6 +38,8 @@ void sherd__residue_from_f64(const double *x, size_t n, uint32_t p, double *out)
 bool sherd__residue_canonical(const double *x, size_t n, uint32_t p);
 /** Canonical doubles -> 3 n bytes. Values outside the canonical range are a mistake of ours. */
 void sherd__residue_pack(const double *x, size_t n, uint32_t p, uint8_t *out);
+/** n words in [0, 2^24) -> 3 n bytes. */
+void sherd__residue_pack_words(const int32_t *v, size_t n, uint8_t *out);
 /** 3 n bytes -> canonical doubles. SHERD_EFRAME where a value is >= p: *bad (may be NULL) is the
  *  first such index and out holds nothing of use. */
 int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out,
