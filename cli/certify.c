@@ -60,9 +60,10 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
         return;
     }
-    c->freivalds_trials = r->threshold > 0 ? 2 : 1;
+    bool residues = sherd__work_private(w);
+    c->freivalds_trials = residues ? 2 : 1;
     if (!c->exact) return;
-    c->freivalds_modulus_bits = r->threshold > 0 ? 23 : r->primes > 0 ? 127 : 61;
+    c->freivalds_modulus_bits = residues ? 23 : r->primes > 0 ? 127 : 61;
     c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
 }
 
@@ -80,7 +81,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
     memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
     snprintf(c->scheme, sizeof c->scheme, "%s",
              permute ? "permute" : sherd__scheme_name(w->opt.scheme));
-    c->colluding = coded ? w->opt.colluding : 0;
+    c->colluding = !coded ? 0 : w->opt.scheme == SHERD_BLIND ? r->domains : w->opt.colluding;
     c->group = w->op == 0 && permute ? w->opt.group : 0;
     if (permute)
         snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");

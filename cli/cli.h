@@ -123,7 +123,7 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name);
  * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
  */
 extern const char *const sherd__choices_progress[]; /* auto bar plain none */
-extern const char *const sherd__choices_scheme[];   /* permute plain share share1 */
+extern const char *const sherd__choices_scheme[];   /* permute plain share share1 blind */
 /** "share" for SHERD_SHARE, as --scheme takes it. */
 #define sherd__scheme_name(s) (sherd__choices_scheme[(int)(s)-1])
 extern const char *const sherd__choices_public[];   /* b */
@@ -205,12 +205,14 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,               \
      .help = "largest fraction of an operand that a domain may be given [twice the largest "       \
              "planned share]"}
-/* How operands are hidden: --scheme, --colluding, --spare, --public, --group, --exposure,
+/* How operands are hidden: --scheme, --masks, --colluding, --spare, --public, --group, --exposure,
  * --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .choices = sherd__choices_scheme,                                                             \
-     .help = "how operands are hidden: share (private), share1 (B public), permute or plain"},     \
+     .help = "how operands are hidden: share (private), share1 or blind (B public), permute, plain"}, \
+        {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
+         .help = "blind: masks for this B (sherd prepare); its rows are used up"},                 \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
          .help = "share: how many domains together shall learn nothing"},                          \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \

@@ -9,7 +9,7 @@
 #include "cli/options.h"
 
 const char *const sherd__choices_progress[] = {"auto", "bar", "plain", "none", NULL};
-const char *const sherd__choices_scheme[] = {"permute", "plain", "share", "share1", NULL};
+const char *const sherd__choices_scheme[] = {"permute", "plain", "share", "share1", "blind", NULL};
 const char *const sherd__choices_public[] = {"b", NULL};
 const char *const sherd__choices_exposure[] = {"uniform", "balanced", NULL};
 const char *const sherd__choices_mode[] = {"float", "exact", NULL};

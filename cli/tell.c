@@ -35,6 +35,10 @@ static void say_scheme(const sherd__work *w, char *out, size_t size)
         snprintf(out, size, "plain (nothing is hidden)");
         return;
     }
+    if (w->op == 0 && w->opt.scheme == SHERD_BLIND) {
+        snprintf(out, size, "blind (one-time masks: all nodes together learn nothing of A; B is public)");
+        return;
+    }
     if (r->threshold > 0) {
         snprintf(out, size, "%s (any %" PRIu32 " of %" PRIu32 " domains together learn nothing of A%s; "
                  "%" PRIu32 " answers give the product)", sherd__scheme_name(w->opt.scheme),
@@ -155,6 +159,8 @@ static void say_all(const sherd__work *w)
     if (r->nodes_banned > 0)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);
+    if (w->op == 0 && w->opt.scheme == SHERD_BLIND)
+        sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks, r->masks_left);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
                    w->cols);
     if (sherd__opt_text(w->cli, "certificate") != NULL)
@@ -265,6 +271,8 @@ static void add_settings(const sherd__work *w, json_t *obj)
         json_object_set_new(obj, "encodings", whole(w->report.encodings));
         json_object_set_new(obj, "tasks_cancelled", whole(w->report.tasks_cancelled));
     }
+    if (w->opt.scheme == SHERD_BLIND)
+        json_object_set_new(obj, "masks_left", whole(w->report.masks_left));
     json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
                                                         : whole(w->opt.group));
     json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));

@@ -6,6 +6,7 @@
     XX(demo)                                                                                       \
     XX(multiply)                                                                                   \
     XX(apply)                                                                                      \
+    XX(prepare)                                                                                    \
     XX(node)                                                                                       \
     XX(cluster)                                                                                    \
     XX(meta)                                                                                       \

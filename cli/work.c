@@ -15,6 +15,7 @@
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
+#include "sherd/masks.h"
 
 /* ---- operands and options --------------------------------------------------------------------- */
 
@@ -51,6 +52,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
         w->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
         w->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
         w->opt.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
+        w->opt.masks = sherd__opt_text(cli, "masks");
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
         w->opt.shuffle_rows = sherd__opt_flag(cli, "shuffle-rows");
     }
@@ -60,6 +62,18 @@ static int read_options(sherd__work *w, sherd_diag *d)
     int err = has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
     if (!err && sherd__work_private(w)) w->opt.exact = true; /* floats cannot be hidden perfectly */
     return err;
+}
+
+/* Masks were made for certain widths: these count, unless others are asked for and then refused. */
+static int look_at_masks(sherd__work *w, sherd_diag *d)
+{
+    sherd_masks_info info;
+    if (w->op != 0 || w->opt.scheme != SHERD_BLIND) return 0;
+    int err = sherd_masks_look(&info, w->opt.masks, NULL, d);
+    if (err) return err;
+    if (!sherd__opt_given(w->cli, "bits")) w->opt.bits = info.bits_a;
+    if (!sherd__opt_given(w->cli, "bits-b")) w->opt.bits_b = info.bits_b;
+    return 0;
 }
 
 unsigned sherd__work_bits(const sherd__work *w, unsigned i)
@@ -88,7 +102,7 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
                  {"reuse-metadata", "meta"}};
     static const char *const of_permute[] = {"group", "shuffle-rows", "exposure", "exposure-max",
                                              "seed", "meta"};
-    static const char *const of_share[] = {"colluding", "spare", "public", "bits-b"};
+    static const char *const of_share[] = {"bits-b", "colluding", "spare", "public"};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (asked(w->cli, pairs[i].name) && !sherd__opt_given(w->cli, pairs[i].needs))
             return sherd__fail(d, SHERD_EINVAL, "give both or neither",
@@ -100,10 +114,15 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
                                "--%s has no effect under --scheme %s%s", of_permute[i], scheme,
                                w->opt.scheme == SHERD_PLAIN ? ", which hides nothing" : "");
     for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
-        if (w->op == 0 && !sherd__work_private(w) && asked(w->cli, of_share[i]))
+        if (w->op == 0 && (!sherd__work_private(w) || (w->opt.scheme == SHERD_BLIND && i > 0)) &&
+            asked(w->cli, of_share[i]))
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
-                               "--%s has no effect under --scheme %s, which is not private",
-                               of_share[i], scheme);
+                               "--%s has no effect under --scheme %s%s", of_share[i], scheme,
+                               sherd__work_private(w) ? "" : ", which is not private");
+    if (w->op == 0 && (w->opt.masks != NULL) != (w->opt.scheme == SHERD_BLIND))
+        return sherd__fail(d, SHERD_EINVAL, "give both: --scheme blind --masks FILE (sherd prepare)",
+                           w->opt.masks != NULL ? "--masks has no effect under --scheme %s"
+                                                : "--scheme %s needs --masks", scheme);
     if (sherd__work_private(w) && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme %s is exact", scheme);
@@ -124,6 +143,7 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = read_options(w, d);
     if (!err) err = judge_options(w, d);
+    if (!err) err = look_at_masks(w, d);
     for (unsigned i = 0; i < operands && !err; i++)
         err = open_operand(&w->in[i], paths[i], i == 1 && op == 0, d);
     return err;

@@ -45,7 +45,7 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     sherd__maskfile_head *h = &mk->head;
     size_t primes;
     h->bits_a = opt->bits_a ? opt->bits_a : SHERD__FIXED_BITS;
-    h->bits_b = opt->bits_b ? opt->bits_b : SHERD__FIXED_BITS;
+    h->bits_b = opt->bits_b ? opt->bits_b : h->bits_a;
     if (h->bits_a < 2 || h->bits_a > 26 || h->bits_b < 2 || h->bits_b > 26)
         return sherd__fail(d, SHERD_EINVAL, "choose 2 to 26 bits", "%u and %u bits: 2 to 26 are possible",
                            h->bits_a, h->bits_b);

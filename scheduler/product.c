@@ -66,6 +66,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
         sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
     r->blocks = p->code.blocks;
     r->threshold = p->threshold;
+    r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
     r->domains = nodes->domains;
     r->tasks_cancelled = run->stats.cancelled;
     r->nodes_lost = run->stats.lost;
@@ -327,7 +328,7 @@ static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view 
 {
     sherd__scheme_shape shape;
     p->hiding.ops->shape(p->hiding.ctx, &shape);
-    bool plain = opt->scheme == SHERD_PLAIN;
+    bool plain = opt->scheme == SHERD_PLAIN || p->masks;
     size_t answer = p->primes_len ? 3 * p->primes_len : 8;
     double density = 1;
     if (opt->group == 1 && !plain && a.rows && a.cols && p->b_finite)
@@ -339,13 +340,14 @@ static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view 
         double kept = (double)rows * (double)groups * density;
         e->bytes_out += (uint64_t)((double)(rows * cols * p->size_a) * density) * shape.tiles;
         e->bytes_out += cols * b.cols * p->size_b;
-        e->bytes_out += 8 * groups * ((uint64_t)shape.panels * shape.tiles + shape.tiles);
+        if (!p->masks)
+            e->bytes_out += 8 * groups * ((uint64_t)shape.panels * shape.tiles + shape.tiles);
         e->bytes_in += (uint64_t)(kept * (double)b.cols * (double)answer);
         e->flops += (uint64_t)(2.0 * (double)(rows * cols) * density * (double)b.cols) *
                     (p->primes_len ? p->primes_len : 1);
         double xa = a.rows && a.cols ? (double)(rows * cols) / (double)p->entries_a : 0;
         double xb = b.rows ? (double)cols / (double)b.rows : 0;
-        if (xa > e->exposure_a) e->exposure_a = xa;
+        if (xa > e->exposure_a && !p->masks) e->exposure_a = xa;
         if (xb > e->exposure_b) e->exposure_b = xb;
         e->columns[i] = p->planned[i];
     }

@@ -15,7 +15,7 @@
 typedef struct sherd_masks_options {
     uint64_t rows;        /* of all the A together that these masks will serve */
     uint32_t bits_a;      /* width of A's entries, sign included, 2 to 26; 0: 17 */
-    uint32_t bits_b;      /* of B's; 0: 17, or what B's integers need */
+    uint32_t bits_b;      /* of B's; 0: as A's, or what B's integers need */
     const char *state;    /* folder of the counters of used rows; NULL: the user's, $XDG_STATE_HOME/sherd/masks */
     uint64_t memory;      /* for the work; 0: 64 MiB */
     /** Told the rows done from time to time, on the calling thread; not 0 stops with SHERD_EINTERRUPTED. */

@@ -57,7 +57,8 @@ typedef struct sherd_product_options {
     bool exact;            /* fixed point, bit for bit; else float64 as BLAS computes it */
     uint32_t bits;         /* exact: width b that floats are rounded to, 2..26; integers are taken
                               as they are, as wide as the largest of them needs */
-    uint32_t bits_b;       /* share, share1: width of B where it is another than A's; 0: as bits */
+    uint32_t bits_b;       /* private schemes: width of B where it is another than A's; 0: as bits
+                              (blind: as the masks say) */
     bool bits_bind;        /* exact: integers beyond `bits` are SHERD_ERANGE */
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
@@ -92,6 +93,7 @@ typedef struct sherd_report {
     uint32_t domains;           /* of the nodes: shares that were made */
     uint64_t tasks_cancelled;   /* answers that were no longer needed */
     uint32_t encodings;         /* share: 1, and one more for each time all shares were made anew */
+    uint64_t masks_left;        /* blind: rows of masks that no product has used yet */
     uint32_t nodes_lost, nodes_banned;
     char banned[256];           /* their names */
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */

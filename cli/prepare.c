@@ -1,0 +1,165 @@
+/*
+ * `sherd prepare B.npy --rows N -o FILE`: one-time masks for `--scheme blind`, and with --show what a
+ * file of them is for and how much of it is left.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/paths.h"
+#include "cli/progress.h"
+#include "matrix/gemm.h"
+#include "sherd/masks.h"
+#include "sherd/npy.h"
+
+typedef struct watcher {
+    sherd__progress_line line;
+} watcher;
+
+static int watch(void *ctx, uint64_t done, uint64_t rows)
+{
+    watcher *w = ctx;
+    sherd__progress_update(&w->line, done, rows, NULL, sherd__cli_now());
+    return sherd__cli_interrupted();
+}
+
+static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
+{
+    char digest[65];
+    for (size_t at = 0; at < sizeof i->b_sha256; at++)
+        snprintf(digest + 2 * at, 3, "%02x", i->b_sha256[at]);
+    json_t *obj = sherd__cli_json_new(cli);
+    const struct {
+        const char *name;
+        uint64_t n;
+    } numbers[] = {{"rows", i->rows},     {"left", i->left},     {"k", i->k},
+                   {"m", i->m},           {"bits_a", i->bits_a}, {"bits_b", i->bits_b},
+                   {"primes", i->primes}, {"bytes", i->bytes}};
+    json_object_set_new(obj, "file", json_string(path));
+    for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++)
+        json_object_set_new(obj, numbers[at].name, json_integer((json_int_t)numbers[at].n));
+    json_object_set_new(obj, "b_sha256", json_string(digest));
+    return sherd__cli_json_end(cli, obj, d);
+}
+
+static int show(sherd__cli *cli, sherd_diag *d)
+{
+    sherd_masks_info i;
+    int err = sherd_masks_look(&i, cli->args[0], NULL, d);
+    if (err) return err;
+    if (cli->json) return tell_json(cli, cli->args[0], &i, d);
+    printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64 ", %" PRIu32
+           " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
+           i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes, i.primes == 1 ? "" : "s");
+    return 0;
+}
+
+/* As multiply reads a right operand: a one-dimensional one is a column. */
+static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag *d)
+{
+    int err = sherd_npy_open(file, path, d);
+    if (err) return err;
+    *b = sherd_npy_view(*file);
+    if (sherd_npy_ndim(*file) == 1) *b = sherd_view_t(*b);
+    return 0;
+}
+
+static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
+{
+    watcher w;
+    sherd_npy *file = NULL;
+    sherd_view b;
+    sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
+    sherd_masks_options opt = {
+        .rows = (uint64_t)sherd__opt_int(cli, "rows"), .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
+        .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"), .memory = sherd__opt_size(cli, "memory"),
+        .watch = watch, .ctx = &w,
+    };
+    if (sherd__opt_given(cli, "threads"))
+        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+    int err = open_b(&file, &b, cli->args[0], d);
+    if (!err) {
+        sherd__progress_init(&w.line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
+                             "rows", sherd__cli_now());
+        err = sherd_masks_prepare(path, b, &opt, info, d);
+        sherd__progress_fini(&w.line);
+    }
+    if (!err) err = sherd_npy_check(file, d);
+    sherd_npy_close(file);
+    return err;
+}
+
+static int run_prepare(sherd__cli *cli, sherd_diag *d)
+{
+    const char *path = sherd__opt_text(cli, "output");
+    sherd_masks_info i;
+    char bytes[24];
+    if (sherd__opt_flag(cli, "show")) return show(cli, d);
+    if (path == NULL || !sherd__opt_given(cli, "rows"))
+        return sherd__fail(d, SHERD_EINVAL, "sherd help prepare", "needs %s",
+                           path == NULL ? "-o FILE" : "--rows N, as many as A will have");
+    double began = sherd__cli_now();
+    int err = sherd__paths_differ(cli, 1, d);
+    if (!err) err = make(cli, path, &i, d);
+    if (err) return err;
+    if (cli->json) return tell_json(cli, path, &i, d);
+    char took[24];
+    sherd__cli_say(cli, "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32
+                   " bits, %s, in %s", path, i.rows, cli->args[0], i.bits_a, i.bits_b,
+                   sherd__cli_bytes(i.bytes, bytes), sherd__cli_seconds(sherd__cli_now() - began, took));
+    sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, and "
+                        "delete it when it is used up");
+    return 0;
+}
+
+static const sherd__example examples[] = {
+    {"sherd prepare B.npy --rows 10000 -o B.masks",
+     "masks for products A B.npy, 10000 rows of A in all"},
+    {"sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
+     "uses up as many of them as A has rows"},
+    {"sherd prepare --show B.masks", "how many are left, and what for"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "write the masks to this file (0600); an earlier one survives every failure"},
+    {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
+     .flags = SHERD__OPT_ONLY_ARGV, .help = "for how many rows of A in all"},
+    {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26, .preset = "17",
+     .help = "width of A's entries in fixed point, and of B's"},
+    {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
+     .help = "another width for B's [as --bits; of integers, what they need]"},
+    {.name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "say what a file of masks is for, and how many are left"},
+    SHERD__OPT_MEMORY,
+    SHERD__OPT_THREADS,
+    SHERD__OPT_PROGRESS,
+    {0},
+};
+
+const sherd__verb sherd__verb_prepare = {
+    .name = "prepare",
+    .usage = "B.npy --rows N -o FILE",
+    .summary = "one-time masks for --scheme blind",
+    .details =
+        "Makes a file of secret random rows R and of their products R B, for `sherd multiply --scheme "
+        "blind`: a node is sent A + R and all of B, and of what it returns R B is subtracted here. One "
+        "node is enough, and all may collude; B itself is shown to them. This costs as much as the "
+        "product does, ahead of time and on this machine.\n"
+        "\n"
+        "Masks are for this B alone, and for the given widths. A product uses up as many rows as A has, "
+        "whether it succeeds or not, and no row is used twice: they are struck off in the file before "
+        "anything is sent, and counted once more in $XDG_STATE_HOME/sherd/masks (or "
+        "~/.local/state/sherd/masks), so that an older copy of the file, or one that was taken to "
+        "another machine or account, is refused (exit 10).\n"
+        "\n"
+        "Whoever reads FILE can undo the masks of everything that was or will be sent with it. It is "
+        "written with mode 0600 and refused with any that lets others read it. Delete it when it is used "
+        "up, and keep it out of backups.",
+    .examples = examples,
+    .options = options,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_prepare,
+};
