@@ -14,6 +14,7 @@
 # untouched copy is tested first: a test that is red already proves nothing.
 set -u
 cd "$(dirname "$0")/.." || exit 2
+unset MAKEFLAGS MFLAGS MAKELEVEL # those of a make that started this would keep it to one job
 top=$PWD
 copy=$top/build/mutants/tree
 logs=$top/build/mutants
@@ -36,21 +37,55 @@ cd "$copy" || exit 2
 [ -f "$logs/touched" ] && xargs -r touch -c <"$logs/touched" && rm -f "$logs/touched"
 
 header() { sed -n "s/^$2: *//p" "$top/$1" | tr '\n' ' '; }
-run() { make T="$1" B=build/plain check >"$2" 2>&1 </dev/null; }
+run() { make T="$1" B=build/plain run-tests >"$2" 2>&1 </dev/null; }
 built() { grep -qE '^[0-9]+ passed, [0-9]+ failed' "$1"; }
 
+# A mutant that hangs is red as soon as it has taken far longer than the tests did without it.
+patience_for() { awk '/^  ok .* s\)$/ { s += substr($(NF - 1), 2) } END { print int(5 * s) + 10 }' "$1"; }
+
+# A source is compiled once for its mutant and not again for its healing: the object that it had is
+# put back, and what was linked from the mutant's is made to look old.
+object() { case $1 in tests/*) ;; *.c) echo "build/plain/${1%.c}.o" ;; esac; }
+keep() {
+    rm -rf "$logs/kept"
+    local f o
+    for f; do
+        o=$(object "$f")
+        if [ -z "$o" ] || [ ! -e "$o" ]; then continue; fi
+        mkdir -p "$logs/kept/${o%/*}" && cp -p "$o" "$logs/kept/$o"
+    done
+}
+heal() {
+    local f o
+    for f; do
+        o=$(object "$f")
+        if [ -n "$o" ] && [ -e "$logs/kept/$o" ] && [ -e "$top/$f" ]; then
+            cp -p "$top/$f" "$f"
+            cp -p "$logs/kept/$o" "$o"
+            sed -i "\\|^$f\$|d" "$logs/touched"
+        elif [ -e "$top/$f" ]; then
+            cp "$top/$f" "$f"
+        else
+            rm -f "$f"
+        fi
+    done
+    touch -c -d @1 build/plain/*.a build/plain/*.so build/plain/sherd
+}
+
 killed=0 survived=0 broken=0
-say() { printf '  %-9s %-40s %s\n' "$1" "$2" "$3"; }
-declare -A clean
+say() { printf '  %-9s %-32s %4d s  %s\n' "$1" "$2" $((SECONDS - began)) "$3"; }
+declare -A clean limit
 for p in "${patches[@]}"; do
     name=${p##*/}; name=${name%.patch}
     tests=$(header "$p" Test); tests=${tests% }
     log=$logs/$name.log
+    began=$SECONDS
     if [ -z "$tests" ]; then
         say BROKEN "$name" "has no Test: line"; broken=$((broken + 1)); continue
     fi
     if [ -z "${clean[$tests]:-}" ]; then
         run "$tests" "$log"; clean[$tests]=$?
+        limit[$tests]=$(patience_for "$log")
     fi
     if [ "${clean[$tests]}" -ne 0 ]; then
         say BROKEN "$name" "$tests is red without it"; broken=$((broken + 1)); continue
@@ -58,10 +93,13 @@ for p in "${patches[@]}"; do
     if ! patch -p1 -s -N --dry-run <"$top/$p" >"$log" 2>&1; then
         say BROKEN "$name" "does not apply"; broken=$((broken + 1)); continue
     fi
+    began=$SECONDS
     files=$(patch -p1 -N --no-backup-if-mismatch <"$top/$p" | sed -n "s/^patching file '\{0,1\}\([^']*\)'\{0,1\}.*/\1/p")
     # shellcheck disable=SC2086
+    keep $files
+    # shellcheck disable=SC2086
     touch $files && printf '%s\n' $files >>"$logs/touched"
-    run "$tests" "$log"; status=$?
+    LIMIT_S=${limit[$tests]} run "$tests" "$log"; status=$?
     if ! built "$log"; then
         say BROKEN "$name" "does not build: $log"; broken=$((broken + 1))
     elif [ $status -ne 0 ]; then
@@ -69,9 +107,8 @@ for p in "${patches[@]}"; do
     else
         say SURVIVED "$name" "$tests: $(header "$p" Point)"; survived=$((survived + 1))
     fi
-    for f in $files; do
-        if [ -e "$top/$f" ]; then cp "$top/$f" "$f"; else rm -f "$f"; fi
-    done
+    # shellcheck disable=SC2086
+    heal $files
 done
-echo "mutants: $killed killed, $survived survived, $broken broken"
+echo "mutants: $killed killed, $survived survived, $broken broken, in $SECONDS s"
 [ $((survived + broken)) -eq 0 ]
