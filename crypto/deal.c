@@ -53,7 +53,7 @@ uint8_t sherd__deal_dtype(sherd_view v, bool exact, const sherd__fixed *f)
     sherd_dtype fits = f->bound <= INT8_MAX    ? SHERD_I8
                        : f->bound <= INT16_MAX ? SHERD_I16
                        : f->bound <= INT32_MAX ? SHERD_I32
-                                               : SHERD_F64;
+                                               : SHERD_I64;
     /* 200 in an u8, or -2^31 in an i32: its own type is narrower than the signed one that fits. */
     bool own = f->integers && small && v.dtype != SHERD_F32 && v.dtype != SHERD_F64;
     return (uint8_t)(own && sherd_dtype_size(v.dtype) <= sherd_dtype_size(fits) ? v.dtype : fits);

@@ -35,6 +35,7 @@ void sherd__deal_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
     case SHERD_I16: NARROW(int16_t); break;
     case SHERD_U32: NARROW(uint32_t); break;
     case SHERD_I32: NARROW(int32_t); break;
+    case SHERD_I64: NARROW(int64_t); break;
     default: memcpy(out, x, n * sizeof *x);
     }
 }

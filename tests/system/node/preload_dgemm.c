@@ -1,6 +1,13 @@
-/* A BLAS that computes almost right: the last element of every product is off by one. */
+/*
+ * A BLAS that computes almost right. The last element of every product is off by one; or, with
+ * PRELOAD_DGEMM=large, only long sums that reach 2^52 are, as if a kernel kept one bit too few. Such
+ * sums come up in modular products alone.
+ */
 #include <dlfcn.h>
+#include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef void dgemm(int order, int ta, int tb, int n, int m, int k, double alpha, const double *a,
                    int lda, const double *b, int ldb, double beta, double *c, int ldc);
@@ -15,5 +22,15 @@ void cblas_dgemm(int order, int ta, int tb, int n, int m, int k, double alpha, c
     dgemm *real;
     *(void **)&real = dlsym(RTLD_NEXT, "cblas_dgemm");
     real(order, ta, tb, n, m, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    const char *how = getenv("PRELOAD_DGEMM");
+    if (how && !strcmp(how, "large")) {
+        if (k < 100) return;
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < m; j++) {
+                double *x = &c[(size_t)i * (size_t)ldc + (size_t)j];
+                if (fabs(*x) >= 0x1p52) *x += 1;
+            }
+        return;
+    }
     if (n > 0 && m > 0) c[(size_t)(n - 1) * (size_t)ldc + (size_t)m - 1] += 1;
 }

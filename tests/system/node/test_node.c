@@ -259,9 +259,9 @@ static void a_node_ends_while_it_computes(void **s)
     assert_int_equal(p.status, 0);
 }
 
-static void a_wrong_dgemm_keeps_a_node_from_starting(void **s)
+/* A node on the preloaded BLAS says `words` and ends. */
+static void must_not_start(const char *words)
 {
-    (void)s;
     char env[256];
     const char *build = getenv("B"), *san = getenv("SAN");
     proc p;
@@ -273,7 +273,21 @@ static void a_wrong_dgemm_keeps_a_node_from_starting(void **s)
     assert_false(proc_line(&p, 20000));
     proc_wait(&p, 10000);
     assert_int_equal(p.status, 1);
-    assert_non_null(strstr(p.words, "sherd: node:"));
+    if (!strstr(p.words, words)) fail_msg("%s, expected %s", p.words, words);
+}
+
+static void a_wrong_dgemm_keeps_a_node_from_starting(void **s)
+{
+    (void)s;
+    must_not_start("sherd: node:");
+}
+
+static void a_dgemm_that_is_wrong_in_modular_products_alone_does_too(void **s)
+{
+    (void)s;
+    assert_int_equal(setenv("PRELOAD_DGEMM", "large", 1), 0);
+    must_not_start("of a product modulo");
+    assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
 }
 
 static void a_port_in_use_is_told(void **s)
@@ -369,6 +383,7 @@ int main(void)
         cmocka_unit_test(sigterm_says_goodbye),
         cmocka_unit_test(a_node_ends_while_it_computes),
         cmocka_unit_test(a_wrong_dgemm_keeps_a_node_from_starting),
+        cmocka_unit_test(a_dgemm_that_is_wrong_in_modular_products_alone_does_too),
         cmocka_unit_test(a_port_in_use_is_told),
         cmocka_unit_test(keys_and_lists_that_are_missing_or_empty_are_told),
         cmocka_unit_test(a_record_holds_every_byte_that_the_session_counted),

@@ -1,0 +1,261 @@
+/*
+ * An exact product has the same bits whoever computes it: over real nodes, under every BLAS core
+ * that this machine can run, 1 and 2 threads a node, 3, 7 and 16 nodes, and under every scheme, the
+ * results are those whose hashes are committed (tests/vectors/exact.txt, by another program). BLAS
+ * takes its core from the environment as it is loaded, so this test starts itself once for each.
+ */
+#include "tests/vectors/exact.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "matrix/gemm.h"
+#include "scheduler/launch.h"
+#include "sherd/product.h"
+
+extern char **environ;
+
+/* Every way to compute an exact product: add a scheme here. */
+static const struct way {
+    const char *name;
+    sherd_scheme scheme;
+    uint32_t group;
+    bool shuffle_rows;
+    uint32_t colluding, spare;
+} ways[] = {
+    { "plain", SHERD_PLAIN, 0, false, 0, 0 },
+    { "permute, all in one group", SHERD_PERMUTE, 0, false, 0, 0 },
+    { "permute, groups of 1", SHERD_PERMUTE, 1, false, 0, 0 },
+    { "permute, groups of 7, rows too", SHERD_PERMUTE, 7, true, 0, 0 },
+    { "share", SHERD_SHARE, 0, false, 1, 0 },
+    { "share against 2, with a spare", SHERD_SHARE, 0, false, 2, 1 },
+    { "share1", SHERD_SHARE1, 0, false, 1, 0 },
+};
+#define WAYS (sizeof ways / sizeof *ways)
+
+/* --- in a process of its own: 0 where everything is as it must be, else 1 and words ------------- */
+
+typedef struct site {
+    sherd__launch *launch;
+    sherd_identity *key;
+    char dir[40], key_file[64], node_file[64];
+} site;
+
+static bool complain(const char *what, const char *have, const char *want)
+{
+    fprintf(stderr, "%s: %s, expected %s\n", what, have, want);
+    return false;
+}
+
+static bool as_wanted(const char *name, const char *way, const double *c, size_t n, size_t m)
+{
+    char have[SHERD__DIGEST_TEXT], want[SHERD__DIGEST_TEXT], what[200];
+    vector_digest(c, n, m, have);
+    vector_wanted(name, want);
+    snprintf(what, sizeof what, "%s, %s", name, way);
+    return !strcmp(have, want) || complain(what, have, want);
+}
+
+static bool library_products(void)
+{
+    bool good = true;
+    for (size_t i = 0; i < MODULAR_CASES; i++) {
+        const modular_case *v = &modular_cases[i];
+        double *a = modular_operand(v, 'A', v->n * v->k), *b = modular_operand(v, 'B', v->k * v->m);
+        double *c = modular_product(v, a, b, false);
+        good = as_wanted(v->name, "in the library", c, v->n, v->m) && good;
+        free(a);
+        free(b);
+        free(c);
+    }
+    return good;
+}
+
+static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster **c)
+{
+    sherd_diag d = { 0 };
+    snprintf(s->dir, sizeof s->dir, "/tmp/sherd-golden-XXXXXX");
+    if (!mkdtemp(s->dir) || sherd__identity_new(&s->key)) return false;
+    snprintf(s->key_file, sizeof s->key_file, "%s/key", s->dir);
+    snprintf(s->node_file, sizeof s->node_file, "%s/nodes", s->dir);
+    sherd__launch_options o = { .nodes = nodes, .program = getenv("SHERD"), .memory = 64 << 20,
+                                .threads = threads,
+                                .allow = *sherd__identity_fingerprint(s->key) };
+    if (sherd__identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
+        return complain("nodes", d.message, "started");
+    FILE *f = fopen(s->node_file, "we");
+    if (!f) return false;
+    for (uint32_t i = 0; i < nodes; i++) {
+        char line[1200];
+        sherd__peer p = sherd__launch_node(s->launch, i)->peer;
+        snprintf(p.domain, sizeof p.domain, "d%u", i);
+        (void)sherd__peer_format(&p, line, sizeof line);
+        fprintf(f, "%s\n", line);
+    }
+    sherd_cluster_options co = { .nodes_file = s->node_file, .key_file = s->key_file,
+                                .same_host_domains = true };
+    if (fclose(f) || sherd_cluster_open(c, &co, &d)) return complain("cluster", d.message, "open");
+    return true;
+}
+
+static void close_site(site *s, sherd_cluster *c)
+{
+    sherd_cluster_close(c);
+    sherd__launch_stop(s->launch, 0);
+    sherd__identity_free(s->key);
+    unlink(s->key_file);
+    unlink(s->node_file);
+    rmdir(s->dir);
+}
+
+/* Each node and this process compute by that core, the nodes with so many threads. */
+static bool as_asked(sherd_cluster *c, uint32_t threads)
+{
+    const char *core = getenv("OPENBLAS_CORETYPE");
+    if (core && strcmp(core, sherd__blas_core()))
+        return complain("BLAS core", sherd__blas_core(), core);
+    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
+        sherd_node_info n;
+        sherd_cluster_node(c, i, &n);
+        if (strcmp(n.blas_core, sherd__blas_core()))
+            return complain(n.name, n.blas_core, sherd__blas_core());
+        if (n.threads != threads) return complain(n.name, "other threads", "as asked for");
+    }
+    return true;
+}
+
+/* Whether the scheme takes this case, with so few nodes. */
+static bool fits(uint32_t nodes, const cluster_case *v, const struct way *w)
+{
+    return w->colluding == 0 || (v->private_primes > 0 && nodes > 2 * w->colluding + w->spare);
+}
+
+static bool product(sherd_cluster *cluster, const cluster_case *v, const struct way *w,
+                    sherd_view a, sherd_view b)
+{
+    uint32_t primes = w->colluding ? v->private_primes : v->primes;
+    double *c = malloc(v->n * v->m * sizeof *c);
+    sherd_product_options o;
+    sherd_report r = { 0 };
+    sherd_diag d = { 0 };
+    sherd_product_options_init(&o);
+    o.scheme = w->scheme;
+    o.exact = true;
+    o.bits = v->bits;
+    o.bits_b = w->colluding ? v->bits_b : 0;
+    o.colluding = w->colluding;
+    o.spare = w->spare;
+    o.group = w->group;
+    o.shuffle_rows = w->shuffle_rows;
+    bool good = !sherd_multiply(cluster, a, b, c, v->m, &o, &r, &d);
+    if (!good) (void)complain(v->name, d.message, "a product");
+    else good = as_wanted(v->name, w->name, c, v->n, v->m);
+    if (good && r.primes != primes)
+        good = complain(v->name, "another number of primes", "as in its line");
+    sherd_report_fini(&r);
+    free(c);
+    return good;
+}
+
+static bool products(sherd_cluster *c)
+{
+    uint32_t nodes = sherd_cluster_size(c);
+    bool good = true;
+    for (size_t i = 0; good && i < CLUSTER_CASES; i++) {
+        const cluster_case *v = &cluster_cases[i];
+        if (nodes > v->nodes_max) continue;
+        sherd_view a = cluster_operand(v, 'A'), b = cluster_operand(v, 'B');
+        for (size_t j = 0; good && j < WAYS; j++)
+            good = !fits(nodes, v, &ways[j]) || product(c, v, &ways[j], a, b);
+        free((void *)(uintptr_t)a.data);
+        free((void *)(uintptr_t)b.data);
+    }
+    return good;
+}
+
+static int compute(uint32_t nodes, uint32_t threads)
+{
+    site s = { 0 };
+    sherd_cluster *c = NULL;
+    signal(SIGPIPE, SIG_IGN);
+    sherd__blas_threads_set(threads);
+    bool good = open_site(&s, nodes, threads, &c);
+    good = good && as_asked(c, threads) && library_products() && products(c);
+    close_site(&s, c);
+    return good ? 0 : 1;
+}
+
+/* --- the environments ------------------------------------------------------------------------- */
+
+/* Starts this program with `core` (NULL: BLAS chooses) and waits for it. */
+static int run(const char *core, uint32_t nodes, uint32_t threads)
+{
+    char number[2][12], setting[60];
+    char *argv[] = { (char *)"test_golden", number[0], number[1], NULL }, **env;
+    size_t len = 0, kept = 0;
+    int status;
+    pid_t pid;
+    while (environ[len]) len++;
+    env = calloc(len + 2, sizeof *env);
+    for (size_t i = 0; i < len; i++)
+        if (strncmp(environ[i], "OPENBLAS_CORETYPE=", 18)) env[kept++] = environ[i];
+    snprintf(setting, sizeof setting, "OPENBLAS_CORETYPE=%s", core ? core : "");
+    if (core) env[kept] = setting;
+    snprintf(number[0], sizeof number[0], "%u", nodes);
+    snprintf(number[1], sizeof number[1], "%u", threads);
+    int err = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, env);
+    free(env);
+    if (err) fail_msg("cannot start myself: %s", strerror(err));
+    while (waitpid(pid, &status, 0) < 0) assert_int_equal(errno, EINTR);
+    return status;
+}
+
+static void under(const char *core, uint32_t nodes, uint32_t threads)
+{
+    if (run(core, nodes, threads))
+        fail_msg("%u nodes of %u threads, BLAS core %s", nodes, threads,
+                 core ? core : "of this machine");
+}
+
+static void products_under_the_native_core_are_the_committed_ones(void **s)
+{
+    (void)s;
+    for (uint32_t threads = 1; threads <= 2; threads++) {
+        under(NULL, 3, threads);
+        under(NULL, 7, threads);
+        under(NULL, 16, threads);
+    }
+}
+
+static void products_under_haswell_are_the_committed_ones(void **s)
+{
+    (void)s;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) skip();
+    under("Haswell", 3, 2);
+    under("Haswell", 7, 1);
+    under("Haswell", 16, 1);
+}
+
+static void products_under_nehalem_are_the_committed_ones(void **s)
+{
+    (void)s;
+    if (!__builtin_cpu_supports("sse4.2")) skip();
+    under("Nehalem", 3, 2);
+    under("Nehalem", 7, 1);
+    under("Nehalem", 16, 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_under_the_native_core_are_the_committed_ones),
+        cmocka_unit_test(products_under_haswell_are_the_committed_ones),
+        cmocka_unit_test(products_under_nehalem_are_the_committed_ones),
+    };
+    if (argc == 3) return compute((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]));
+    return cmocka_run_group_tests_name("scheduler/golden", tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+/*
+ * Products modulo 1 to 4 primes of both tables, recombined, against an __int128 loop and against
+ * the committed hashes.
+ */
+#include "tests/vectors/exact.h"
+
+/* A row of A times a column of B, by the book. */
+static sherd__i128 entry(const modular_case *c, const double *a, const double *b, size_t i,
+                         size_t j)
+{
+    sherd__i128 sum = 0;
+    for (size_t l = 0; l < c->k; l++)
+        sum += (sherd__i128)(int64_t)a[i * c->k + l] * (int64_t)b[l * c->m + j];
+    return sum;
+}
+
+static double *transpose(const double *a, size_t rows, size_t cols)
+{
+    double *t = malloc(rows * cols * sizeof *t);
+    for (size_t i = 0; i < rows * cols; i++) t[i % cols * rows + i / cols] = a[i];
+    return t;
+}
+
+static void check(const modular_case *c)
+{
+    double *a = modular_operand(c, 'A', c->n * c->k), *b = modular_operand(c, 'B', c->k * c->m);
+    double *at = transpose(a, c->n, c->k);
+    double *got = modular_product(c, a, b, false), *again = modular_product(c, at, b, true);
+    char have[SHERD__DIGEST_TEXT], want[SHERD__DIGEST_TEXT];
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t j = 0; j < c->m; j++) {
+            double x = scalbn((double)entry(c, a, b, i, j), -c->shift);
+            if (got[i * c->m + j] != x)
+                fail_msg("%s: (%zu, %zu) is %.17g, expected %.17g", c->name, i, j,
+                         got[i * c->m + j], x);
+        }
+    assert_memory_equal(got, again, c->n * c->m * sizeof *got);
+    vector_digest(got, c->n, c->m, have);
+    vector_wanted(c->name, want);
+    if (strcmp(have, want)) fail_msg("%s has hash %s, expected %s", c->name, have, want);
+    free(a);
+    free(b);
+    free(at);
+    free(got);
+    free(again);
+}
+
+static void products_modulo_all_numbers_of_primes_equal_int128(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < MODULAR_CASES; i++) check(&modular_cases[i]);
+}
+
+static void each_case_needs_the_primes_that_it_is_computed_with(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < MODULAR_CASES; i++) {
+        const modular_case *c = &modular_cases[i];
+        size_t primes = 0;
+        assert_int_equal(sherd__exact_primes_needed(c->k, c->a_bound, c->b_bound, c->table,
+                                                    &primes), SHERD_OK);
+        if (primes != c->primes) fail_msg("%s: %zu primes, expected %zu", c->name, primes,
+                                          c->primes);
+    }
+}
+
+static void the_vectors_are_what_the_oracle_says(void **s)
+{
+    (void)s;
+    char line[200], want[200];
+    FILE *oracle = popen("python3 -W ignore tests/oracle/exact_v1.py", "re");
+    FILE *file = fopen("tests/vectors/exact.txt", "re");
+    size_t lines = 0;
+    assert_true(oracle && file);
+    while (fgets(want, sizeof want, oracle)) {
+        assert_non_null(fgets(line, sizeof line, file));
+        assert_string_equal(line, want);
+        lines++;
+    }
+    assert_null(fgets(line, sizeof line, file));
+    assert_int_equal(pclose(oracle), 0);
+    assert_int_equal(lines, MODULAR_CASES + CLUSTER_CASES);
+    fclose(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_case_needs_the_primes_that_it_is_computed_with),
+        cmocka_unit_test(products_modulo_all_numbers_of_primes_equal_int128),
+        cmocka_unit_test(the_vectors_are_what_the_oracle_says),
+    };
+    return cmocka_run_group_tests_name("matrix/products", tests, NULL, NULL);
+}
