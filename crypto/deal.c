@@ -326,7 +326,7 @@ int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool
     d->p.fixed_a = *fixed_a;
     d->n = a.rows;
     d->dtype_a = sherd__deal_dtype(a, d->p.exact, fixed_a);
-    d->skipped = d->fragments = 0;
+    d->skipped = d->fragments = d->csr_cells = 0;
     int err = SHERD_OK;
     if (deal_plain(d)) err = slots_plain(d);
     else

@@ -60,6 +60,24 @@ int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool
 /** Rows (entries where group = 1) that were not sent because they were zero, and fragments that
  *  were: counted while hiding. */
 void sherd__deal_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments);
+/**
+ * From now on cells travel in CSR where that is smaller (docs/PROTOCOL.md); not at first. Only where B
+ * is finite: zeros count otherwise. Not while a job runs. Who learns it: nodes see zeros in either
+ * form, and listeners sizes that follow how many there are.
+ */
+void sherd__deal_sparse(sherd__hiding *h, bool csr);
+/** Cells that were sent so, counted while hiding. */
+uint64_t sherd__deal_csr_cells(const sherd__hiding *h);
+
+/** What all cells will send, but for the resident blocks. */
+typedef struct sherd__deal_total {
+    uint64_t cells, csr_cells;  /* that are not empty */
+    uint64_t bytes;             /* of their left blocks */
+    uint64_t rows, entries;     /* of one tile: rows of answers, and what is not zero in A */
+} sherd__deal_total;
+/** Reads A as hiding it will, and sends nothing. Not while a job runs. SHERD_ENOMEM, or of perm. */
+int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out) SHERD_MUST;
+
 /** Columns of A (permute) or rows (plain) dealt to a slot. */
 size_t sherd__deal_planned(const sherd__hiding *h, uint32_t slot);
 

@@ -167,7 +167,7 @@ static void gather(const deal *d, const deal_slot *s, size_t r, uint32_t first, 
     else sherd__view_row_f64(d->p.a, r, first, len, out);
 }
 
-static int gather_panel(deal *d, const deal_slot *s, size_t first, size_t rows)
+int sherd__deal_gather(deal *d, const deal_slot *s, size_t first, size_t rows)
 {
     if (!d->p.rows.row) {
         for (size_t t = 0; t < rows; t++)
@@ -252,30 +252,31 @@ static int weigh_rows(deal *d, deal_cell *cell)
     return SHERD_OK;
 }
 
-/* Writes the groups of the gathered panel behind the table, and notes every row that stays. */
-static size_t emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
-                   uint8_t *body, int *err)
+/* Writes the table and the groups of the gathered panel, and notes every row that stays. */
+static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
+                deal_size *size, uint8_t *bytes)
 {
-    const deal_probe *p = cell->probe;
-    size_t size = sherd_dtype_size((sherd_dtype)d->dtype_a), len = 8 * (size_t)s->ngroups;
+    deal_body body;
+    sherd__deal_body_begin(&body, d, s, size, bytes);
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const deal_group *g = &s->groups[q];
-        const uint32_t *order = sherd__deal_order(d, g, d->rowbuf, err);
-        if (*err) return 0;
+        int err;
+        const uint32_t *order = sherd__deal_order(d, g, d->rowbuf, &err);
+        if (err) return err;
         size_t before = cell->rows;
         for (size_t t = 0; t < rows; t++) {
             const double *x = d->panel + t * s->ncols + g->first;
             if (d->p.skip_zeros && all_zero(x, g->len)) continue;
-            sherd__deal_narrow(d->dtype_a, x, g->len, body + len);
-            len += g->len * size;
-            note_row(d, cell, p, order ? order[first + t] : s->row0 + first + t, x, g->first,
-                     g->len);
+            sherd__deal_body_row(&body, x, g->len);
+            note_row(d, cell, cell->probe, order ? order[first + t] : s->row0 + first + t, x,
+                     g->first, g->len);
         }
         cell->count[q] = (uint32_t)(cell->rows - before);
-        sherd__put_u32(body + 8 * (size_t)q, cell->count[q]);
-        sherd__put_u32(body + 8 * (size_t)q + 4, g->len);
+        sherd__put_u32(bytes + 8 * (size_t)q, cell->count[q]);
+        sherd__put_u32(bytes + 8 * (size_t)q + 4, g->len);
     }
-    return len;
+    size->len = body.values; /* the last section: it ends with the body */
+    return SHERD_OK;
 }
 
 static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
@@ -297,14 +298,11 @@ fail:
 }
 
 static void describe(const deal *d, const deal_slot *s, sherd__cell at, const deal_cell *cell,
-                     uint64_t len, sherd__fragment_info *left, sherd__fragment_info *result)
+                     const deal_size *size, sherd__fragment_info *left, sherd__fragment_info *result)
 {
-    uint32_t widest = 0;
-    for (uint32_t q = 0; q < s->ngroups; q++)
-        if (s->groups[q].len > widest) widest = s->groups[q].len;
     *left = (sherd__fragment_info){
-        .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .groups = s->ngroups,
-        .rows = cell->rows, .cols = widest, .len = len,
+        .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .encoding = size->encoding,
+        .groups = s->ngroups, .rows = cell->rows, .cols = size->widest, .len = size->len,
     };
     size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
     *result = (sherd__fragment_info){
@@ -319,6 +317,7 @@ static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
     uint64_t sent = cell->rows, zero = all - sent;
     d->fragments += sign > 0 ? sent : 0 - sent;
     d->skipped += sign > 0 ? zero : 0 - zero;
+    if (cell->csr) d->csr_cells += sign > 0 ? 1 : (uint64_t)-1;
 }
 
 int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
@@ -327,7 +326,8 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     const deal_slot *s = &d->slots[at.slot];
     deal_probe **probe = deal_probe_of(d, at.slot, at.tile);
     deal_cell **keep = &d->cells[deal_index(d, at)];
-    size_t first, rows = sherd__deal_rows(d, at, &first), room;
+    size_t first, rows = sherd__deal_rows(d, at, &first);
+    deal_size size;
     uint8_t *body = NULL;
     *out = (sherd__cell_work){ .empty = rows == 0 || s->ncols == 0 };
     if (*keep) count_rows(d, rows * s->ngroups, *keep, -1); /* hidden before, for a node now lost */
@@ -336,19 +336,18 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     if (out->empty) return SHERD_OK;
 
     int err = *probe ? SHERD_OK : make_probe(d, s, at.tile, probe);
-    if (!err) err = gather_panel(d, s, first, rows);
+    if (!err) err = sherd__deal_gather(d, s, first, rows);
     if (err) return err;
     deal_cell *cell = cell_new(d, s, rows);
     if (!cell) return SHERD_ENOMEM;
     cell->probe = *probe;
     cell->probe->refs++;
     sherd__fragment_info left;
-    room = rows * s->ncols * sherd_dtype_size((sherd_dtype)d->dtype_a) + 8 * (size_t)s->ngroups;
-    err = (body = sherd__alloc(room)) ? SHERD_OK : SHERD_ENOMEM;
-    if (!err) {
-        size_t len = emit(d, s, cell, first, rows, body, &err);
-        describe(d, s, at, cell, len, &left, &out->result);
-    }
+    sherd__deal_size(d, s, rows, &size);
+    err = (body = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
+    if (!err) err = emit(d, s, cell, first, rows, &size, body);
+    if (!err) describe(d, s, at, cell, &size, &left, &out->result);
+    cell->csr = size.encoding == SHERD__CSR;
     if (!err) err = weigh_rows(d, cell);
     out->empty = !err && cell->rows == 0;
     if (!err && !out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);

@@ -44,6 +44,7 @@ typedef struct deal_cell {
     uint32_t *row;      /* rows of C, group after group */
     double *r;          /* float: weights (0: a row with NaN or infinity); NULL if exact */
     uint64_t *r61;
+    bool csr;                /* how it was sent */
     double ru_vs, tolerance; /* float: (rT*U)*(V*s), and how far an honest answer may be off */
     bool unjudged;           /* |r||U||V||s| overflows */
     uint64_t ru_vs61;
@@ -71,8 +72,24 @@ typedef struct deal {
     sherd__i128 *wide;       /* n x m sums, where residues are in use */
     double *residues;        /* primes x tile_cols of one answer row */
     sherd__i128 *wide_line;
-    uint64_t skipped, fragments;
+    bool csr;                /* zeros are left out of panels where that makes them smaller */
+    uint64_t skipped, fragments, csr_cells;
 } deal;
+
+/** What a cell's left block will be. */
+typedef struct deal_size {
+    uint8_t encoding;
+    uint32_t widest;
+    uint64_t rows, entries, len; /* rows that stay; of these what is not zero; bytes */
+} deal_size;
+
+/** A left block that is being written: where its next bytes go. */
+typedef struct deal_body {
+    uint8_t dtype, encoding;
+    unsigned width;                /* CSR, as the three below */
+    uint8_t *bytes;
+    size_t counts, columns, values;
+} deal_body;
 
 static inline bool deal_plain(const deal *d)
 {
@@ -104,6 +121,16 @@ const uint32_t *sherd__deal_perm(const deal *d, const deal_group *g, uint32_t *s
 const uint32_t *sherd__deal_order(const deal *d, const deal_group *g, uint32_t *scratch, int *err);
 /** Row c of B, quantised in exact mode, m doubles. */
 void sherd__deal_row_b(const deal *d, size_t c, double *out);
+/** Gathers rows [first, first+rows) of the slot into d->panel: rows x s->ncols. */
+int sherd__deal_gather(deal *d, const deal_slot *s, size_t first, size_t rows);
+/** The most that the gathered panel can take; where CSR is asked for, what it will take. */
+void sherd__deal_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
+/** What it will take, by a look at every value. */
+void sherd__deal_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
+/** bytes: room for size->len; the table is the caller's to fill in. */
+void sherd__deal_body_begin(deal_body *b, const deal *d, const deal_slot *s, const deal_size *size,
+                            uint8_t *bytes);
+void sherd__deal_body_row(deal_body *b, const double *x, uint32_t len);
 void sherd__deal_cell_free(deal_cell *cell);
 /** Lets go of a probe; the last one to do so wipes and frees it. NULL is allowed. */
 void sherd__deal_probe_drop(deal_probe *p);

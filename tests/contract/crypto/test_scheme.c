@@ -70,7 +70,7 @@ typedef struct fixture {
     size_t n, k, m;
     sherd_dtype ta, tb;
     uint32_t slots, group;
-    bool plain, exact, shuffle_rows, balanced;
+    bool plain, exact, shuffle_rows, balanced, csr;
     unsigned odd_a, odd_b; /* entries that are NaN or infinite */
     unsigned bits, zeros;
     size_t panel_rows, tile_cols, cache;
@@ -79,6 +79,7 @@ typedef struct fixture {
 typedef void (*visit)(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len);
 
 static uint64_t rows_answered; /* of the last run */
+static sherd__deal_total run_total; /* of its left blocks */
 
 /* Runs every cell of a job in a random order through the backend. */
 static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
@@ -86,6 +87,7 @@ static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
     sherd__scheme_shape s;
     h->ops->shape(h->ctx, &s);
     rows_answered = 0;
+    run_total = (sherd__deal_total){ 0 };
     for (uint32_t t = 0; t < s.tiles; t++) {
         for (uint32_t p = 0; p < s.panels; p++) {
             for (uint32_t i = 0; i < s.slots; i++) {
@@ -103,6 +105,9 @@ static void run_all(const sherd__hiding *h, uint32_t op, visit spoil)
                 }
                 sherd_fragment *right = w.right;
                 rows_answered += w.result.rows;
+                run_total.cells++;
+                run_total.bytes += sherd__fragment_info_of(w.left)->len;
+                run_total.csr_cells += sherd__fragment_info_of(w.left)->encoding == SHERD__CSR;
                 if (s.resident) {
                     sherd_fragment *src;
                     assert_int_equal(h->ops->resident(h->ctx, i, t, &src), SHERD_OK);
@@ -149,6 +154,8 @@ static bool same_kind(double a, double b)
     return isnan(a) ? isnan(b) : a == b;
 }
 
+static uint64_t all_csr; /* cells of all products so far */
+
 static void multiply(const fixture *f, visit spoil)
 {
     void *da = random_matrix(f->n, f->k, f->ta, f->zeros);
@@ -187,11 +194,21 @@ static void multiply(const fixture *f, visit spoil)
         assert_int_equal(sherd__reference_float(p.a, p.b, ref, f->m, NULL), 0);
     }
     sherd__hiding h;
+    sherd__deal_total told;
     assert_int_equal(sherd__deal_open(&h, &p), 0);
+    sherd__deal_sparse(&h, f->csr);
+    assert_int_equal(sherd__deal_cost(&h, &told), 0);
     run_all(&h, SHERD__OP_MULTIPLY, spoil);
     uint64_t skipped, fragments;
     sherd__deal_counts(&h, &skipped, &fragments);
     assert_int_equal(fragments, rows_answered); /* each once, however often it was hidden */
+    assert_int_equal(told.cells, run_total.cells);
+    assert_int_equal(told.csr_cells, run_total.csr_cells);
+    assert_int_equal(told.bytes, run_total.bytes);
+    assert_int_equal(sherd__deal_csr_cells(&h), run_total.csr_cells);
+    all_csr += run_total.csr_cells;
+    size_t tiles = f->m ? (f->m - 1) / f->tile_cols + 1 : 0;
+    if (f->tile_cols <= f->m) assert_int_equal(told.rows * tiles, rows_answered);
     for (size_t i = 0; i < f->n * f->m; i++) {
         if (f->exact) assert_memory_equal(&c[i], &ref[i], 8);
         else if (!isfinite(ref[i]) ? !same_kind(c[i], ref[i]) : fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
@@ -216,6 +233,7 @@ static fixture random_fixture(void)
                   .panel_rows = 1 + below(9), .tile_cols = 1 + below(30),
                   .cache = below(2) ? 1 << 20 : 0 };
     f.shuffle_rows = !f.plain && below(3) == 0;
+    f.csr = below(2);
     return f;
 }
 
@@ -226,6 +244,78 @@ static void any_product_equals_the_local_one(void **state)
         fixture f = random_fixture();
         multiply(&f, NULL);
     }
+}
+
+/* What one hiding sends of A, in each of its forms. */
+static void totals(sherd__hiding *h, bool csr, sherd__deal_total *out)
+{
+    sherd__deal_sparse(h, csr);
+    run_all(h, SHERD__OP_MULTIPLY, NULL);
+    *out = run_total;
+}
+
+static void sparse_operands_travel_without_their_zeros(void **state)
+{
+    (void)state;
+    enum { N = 90, K = 300, M = 20 };
+    static const sherd_dtype types[] = { SHERD_U8, SHERD_F64 };
+    static const uint32_t groups[] = { 16, SHERD__GROUP_ALL };
+    for (unsigned round = 0; round < 16; round++) {
+        sherd_dtype t = types[round & 1];
+        unsigned zeros = round & 4 ? 10 : 8; /* of ten */
+        void *a = random_matrix(N, K, t, zeros), *b = random_matrix(K, M, SHERD_F64, 0);
+        double *c = calloc(N * M, 8), *once = calloc(N * M, 8);
+        uint32_t expo[K];
+        uint8_t key[32] = { 9 };
+        assert_int_equal(sherd__exposures(key, K, 2, true, expo), 0);
+        sherd__deal_params p = { .a = sherd_view_c(a, t, N, K), .b = sherd_view_c(b, SHERD_F64, K, M),
+                                 .c = c, .ldc = M, .slots = 2, .exposures = round & 8 ? NULL : expo,
+                                 .group = groups[round >> 1 & 1], .panel_rows = 30, .tile_cols = M,
+                                 .skip_zeros = !(round & 8), .finite = true, .exact = true,
+                                 .entropy = rng };
+        if (!(round & 8)) p.perm = sherd__perm_from_key(key);
+        assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
+        sherd__hiding h;
+        sherd__deal_total dense, csr;
+        assert_int_equal(sherd__deal_open(&h, &p), 0);
+        totals(&h, false, &dense);
+        memcpy(once, c, N * M * sizeof *c);
+        assert_int_equal(sherd__deal_next(&h, p.a, c, M, true, &p.fixed_a), 0);
+        totals(&h, true, &csr);
+        assert_memory_equal(c, once, N * M * sizeof *c);
+        assert_int_equal(dense.csr_cells, 0);
+        /* Not a zero is left of a matrix of zeros, but where whole rows stay. */
+        if (zeros < 10) assert_int_equal(csr.csr_cells, csr.cells);
+        if (zeros < 10) assert_true((double)csr.bytes < (t == SHERD_U8 ? 0.75 : 0.6) * (double)dense.bytes);
+        if (zeros == 10) assert_int_equal(csr.cells, round & 8 ? 4 : 0);
+        h.ops->free(h.ctx);
+        free(a), free(b), free(c), free(once);
+    }
+    assert_true(all_csr > 300); /* of the products at random */
+}
+
+static void a_panel_fuller_than_the_others_travels_dense(void **state)
+{
+    (void)state;
+    uint8_t a[4 * 8] = { 0 }, key[32] = { 1 };
+    double b[8 * 2] = { 1, 2, 3 }, c[4 * 2];
+    uint32_t expo[8] = { 0 };
+    memset(a, 7, 16);    /* two rows full, and one entry in the others */
+    a[16 + 3] = 1;
+    sherd__deal_params p = { .a = sherd_view_c(a, SHERD_U8, 4, 8),
+                             .b = sherd_view_c(b, SHERD_F64, 8, 2), .c = c, .ldc = 2, .slots = 1,
+                             .exposures = expo, .group = SHERD__GROUP_ALL, .panel_rows = 2,
+                             .tile_cols = 2, .skip_zeros = true, .finite = true, .entropy = rng };
+    p.perm = sherd__perm_from_key(key);
+    sherd__hiding h;
+    sherd__deal_total all;
+    assert_int_equal(sherd__deal_open(&h, &p), 0);
+    totals(&h, true, &all);
+    assert_int_equal(all.cells, 2);
+    assert_int_equal(all.csr_cells, 1);
+    assert_int_equal(all.bytes, (8 + 16) + (8 + 1 + 2)); /* dense; one row of one entry */
+    h.ops->free(h.ctx);
 }
 
 static void sizes_zero_and_one_work(void **state)
@@ -347,6 +437,7 @@ static fixture odd_fixture(void)
     f.ta = f.tb = SHERD_F64;
     f.odd_a = (unsigned)below(3);
     f.odd_b = (unsigned)below(3) + !f.odd_a;
+    f.csr = f.csr && !f.odd_b;
     return f;
 }
 
@@ -504,6 +595,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_product_equals_the_local_one),
+        cmocka_unit_test(sparse_operands_travel_without_their_zeros),
+        cmocka_unit_test(a_panel_fuller_than_the_others_travels_dense),
         cmocka_unit_test(sizes_zero_and_one_work),
         cmocka_unit_test(a_product_beyond_2_53_is_exact),
         cmocka_unit_test(one_wrong_entry_of_an_exact_answer_is_noticed),
