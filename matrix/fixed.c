@@ -109,19 +109,25 @@ int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const 
 }
 
 SHERD__CLONES_FMA
-static void quantise(double *x, size_t n, double factor)
+static void quantise(const double *x, size_t n, double factor, double *out)
 {
-    for (size_t i = 0; i < n; i++) x[i] = rint(x[i] * factor) + 0.0;
+    for (size_t i = 0; i < n; i++) out[i] = rint(x[i] * factor) + 0.0;
 }
 
 void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n)
 {
-    quantise(x, n, ldexp(1.0, f->scale));
+    quantise(x, n, ldexp(1.0, f->scale), x);
 }
 
 void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
                       double *out)
 {
+    size_t ld;
+    const double *own = sherd__view_borrow_f64(v, &ld);
+    if (own != NULL) {
+        quantise(own + r * ld + c0, n, ldexp(1.0, f->scale), out);
+        return;
+    }
     sherd__view_row_f64(v, r, c0, n, out);
     sherd__fixed_apply(f, out, n);
 }
