@@ -23,4 +23,48 @@ if [ -d ../shared/data/mnist ]; then
 else
     echo "ok - the MNIST layer on MNIST # SKIP no ../shared/data/mnist"
 fi
+
+# What an example would show is worth nothing if it showed the same of a command that fails or lies.
+# This one does as sherd does but for one thing, TRAP: "fail WORD..." ends once with status 3 where the
+# command line begins with these words, "lie FILE" changes one entry of an output of that name.
+mkdir "$work/trap"
+cat >"$work/trap/sherd" <<END
+#!/bin/bash
+case \$TRAP in
+"fail "*) case "\$* " in "\${TRAP#fail } "*) mkdir "$work/failed" 2>/dev/null && exit 3 ;; esac ;;
+esac
+"$work/bin/sherd" "\$@"
+status=\$?
+case " \$* " in *" -o \${TRAP#lie } "*)
+    [ "\${TRAP%% *}" = lie ] && echo lied >"$work/lied" && python3 -c "
+import sys, numpy as np
+C = np.load(sys.argv[1])
+C[-1, -1] += 1
+np.save(sys.argv[1], C)" "\${TRAP#lie }" ;;
+esac
+exit \$status
+END
+chmod +x "$work/trap/sherd"
+trapped() { # what, command...
+    local what=$1 status
+    shift
+    rm -rf "$work/lied" "$work/failed"
+    TRAP=$what PATH=$work/trap:$PATH "$@" >"$work/log" 2>&1
+    status=$?
+    if [ $status -ne 0 ] && { [ -e "$work/lied" ] || [ -e "$work/failed" ]; } &&
+        ! sherd cluster status >>"$work/log" 2>&1; then
+        echo "ok - ${1##*/} fails where sherd does: $what"
+    else
+        echo "not ok - ${1##*/} fails where sherd does: $what (status $status)"
+        sed 's/^/# /' "$work/log"; failed=1
+        sherd cluster down >/dev/null 2>&1
+    fi
+}
+for what in "fail cluster up" "fail cluster status" "fail multiply" "fail apply" "fail cluster down" \
+    "lie C.npy" "lie E.npy" "lie S.npy"; do
+    trapped "$what" examples/cluster.sh
+done
+for what in "fail meta build" "fail multiply" "lie z1.npy"; do
+    trapped "$what" examples/mnist-layer.sh "" 200
+done
 exit $failed

@@ -54,6 +54,15 @@ static() {
 }
 run_shared() { LD_LIBRARY_PATH=$work/final/lib "$work/shared" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
 run_static() { "$work/static" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
+# One entry of the result is changed behind the library's back.
+run_wrong() {
+    if LD_PRELOAD=$(realpath "$b")/tests/system/install/preload_wrong.so LD_LIBRARY_PATH=$work/final/lib \
+        "$work/shared" "$work/final/bin/sherd" >"$work/out" 2>&1; then
+        cat "$work/out"; return 1
+    fi
+    cat "$work/out"
+    grep -q 'entry (1, 1)' "$work/out" && ! grep -q 'equal: yes' "$work/out"
+}
 clean() {
     make B="$b" PREFIX="$work/final" uninstall || return 1
     [ -z "$(find "$work/final" ! -type d)" ] || { find "$work/final" ! -type d; return 1; }
@@ -65,5 +74,6 @@ case_of "a program builds with the shared library and nothing else on its line" 
 case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
+case_of "where the product is wrong it says so and fails" run_wrong
 case_of "make uninstall leaves no file" clean
 exit $failed
