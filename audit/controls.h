@@ -30,8 +30,9 @@ typedef struct sherd__control_view {
 } sherd__control_view;
 
 /**
- * Makes the view of control `c` of K blocks (made up from the seed where NULL). code: an honest one,
- * with at least T+1 shares. Errors: SHERD_ENOMEM, SHERD_EINVAL.
+ * Makes the view of control `c` of K blocks (NULL: made-up ones). code: an honest one, of at least
+ * T+1 shares. The seed decides masks and permutations. v->code points into *v: do not move it.
+ * SHERD_ENOMEM, SHERD_EINVAL.
  */
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
                         size_t rows, size_t cols, const double *const *blocks,
@@ -39,14 +40,17 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
 void sherd__control_fini(sherd__control_view *v);
 
 /**
- * Runs the audit's own attacks and games on every control, and appends for each one finding with
- * `control` set: the smallest p-value and by which attack. Call it in every audit; after judging,
- * each must be flagged.
+ * Runs the audit's own attacks and games on every control, and appends findings with `control` set:
+ * for each its smallest p-value (times the number of tests) and by which attack, and for all but the
+ * last also two games on made-up operands. Call it in every audit; after judging, each must be
+ * flagged. Codes of more than 8 blocks or T+3 shares are stood for by ones of that size. blocks NULL,
+ * or fewer than 1024 entries each: made-up ones. "one mask for all primes" needs two primes to run.
  */
-int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
-                          const double *const *blocks, const sherd__audit_options *opt,
-                          sherd_diag *d) SHERD_MUST;
-/** True if every control was flagged; else *missed (may be NULL) is one that was not. */
+int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
+                          size_t cols, const double *const *blocks,
+                          const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+/** After judging: true if every control that ran was flagged; else *missed (may be NULL) is one that
+ *  was not. */
 bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * The statistical half of the audit: attacks on what nodes saw of coded operands (crypto/lagrange.h), as
- * arrays in memory. Who recorded them, and how, is not its business.
+ * The statistical half of the audit: attacks on what nodes saw of coded operands
+ * (crypto/lagrange.h), as arrays in memory. Who recorded them, and how, is not its business.
  *
  * A finding is one attack on one thing by one coalition. Those that are tests have a p-value, the
- * chance that a scheme that hides perfectly would look so bad; those that are measurements have a value
- * beside what chance gives. Many tests cry wolf, hence sherd__findings_judge: Holm's step-down
- * procedure over all of them at once, family-wise 1e-6. p-values are natural logarithms throughout, since
- * those of a broken scheme are far below what a double can hold.
+ * chance that a scheme that hides perfectly would look so bad; those that are measurements have a
+ * value beside what chance gives. Many tests cry wolf, hence sherd__findings_judge: Holm's step-down
+ * procedure over all of them at once, family-wise 1e-6. p-values are natural logarithms throughout,
+ * since those of a broken scheme are far below what a double can hold.
  */
 #ifndef AUDIT_STATS_H
 #define AUDIT_STATS_H
@@ -23,10 +23,11 @@
 #define SHERD__AUDIT_COALITIONS 200u
 #define SHERD__AUDIT_ROUNDS 1000u
 
-/* --- findings ---------------------------------------------------------------------------------- */
+/* --- findings -------------------------------------------------------------------------------- */
 
 typedef struct sherd__finding {
-    const char *test;       /* stable word for reports, static: "uniformity", "coalition", "game", ... */
+    const char *test;       /* stable word for reports, static: "uniformity", "differences", "primes",
+                               "coalition", "reconstruction", "game", "control", "control game" */
     const char *statistic;  /* what `value` is, static: "chi2 of 256 bins", "advantage" */
     char subject[64];       /* attacked data: "A", "A - B", "A, prime 5931641" */
     char who[96];           /* "domain 2", "domains 1, 4" */
@@ -34,9 +35,10 @@ typedef struct sherd__finding {
     double chance;          /* what `value` is by chance; NaN: says nothing */
     double low, high;       /* confidence interval of `value` (99 %); NaN: none */
     double log_p;           /* ln of the p-value; NaN: a measurement, not a test */
-    double log_threshold;   /* ln of what log_p had to fall below; written by sherd__findings_judge */
+    double log_threshold;   /* ln of what log_p had to fall below; sherd__findings_judge writes it */
     bool flagged;           /* for tests written by sherd__findings_judge */
-    bool control;           /* of a negative control: judged alone, at SHERD__AUDIT_CONTROL */
+    bool control;           /* meant to be flagged (controls, more than T domains): judged alone, at
+                               SHERD__AUDIT_CONTROL */
     char sentence[288];     /* for people */
 } sherd__finding;
 
@@ -56,13 +58,13 @@ void sherd__findings_fini(sherd__findings *l);
  */
 int sherd__findings_judge(sherd__findings *l, double family) SHERD_MUST;
 /**
- * The worst (smallest p; without p-values, largest value - chance) of each (test, statistic, control):
- * index[] of `room`, in order of first appearance, and in count[] how many there are of it. Returns how
- * many groups there are; more than room: the rest is left out. For reports, which print one line each.
+ * The worst (smallest p; without p-values, largest value - chance) of each (test, statistic,
+ * control): index[] in order of first appearance, and in count[] how many there are of it. Returns
+ * how many groups there are, `room` at most. For reports, which print one line each.
  */
 size_t sherd__findings_worst(const sherd__findings *l, size_t *index, size_t *count, size_t room);
 
-/* --- what was seen ----------------------------------------------------------------------------- */
+/* --- what was seen --------------------------------------------------------------------------- */
 
 /** How an operand was coded; all of it is public. Borrowed pointers. */
 typedef struct sherd__seen_code {
@@ -78,39 +80,42 @@ typedef struct sherd__seen {
     const char *name;           /* for people: "A", "B of step 3" */
     const sherd__seen_code *code;
     size_t rows, cols;          /* of each share, and so of each block */
-    const uint32_t *const *residues; /* [share * primes_len + prime]: rows*cols of them, each below its
-                                        prime, row-major; NULL: nobody was sent this share */
+    const uint32_t *const *residues; /* [share * primes_len + prime]: rows*cols of them, each below
+                                        its prime, row-major; NULL: nobody was sent this share */
     const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain with
                                    two shares counts as what it is */
-    const double *const *blocks; /* K blocks of rows*cols integers, the truth: only to say how good an
-                                    attack was, never given to it. NULL: not known */
+    const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
+                                    confirmed against and how good an attack was. NULL: not known */
 } sherd__seen;
 
 typedef struct sherd__audit_options {
-    uint64_t seed;        /* what is drawn: coalitions, samples, game rounds. Same seed, same report */
+    uint64_t seed;        /* decides all that is drawn: the same seed, the same report */
     uint32_t coalitions;  /* of one size at most, drawn where there are more; 0: the default */
     uint32_t rounds;      /* of each game; 0: the default */
     size_t sample;        /* residues that one test looks at, at most; 0: 2^18 */
     const char *const *domain_names; /* [domain]; NULL: numbers, from 1 */
 } sherd__audit_options;
 
-/* --- attacks ------------------------------------------------------------------------------------ */
+/* --- attacks --------------------------------------------------------------------------------- */
 
 /**
- * Residues of every share modulo every prime: chi2 by bins of high and of low bits, of pairs of
+ * Residues of every share modulo every prime: chi2 of high bits, of low bits and of pairs of
  * neighbours, both tails; repeats; small values. Then what differences would show if a mask had been
- * used twice: of one share in two encodings (all pairs up to 200), of neighbouring rows, and across primes
- * (the difference, and the number that the residues stand for).
- * Appends. SHERD_ENOMEM, SHERD_EINVAL (primes or shapes that are none, a residue not below its prime).
+ * used twice: of one share in two encodings (200 pairs at most, and 1600 of pair and share), of
+ * neighbouring rows, and across primes (the difference, and the number that the residues stand for).
+ * Appends. SHERD_ENOMEM; SHERD_EINVAL: shapes or a code that are none, a residue not below its prime.
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
- * Coalitions of `size` domains (all, or opt->coalitions drawn ones), one encoding: the left null space
- * of their mask weights modulo each prime; the combinations that it gives contain no mask and are
- * tested for small, repeated and unequally spread values; with K independent ones the blocks are
- * solved for. Where the truth is known a linear attacker is measured on it: R^2 on entries that it was not
- * fitted to. Appends; *drawn (may be NULL) = how many coalitions were attacked. Errors as above.
+ * Coalitions of `size` domains (all, or opt->coalitions drawn ones), one encoding: the left null
+ * space of their mask weights modulo each prime; the combinations that it gives contain no mask and
+ * are tested for small, repeated and unevenly spread values; with K independent ones the blocks are
+ * solved for. Where the truth is known: whether a right guess of it is confirmed, and R^2 of a linear
+ * attacker on entries that it was not fitted to. With more than T domains findings are marked as
+ * controls: that they see is what T means. Of T or fewer, one coalition that cancels the masks is
+ * flagged without a p-value, since it is a proof.
+ * Appends; *drawn (may be NULL) = how many coalitions were attacked. Errors as above.
  */
 int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_t size,
                             const sherd__audit_options *opt, uint32_t *drawn,
@@ -129,7 +134,7 @@ typedef struct sherd__game_encoder {
 typedef struct sherd__game {
     const char *name;         /* "zero or structured" */
     const sherd__seen_code *code;
-    const uint32_t *members;  /* shares that the attacker sees */
+    const uint32_t *members;  /* shares that the attacker sees; named as domains */
     uint32_t members_len;
     size_t rows, cols;
     const double *const *operand[2]; /* K blocks each; the attacker knows both */
@@ -138,18 +143,19 @@ typedef struct sherd__game {
 
 /**
  * Plays opt->rounds rounds: a fair coin chooses the operand, the encoder hides it, the attacker says
- * which. On the first half it sees the coin and chooses, among its statistics (size, spread, repeats
- * and likeness to either operand of each residue, of each mask-free combination, and of the difference
- * to the first round), the one and the threshold that guess best; on the second half it is counted.
- * Appends one finding: advantage 2*right/rounds - 1 in the second half with its 99 % interval, exact
- * binomial p-value. Errors as above, and the encoder's.
+ * which. On the first half it sees the coin and chooses, among its statistics (size, spread, repeats,
+ * likeness to either operand, of each share, each combination without masks, and each share less that
+ * of an earlier encoding), the one and the threshold that guess best; the second half is counted.
+ * Appends one finding: advantage 2*right/rounds - 1 in the second half with its 99 % interval, and
+ * the exact binomial p-value. Errors as above, and the encoder's. Blocks of some hundred entries
+ * are enough.
  */
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d) SHERD_MUST;
-/** Plays both games (zero or structured; `real` or its entries permuted) for the first T members against
- *  the real encoder (crypto/lagrange.h, crypto/mask.h). real: K blocks, or NULL for made-up ones. */
-int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
-                             const double *const *real, const sherd__audit_options *opt,
-                             sherd_diag *d) SHERD_MUST;
+/** Plays two games (zero or real; real or its entries permuted) for the first T shares against the
+ *  scheme's own functions (crypto/lagrange.h, crypto/mask.h). real: K blocks; NULL: made-up ones. */
+int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
+                             size_t cols, const double *const *real,
+                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 
 #endif

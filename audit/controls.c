@@ -1,0 +1,199 @@
+/*
+ * The broken schemes. Each is an honest encoding by the textbook (weights times blocks plus weights
+ * times masks, in 64-bit integers) with one rule of the scheme left out: exactly one, so that what
+ * the audit finds is that rule.
+ */
+#include "audit/controls.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/modular.h"
+#include "audit/stats_internal.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "crypto/lagrange.h"
+
+static const char *const names[SHERD__CONTROLS] = {
+    [SHERD__CONTROL_PERMUTE] = "permute",        [SHERD__CONTROL_REUSE] = "mask reuse",
+    [SHERD__CONTROL_COALITION] = "T+1 domains",  [SHERD__CONTROL_POINT] = "alpha = beta",
+    [SHERD__CONTROL_PRIMES] = "one mask for all primes",
+};
+
+const char *sherd__control_name(sherd__control c)
+{
+    return (unsigned)c < SHERD__CONTROLS ? names[c] : "none";
+}
+
+typedef struct memory {
+    uint32_t alpha[SHERD__LCC_SHARES_MAX];
+    double **blocks[2];
+    uint32_t *residues[2];        /* N x primes x n */
+    const uint32_t **pointers[2]; /* to them */
+    uint32_t *masks;              /* T x n */
+} memory;
+
+static size_t entries(const sherd__control_view *v)
+{
+    return v->seen[0].rows * v->seen[0].cols;
+}
+
+static uint32_t *cell(const sherd__control_view *v, uint32_t e, uint32_t share, uint32_t prime)
+{
+    const memory *m = v->memory;
+    return m->residues[e] + ((size_t)share * v->code.primes_len + prime) * entries(v);
+}
+
+static int memory_new(sherd__control_view *v)
+{
+    size_t n = entries(v), views = (size_t)v->code.shares * v->code.primes_len, bytes, masks;
+    memory *m = sherd__calloc(1, sizeof *m);
+    v->memory = m;
+    if (m == NULL || !sherd__mul(views, n * sizeof(uint32_t), &bytes) ||
+        !sherd__mul(n, v->code.masks * sizeof(uint32_t), &masks))
+        return SHERD_ENOMEM;
+    m->masks = sherd__alloc(masks);
+    if (m->masks == NULL) return SHERD_ENOMEM;
+    for (uint32_t e = 0; e < v->seen_len; e++) {
+        m->residues[e] = sherd__alloc(bytes);
+        m->pointers[e] = sherd__calloc(views, sizeof *m->pointers[e]);
+        int err = sherd__audit_blocks(&m->blocks[e], v->code.blocks, n);
+        if (err != 0 || m->residues[e] == NULL || m->pointers[e] == NULL) return SHERD_ENOMEM;
+        for (size_t i = 0; i < views; i++) m->pointers[e][i] = m->residues[e] + i * n;
+        v->seen[e].residues = m->pointers[e];
+        v->seen[e].blocks = (const double *const *)m->blocks[e];
+    }
+    return SHERD_OK;
+}
+
+void sherd__control_fini(sherd__control_view *v)
+{
+    memory *m = v->memory;
+    for (int e = 0; m != NULL && e < 2; e++) {
+        sherd__free(m->residues[e]);
+        sherd__free(m->pointers[e]);
+        sherd__free(m->blocks[e]);
+    }
+    if (m != NULL) sherd__free(m->masks);
+    sherd__free(m);
+    memset(v, 0, sizeof *v);
+}
+
+/* ---- encoding --------------------------------------------------------------------------------- */
+
+/* Share = sum of weight * block + sum of weight * mask, modulo one prime. */
+static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
+{
+    const sherd__seen_code *c = &v->code;
+    const memory *m = v->memory;
+    uint32_t p = c->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    size_t n = entries(v);
+    for (uint32_t i = 0; i < c->shares; i++) {
+        uint32_t *out = cell(v, e, i, prime);
+        sherd__modular_weights(c, prime, i, w);
+        for (size_t x = 0; x < n; x++) {
+            uint64_t sum = 0;
+            for (uint32_t j = 0; j < c->blocks; j++)
+                sum += (uint64_t)w[j] * sherd__audit_residue(m->blocks[e][j][x], p);
+            for (uint32_t t = 0; t < c->masks; t++)
+                sum += (uint64_t)w[c->blocks + t] * (m->masks[t * n + x] % p);
+            out[x] = (uint32_t)(sum % p);
+        }
+    }
+}
+
+/* Masks for one prime; the control with one mask for all primes keeps those of the smallest. */
+static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
+                       const sherd_entropy *e)
+{
+    const memory *m = v->memory;
+    uint32_t p = v->code.primes[prime];
+    if (c == SHERD__CONTROL_PRIMES) {
+        if (prime > 0) return;
+        for (uint32_t i = 1; i < v->code.primes_len; i++)
+            if (v->code.primes[i] < p) p = v->code.primes[i];
+    }
+    sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
+}
+
+/* Columns of a block in clear, shuffled for each share. */
+static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy *e)
+{
+    const memory *m = v->memory;
+    size_t rows = v->seen[0].rows, cols = v->seen[0].cols, n = rows * cols;
+    const double *block = m->blocks[0][share % v->code.blocks];
+    for (uint32_t i = 0; i < v->code.primes_len; i++)
+        for (size_t x = 0; x < n; x++)
+            cell(v, 0, share, i)[x] = sherd__audit_residue(block[x], v->code.primes[i]);
+    for (size_t c = cols; c > 1; c--) {
+        size_t other = (size_t)sherd__entropy_below(e, c);
+        for (uint32_t i = 0; i < v->code.primes_len; i++) {
+            for (size_t r = 0; r < rows; r++) {
+                uint32_t *row = cell(v, 0, share, i) + r * cols, t = row[c - 1];
+                row[c - 1] = row[other];
+                row[other] = t;
+            }
+        }
+    }
+}
+
+static void fill(sherd__control_view *v, sherd__control c, const double *const *blocks,
+                 const sherd_entropy *e)
+{
+    const memory *m = v->memory;
+    size_t n = entries(v);
+    sherd_entropy_seeded state;
+    sherd_entropy made = sherd__entropy_seeded(&state, 1); /* masks are the same for any operand */
+    for (uint32_t i = 0; i < v->seen_len; i++) {
+        if (i > 0 || blocks == NULL)
+            sherd__audit_make_up(&made, m->blocks[i], v->code.blocks, v->seen[i].rows,
+                                 v->seen[i].cols);
+        else
+            for (uint32_t j = 0; j < v->code.blocks; j++)
+                memcpy(m->blocks[0][j], blocks[j], n * sizeof *blocks[j]);
+    }
+    if (c == SHERD__CONTROL_PERMUTE) {
+        for (uint32_t i = 0; i < v->code.shares; i++) permute(v, i, e);
+        return;
+    }
+    for (uint32_t i = 0; i < v->code.primes_len; i++) {
+        draw_masks(v, c, i, e);
+        for (uint32_t s = 0; s < v->seen_len; s++) encode(v, s, i);
+    }
+}
+
+int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
+                        size_t rows, size_t cols, const double *const *blocks, uint64_t seed)
+{
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    size_t n;
+    memset(v, 0, sizeof *v);
+    int err = sherd__modular_check(code, NULL);
+    if (err != 0) return err;
+    if ((unsigned)c >= SHERD__CONTROLS || code->shares <= code->masks || code->alpha != NULL ||
+        !sherd__mul(rows, cols, &n) || n == 0)
+        return SHERD_EINVAL;
+    v->code = *code;
+    v->seen_len = c == SHERD__CONTROL_REUSE ? 2 : 1;
+    v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
+    for (uint32_t i = 0; i < v->seen_len; i++)
+        v->seen[i] = (sherd__seen){.name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows,
+                                   .cols = cols};
+    err = memory_new(v);
+    if (err != 0) {
+        sherd__control_fini(v);
+        return err;
+    }
+    if (c == SHERD__CONTROL_POINT) {
+        memory *m = v->memory;
+        sherd__lcc lcc = {code->blocks, code->masks, code->shares};
+        for (uint32_t i = 0; i < code->shares; i++) m->alpha[i] = sherd__lcc_alpha(&lcc, i);
+        m->alpha[0] = code->beta != NULL ? code->beta[0] : sherd__lcc_beta(0);
+        v->code.alpha = m->alpha;
+    }
+    fill(v, c, blocks, &e);
+    return SHERD_OK;
+}

@@ -1,0 +1,178 @@
+/*
+ * The audit of the audit: the same attacks that judge a record are run on every broken scheme. A
+ * control counts as found by its smallest p-value, multiplied by how many there were to choose from.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/controls.h"
+#include "audit/modular.h"
+#include "audit/stats_internal.h"
+#include "audit/tail.h"
+#include "core/alloc.h"
+#include "crypto/lagrange.h"
+
+enum { SIDE = 64, ENTRIES_MIN = 1024, GAME_SIDE = 12, BLOCKS = 8, SPARE = 3 };
+
+/* ---- attacks ---------------------------------------------------------------------------------- */
+
+static int report(sherd__findings *l, const sherd__findings *tried, sherd__control c,
+                  uint32_t coalition)
+{
+    sherd__finding f = sherd__finding_of("control", "-log10 of the smallest p", true);
+    const sherd__finding *best = NULL;
+    double tests = 0;
+    for (size_t i = 0; i < tried->len; i++) {
+        const sherd__finding *t = &tried->list[i];
+        if (isnan(t->log_p)) continue;
+        tests++;
+        if (best == NULL || t->log_p < best->log_p) best = t;
+    }
+    f.log_p = best != NULL ? best->log_p + log(tests) : 0;
+    if (f.log_p > 0) f.log_p = 0;
+    f.value = -f.log_p / log(10);
+    snprintf(f.subject, sizeof f.subject, "%s", sherd__control_name(c));
+    snprintf(f.who, sizeof f.who, "%u domain%s", coalition, coalition > 1 ? "s" : "");
+    snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p = 1e-%.0f",
+             f.subject, best != NULL ? best->statistic : "nothing", best != NULL ? best->subject : "",
+             best != NULL ? best->who : "", f.value);
+    return sherd__findings_add(l, &f);
+}
+
+static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *code, size_t rows,
+                  size_t cols, const double *const *blocks, const sherd__audit_options *opt,
+                  sherd_diag *d)
+{
+    sherd__control_view v;
+    sherd__findings tried = {0};
+    int err = sherd__control_make(&v, c, code, rows, cols, blocks, opt->seed + 7919 * ((uint64_t)c + 1));
+    if (err != 0) return err;
+    /* An honest encoding has nothing to show to single domains: only the coalition may accuse it. */
+    if (c != SHERD__CONTROL_COALITION)
+        err = sherd__audit_uniformity(&tried, v.seen, v.seen_len, opt, d);
+    if (err == 0) err = sherd__audit_coalitions(&tried, &v.seen[0], v.coalition, opt, NULL, d);
+    if (err == 0) err = report(l, &tried, c, v.coalition);
+    sherd__findings_fini(&tried);
+    sherd__control_fini(&v);
+    return err;
+}
+
+/* ---- games ------------------------------------------------------------------------------------ */
+
+typedef struct playing {
+    sherd__control control;
+    sherd__seen_code code; /* shares: those of the coalition only */
+    size_t rows, cols;
+    uint64_t seed;
+} playing;
+
+static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
+{
+    playing *g = ctx;
+    sherd__control_view v;
+    if (g->control != SHERD__CONTROL_REUSE) g->seed++;
+    int err = sherd__control_make(&v, g->control, &g->code, g->rows, g->cols, blocks, g->seed);
+    if (err != 0) return err;
+    uint32_t members = g->control == SHERD__CONTROL_COALITION ? g->code.masks + 1 : 1;
+    for (uint32_t i = 0; i < members * g->code.primes_len; i++)
+        memcpy(out[i], v.seen[0].residues[i], g->rows * g->cols * sizeof **out);
+    sherd__control_fini(&v);
+    return SHERD_OK;
+}
+
+/* sherd__audit_game takes its weights from the code: for alpha = beta that of a control's view. */
+static int game(sherd__findings *l, sherd__control c, const char *name, const sherd__seen_code *code,
+                const double *const *first, const double *const *second,
+                const sherd__audit_options *opt, sherd_diag *d)
+{
+    playing p = {c, *code, GAME_SIDE, GAME_SIDE, opt->seed + 104729 * ((uint64_t)c + 1)};
+    uint32_t members[SHERD__LCC_BLOCKS_MAX];
+    sherd__control_view v;
+    p.code.shares = code->masks + 1;
+    for (uint32_t i = 0; i <= code->masks; i++) members[i] = i;
+    int err = sherd__control_make(&v, c, &p.code, 1, 1, NULL, 0);
+    if (err != 0) return err;
+    sherd__game g = {name, &v.code, members, v.coalition, GAME_SIDE, GAME_SIDE, {first, second},
+                     {encode, &p}};
+    sherd__findings played = {0};
+    err = sherd__audit_game(&played, &g, opt, d);
+    if (err == 0) {
+        sherd__finding *f = &played.list[0];
+        f->test = "control game";
+        f->control = true;
+        snprintf(f->subject, sizeof f->subject, "%s", sherd__control_name(c));
+        err = sherd__findings_add(l, f);
+    }
+    sherd__findings_fini(&played);
+    sherd__control_fini(&v);
+    return err;
+}
+
+static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__audit_options *opt,
+                 sherd_diag *d)
+{
+    size_t n = (size_t)GAME_SIDE * GAME_SIDE;
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
+    double **zero = NULL, **made = NULL, **mixed = NULL;
+    int err = sherd__audit_blocks(&zero, code->blocks, n);
+    if (err == 0) err = sherd__audit_blocks(&made, code->blocks, n);
+    if (err == 0) err = sherd__audit_blocks(&mixed, code->blocks, n);
+    if (err == 0) {
+        sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
+        sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
+    }
+    /* One mask for all primes is for the statistics to find: the game's attacker does not join primes. */
+    for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
+        err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
+                   (const double *const *)made, opt, d);
+        if (err == 0)
+            err = game(l, (sherd__control)c, "real or permuted", code, (const double *const *)made,
+                       (const double *const *)mixed, opt, d);
+    }
+    sherd__free(zero);
+    sherd__free(made);
+    sherd__free(mixed);
+    return err;
+}
+
+/* ---- all -------------------------------------------------------------------------------------- */
+
+int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
+                          const double *const *blocks, const sherd__audit_options *opt,
+                          sherd_diag *d)
+{
+    sherd__seen_code small = *code;
+    int err = sherd__modular_check(code, d);
+    if (err != 0) return err;
+    if (small.blocks > BLOCKS && code->beta == NULL) small.blocks = BLOCKS;
+    if (small.shares > small.masks + SPARE) small.shares = small.masks + SPARE;
+    if (blocks == NULL || rows < 2 || rows * cols < ENTRIES_MIN) {
+        blocks = NULL;
+        rows = cols = SIDE;
+    }
+    for (int c = 0; c < SHERD__CONTROLS && err == 0; c++) {
+        if (c == SHERD__CONTROL_PRIMES && code->primes_len < 2) continue;
+        err = attack(l, (sherd__control)c, &small, rows, cols, blocks, opt, d);
+    }
+    return err == 0 ? games(l, &small, opt, d) : err;
+}
+
+bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed)
+{
+    for (int c = 0; c < SHERD__CONTROLS; c++) {
+        bool run = false, found = false;
+        for (size_t i = 0; i < l->len; i++) {
+            const sherd__finding *f = &l->list[i];
+            if (!f->control || strncmp(f->test, "control", 7) != 0) continue;
+            if (strcmp(f->subject, sherd__control_name((sherd__control)c)) != 0) continue;
+            run = true;
+            found = found || f->flagged;
+        }
+        if (!run || found) continue;
+        if (missed != NULL) *missed = (sherd__control)c;
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,137 @@
+/*
+ * The game against the scheme itself: operands are hidden by the functions that hide them in a run
+ * (crypto/mask.h, crypto/lagrange.h), with entropy from the audit's seed in the place of getrandom, so
+ * that a report can be made again.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "audit/modular.h"
+#include "audit/stats_internal.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "crypto/lagrange.h"
+#include "crypto/mask.h"
+
+typedef struct hiding {
+    const sherd__seen_code *code;
+    sherd__lcc lcc;
+    size_t rows, cols;
+    sherd_entropy entropy;
+    uint32_t members; /* the first so many shares */
+    double **in;      /* K+T rows of n */
+    double *weights;  /* members x (K+T) */
+    uint8_t *packed;  /* members x 3n */
+} hiding;
+
+static int masks(hiding *h, sherd__masks *m, uint32_t prime)
+{
+    const sherd__seen_code *c = h->code;
+    int err = SHERD_OK;
+    for (uint32_t t = 0; t < c->masks; t++)
+        for (size_t r = 0; r < h->rows && err == 0; r++)
+            err = sherd__masks_row(m, SHERD__MASK_LEFT, t, prime, c->primes[prime], r, h->cols,
+                                   h->in[c->blocks + t] + r * h->cols);
+    return err;
+}
+
+static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const *blocks,
+                 uint32_t *const *out)
+{
+    const sherd__seen_code *c = h->code;
+    uint32_t p = c->primes[prime], len = c->blocks + c->masks;
+    size_t n = h->rows * h->cols;
+    uint8_t *to[SHERD__LCC_BLOCKS_MAX];
+    int err = masks(h, m, prime);
+    if (err != 0) return err;
+    for (uint32_t j = 0; j < c->blocks; j++) sherd__residue_from_f64(blocks[j], n, p, h->in[j]);
+    for (uint32_t i = 0; i < h->members; i++) {
+        sherd__lcc_encode_weights(&h->lcc, p, i, h->weights + (size_t)i * len);
+        to[i] = h->packed + (size_t)i * SHERD__RESIDUE_BYTES * n;
+    }
+    sherd__lcc_encode(h->weights, h->members, len, p, (const double *const *)h->in, n, to);
+    for (uint32_t i = 0; i < h->members; i++)
+        for (size_t e = 0; e < n; e++)
+            out[i * c->primes_len + prime][e] =
+                sherd__get_u16(to[i] + 3 * e) | (uint32_t)to[i][3 * e + 2] << 16;
+    return SHERD_OK;
+}
+
+static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
+{
+    hiding *h = ctx;
+    sherd__masks *m;
+    int err = sherd__masks_new(&m, &h->entropy); /* fresh for every encoding */
+    if (err != 0) return err;
+    for (uint32_t i = 0; i < h->code->primes_len && err == 0; i++) err = share(h, m, i, blocks, out);
+    sherd__masks_free(m);
+    return err;
+}
+
+static int hiding_open(hiding *h)
+{
+    uint32_t len = h->code->blocks + h->code->masks;
+    size_t n = h->rows * h->cols;
+    int err = sherd__audit_blocks(&h->in, len, n);
+    h->weights = sherd__alloc((size_t)h->members * len * sizeof *h->weights);
+    h->packed = sherd__alloc(h->members * SHERD__RESIDUE_BYTES * n);
+    return err == 0 && h->weights != NULL && h->packed != NULL ? SHERD_OK : SHERD_ENOMEM;
+}
+
+static void hiding_close(hiding *h)
+{
+    sherd__free(h->in);
+    sherd__free(h->weights);
+    sherd__free(h->packed);
+}
+
+static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_diag *d)
+{
+    size_t n;
+    int err = sherd__modular_check(c, d);
+    if (err != 0) return err;
+    if (c->alpha != NULL || c->beta != NULL || c->masks > c->shares)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "the scheme has points and T of its own");
+    if (!sherd__mul(rows, cols, &n) || n == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "blocks of %zu x %zu", rows, cols);
+    return SHERD_OK;
+}
+
+int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
+                             const double *const *real, const sherd__audit_options *opt,
+                             sherd_diag *d)
+{
+    sherd_entropy_seeded state, masks_state;
+    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed ^ UINT64_C(0x67616d65));
+    uint32_t members[SHERD__LCC_BLOCKS_MAX];
+    double **zero = NULL, **made = NULL, **mixed = NULL;
+    int err = usable(code, rows, cols, d);
+    if (err != 0) return err;
+    hiding h = {.code = code, .lcc = {code->blocks, code->masks, code->shares}, .rows = rows,
+                .cols = cols, .members = code->masks,
+                .entropy = sherd__entropy_seeded(&masks_state, opt->seed ^ UINT64_C(0x6d61736b))};
+    size_t n = rows * cols;
+    err = hiding_open(&h);
+    if (err == 0) err = sherd__audit_blocks(&zero, code->blocks, n);
+    if (err == 0) err = sherd__audit_blocks(&made, code->blocks, n);
+    if (err == 0) err = sherd__audit_blocks(&mixed, code->blocks, n);
+    if (err == 0) {
+        for (uint32_t i = 0; i < code->masks; i++) members[i] = i;
+        sherd__audit_make_up(&e, made, code->blocks, rows, cols);
+        if (real == NULL) real = (const double *const *)made;
+        sherd__audit_permuted(&e, real, mixed, code->blocks, n);
+        sherd__game g = {"zero or structured", code, members, code->masks, rows, cols,
+                         {(const double *const *)zero, real}, {encode, &h}};
+        err = sherd__audit_game(l, &g, opt, d);
+        g.name = "real or permuted";
+        g.operand[0] = real;
+        g.operand[1] = (const double *const *)mixed;
+        if (err == 0) err = sherd__audit_game(l, &g, opt, d);
+    }
+    sherd__free(zero);
+    sherd__free(made);
+    sherd__free(mixed);
+    hiding_close(&h);
+    return err;
+}

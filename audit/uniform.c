@@ -1,0 +1,231 @@
+/*
+ * Uniformity of residues. Cells hold slightly different numbers of residues, since no power of two
+ * divides a prime; expected counts are taken from m exactly, otherwise a large sample would accuse a
+ * perfect generator.
+ */
+#include "audit/uniform.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/tail.h"
+#include "core/alloc.h"
+
+enum { CELLS = 256, SIDE = 16, EACH = 32, REPEATS_MAX = 65536 };
+
+/* Largest power of two of cells, at most `most`, that leaves EACH of n to each; 0: none. */
+static unsigned cells_for(size_t n, uint64_t m, unsigned most)
+{
+    unsigned b = most;
+    while (b > 1 && (n / b < EACH || b > m / 2)) b /= 2;
+    return b > 1 ? b : 0;
+}
+
+/* Residues x < m with x*b/m = i. */
+static uint64_t in_bin(uint64_t m, unsigned b, unsigned i)
+{
+    uint64_t from = (i * m + b - 1) / b, to = ((i + 1) * m + b - 1) / b;
+    return to - from;
+}
+
+/*
+ * The chi2 distribution is the limit of many small deviations. Far out the likeliest way to a large sum
+ * is one cell that holds too much (cell >= count* alone makes chi2 >= x), and to a small one that all
+ * cells are even: their chances are added, or p would sink below what n numbers can say at all.
+ */
+static double far_above(double chi2, double n, double b)
+{
+    double each = n / b, count = each + sqrt(each * chi2 * (b - 1) / b);
+    return log(b) + sherd__tail_binomial((uint64_t)ceil(count - 1e-6), (uint64_t)n, 1 / b);
+}
+
+static double far_below(double n, double b)
+{
+    int sign;
+    return lgamma_r(n + 1, &sign) - b * lgamma_r(n / b + 1, &sign) - n * log(b);
+}
+
+static sherd__looked judge(double chi2, size_t n, unsigned cells)
+{
+    double df = cells - 1.0, all = (double)n;
+    double above = sherd__tail_add(sherd__tail_chi2_above(df, chi2), far_above(chi2, all, cells));
+    double below = sherd__tail_add(sherd__tail_chi2_below(df, chi2), far_below(all, cells));
+    return (sherd__looked){
+        .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells};
+}
+
+static double part(double count, double expected)
+{
+    return (count - expected) * (count - expected) / expected;
+}
+
+sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m)
+{
+    unsigned b = cells_for(n, m, CELLS);
+    size_t count[CELLS] = {0};
+    double chi2 = 0;
+    if (b == 0) return (sherd__looked){0};
+    for (size_t i = 0; i < n; i++) count[x[i] * b / m]++;
+    for (unsigned i = 0; i < b; i++)
+        chi2 += part((double)count[i], (double)n * (double)in_bin(m, b, i) / (double)m);
+    return judge(chi2, n, b);
+}
+
+sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m)
+{
+    unsigned b = cells_for(n, m, CELLS);
+    size_t count[CELLS] = {0};
+    double chi2 = 0;
+    if (b == 0) return (sherd__looked){0};
+    for (size_t i = 0; i < n; i++) count[x[i] % b]++;
+    for (unsigned i = 0; i < b; i++) {
+        uint64_t values = m / b + (i < m % b ? 1 : 0);
+        chi2 += part((double)count[i], (double)n * (double)values / (double)m);
+    }
+    return judge(chi2, n, b);
+}
+
+sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m)
+{
+    size_t pairs = n / 2, count[SIDE * SIDE] = {0};
+    unsigned b = SIDE;
+    double chi2 = 0;
+    while (b > 1 && (pairs / (b * b) < EACH || b > m / 2)) b /= 2;
+    if (b < 2) return (sherd__looked){0};
+    for (size_t i = 0; i < pairs; i++) count[x[2 * i] * b / m * b + x[2 * i + 1] * b / m]++;
+    for (unsigned i = 0; i < b * b; i++) {
+        double first = (double)in_bin(m, b, i / b) / (double)m;
+        double second = (double)in_bin(m, b, i % b) / (double)m;
+        chi2 += part((double)count[i], (double)pairs * first * second);
+    }
+    return judge(chi2, pairs, b * b);
+}
+
+/* Puts v (not 0) into a table of 2^bits places, open addressing; true if it was there. */
+static bool put(uint64_t *table, unsigned bits, uint64_t v)
+{
+    uint64_t mask = (UINT64_C(1) << bits) - 1;
+    uint64_t at = v * UINT64_C(0x9e3779b97f4a7c15) >> (64 - bits);
+    while (table[at] != 0 && table[at] != v) at = (at + 1) & mask;
+    bool there = table[at] == v;
+    table[at] = v;
+    return there;
+}
+
+int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looked *out)
+{
+    unsigned bits = 4;
+    size_t repeats = 0;
+    if (n > REPEATS_MAX) n = REPEATS_MAX;
+    while ((UINT64_C(1) << bits) < 2 * n) bits++;
+    uint64_t *table = sherd__calloc((size_t)1 << bits, sizeof *table);
+    if (table == NULL) return SHERD_ENOMEM;
+    for (size_t i = 0; i < n; i++) repeats += put(table, bits, x[i] + 1);
+    sherd__free(table);
+    double mean = n < 2 ? 0 : (double)n * (double)(n - 1) / 2 / (double)m;
+    *out = (sherd__looked){.value = (double)repeats, .expected = mean, .cells = 1};
+    /* Poisson's tail bounds that of the sum of chances above its mean + 1 only. */
+    if ((double)repeats > mean + 1) out->log_p = sherd__tail_poisson(repeats, mean);
+    return SHERD_OK;
+}
+
+sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t size = x[i] < m - x[i] ? x[i] : m - x[i];
+        sum -= log((double)(2 * size + 1) / (double)m);
+    }
+    return (sherd__looked){.value = n > 0 ? sum / (double)n : 0,
+                           .expected = 1,
+                           .log_p = n > 0 ? sherd__tail_gamma_above((double)n, sum) : 0,
+                           .cells = 1};
+}
+
+/* ---- findings --------------------------------------------------------------------------------- */
+
+static int note(sherd__findings *l, const sherd__finding *about, const char *statistic,
+                const sherd__looked *r, const char *what)
+{
+    sherd__finding f = *about;
+    if (r->cells == 0) return SHERD_OK;
+    f.statistic = statistic;
+    f.value = r->value;
+    f.chance = r->expected;
+    f.low = f.high = (double)NAN;
+    f.log_p = r->log_p;
+    snprintf(f.sentence, sizeof f.sentence, "%s: %s is %.6g where chance gives %.6g", f.subject, what,
+             r->value, r->expected);
+    return sherd__findings_add(l, &f);
+}
+
+int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x, size_t n,
+                        uint64_t m, unsigned looks)
+{
+    sherd__looked r = {0};
+    int err = SHERD_OK;
+    if ((looks & SHERD__LOOK_HIGH) != 0) {
+        r = sherd__uniform_high(x, n, m);
+        err = note(l, about, "chi2 of high bits", &r, "chi2 of the high bits");
+    }
+    if (err == 0 && (looks & SHERD__LOOK_LOW) != 0) {
+        r = sherd__uniform_low(x, n, m);
+        err = note(l, about, "chi2 of low bits", &r, "chi2 of the low bits");
+    }
+    if (err == 0 && (looks & SHERD__LOOK_PAIRS) != 0) {
+        r = sherd__uniform_pairs(x, n, m);
+        err = note(l, about, "chi2 of pairs", &r, "chi2 of pairs of neighbours");
+    }
+    if (err == 0 && (looks & SHERD__LOOK_REPEATS) != 0) {
+        err = sherd__uniform_repeats(x, n, m, &r);
+        if (err == 0) err = note(l, about, "repeats", &r, "number of values seen before");
+    }
+    if (err == 0 && (looks & SHERD__LOOK_SMALL) != 0) {
+        r = sherd__uniform_small(x, n, m);
+        err = note(l, about, "smallness", &r, "mean of -ln of the distance from 0");
+    }
+    return err;
+}
+
+int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+                         const uint64_t *guess, size_t n, uint64_t m)
+{
+    uint64_t right = 0;
+    for (size_t i = 0; i < n; i++) right += x[i] == guess[i];
+    sherd__looked r = {.value = (double)right,
+                       .expected = (double)n / (double)m,
+                       .log_p = sherd__tail_binomial(right, n, 1 / (double)m),
+                       .cells = 1};
+    return note(l, about, "entries as guessed", &r, "number of entries that confirm a guess of the data");
+}
+
+/* ---- what it cannot see ----------------------------------------------------------------------- */
+
+/* p = exp(log_p) is reached on average when chi2 grows by `need` above its mean. */
+static double needed(double log_p)
+{
+    double low = 0, high = 1e6;
+    for (int i = 0; i < 100; i++) {
+        double mid = (low + high) / 2;
+        if (sherd__tail_both(sherd__tail_chi2_above(CELLS - 1, CELLS - 1 + mid), 0) > log_p) low = mid;
+        else high = mid;
+    }
+    return high;
+}
+
+double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p)
+{
+    uint64_t rest = 1; /* 2^bits mod p: so many residues have one word more than the others */
+    for (unsigned i = 0; i < bits; i++) rest = 2 * rest % p;
+    double words = ldexp(1, (int)bits), over = (double)rest;
+    double sum = 0; /* of (chance - fair)^2 / fair over the bins */
+    for (unsigned i = 0; i < CELLS; i++) {
+        double from = ceil((double)i * p / CELLS), to = ceil((i + 1.0) * p / CELLS);
+        double more = fmin(to, over) - fmin(from, over);
+        double fair = (to - from) / p, bias = (more - over * fair) / words;
+        sum += bias * bias / fair;
+    }
+    return sum > 0 ? needed(log_p) / sum : (double)INFINITY;
+}

@@ -1,0 +1,59 @@
+/*
+ * Tests of numbers that ought to be uniform in [0, m): each has a known distribution, so that its
+ * p-value holds far out. m is a prime or a product of two, below 2^48.
+ */
+#ifndef AUDIT_UNIFORM_H
+#define AUDIT_UNIFORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "audit/stats.h"
+
+/** What to look for; combine with |. */
+enum {
+    SHERD__LOOK_HIGH = 1,    /* chi2 of x*B/m, both tails */
+    SHERD__LOOK_LOW = 2,     /* chi2 of x mod B, both tails */
+    SHERD__LOOK_PAIRS = 4,   /* chi2 of (x[2i], x[2i+1]), high bits of each, both tails */
+    SHERD__LOOK_REPEATS = 8, /* values that occurred before; structured data has many */
+    SHERD__LOOK_SMALL = 16,  /* distance from 0, by its logarithm; data that is not masked is near 0 */
+    SHERD__LOOK_ALL = 31
+};
+
+typedef struct sherd__looked {
+    double value, expected, log_p;
+    unsigned cells; /* of a chi2; 0: too few numbers for this test, log_p 0 */
+} sherd__looked;
+
+/**
+ * chi2 with as many cells (a power of two, at most 256) as leave 32 numbers for each: there the chi2
+ * distribution is right within a factor 1.3 at p = 1e-12. Expected counts are exact for m.
+ */
+sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m);
+sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m);
+sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m);
+/**
+ * Repeats among the first 65536: at most Poisson of mean n(n-1)/2m, whatever the order (each number hits
+ * one of the i before it with chance i/m at most; Hoeffding 1956). An upper bound of p. SHERD_ENOMEM.
+ */
+int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looked *out) SHERD_MUST;
+/** -sum ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): under gamma(n), hence an upper bound of p. */
+sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m);
+
+/** Runs `looks` on x and appends a copy of *about for each, with statistic, values and sentence written.
+ *  SHERD_ENOMEM. */
+int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x, size_t n,
+                        uint64_t m, unsigned looks) SHERD_MUST;
+
+/** Appends how many x[i] are guess[i], which chance allows one in m: a guess of the data that many
+ *  entries confirm is right. SHERD_ENOMEM. */
+int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+                         const uint64_t *guess, size_t n, uint64_t m) SHERD_MUST;
+
+/**
+ * How many residues a chi2 of 256 bins needs before it sees, at p = exp(log_p), the bias of words of
+ * `bits` random bits reduced by % p; INFINITY where there is none.
+ */
+double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p);
+
+#endif

@@ -1,0 +1,243 @@
+/*
+ * What single domains could notice without solving anything: residues that are not uniform, and
+ * differences that are small, repeated or uneven because a mask was used twice. Where masks cancel, a
+ * difference is a known combination of data; it is scaled first so that the weights in it are as
+ * small as they can be, and read modulo two primes at once where the scaled weights are the same
+ * integers, since 45 bits tell small numbers from uniform ones where 22 do not.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/modular.h"
+#include "audit/stats_internal.h"
+#include "audit/uniform.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/lagrange.h"
+
+enum { PAIRS = 200, SHARE_PAIRS = 1600 };
+
+typedef struct looking {
+    sherd__findings *l;
+    const sherd__audit_options *opt;
+    size_t room;           /* numbers that the buffers hold */
+    uint32_t *first, *second;
+    uint64_t *x, *guess;
+} looking;
+
+static int look_open(looking *g, size_t n)
+{
+    g->room = n;
+    g->first = sherd__alloc(n * sizeof *g->first);
+    g->second = sherd__alloc(n * sizeof *g->second);
+    g->x = sherd__alloc(n * sizeof *g->x);
+    g->guess = sherd__alloc(n * sizeof *g->guess);
+    return g->first != NULL && g->second != NULL && g->x != NULL && g->guess != NULL ? SHERD_OK
+                                                                                     : SHERD_ENOMEM;
+}
+
+static void look_close(looking *g)
+{
+    sherd__free(g->first);
+    sherd__free(g->second);
+    sherd__free(g->x);
+    sherd__free(g->guess);
+}
+
+static uint32_t subtract(uint32_t a, uint32_t b, uint32_t p)
+{
+    return a >= b ? a - b : a + (p - b);
+}
+
+static sherd__finding about(const looking *g, const char *test, const sherd__seen *s, uint32_t share)
+{
+    sherd__finding f = sherd__finding_of(test, "", false);
+    uint32_t domain = sherd__seen_domain(s, share);
+    sherd__audit_who(f.who, g->opt, &domain, 1);
+    return f;
+}
+
+/* What to multiply a combination by in which blocks (masks too, if all) weigh as in `share`. */
+static uint32_t shortening(const sherd__seen_code *c, uint32_t prime, uint32_t share, bool all,
+                           uint32_t *w)
+{
+    sherd__modular_weights(c, prime, share, w);
+    return sherd__modular_shorten(w, c->blocks + (all ? c->masks : 0), c->primes[prime]);
+}
+
+/* ---- one share -------------------------------------------------------------------------------- */
+
+static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
+{
+    const sherd__seen_code *c = s->code;
+    const uint32_t *x = sherd__seen_residues(s, share, prime);
+    uint32_t p = c->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    size_t n = sherd__audit_sample(g->opt, s);
+    sherd__finding f = about(g, "uniformity", s, share);
+    snprintf(f.subject, sizeof f.subject, "%.30s, prime %u", s->name, p);
+    sherd__scaled(x, n, 1, p, g->x);
+    int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_SMALL);
+    if (err != 0) return err;
+    sherd__scaled(x, n, shortening(c, prime, share, false, w), p, g->x);
+    return sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_SMALL);
+}
+
+/* Each row less the next: what is left of masks that do not depend on the row. */
+static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
+{
+    const uint32_t *x = sherd__seen_residues(s, share, prime);
+    uint32_t p = s->code->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    size_t n = sherd__audit_sample(g->opt, s);
+    if (s->rows < 2) return SHERD_OK;
+    if (n > (s->rows - 1) * s->cols) n = (s->rows - 1) * s->cols;
+    for (size_t i = 0; i < n; i++) g->first[i] = subtract(x[i], x[i + s->cols], p);
+    sherd__finding f = about(g, "differences", s, share);
+    snprintf(f.subject, sizeof f.subject, "rows of %.20s, prime %u", s->name, p);
+    sherd__scaled(g->first, n, shortening(s->code, prime, share, false, w), p, g->x);
+    return sherd__uniform_look(g->l, &f, g->x, n, p,
+                               SHERD__LOOK_HIGH | SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
+}
+
+/* One mask reduced modulo two primes: residues nearly agree, and stand for a number that is small. */
+static int primes(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
+{
+    const sherd__seen_code *c = s->code;
+    const uint32_t *x = sherd__seen_residues(s, share, 0), *y = sherd__seen_residues(s, share, prime);
+    uint32_t p = c->primes[0], q = c->primes[prime];
+    uint32_t v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX];
+    size_t n = sherd__audit_sample(g->opt, s);
+    sherd__finding f = about(g, "primes", s, share);
+    snprintf(f.subject, sizeof f.subject, "%.20s, prime %u less %u", s->name, p, q);
+    for (size_t i = 0; i < n; i++) g->x[i] = subtract(x[i], y[i] % p, p);
+    int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
+    uint32_t scale = shortening(c, 0, share, true, v), scale2 = shortening(c, prime, share, true, w);
+    if (err != 0 || !sherd__weights_agree(v, p, w, q, c->blocks + c->masks)) return err;
+    snprintf(f.subject, sizeof f.subject, "%.20s, prime %u with %u", s->name, p, q);
+    sherd__joined(x, scale, p, y, scale2, q, n, g->x);
+    return sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)p * q,
+                               SHERD__LOOK_HIGH | SHERD__LOOK_SMALL);
+}
+
+/* ---- one share in two encodings --------------------------------------------------------------- */
+
+/* The part that both have, entry under entry: rows may be of different length. */
+static size_t difference(const sherd__seen *a, const sherd__seen *b, uint32_t share, uint32_t prime,
+                         size_t room, uint32_t *out)
+{
+    const uint32_t *x = sherd__seen_residues(a, share, prime);
+    const uint32_t *y = sherd__seen_residues(b, share, prime);
+    size_t common = a->rows < b->rows ? a->rows : b->rows, n = 0;
+    size_t cols = a->cols < b->cols ? a->cols : b->cols;
+    for (size_t r = 0; r < common; r++)
+        for (size_t c = 0; c < cols && n < room; c++)
+            out[n++] = subtract(x[r * a->cols + c], y[r * b->cols + c], a->code->primes[prime]);
+    return n;
+}
+
+/* Whether the difference is that of the operands themselves, for one who guessed both. */
+static int confirm(looking *g, const sherd__finding *f, const sherd__seen *a, const sherd__seen *b,
+                   const uint32_t *w, uint32_t prime, size_t n)
+{
+    const sherd__seen_code *c = a->code;
+    uint32_t p = c->primes[prime];
+    if (a->blocks == NULL || b->blocks == NULL || a->rows != b->rows || a->cols != b->cols)
+        return SHERD_OK;
+    sherd__predicted(b->blocks, w, c->blocks, p, n, g->guess);
+    for (size_t i = 0; i < n; i++) g->second[i] = (uint32_t)g->guess[i];
+    sherd__predicted(a->blocks, w, c->blocks, p, n, g->guess);
+    for (size_t i = 0; i < n; i++) g->guess[i] = subtract((uint32_t)g->guess[i], g->second[i], p);
+    return sherd__uniform_guess(g->l, f, g->x, g->guess, n, p);
+}
+
+static int pair_share(looking *g, const sherd__seen *a, const sherd__seen *b, uint32_t share)
+{
+    const sherd__seen_code *c = a->code;
+    uint32_t v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX], scale[SHERD__TABLE_PRIMES];
+    sherd__finding f = about(g, "differences", a, share);
+    size_t n = 0;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < c->primes_len && err == 0; i++) {
+        n = difference(a, b, share, i, g->room, g->first);
+        scale[i] = shortening(c, i, share, false, w);
+        sherd__scaled(g->first, n, scale[i], c->primes[i], g->x);
+        snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, prime %u", a->name, b->name,
+                 c->primes[i]);
+        err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[i],
+                                  SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
+        if (err == 0) err = confirm(g, &f, a, b, w, i, n);
+    }
+    if (err != 0 || c->primes_len < 2) return err;
+    (void)shortening(c, 0, share, false, v);
+    (void)shortening(c, 1, share, false, w);
+    if (!sherd__weights_agree(v, c->primes[0], w, c->primes[1], c->blocks)) return SHERD_OK;
+    (void)difference(a, b, share, 0, g->room, g->first);
+    (void)difference(a, b, share, 1, g->room, g->second);
+    sherd__joined(g->first, scale[0], c->primes[0], g->second, scale[1], c->primes[1], n, g->x);
+    snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, two primes", a->name, b->name);
+    return sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
+                               SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
+}
+
+static int pair(looking *g, const sherd__seen *a, const sherd__seen *b)
+{
+    int err = SHERD_OK;
+    if (!sherd__code_same(a->code, b->code)) return SHERD_OK;
+    for (uint32_t i = 0; i < a->code->shares && err == 0; i++)
+        if (sherd__seen_has(a, i) && sherd__seen_has(b, i)) err = pair_share(g, a, b, i);
+    return err;
+}
+
+/* All pairs where they are few; else each with the next, and drawn ones. */
+static int pairs(looking *g, const sherd__seen *seen, size_t len)
+{
+    size_t most = SHARE_PAIRS / seen[0].code->shares;
+    int err = SHERD_OK;
+    if (most > PAIRS) most = PAIRS;
+    if (most == 0) most = 1;
+    if (len < 2) return SHERD_OK;
+    if (len - 1 <= 2 * most / len) {
+        for (size_t i = 0; i < len; i++)
+            for (size_t j = i + 1; j < len && err == 0; j++) err = pair(g, &seen[i], &seen[j]);
+        return err;
+    }
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, g->opt->seed);
+    for (size_t k = 0; k < most && err == 0; k++) {
+        size_t i = k < len - 1 ? k : (size_t)sherd__entropy_below(&e, len);
+        size_t j = k < len - 1 ? k + 1 : (size_t)sherd__entropy_below(&e, len - 1);
+        if (k >= len - 1 && j >= i) j++;
+        err = pair(g, &seen[i], &seen[j]);
+    }
+    return err;
+}
+
+int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
+                            const sherd__audit_options *opt, sherd_diag *d)
+{
+    looking g = {.l = l, .opt = opt};
+    size_t room = 0;
+    int err = SHERD_OK;
+    for (size_t e = 0; e < seen_len; e++) {
+        err = sherd__seen_check(&seen[e], d);
+        if (err != 0) return err;
+        size_t n = sherd__audit_sample(opt, &seen[e]);
+        if (n > room) room = n;
+    }
+    if (seen_len == 0) return SHERD_OK;
+    err = look_open(&g, room);
+    for (size_t e = 0; e < seen_len; e++) {
+        const sherd__seen_code *c = seen[e].code;
+        for (uint32_t i = 0; i < c->shares; i++) {
+            if (!sherd__seen_has(&seen[e], i)) continue;
+            for (uint32_t j = 0; j < c->primes_len && err == 0; j++) {
+                err = residues(&g, &seen[e], i, j);
+                if (err == 0) err = rows(&g, &seen[e], i, j);
+                if (err == 0 && j > 0) err = primes(&g, &seen[e], i, j);
+            }
+        }
+    }
+    if (err == 0) err = pairs(&g, seen, seen_len);
+    look_close(&g);
+    return err;
+}
