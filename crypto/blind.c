@@ -129,11 +129,11 @@ static void project(const blind *h, size_t from, blind_probe *p)
     double *row = h->line, *residues = h->line + h->p.tile_cols;
     for (size_t i = 0; i < h->k; i++) {
         sherd__fixed_row(&h->p.fixed_b, h->p.b, i, from, p->width, row);
-        for (uint32_t t = 0; t < trials(h); t++) {
-            uint32_t prime = h->p.primes[t / TRIALS];
-            if (t % TRIALS == 0) sherd__residue_from_f64(row, p->width, prime, residues);
-            sherd__fvp_right(residues, 1, p->width, p->width, p->s + t * p->width, prime,
-                             p->vs + t * h->k + i);
+        for (uint32_t q = 0; q < h->p.primes_len; q++) {
+            const double *s = p->s + q * TRIALS * p->width, *const both[] = { s, s + p->width };
+            double *at = p->vs + q * TRIALS * h->k + i, *const out[] = { at, at + h->k };
+            sherd__residue_from_f64(row, p->width, h->p.primes[q], residues);
+            sherd__fvp_right(residues, 1, p->width, p->width, both, h->p.primes[q], out);
         }
     }
 }
@@ -157,9 +157,10 @@ static int make_probe(blind *h, uint32_t tile)
 
 /* ---- hiding ----------------------------------------------------------------------------------- */
 
-/* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell. */
+/* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell. since:
+ * by prime, see sherd__fvp_left. */
 static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
-                    uint8_t *body)
+                    size_t *since, uint8_t *body)
 {
     size_t n = rows * h->k;
     for (size_t i = 0; i < rows; i++)
@@ -170,9 +171,9 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
         if (err) return err;
         for (size_t i = 0; i < n; i++) h->u[i] += h->x[i]; /* below 2^22 + 2^25 in magnitude */
         sherd__residue_from_f64(h->u, n, p, h->u);
-        for (uint32_t t = 0; t < TRIALS; t++)
-            sherd__fvp_left(h->u, rows, h->k, h->k, cell->r + (q * TRIALS + t) * cell->rows + at, p,
-                            h->ru + (q * TRIALS + t) * h->k);
+        const double *r = cell->r + q * TRIALS * cell->rows + at, *const both[] = { r, r + cell->rows };
+        double *to = h->ru + q * TRIALS * h->k, *const acc[] = { to, to + h->k };
+        sherd__fvp_left(h->u, rows, h->k, h->k, both, p, acc, &since[q]);
         sherd__residue_pack(h->u, n, p,
                             body + SHERD__RESIDUE_BYTES * ((size_t)q * cell->rows + at) * h->k);
     }
@@ -181,16 +182,19 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
 
 static int hide_rows(blind *h, blind_cell *cell, size_t row0, uint8_t *body)
 {
+    size_t since[SHERD__TABLE_PRIMES] = { 0 };
     memset(h->ru, 0, trials(h) * h->k * sizeof *h->ru);
     for (size_t at = 0; at < cell->rows; at += h->run_rows) {
         size_t rows = cell->rows - at < h->run_rows ? cell->rows - at : h->run_rows;
-        int err = hide_run(h, cell, row0 + at, at, rows, body);
+        int err = hide_run(h, cell, row0 + at, at, rows, since, body);
         if (err) return err;
     }
-    for (uint32_t t = 0; t < trials(h); t++)
-        cell->want[t / TRIALS][t % TRIALS] =
-            sherd__fvp_dot(h->ru + t * h->k, cell->probe->vs + t * h->k, h->k,
-                           h->p.primes[t / TRIALS]);
+    for (uint32_t t = 0; t < trials(h); t++) {
+        double *ru = h->ru + t * h->k;
+        uint32_t p = h->p.primes[t / TRIALS];
+        sherd__residue_from_f64(ru, h->k, p, ru);
+        cell->want[t / TRIALS][t % TRIALS] = sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k, p);
+    }
     return SHERD_OK;
 }
 
@@ -325,18 +329,11 @@ static int check_prime(const blind *h, const blind_cell *c, uint32_t q, const ui
 {
     size_t width = c->probe->width;
     const double *r = c->r + (size_t)q * TRIALS * c->rows, *s = c->probe->s + q * TRIALS * width;
+    const double *const rs[] = { r, r + c->rows }, *const ss[] = { s, s + width };
     uint32_t got[TRIALS];
-    sherd__fvp f;
-    int err = sherd__fvp_init(&f, h->p.primes[q], width);
-    if (err) return err;
-    err = sherd__fvp_rows(&f, body + SHERD__RESIDUE_BYTES * (size_t)q * c->rows * width, c->rows, r,
-                          r + c->rows);
-    if (!err) {
-        sherd__fvp_close(&f, s, s + width, got);
-        if (memcmp(got, c->want[q], sizeof got) != 0) err = SHERD_EWRONG;
-    }
-    sherd__fvp_fini(&f);
-    return err == SHERD_EFRAME ? SHERD_EWRONG : err;
+    int err = sherd__fvp_answer(body + SHERD__RESIDUE_BYTES * (size_t)q * c->rows * width, c->rows,
+                                width, rs, ss, h->p.primes[q], got);
+    return err || memcmp(got, c->want[q], sizeof got) != 0 ? SHERD_EWRONG : SHERD_OK;
 }
 
 static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)

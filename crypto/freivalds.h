@@ -119,33 +119,33 @@ sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *v
 
 /* --- packed residues modulo p ---------------------------------------------------------------- */
 
-/** Two running sums rT*Y modulo p over one answer that arrives in panels of whole rows. */
-typedef struct sherd__fvp {
-    uint32_t p;
-    size_t cols;
-    size_t room;    /* rows that fit before the next reduction */
-    size_t left;
-    double *sum[2]; /* cols each */
-} sherd__fvp;
+/* Two trials at once, each with vectors of its own: one pass over the data serves both, and a wrong
+ * answer passes both with probability below (2/p)^2. All values are canonical residues in doubles, p
+ * passes sherd__prime_ok. */
+#define SHERD__FVP_TRIALS 2u
 
-/** p passes sherd__prime_ok. SHERD_EINVAL, SHERD_ENOMEM. */
-int sherd__fvp_init(sherd__fvp *f, uint32_t p, size_t cols) SHERD_MUST;
-void sherd__fvp_fini(sherd__fvp *f);
 /** n uniform residues in canonical form (doubles), by rejection. */
 void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out);
-/** Adds `rows` rows of packed residues (3*cols bytes each), with their entries of the two vectors.
- *  SHERD_EFRAME: a value >= p; the sums are then of no use. */
-int sherd__fvp_rows(sherd__fvp *f, const uint8_t *packed, size_t rows, const double *r0,
-                    const double *r1) SHERD_MUST;
-/** out[t] = sum[t]*s[t] mod p in [0, p): rT*Y*s of both trials; s[t] canonical, cols long. */
-void sherd__fvp_close(sherd__fvp *f, const double *s0, const double *s1, uint32_t out[2]);
-/** sum a[i]*b[i] mod p in [0, p), canonical inputs. */
+/**
+ * out[t] = rT*Y*s of trial t in [0, p), for an answer of rows x cols packed residues. SHERD_EFRAME: a
+ * value >= p. Costs little more than unpacking.
+ */
+int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols,
+                      const double *const r[SHERD__FVP_TRIALS], const double *const s[SHERD__FVP_TRIALS],
+                      uint32_t p, uint32_t out[SHERD__FVP_TRIALS]) SHERD_MUST;
+/** sum a[i]*b[i] mod p in [0, p). */
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p);
-/** out[i] = x(i,:)*s mod p canonical, acc[j] = (acc[j] + sum_i r[i]*x(i,j)) mod p canonical: V*s
- *  and rT*U for row-major canonical residues. */
-void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
-                      uint32_t p, double *out);
-void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
-                     uint32_t p, double *acc);
+/** out[t][i] = x(i,:)*s[t] mod p canonical: V*s for row-major residues. */
+void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld,
+                      const double *const s[SHERD__FVP_TRIALS], uint32_t p,
+                      double *const out[SHERD__FVP_TRIALS]);
+/**
+ * acc[t][j] += sum_i r[t][i]*x(i,j): rT*U, panel after panel. Sums are reduced only when they must be:
+ * *since counts the rows added since acc was canonical (0 and zeros before the first panel), and after
+ * the last one sherd__residue_from_f64 makes acc canonical again.
+ */
+void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld,
+                     const double *const r[SHERD__FVP_TRIALS], uint32_t p,
+                     double *const acc[SHERD__FVP_TRIALS], size_t *since);
 
 #endif

@@ -1,42 +1,20 @@
 /*
- * Freivalds' check modulo p on packed residues: rT*Y for two secret r at once, while Y streams by.
- * Everything is a double holding an integer; a running sum takes sherd__prime_block(p) products
- * before it is reduced, exactly as the products it checks.
+ * Freivalds' check modulo p: rT*U, V*s and rT*Y*s for two secret pairs r, s at once, while the data
+ * stream by. Everything is a double holding an integer, and a sum takes as many products of canonical
+ * residues between reductions as in the products that are checked: sherd__prime_block(p) of them, on top
+ * of a canonical value, stay below 2^53. CHUNK is one that every p below 2^23 allows. So sums are exact
+ * in any order, and may be spread over lanes.
  */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/bytes.h"
 #include "core/wipe.h"
 #include "crypto/freivalds.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
-#define CHUNK 512u
+enum { CHUNK = 512, TOGETHER = 2048 };
 
-int sherd__fvp_init(sherd__fvp *f, uint32_t p, size_t cols)
-{
-    size_t len;
-    *f = (sherd__fvp){0};
-    if (!sherd__prime_ok(p)) return SHERD_EINVAL;
-    if (!sherd__mul(cols, 2 * sizeof(double), &len)) return SHERD_ENOMEM;
-    double *sums = sherd__alloc(len);
-    if (sums == NULL) return SHERD_ENOMEM;
-    memset(sums, 0, len);
-    *f = (sherd__fvp){.p = p,
-                      .cols = cols,
-                      .room = sherd__prime_block(p),
-                      .left = sherd__prime_block(p),
-                      .sum = {sums, sums + cols}};
-    return SHERD_OK;
-}
-
-void sherd__fvp_fini(sherd__fvp *f)
-{
-    if (f->sum[0] != NULL) sherd__wipe(f->sum[0], 2 * f->cols * sizeof(double));
-    sherd__free(f->sum[0]);
-    *f = (sherd__fvp){0};
-}
+typedef double f64x8 __attribute__((vector_size(64)));
 
 void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out)
 {
@@ -52,82 +30,179 @@ void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out)
     sherd__wipe(word, sizeof word);
 }
 
-/* Sums of at most `room` products of canonical residues and one canonical value: exact. */
-SHERD__CLONES
-static void add_row(const double *y, size_t n, double r0, double r1, double *s0, double *s1)
+/* ---- dot products ---------------------------------------------------------------------------- */
+
+static inline double fold(const f64x8 *lanes)
 {
-    for (size_t j = 0; j < n; j++) {
-        s0[j] += r0 * y[j];
-        s1[j] += r1 * y[j];
+    f64x8 x = *lanes;
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+/* out = x.s, x.t, y.s, y.t over n <= CHUNK elements: below 2^53. */
+SHERD__CLONES_WHOLE
+static void dots(const double *x, const double *y, const double *s, const double *t, size_t n,
+                 double out[4])
+{
+    f64x8 xs = {0}, xt = {0}, ys = {0}, yt = {0}, a, b, c, d;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        memcpy(&a, x + i, sizeof a);
+        memcpy(&b, y + i, sizeof b);
+        memcpy(&c, s + i, sizeof c);
+        memcpy(&d, t + i, sizeof d);
+        xs += a * c;
+        xt += a * d;
+        ys += b * c;
+        yt += b * d;
+    }
+    out[0] = fold(&xs);
+    out[1] = fold(&xt);
+    out[2] = fold(&ys);
+    out[3] = fold(&yt);
+    for (; i < n; i++) {
+        out[0] += x[i] * s[i];
+        out[1] += x[i] * t[i];
+        out[2] += y[i] * s[i];
+        out[3] += y[i] * t[i];
     }
 }
 
-static void settle(sherd__fvp *f)
+/* Of two rows (the same one twice where there is only one) with both vectors: sum[trial][row]. */
+static void two_rows(const double *x, const double *y, size_t n, const double *const s[2], uint32_t p,
+                     double sum[2][2])
 {
-    for (int t = 0; t < 2; t++) sherd__residue_from_f64(f->sum[t], f->cols, f->p, f->sum[t]);
-    f->left = f->room;
-}
-
-int sherd__fvp_rows(sherd__fvp *f, const uint8_t *packed, size_t rows, const double *r0,
-                    const double *r1)
-{
-    double y[CHUNK];
-    for (size_t i = 0; i < rows; i++, packed += SHERD__RESIDUE_BYTES * f->cols) {
-        for (size_t j = 0; j < f->cols; j += CHUNK) {
-            size_t n = f->cols - j < CHUNK ? f->cols - j : CHUNK;
-            int err = sherd__residue_unpack(packed + SHERD__RESIDUE_BYTES * j, n, f->p, y, NULL);
-            if (err != 0) return err;
-            add_row(y, n, r0[i], r1[i], f->sum[0] + j, f->sum[1] + j);
-        }
-        if (--f->left == 0) settle(f);
+    double some[4], all[4] = {0};
+    for (size_t j = 0; j < n; j += CHUNK) {
+        dots(x + j, y + j, s[0] + j, s[1] + j, n - j < CHUNK ? n - j : CHUNK, some);
+        for (int i = 0; i < 4; i++) all[i] += some[i];
+        sherd__residue_from_f64(all, 4, p, all);
     }
-    return SHERD_OK;
-}
-
-/* Canonical dot product. */
-static double dot(const double *a, const double *b, size_t n, uint32_t p)
-{
-    size_t block = sherd__prime_block(p);
-    double sum = 0.0;
-    for (size_t i = 0; i < n;) {
-        size_t end = n - i < block ? n : i + block;
-        for (; i < end; i++) sum += a[i] * b[i];
-        sherd__residue_from_f64(&sum, 1, p, &sum);
-    }
-    return sum;
+    sum[0][0] = all[0];
+    sum[1][0] = all[1];
+    sum[0][1] = all[2];
+    sum[1][1] = all[3];
 }
 
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p)
 {
-    double sum = dot(a, b, n, p);
-    return (uint32_t)(sum < 0.0 ? sum + (double)p : sum);
+    const double *const s[2] = {b, b};
+    double sum[2][2];
+    two_rows(a, a, n, s, p, sum);
+    return (uint32_t)(sum[0][0] < 0.0 ? sum[0][0] + (double)p : sum[0][0]);
 }
 
-void sherd__fvp_close(sherd__fvp *f, const double *s0, const double *s1, uint32_t out[2])
-{
-    settle(f);
-    out[0] = sherd__fvp_dot(f->sum[0], s0, f->cols, f->p);
-    out[1] = sherd__fvp_dot(f->sum[1], s1, f->cols, f->p);
-}
+/* ---- projections ----------------------------------------------------------------------------- */
 
-void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
-                      uint32_t p, double *out)
+void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *const s[2],
+                      uint32_t p, double *const out[2])
 {
-    for (size_t i = 0; i < rows; i++) out[i] = dot(x + i * ld, s, cols, p);
-}
-
-SHERD__CLONES
-static void add_scaled(const double *x, size_t n, double r, double *acc)
-{
-    for (size_t j = 0; j < n; j++) acc[j] += r * x[j];
-}
-
-void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
-                     uint32_t p, double *acc)
-{
-    size_t block = sherd__prime_block(p);
-    for (size_t i = 0; i < rows; i++) {
-        add_scaled(x + i * ld, cols, r[i], acc);
-        if ((i + 1) % block == 0 || i + 1 == rows) sherd__residue_from_f64(acc, cols, p, acc);
+    for (size_t i = 0; i < rows; i += 2) {
+        size_t some = rows - i < 2 ? 1 : 2;
+        double sum[2][2];
+        two_rows(x + i * ld, x + (i + some - 1) * ld, cols, s, p, sum);
+        for (int t = 0; t < 2; t++) memcpy(out[t] + i, sum[t], some * sizeof **sum);
     }
+}
+
+SHERD__CLONES_WHOLE
+static void add_row(const double *x, size_t n, double r, double q, double *restrict acc,
+                    double *restrict bcc)
+{
+    for (size_t j = 0; j < n; j++) {
+        acc[j] += r * x[j];
+        bcc[j] += q * x[j];
+    }
+}
+
+/* Four rows: sums in memory are read and written once for all of them. */
+SHERD__CLONES_WHOLE
+static void add_rows(const double *x, size_t ld, size_t n, const double *r, const double *q,
+                     double *restrict acc, double *restrict bcc)
+{
+    const double *y = x + ld, *z = y + ld, *w = z + ld;
+    double r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3], q0 = q[0], q1 = q[1], q2 = q[2], q3 = q[3];
+    for (size_t j = 0; j < n; j++) {
+        acc[j] += (r0 * x[j] + r1 * y[j]) + (r2 * z[j] + r3 * w[j]);
+        bcc[j] += (q0 * x[j] + q1 * y[j]) + (q2 * z[j] + q3 * w[j]);
+    }
+}
+
+void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *const r[2],
+                     uint32_t p, double *const acc[2], size_t *since)
+{
+    for (size_t i = 0, some; i < rows; i += some) {
+        some = rows - i < 4 ? 1 : 4;
+        if (*since + some > CHUNK) {
+            for (int t = 0; t < 2; t++) sherd__residue_from_f64(acc[t], cols, p, acc[t]);
+            *since = 0;
+        }
+        if (some == 4)
+            add_rows(x + i * ld, ld, cols, r[0] + i, r[1] + i, acc[0], acc[1]);
+        else
+            add_row(x + i * ld, cols, r[0][i], r[1][i], acc[0], acc[1]);
+        *since += some;
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* y[t][i] = row i of the answer times s[t], for rows <= CHUNK. Short rows are unpacked many at a time,
+ * long ones in pairs and pieces. */
+static int short_rows(const uint8_t *packed, size_t rows, size_t cols, const double *const s[2],
+                      uint32_t p, double y[2][CHUNK])
+{
+    double x[TOGETHER];
+    size_t step = TOGETHER / cols;
+    for (size_t i = 0; i < rows; i += step) {
+        size_t some = rows - i < step ? rows - i : step;
+        double *const out[2] = {y[0] + i, y[1] + i};
+        int err = sherd__residue_unpack(packed + i * cols * SHERD__RESIDUE_BYTES, some * cols, p, x,
+                                        NULL);
+        if (err != 0) return err;
+        sherd__fvp_right(x, some, cols, cols, s, p, out);
+    }
+    return SHERD_OK;
+}
+
+static int long_rows(const uint8_t *packed, size_t rows, size_t cols, const double *const s[2],
+                     uint32_t p, double y[2][CHUNK])
+{
+    double x[2][CHUNK], some[4];
+    for (size_t i = 0; i < rows; i += 2) {
+        size_t second = i + 1 < rows ? i + 1 : i;
+        double all[4] = {0};
+        for (size_t j = 0; j < cols; j += CHUNK) {
+            size_t n = cols - j < CHUNK ? cols - j : CHUNK;
+            int err = sherd__residue_unpack(packed + (i * cols + j) * SHERD__RESIDUE_BYTES, n, p,
+                                            x[0], NULL);
+            if (err == 0)
+                err = sherd__residue_unpack(packed + (second * cols + j) * SHERD__RESIDUE_BYTES, n, p,
+                                            x[1], NULL);
+            if (err != 0) return err;
+            dots(x[0], x[1], s[0] + j, s[1] + j, n, some);
+            for (int k = 0; k < 4; k++) all[k] += some[k];
+            sherd__residue_from_f64(all, 4, p, all);
+        }
+        for (int t = 0; t < 2; t++) {
+            y[t][second] = all[2 + t];
+            y[t][i] = all[t];
+        }
+    }
+    return SHERD_OK;
+}
+
+int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols, const double *const r[2],
+                      const double *const s[2], uint32_t p, uint32_t out[2])
+{
+    double y[2][CHUNK];
+    uint64_t sum[2] = {0, 0};
+    for (size_t i = 0; i < rows && cols > 0; i += CHUNK) {
+        size_t some = rows - i < CHUNK ? rows - i : CHUNK;
+        const uint8_t *at = packed + i * cols * SHERD__RESIDUE_BYTES;
+        int err = cols <= CHUNK ? short_rows(at, some, cols, s, p, y) : long_rows(at, some, cols, s, p, y);
+        if (err != 0) return err;
+        for (int t = 0; t < 2; t++) sum[t] += sherd__fvp_dot(r[t] + i, y[t], some, p);
+    }
+    for (int t = 0; t < 2; t++) out[t] = (uint32_t)(sum[t] % p);
+    return SHERD_OK;
 }

@@ -17,7 +17,7 @@
 #include "crypto/keystream.h"
 #include "matrix/clones.h"
 
-enum { WORDS = 2048, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4, CIPHERS = 64, KEY = 32 };
+enum { WORDS = 4096, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4, CIPHERS = 64, KEY = 32 };
 #define LABEL "sherd mask-v1"
 
 typedef struct cipher {
@@ -118,37 +118,47 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream
 
 /* ---- residues -------------------------------------------------------------------------------- */
 
-/* n words, little-endian, to canonical residues; nonzero if one is to be dropped. The upper half of
- * w*p goes to a double by way of the exponent of 2^52, which every vector width has. */
-SHERD__CLONES
-static uint64_t scale(const uint32_t *w, size_t n, uint32_t p, uint32_t drop, double *out)
+/*
+ * n words to residues; true if one is to be dropped. v*p is below 2^53: exact in doubles, and so is
+ * all that follows. The only tie of rounding is v = -2^29, where l is 2^29 on one side of it and -2^29,
+ * which is dropped, on the other: ROUND is even where h is, so that the tie goes to -h.
+ */
+SHERD__CLONES_WHOLE
+static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double *restrict out)
 {
-    uint64_t dropped = 0;
-    double h = (double)((p - 1) / 2), f = (double)p;
+    double f = (double)p, round = 0x1.8p52 + (double)((p - 1) / 2 % 2);
+    uint64_t signs = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t wide = (uint64_t)w[i] * p, bits = wide >> 32 | UINT64_C(0x4330000000000000);
-        double v;
-        memcpy(&v, &bits, sizeof v);
-        v -= 0x1p52;
-        dropped |= (wide & UINT32_MAX) < drop;
-        out[i] = v > h ? v - f : v;
+        double wide = (double)((int32_t)w[i] >> 2) * f, r = wide * 0x1p-30 + round - round;
+        double spare = wide - r * 0x1p30 - least;
+        uint64_t bits;
+        memcpy(&bits, &spare, sizeof bits);
+        signs |= bits;
+        out[i] = r;
     }
-    return dropped;
+    return signs >> 63;
+}
+
+/* One word in integers: false if it is to be dropped. */
+static bool residue_of(uint32_t word, uint32_t p, double *out)
+{
+    int64_t v = (int64_t)(word >> 2) - (word >> 31 ? INT64_C(1) << 30 : 0);
+    int64_t wide = v * p + (INT64_C(1) << 29) + (INT64_C(1) << 53); /* not negative */
+    *out = (double)((wide >> 30) - (INT64_C(1) << 23));
+    return (wide & ((INT64_C(1) << 30) - 1)) >= (INT64_C(1) << 30) % p;
 }
 
 /* The residue of an element whose word was dropped. */
-static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, uint32_t drop, double *out)
+static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *out)
 {
     uint8_t block[SHERD__KEYSTREAM_BLOCK];
+    bool found = false;
     int err = SHERD_OK;
-    uint64_t wide = 0;
-    for (uint64_t b = 0; err == 0 && (uint32_t)wide < drop; b++) {
+    for (uint64_t b = 0; err == 0 && !found; b++) {
         err = sherd__keystream_read(ks, 1 + element, b, block, sizeof block);
-        for (size_t i = 0; err == 0 && i < BLOCK_WORDS && (uint32_t)wide < drop; i++)
-            wide = (uint64_t)sherd__get_u32(block + 4 * i) * p;
+        for (size_t i = 0; err == 0 && i < BLOCK_WORDS && !found; i++)
+            found = residue_of(sherd__get_u32(block + 4 * i), p, out);
     }
-    double v = (double)(wide >> 32);
-    *out = v > (double)((p - 1) / 2) ? v - (double)p : v;
     sherd__wipe(block, sizeof block);
     return err;
 }
@@ -157,11 +167,10 @@ static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, uint32_t d
 static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, uint64_t element, uint32_t p,
                     double *out)
 {
-    uint32_t drop = (0 - p) % p; /* 2^32 mod p */
     int err = SHERD_OK;
-    if (scale(w, n, p, drop, out) == 0) return SHERD_OK;
+    if (!scale(w, n, p, (double)((1 << 30) % p) - 0x1p29, out)) return SHERD_OK;
     for (size_t i = 0; i < n && err == 0; i++)
-        if ((uint32_t)(w[i] * p) < drop) err = redraw(ks, element + i, p, drop, out + i);
+        if (!residue_of(w[i], p, out + i)) err = redraw(ks, element + i, p, out + i);
     return err;
 }
 

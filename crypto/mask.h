@@ -10,8 +10,10 @@
  * with the same rows: that would be one mask used twice.
  *
  * Stream: with S = ceil(width/16) blocks a row, element (row, c) is decided by the 32-bit word
- * e = 16*S*row + c of nonce 0: w*p is 64 bits, its upper half the residue; where the lower half is below
- * 2^32 mod p (Lemire, arXiv 1805.10941) the word is dropped for the first of nonce 1+e that is not.
+ * e = 16*S*row + c of nonce 0, little-endian, as v = its upper 30 bits, signed: v*p = r*2^30 + l with
+ * -2^29 <= l < 2^29, and r is the residue, balanced as it comes. Where l < -2^29 + (2^30 mod p) the word
+ * is dropped for the first of nonce 1+e that is not: what is left of every r's range holds equally many
+ * multiples of p (Lemire, arXiv 1805.10941, there with ranges that begin at 0).
  */
 #ifndef CRYPTO_MASK_H
 #define CRYPTO_MASK_H

@@ -1,7 +1,7 @@
 /*
- * Layout and life of `share` and `share1`: how A is cut into blocks and panels and the right operand
- * into tiles, the weights, and which masks belong to which encoding. An encoding of A lives as long as
- * the hiding; every right operand is an encoding of its own, with masks of its own.
+ * Layout and life of `share` and `share1`: how A is cut into blocks and panels and the right
+ * operand into tiles, the weights, and which masks belong to which encoding. An encoding of A lives
+ * as long as the hiding; every right operand is an encoding of its own, with masks of its own.
  */
 #include "crypto/share.h"
 
@@ -104,7 +104,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 
 static void clear_result(share *d)
 {
-    size_t rows = d->transposed ? d->k : d->n;
+    size_t rows = d->m == 0 ? 0 : d->transposed ? d->k : d->n;
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 
@@ -183,6 +183,12 @@ static const sherd__scheme scheme_share1 = {
     .finish = share_finish, .free = share_free,
 };
 
+/* Or only A's encoding, for products to come. */
+static bool has_product(const sherd__share_params *p)
+{
+    return p->c || !p->left_stays;
+}
+
 static int params_check(const sherd__share_params *p, uint32_t threshold)
 {
     if (!p->panel_rows || !p->tile_cols || p->primes_len < 1 || p->primes_len > 4)
@@ -191,7 +197,7 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
         int err = sherd__lcc_check(&p->code, p->primes[q]);
         if (err) return err;
     }
-    if (p->c ? p->b.rows != p->a.cols || p->ldc < p->b.cols : !p->left_stays) return SHERD_EINVAL;
+    if (has_product(p) && (p->b.rows != p->a.cols || p->ldc < p->b.cols)) return SHERD_EINVAL;
     bool cut = p->code.blocks <= p->a.rows || !p->a.rows;
     return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
 }
@@ -227,12 +233,12 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
     d->p = *p;
     d->threshold = threshold;
     err = open_left(d);
-    if (!err && p->c) err = open_right(d, p->b, &p->fixed_b);
+    if (!err && has_product(p)) err = open_right(d, p->b, &p->fixed_b);
     if (err) {
         share_free(d);
         return err;
     }
-    if (p->c) clear_result(d);
+    if (has_product(p)) clear_result(d);
     *out = (sherd__hiding){ p->public_b ? &scheme_share1 : &scheme_share, d };
     return SHERD_OK;
 }

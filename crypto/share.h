@@ -1,12 +1,13 @@
 /*
- * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut into
- * K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). Under `share` B is
- * coded too, in all K places; under share1 B travels in clear. Slot i is share i: a domain may be given
- * cells of one slot only (the ledger holds it). Any `threshold` answers of a (tile, panel) are decoded.
+ * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut
+ * into K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). Under
+ * `share` B is coded too, in all K places; under share1 B travels in clear. Slot i is share i: a
+ * domain may be given cells of one slot only (the ledger holds it). Any `threshold` answers of a
+ * (tile, panel) are decoded.
  *
- * Who learns it: a node, and any T domains together, nothing of A (and of B, under `share`) but shapes,
- * primes and timing, as long as ChaCha20 is a cipher (SCHEMES: computational). T+1 domains learn linear
- * combinations of the blocks.
+ * Who learns it: a node, and any T domains together, nothing of A (and of B, under `share`) but
+ * shapes, primes and timing, as long as ChaCha20 is a cipher (SCHEMES: computational). T+1 domains
+ * learn linear combinations of the blocks.
  */
 #ifndef CRYPTO_SHARE_H
 #define CRYPTO_SHARE_H
@@ -33,18 +34,18 @@ typedef struct sherd__share_params {
 } sherd__share_params;
 
 /**
- * Opens a product, or with c NULL (left_stays; b and fixed_b are then not read) only A's encoding, for
- * sherd__share_next. The range proof is the caller's: k * |A| * |B| fits the primes.
- * Errors: SHERD_ENOMEM; SHERD_EINVAL: a code that is none, fewer shares than its threshold, more blocks
+ * Opens a product, or with c NULL (left_stays; b and fixed_b are then not read) only A's encoding,
+ * for sherd__share_next. The range proof is the caller's: k * |A| * |B| fits the primes. Errors:
+ * SHERD_ENOMEM; SHERD_EINVAL: a code that is none, fewer shares than its threshold, more blocks
  * than A has rows, shapes that do not agree.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /**
- * Another B for the same shares of A (left_stays), with masks of its own; transposed: C = A^T * B, B is
- * n x m. Nothing of the product before may be under way, and no fragment of it still be read.
+ * Another B for the same shares of A (left_stays), with masks of its own; transposed: C = A^T * B,
+ * B is n x m. Nothing of the product before may be under way, and no fragment of it still be read.
  * SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL:
- * shares do not stay, or transposed with a public B, which would have to be coded. SHERD_ENOMEM: there
- * is then no product to run (no tiles), but the next may be tried.
+ * shares do not stay, or transposed with a public B, which would have to be coded. SHERD_ENOMEM:
+ * there is then no product to run (no tiles), but the next may be tried.
  */
 int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
                       const sherd__fixed *fixed_b) SHERD_MUST;

@@ -1,29 +1,28 @@
 /*
  * Freivalds' check of coded answers, two trials for every prime: Y is accepted as u*v only if
  * rT*Y*s = (rT*u)*(v*s). Both sides are linear in the terms of the code, so the terms are projected
- * once per panel and once per tile, their products make a small table per position, and an answer of
- * any slot is judged by the table and the slot's weights: no share is touched. r and s are kept as long
- * as the encoding; the first wrong answer has all of them drawn anew, and what was projected with the
- * old ones is forgotten and made again where it is needed.
+ * once per panel and once per tile, their products make a small table per position, and an answer
+ * of any slot is judged by the table and the slot's weights: no share is touched. r and s are kept
+ * as long as the encoding; the first wrong answer has all of them drawn anew, and what was
+ * projected with the old ones is forgotten and made again where it is needed.
  *
  * Transposed, Y = u^T*d: (u*r) and (d*s) take the places of rT*u and v*s.
  */
 #include <string.h>
 
 #include "core/alloc.h"
-#include "crypto/freivalds.h"
 #include "crypto/share_internal.h"
 
 /* --- check vectors --------------------------------------------------------------------------- */
 
-/* SHARE_TRIALS vectors of n residues for each prime. */
+/* TRIALS vectors of n residues for each prime. */
 static int draw(const share *d, size_t n, double **out)
 {
     if (*out) return SHERD_OK;
-    *out = sherd__share_secret(d->p.primes_len, SHARE_TRIALS, n, sizeof **out);
+    *out = sherd__share_secret(d->p.primes_len, TRIALS, n, sizeof **out);
     if (!*out) return SHERD_ENOMEM;
     for (uint32_t q = 0; q < d->p.primes_len; q++)
-        sherd__fvp_draw(&d->p.entropy, d->p.primes[q], SHARE_TRIALS * n, *out + q * SHARE_TRIALS * n);
+        sherd__fvp_draw(&d->p.entropy, d->p.primes[q], TRIALS * n, *out + q * TRIALS * n);
     return SHERD_OK;
 }
 
@@ -70,7 +69,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
 {
     if (*out) return SHERD_OK;
     size_t len = probe.r ? span->cols : span->rows;
-    double *x = sherd__share_secret(d->p.primes_len * SHARE_TRIALS, o->terms, len, sizeof *x);
+    double *x = sherd__share_secret(d->p.primes_len * TRIALS, o->terms, len, sizeof *x);
     if (!x) return SHERD_ENOMEM;
     if (probe.r) probe.left = x;
     else probe.right = x;
@@ -101,7 +100,8 @@ static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spo
     int err = draw(d, d->k, &d->rt);
     if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = d->rt }, &l->ur);
     if (!err) err = sherd__share_draw_s(d, tile);
-    return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = d->tile[tile].s }, &spot->ds);
+    const share_probe s = { .s = d->tile[tile].s };
+    return err ? err : project(d, &d->b, d->b_masks, &b, s, &spot->ds);
 }
 
 /* The products of every projected term on the left with every one on the right. */
@@ -114,14 +114,14 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     const double *x = d->transposed ? d->panel[panel].ur : d->panel[panel].ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
     size_t len = d->transposed ? share_panel_rows(d, panel) : d->k;
-    uint32_t trials = d->p.primes_len * SHARE_TRIALS;
+    uint32_t trials = d->p.primes_len * TRIALS;
     uint32_t *g = sherd__share_secret(trials, d->a.terms, d->b.terms, sizeof *g);
     if (!g) return SHERD_ENOMEM;
     spot->gram = g;
     for (uint32_t t = 0; t < trials; t++, y += d->b.terms * len)
         for (uint32_t i = 0; i < d->a.terms; i++, x += len)
             for (uint32_t j = 0; j < d->b.terms; j++)
-                *g++ = sherd__fvp_dot(x, y + j * len, len, d->p.primes[t / SHARE_TRIALS]);
+                *g++ = sherd__fvp_dot(x, y + j * len, len, d->p.primes[t / TRIALS]);
     drop(&spot->ds);
     return SHERD_OK;
 }
@@ -134,11 +134,12 @@ static uint64_t residue(double w, uint32_t p)
 }
 
 /* What rT*Y*s must be of a slot's answer in one trial. */
-static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uint32_t t, uint32_t slot)
+static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uint32_t t,
+                         uint32_t slot)
 {
     uint32_t p = d->p.primes[q], la = d->a.terms, lb = d->b.terms;
     const double *wa = d->a.w[q] + (size_t)slot * la, *wb = d->b.w[q] + (size_t)slot * lb;
-    const uint32_t *g = spot->gram + ((size_t)q * SHARE_TRIALS + t) * la * lb;
+    const uint32_t *g = spot->gram + ((size_t)q * TRIALS + t) * la * lb;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < la; i++) {
         uint64_t row = 0;
@@ -153,19 +154,13 @@ static int judge(const share *d, const share_spot *spot, sherd__cell c, uint32_t
                  size_t rows, const uint8_t *body)
 {
     size_t width = share_tile_width(d, c.tile);
-    const double *s = d->tile[c.tile].s + q * SHARE_TRIALS * width;
-    uint32_t rys[SHARE_TRIALS];
-    sherd__fvp f;
-    int err = sherd__fvp_init(&f, d->p.primes[q], width);
-    if (err) return err;
-    err = sherd__fvp_rows(&f, body, rows, r, r + rows) ? SHERD_EWRONG : SHERD_OK;
-    if (!err) {
-        sherd__fvp_close(&f, s, s + width, rys);
-        for (uint32_t t = 0; t < SHARE_TRIALS; t++)
-            if (rys[t] != expected(d, spot, q, t, c.slot)) err = SHERD_EWRONG;
-    }
-    sherd__fvp_fini(&f);
-    return err;
+    const double *s = d->tile[c.tile].s + q * TRIALS * width;
+    const double *const rs[] = { r, r + rows }, *const ss[] = { s, s + width };
+    uint32_t rys[TRIALS];
+    if (sherd__fvp_answer(body, rows, width, rs, ss, d->p.primes[q], rys)) return SHERD_EWRONG;
+    for (uint32_t t = 0; t < TRIALS; t++)
+        if (rys[t] != expected(d, spot, q, t, c.slot)) return SHERD_EWRONG;
+    return SHERD_OK;
 }
 
 int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
@@ -177,7 +172,7 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
     const double *r = d->transposed ? d->rt : d->panel[c.panel].r;
     size_t part = rows * share_tile_width(d, c.tile) * SHERD__RESIDUE_BYTES;
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
-        err = judge(d, spot, c, q, r + q * SHARE_TRIALS * rows, rows, body + q * part);
+        err = judge(d, spot, c, q, r + q * TRIALS * rows, rows, body + q * part);
     if (err == SHERD_EWRONG) sherd__share_redraw(d);
     return err;
 }

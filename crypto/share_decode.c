@@ -1,11 +1,12 @@
 /*
- * Decoding: any `threshold` accepted answers of a position are values of one polynomial, whose values at
- * the blocks' points are the blocks of C. Their residues are interpolated for each prime, recombined
- * and rounded once, piece by piece in cache, straight into C. Nothing is said of the values: only what
- * was verified comes here, and a complaint about what it decodes to would be an oracle.
+ * Decoding: any `threshold` accepted answers of a position are values of one polynomial, whose
+ * values at the blocks' points are the blocks of C. Their residues are interpolated for each prime,
+ * recombined and rounded once, piece by piece in cache, straight into C. Nothing is said of the
+ * values: only what was verified comes here, and a complaint about what it decodes to would be an
+ * oracle.
  *
- * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the sum
- * over blocks, panels add up modulo each prime, and the last one converts.
+ * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the
+ * sum over blocks, panels add up modulo each prime, and the last one converts.
  */
 #include <string.h>
 
@@ -49,10 +50,11 @@ static int weights_of(share *d, const uint32_t *slots, const double **out)
     uint32_t len = d->threshold;
     for (uint32_t i = 0; i < SHARE_WEIGHTS; i++) {
         const share_weights *c = &d->cache[i];
-        if (c->slots && c->transposed == d->transposed && !memcmp(c->slots, slots, len * sizeof *slots)) {
-            *out = c->w;
-            return SHERD_OK;
-        }
+        if (!c->slots || c->transposed != d->transposed ||
+            memcmp(c->slots, slots, len * sizeof *slots))
+            continue;
+        *out = c->w;
+        return SHERD_OK;
     }
     share_weights *c = &d->cache[d->cache_next++ % SHARE_WEIGHTS];
     sherd__free(c->slots);
@@ -116,7 +118,8 @@ static void place(const share *d, const answers *a, size_t row, size_t limit, si
         size_t i = from / a->width, j = from % a->width, len = a->width - j;
         if (len > n) len = n;
         if (row + i >= limit) return;
-        memcpy(d->p.c + (row + i) * d->p.ldc + (size_t)a->tile * d->tile_cols + j, x, len * sizeof *x);
+        double *c = d->p.c + (row + i) * d->p.ldc + (size_t)a->tile * d->tile_cols;
+        memcpy(c + j, x, len * sizeof *x);
         from += len;
         x += len;
         n -= len;

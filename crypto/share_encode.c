@@ -1,22 +1,24 @@
 /*
- * Encoding: one pass over rows of an operand makes its terms (quantised blocks and masks, modulo each
- * prime), multiplies them by check vectors and sums them up into as many shares as are wanted. Rows go
- * through in pieces that stay in cache, so that the operand is read from memory once and masks never
- * reach it. Whatever the values, the same work is done: nothing is skipped, nothing compressed.
+ * Encoding: one pass over rows of an operand makes its terms (quantised blocks and masks, modulo
+ * each prime), multiplies them by check vectors and sums them up into as many shares as are wanted.
+ * Rows go through in pieces that stay in cache, so that the operand is read from memory once and
+ * masks never reach it. Whatever the values, the same work is done: nothing is skipped, nothing
+ * compressed.
  */
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
-#include "crypto/freivalds.h"
 #include "crypto/share_internal.h"
 #include "matrix/residue.h"
 
-/* Doubles of all terms and blocks together: half of a common second-level cache. */
-#define SCRATCH 65536u
-#define ROOM_MIN 512u
-#define ROOM_MAX 4096u
+/* Elements of a term that are encoded at a time, or as many as make ROWS rows, which are
+ * multiplied by check vectors together, as long as all terms and blocks stay within SCRATCH
+ * doubles (1 MB). */
+#define ROOM 4096u
+#define ROWS 4u
+#define SCRATCH 131072u
 
 /* --- memory that is wiped -------------------------------------------------------------------- */
 
@@ -42,17 +44,17 @@ void sherd__share_forget(void *secret)
     sherd__free(p);
 }
 
-size_t sherd__share_room(const share *d, size_t cols)
+static size_t room_for(const share *d, size_t cols)
 {
-    size_t room = SCRATCH / (2 * (size_t)d->p.code.blocks + d->p.code.masks);
-    if (room < ROOM_MIN) room = ROOM_MIN;
-    if (room > ROOM_MAX) room = ROOM_MAX;
+    size_t most = SCRATCH / (2 * (size_t)d->p.code.blocks + d->p.code.masks);
+    size_t room = cols > ROOM / ROWS ? ROWS * cols : ROOM;
+    if (room > most) room = most;
     return room < cols ? cols : room;
 }
 
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
 {
-    size_t room = sherd__share_room(d, cols), k = d->p.code.blocks, t = d->p.code.masks;
+    size_t room = room_for(d, cols), k = d->p.code.blocks, t = d->p.code.masks;
     if (s->data && s->room >= room) return SHERD_OK;
     sherd__share_scratch_free(s);
     s->data = sherd__share_secret(room, 2 * k + t, 1, sizeof *s->data);
@@ -70,7 +72,8 @@ void sherd__share_scratch_free(share_scratch *s)
 
 /* --- one pass -------------------------------------------------------------------------------- */
 
-/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is zero. */
+/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is
+ * zero. */
 static void load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                  size_t rows)
 {
@@ -84,7 +87,8 @@ static void load(share_scratch *s, const share_operand *o, const share_span *spa
     }
 }
 
-/* The terms modulo prime q, by pointer: a block that is canonical as it was quantised is not copied. */
+/* The terms modulo prime q, by pointer: a block that is canonical as it was quantised is not
+ * copied. */
 static int make_terms(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
                       const share_span *span, size_t row, size_t rows, uint32_t q,
                       const double **term)
@@ -107,24 +111,36 @@ static int make_terms(const share *d, share_scratch *s, const share_operand *o, 
     return SHERD_OK;
 }
 
+/* since: by term, see sherd__fvp_left. A prime's trials lie one after the other. */
 static void project(const share *d, const share_operand *o, const share_span *span, size_t row,
-                    size_t rows, uint32_t q, const double *const *term, const share_probe *probe)
+                    size_t rows, uint32_t q, const double *const *term, const share_probe *probe,
+                    size_t *since)
 {
-    uint32_t p = d->p.primes[q];
-    for (uint32_t t = 0; t < SHARE_TRIALS; t++) {
-        size_t trial = (size_t)q * SHARE_TRIALS + t;
-        for (uint32_t j = 0; j < o->terms; j++) {
-            size_t at = trial * o->terms + j;
-            if (probe->left)
-                sherd__fvp_left(term[j], rows, span->cols, span->cols,
-                                probe->r + trial * span->rows + row, p,
-                                probe->left + at * span->cols);
-            if (probe->right)
-                sherd__fvp_right(term[j], rows, span->cols, span->cols,
-                                 probe->s + trial * span->cols, p,
-                                 probe->right + at * span->rows + row);
+    const size_t trial = (size_t)q * TRIALS, cols = span->cols;
+    for (uint32_t j = 0; j < o->terms; j++) {
+        size_t at = trial * o->terms + j, next = at + o->terms;
+        if (probe->left) {
+            const double *r = probe->r + trial * span->rows + row;
+            const double *const rs[] = { r, r + span->rows };
+            double *const acc[] = { probe->left + at * cols, probe->left + next * cols };
+            sherd__fvp_left(term[j], rows, cols, cols, rs, d->p.primes[q], acc, &since[j]);
+        }
+        if (probe->right) {
+            const double *s = probe->s + trial * cols;
+            const double *const ss[] = { s, s + cols };
+            double *const out[] = { probe->right + at * span->rows + row,
+                                    probe->right + next * span->rows + row };
+            sherd__fvp_right(term[j], rows, cols, cols, ss, d->p.primes[q], out);
         }
     }
+}
+
+/* After the last rows: canonical again. */
+static void settle(const share *d, const share_operand *o, size_t cols, double *left)
+{
+    size_t len = TRIALS * o->terms * cols;
+    for (uint32_t q = 0; q < d->p.primes_len; q++, left += len)
+        sherd__residue_from_f64(left, len, d->p.primes[q], left);
 }
 
 static void encode(const share *d, const share_operand *o, const share_span *span, size_t row,
@@ -143,15 +159,18 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
     const double *term[SHERD__LCC_BLOCKS_MAX];
     int err = sherd__share_scratch(d, s, span->cols);
     size_t step = span->cols ? s->room / span->cols : span->rows;
+    size_t since[4][SHERD__LCC_BLOCKS_MAX] = { { 0 } };
+    if (step > ROWS) step -= step % ROWS;
     for (size_t row = 0; row < span->rows && !err; row += step) {
         size_t rows = span->rows - row < step ? span->rows - row : step;
         load(s, o, span, row, rows);
         for (uint32_t q = to->first; q < to->end && !err; q++) {
             err = make_terms(d, s, o, masks, span, row, rows, q, term);
             if (err) break;
-            if (probe) project(d, o, span, row, rows, q, term, probe);
+            if (probe) project(d, o, span, row, rows, q, term, probe, since[q]);
             if (to->out) encode(d, o, span, row, rows, q, term, to);
         }
     }
+    if (!err && probe && probe->left) settle(d, o, span->cols, probe->left);
     return err;
 }

@@ -1,16 +1,15 @@
 /*
- * What goes to the nodes from the compute thread: shares of A's panels, and of D's where the product is
- * transposed. The shares of all slots are made in one pass when the first slot asks, since reading,
- * quantising and drawing masks cost more than one share more does; the others wait until they are
- * asked for, or until the position is decoded without them. A share that is asked for again is made
- * again of the same masks: the same bytes.
+ * What goes to the nodes from the compute thread: shares of A's panels, and of D's where the
+ * product is transposed. The shares of all slots are made in one pass when the first slot asks,
+ * since reading, quantising and drawing masks cost more than one share more does; the others wait
+ * until they are asked for, or until the position is decoded without them. A share that is asked
+ * for again is made again of the same masks: the same bytes.
  */
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/wipe.h"
 #include "crypto/fragment_make.h"
-#include "crypto/freivalds.h"
 #include "crypto/share_internal.h"
 
 size_t sherd__share_bytes(const share *d, size_t rows, size_t cols)
@@ -119,7 +118,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, s
     int err = SHERD_OK;
     if (first) {
         err = sherd__share_draw_r(d, panel);
-        ru = sherd__share_secret(d->p.primes_len * SHARE_TRIALS, d->a.terms, d->k, sizeof *ru);
+        ru = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, d->k, sizeof *ru);
         if (!err && !ru) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .r = at->r, .left = ru };
@@ -143,7 +142,7 @@ static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
     int err = SHERD_OK;
     if (first) {
         err = sherd__share_draw_s(d, c.tile);
-        ds = sherd__share_secret(d->p.primes_len * SHARE_TRIALS, d->b.terms, span.rows, sizeof *ds);
+        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof *ds);
         if (!err && !ds) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };

@@ -1,18 +1,20 @@
-/* What the files of `share` have in common: layout and life (share.c), encoding (share_encode.c), cells
- * (share_hide.c), B at the nodes (share_resident.c), checking (share_check.c), decoding (share_decode.c). */
+/* What the files of `share` have in common: layout and life (share.c), encoding (share_encode.c),
+ * cells (share_hide.c), B at the nodes (share_resident.c), checking (share_check.c), decoding
+ * (share_decode.c). */
 #ifndef CRYPTO_SHARE_INTERNAL_H
 #define CRYPTO_SHARE_INTERNAL_H
 
+#include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "crypto/share.h"
 #include "matrix/exact.h"
 
-#define SHARE_TRIALS 2u
+#define TRIALS SHERD__FVP_TRIALS
 
 /**
- * One operand as it is coded: a share is a sum of `terms` = blocks + masks, each with its weight. A and
- * D are cut into K row blocks; B stands in all K places, which is one block that weighs as much as K;
- * under share1 B is a single term of weight 1.
+ * One operand as it is coded: a share is a sum of `terms` = blocks + masks, each with its weight. A
+ * and D are cut into K row blocks; B stands in all K places, which is one block that weighs as much
+ * as K; under share1 B is a single term of weight 1.
  */
 typedef struct share_operand {
     sherd_view v;
@@ -28,17 +30,17 @@ typedef struct share_span {
     size_t row, rows, col, cols;
 } share_span;
 
-/** Which primes, and where the shares go: out[i] takes the span's rows of share i for one prime after
- *  the other (NULL: not wanted; out NULL: none is). */
+/** Which primes, and where the shares go: out[i] takes the span's rows of share i for one prime
+ * after the other (NULL: not wanted; out NULL: none is). */
 typedef struct share_output {
     uint32_t first, end;
     uint8_t *const *out;
 } share_output;
 
 /**
- * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime and
- * t trial: r [q][t][rows], left [q][t][term][cols] = rT*X; s [q][t][cols], right [q][t][term][rows] =
- * X*s. left is zeroed by the caller.
+ * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime
+ * and t trial: r [q][t][rows], left [q][t][term][cols] = rT*X; s [q][t][cols], right
+ * [q][t][term][rows] = X*s. left is zeroed by the caller.
  */
 typedef struct share_probe {
     const double *r, *s;
@@ -48,7 +50,7 @@ typedef struct share_probe {
 /** A thread's room for encoding. */
 typedef struct share_scratch {
     double *data, *term; /* blocks x room quantised, terms x room residues */
-    size_t room, len;    /* elements of one term, of both arrays together */
+    size_t room;         /* elements of one term */
 } share_scratch;
 
 /** The shares of one span by slot: encoded together when the first is asked for. */
@@ -153,18 +155,17 @@ share_span sherd__share_span_a(const share *d, uint32_t panel);
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel);
 share_span sherd__share_span_b(const share *d, uint32_t tile);
 
-/** Elements of one term that are encoded at a time, rows of `cols` whole. */
-size_t sherd__share_room(const share *d, size_t cols);
-/** Grown where it has less room. SHERD_ENOMEM. */
+/** Room for whole rows of `cols`, grown where it is less. SHERD_ENOMEM. */
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols) SHERD_MUST;
 void sherd__share_scratch_free(share_scratch *s);
 /**
- * One pass over a span of an operand: its rows are read and quantised once, and for every prime each
- * term is made, multiplied by the probe's vectors, and summed up into the shares that are wanted.
- * probe may be NULL. SHERD_ENOMEM.
+ * One pass over a span of an operand: its rows are read and quantised once, and for every prime
+ * each term is made, multiplied by the probe's vectors, and summed up into the shares that are
+ * wanted. probe may be NULL. SHERD_ENOMEM.
  */
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, const share_output *to, const share_probe *probe) SHERD_MUST;
+                      const share_span *span, const share_output *to,
+                      const share_probe *probe) SHERD_MUST;
 
 /** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
 int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;

@@ -1,9 +1,9 @@
 /*
- * B at the nodes. Under `share` the shares of a tile are made while they are sent, on the loop thread:
- * all slots read the same rows at about the same time, so that the shares of some rows are made
- * together and kept for a while in a cache of a fixed size. A slot that lags behind has its rows made
- * anew, of the same masks: the same bytes. Under share1 B is written as it is, in the narrowest element
- * kind.
+ * B at the nodes. Under `share` the shares of a tile are made while they are sent, on the loop
+ * thread: all slots read the same rows at about the same time, so that the shares of some rows are
+ * made together and kept for a while in a cache of a fixed size. A slot that lags behind has its
+ * rows made anew, of the same masks: the same bytes. Under share1 B is written as it is, in the
+ * narrowest element kind.
  */
 #include <string.h>
 
@@ -149,7 +149,8 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
     if (!r) return SHERD_ENOMEM;
     *r = (resident){ .d = d, .slot = slot, .tile = tile, .made = UINT64_MAX };
     r->width = share_tile_width(d, tile);
-    r->row_bytes = r->width * (residues ? SHERD__RESIDUE_BYTES : sherd_dtype_size((sherd_dtype)d->dtype_b));
+    r->row_bytes = r->width * (residues ? SHERD__RESIDUE_BYTES
+                                        : sherd_dtype_size((sherd_dtype)d->dtype_b));
     int err = SHERD_OK;
     if (d->p.public_b) {
         r->line = sherd__alloc(r->width * sizeof *r->line);
@@ -161,9 +162,8 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
         .origin = SHERD__HIDDEN, .dtype = d->dtype_b, .primes = (uint8_t)primes, .rows = d->k,
         .cols = r->width, .len = (uint64_t)d->k * r->row_bytes * (primes ? primes : 1),
     };
-    if (!err)
-        err = sherd__fragment_new_source(out, &info,
-                                         (sherd__fragment_source){ resident_fill, resident_free, r });
+    const sherd__fragment_source source = { resident_fill, resident_free, r };
+    if (!err) err = sherd__fragment_new_source(out, &info, source);
     if (err) resident_free(r);
     return err;
 }

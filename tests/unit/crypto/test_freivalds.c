@@ -498,9 +498,8 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
         enum { N = 1300, K = 21, M = 530 };
         uint32_t p = primes[q], left[2], right[2];
         double *u = malloc(N * K * 8), *v = malloc(K * M * 8), *y = malloc(N * M * 8);
-        double *r[2], *t[2], ru[K], vs[K];
+        double *r[2], *t[2], ru[2][K], vs[2][K];
         uint8_t *packed = malloc(3 * N * M);
-        sherd__fvp f;
         sherd__fvp_draw(&entropy, p, N * K, u);
         sherd__fvp_draw(&entropy, p, K * M, v);
         assert_true(sherd__residue_canonical(u, N * K, p));
@@ -510,10 +509,21 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
             t[i] = malloc(M * 8);
             sherd__fvp_draw(&entropy, p, N, r[i]);
             sherd__fvp_draw(&entropy, p, M, t[i]);
-            memset(ru, 0, sizeof ru);
-            sherd__fvp_left(u, N, K, K, r[i], p, ru);
-            sherd__fvp_right(v, K, M, M, t[i], p, vs);
-            right[i] = sherd__fvp_dot(ru, vs, K, p);
+        }
+        double *const to[2] = {ru[0], ru[1]}, *const by[2] = {vs[0], vs[1]};
+        const double *const rs[2] = {r[0], r[1]}, *const ts[2] = {t[0], t[1]};
+        size_t since = 0;
+        memset(ru, 0, sizeof ru);
+        for (size_t at = 0, rows; at < N; at += rows) { /* panels of 1, 2, 3, ... rows */
+            const double *const part[2] = {r[0] + at, r[1] + at};
+            rows = at % 9 + 1 < N - at ? at % 9 + 1 : N - at;
+            sherd__fvp_left(u + at * K, rows, K, K, part, p, to, &since);
+        }
+        for (int i = 0; i < 2; i++) sherd__residue_from_f64(ru[i], K, p, ru[i]);
+        sherd__fvp_right(v, K, M, M, ts, p, by);
+        for (int i = 0; i < 2; i++) {
+            assert_true(sherd__residue_canonical(vs[i], K, p));
+            right[i] = sherd__fvp_dot(ru[i], vs[i], K, p);
         }
         for (int wrong = 0; wrong < 3; wrong++) {
             /* wrong 1: one off in one place; 2: not a residue at all. */
@@ -522,12 +532,8 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
             sherd__residue_pack(y, N * M, p, packed);
             y[777 * M + 5] = was;
             if (wrong == 2) memset(packed + 3 * (1299 * M + M - 1), 0xff, 3);
-            assert_int_equal(sherd__fvp_init(&f, p, M), SHERD_OK);
-            assert_int_equal(sherd__fvp_rows(&f, packed, 400, r[0], r[1]), SHERD_OK);
-            int err = sherd__fvp_rows(&f, packed + 3 * 400 * M, N - 400, r[0] + 400, r[1] + 400);
+            int err = sherd__fvp_answer(packed, N, M, rs, ts, p, left);
             assert_int_equal(err, wrong == 2 ? SHERD_EFRAME : SHERD_OK);
-            sherd__fvp_close(&f, t[0], t[1], left);
-            sherd__fvp_fini(&f);
             if (wrong == 0) assert_true(left[0] == right[0] && left[1] == right[1]);
             if (wrong == 1 && p > 5) assert_true(left[0] != right[0] && left[1] != right[1]);
         }
@@ -544,7 +550,6 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     static uint8_t packed[3 * N * M];
     const uint32_t p = 8388593;
     uint64_t h = (p - 1) / 2 - 1, sum = 0; /* odd: no low zeros that would hide a rounding */
-    sherd__fvp f;
     uint32_t out[2];
     for (size_t i = 0; i < N; i++) {
         double row[M];
@@ -554,28 +559,67 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     }
     for (size_t j = 0; j < M; j++) t[j] = 1.0;
     for (size_t i = 0; i < N * M; i++) sum = (sum + h * h) % p;
-    assert_int_equal(sherd__fvp_init(&f, p, M), SHERD_OK);
-    assert_int_equal(sherd__fvp_rows(&f, packed, N, r, r), SHERD_OK);
-    sherd__fvp_close(&f, t, t, out);
+    const double *const rs[2] = {r, r}, *const ts[2] = {t, t}, *const one[2] = {t, r};
+    assert_int_equal(sherd__fvp_answer(packed, N, M, rs, ts, p, out), SHERD_OK);
     assert_true(out[0] == sum && out[1] == sum);
-    sherd__fvp_fini(&f);
+    /* The same as one long row. */
+    assert_int_equal(sherd__fvp_answer(packed, 1, N, one, rs, p, out), SHERD_OK);
+    for (size_t i = sum = 0; i < N; i++) sum = (sum + h * h) % p;
+    assert_true(out[0] == sum && out[1] == sum * h % p);
 }
 
-static void a_residue_check_needs_a_prime_and_memory(void **s)
+static int64_t balanced(int64_t x, uint32_t p)
+{
+    int64_t q = p, h = (q - 1) / 2;
+    x %= q;
+    return x > h ? x - q : x < -h ? x + q : x;
+}
+
+/* Every shape around the sizes at which kernels change their way, against int64. */
+static void residue_kernels_equal_int64_for_every_shape(void **s)
 {
     (void)s;
-    sherd__fvp f;
-    uint32_t out[2] = {9, 9};
-    assert_int_equal(sherd__fvp_init(&f, 9, 4), SHERD_EINVAL);
-    assert_int_equal(sherd__fvp_init(&f, 5931641, SIZE_MAX / 8), SHERD_ENOMEM);
-    sherd__alloc_fail_nth(1);
-    assert_int_equal(sherd__fvp_init(&f, 5931641, 4), SHERD_ENOMEM);
-    sherd__alloc_fail_nth(0);
-    sherd__fvp_fini(&f);
-    assert_int_equal(sherd__fvp_init(&f, 5931641, 0), SHERD_OK);
-    sherd__fvp_close(&f, NULL, NULL, out);
-    assert_true(out[0] == 0 && out[1] == 0);
-    sherd__fvp_fini(&f);
+    static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 511, 512, 513, 1030};
+    enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 1030 };
+    const uint32_t p = 8388593;
+    const double h = (p - 1) / 2;
+    double *x = malloc(MOST * MOST * 8), *v = malloc(6 * MOST * 8);
+    uint8_t *packed = malloc(3 * MOST * MOST);
+    for (size_t i = 0; i < MOST * MOST; i++) x[i] = i % 3 ? whole((int64_t)h) : i % 2 ? h : -h;
+    for (size_t i = 0; i < 4 * MOST; i++) v[i] = i % 3 ? whole((int64_t)h) : h;
+    const double *const r[2] = {v, v + MOST}, *const t[2] = {v + 2 * MOST, v + 3 * MOST};
+    double *const out[2] = {v + 4 * MOST, v + 5 * MOST};
+    for (size_t shape = 0; shape < SIZES * SIZES; shape++) {
+        size_t rows = sizes[shape / SIZES], cols = sizes[shape % SIZES], since = 0;
+        uint32_t got[2] = {7, 7};
+        for (size_t i = 0; i < rows; i++)
+            sherd__residue_pack(x + i * MOST, cols, p, packed + 3 * i * cols);
+        assert_int_equal(sherd__fvp_answer(packed, rows, cols, r, t, p, got), SHERD_OK);
+        sherd__fvp_right(x, rows, cols, MOST, t, p, out);
+        for (int k = 0; k < 2; k++) {
+            int64_t all = 0;
+            for (size_t i = 0; i < rows; i++) {
+                int64_t sum = 0;
+                for (size_t j = 0; j < cols; j++)
+                    sum = (sum + (int64_t)x[i * MOST + j] * (int64_t)t[k][j]) % p;
+                assert_true(out[k][i] == (double)balanced(sum, p));
+                all = (all + balanced(sum, p) * (int64_t)r[k][i]) % p;
+            }
+            assert_true((int64_t)got[k] == (all < 0 ? all + p : all));
+            memset(out[k], 0, cols * 8);
+        }
+        sherd__fvp_left(x, rows, cols, MOST, r, p, out, &since);
+        for (int k = 0; k < 2; k++) {
+            sherd__residue_from_f64(out[k], cols, p, out[k]);
+            for (size_t j = 0; j < cols; j += 1 + cols / 9) {
+                int64_t sum = 0;
+                for (size_t i = 0; i < rows; i++)
+                    sum = (sum + (int64_t)x[i * MOST + j] * (int64_t)r[k][i]) % p;
+                assert_true(out[k][j] == (double)balanced(sum, p));
+            }
+        }
+    }
+    free(x), free(v), free(packed);
 }
 
 int main(void)
@@ -599,7 +643,7 @@ int main(void)
         cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_right),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
-        cmocka_unit_test(a_residue_check_needs_a_prime_and_memory),
+        cmocka_unit_test(residue_kernels_equal_int64_for_every_shape),
     };
     return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);
 }

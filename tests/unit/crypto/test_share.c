@@ -1,7 +1,7 @@
 /*
- * share and share1 through their vtable, with nodes that multiply by a plain loop modulo p: every product
- * is the exact one, whichever answers it is decoded from; no wrong answer is accepted; a share that is
- * made again is the same, and two encodings have nothing in common.
+ * share and share1 through their vtable, with nodes that multiply by a plain loop modulo p: every
+ * product is the exact one, whichever answers it is decoded from; no wrong answer is accepted; a
+ * share that is made again is the same, and two encodings have nothing in common.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -515,7 +515,8 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
     }
 }
 
-/* A lie that vanishes under all of r but its first entry, or all of s: found because these are random. */
+/* A lie that vanishes under all of r but its first entry, or all of s: found because these are
+ * random. */
 static void errors_that_add_up_to_nothing_are_refused(void **state)
 {
     (void)state;
@@ -802,7 +803,8 @@ static void a_product_may_come_after_its_left_operand(void **state)
     }
 }
 
-/* Every step that fails for want of memory may be tried again, and the product is right all the same. */
+/* Every step that fails for want of memory may be tried again, and the product is right all the
+ * same. */
 static void poor_product(product *x, size_t nth)
 {
     const sherd__scheme *ops = x->h.ops;
