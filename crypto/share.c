@@ -174,13 +174,13 @@ static const sherd__scheme scheme_share = {
     .abi = SHERD__SCHEME_ABI, .name = "share", .shape = share_shape, .hide = sherd__share_hide,
     .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
     .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
-    .finish = share_finish, .free = share_free,
+    .sizes = sherd__share_sizes, .finish = share_finish, .free = share_free,
 };
 static const sherd__scheme scheme_share1 = {
     .abi = SHERD__SCHEME_ABI, .name = "share1", .shape = share_shape, .hide = sherd__share_hide,
     .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
     .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
-    .finish = share_finish, .free = share_free,
+    .sizes = sherd__share_sizes, .finish = share_finish, .free = share_free,
 };
 
 /* Or only A's encoding, for products to come. */

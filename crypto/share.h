@@ -6,8 +6,8 @@
  * (tile, panel) are decoded.
  *
  * Who learns it: a node, and any T domains together, nothing of A (and of B, under `share`) but
- * shapes, primes and timing, as long as ChaCha20 is a cipher (SCHEMES: computational). T+1 domains
- * learn linear combinations of the blocks.
+ * shapes, primes and timing, as long as ChaCha20 is a cipher: the privacy is computational. T+1
+ * domains learn linear combinations of the blocks.
  */
 #ifndef CRYPTO_SHARE_H
 #define CRYPTO_SHARE_H

@@ -73,8 +73,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
     if (!x) return SHERD_ENOMEM;
     if (probe.r) probe.left = x;
     else probe.right = x;
-    const share_output none = { .end = d->p.primes_len };
-    int err = sherd__share_pass(d, &d->scratch, o, masks, span, &none, &probe);
+    int err = sherd__share_pass(d, &d->scratch, o, masks, span, NULL, &probe);
     if (err) sherd__share_forget(x);
     else *out = x;
     return err;

@@ -87,14 +87,13 @@ static void load(share_scratch *s, const share_operand *o, const share_span *spa
     }
 }
 
-/* The terms modulo prime q, by pointer: a block that is canonical as it was quantised is not
- * copied. */
-static int make_terms(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, size_t row, size_t rows, uint32_t q,
-                      const double **term)
+int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
+                       sherd__masks *masks, const share_span *span, size_t row, size_t rows,
+                       uint32_t q, bool read, const double **term)
 {
     uint32_t p = d->p.primes[q];
     bool small = o->fixed.bound <= (p - 1) / 2;
+    if (!read) load(s, o, span, row, rows);
     for (uint32_t j = 0; j < o->blocks; j++) {
         const double *data = s->data + j * s->room;
         if (!small) sherd__residue_from_f64(data, rows * span->cols, p, s->term + j * s->room);
@@ -144,17 +143,17 @@ static void settle(const share *d, const share_operand *o, size_t cols, double *
 }
 
 static void encode(const share *d, const share_operand *o, const share_span *span, size_t row,
-                   size_t rows, uint32_t q, const double *const *term, const share_output *to)
+                   size_t rows, uint32_t q, const double *const *term, uint8_t *const *shares)
 {
     uint8_t *out[SHERD__LCC_SHARES_MAX];
-    size_t at = ((q - to->first) * span->rows + row) * span->cols * SHERD__RESIDUE_BYTES;
-    for (uint32_t i = 0; i < d->p.code.shares; i++) out[i] = to->out[i] ? to->out[i] + at : NULL;
+    size_t at = (q * span->rows + row) * span->cols * SHERD__RESIDUE_BYTES;
+    for (uint32_t i = 0; i < d->p.code.shares; i++) out[i] = shares[i] ? shares[i] + at : NULL;
     sherd__lcc_encode(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term, rows * span->cols,
                       out);
 }
 
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, const share_output *to, const share_probe *probe)
+                      const share_span *span, uint8_t *const *out, const share_probe *probe)
 {
     const double *term[SHERD__LCC_BLOCKS_MAX];
     int err = sherd__share_scratch(d, s, span->cols);
@@ -163,12 +162,11 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
     if (step > ROWS) step -= step % ROWS;
     for (size_t row = 0; row < span->rows && !err; row += step) {
         size_t rows = span->rows - row < step ? span->rows - row : step;
-        load(s, o, span, row, rows);
-        for (uint32_t q = to->first; q < to->end && !err; q++) {
-            err = make_terms(d, s, o, masks, span, row, rows, q, term);
+        for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
+            err = sherd__share_terms(d, s, o, masks, span, row, rows, q, q > 0, term);
             if (err) break;
             if (probe) project(d, o, span, row, rows, q, term, probe, since[q]);
-            if (to->out) encode(d, o, span, row, rows, q, term, to);
+            if (out) encode(d, o, span, row, rows, q, term, out);
         }
     }
     if (!err && probe && probe->left) settle(d, o, span->cols, probe->left);

@@ -66,8 +66,7 @@ static int make_one(share *d, const share_operand *o, sherd__masks *masks, const
     uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
     uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
     if (!bytes) return SHERD_ENOMEM;
-    const share_output to = { .end = d->p.primes_len, .out = wanted };
-    int err = sherd__share_pass(d, &d->scratch, o, masks, span, &to, NULL);
+    int err = sherd__share_pass(d, &d->scratch, o, masks, span, wanted, NULL);
     if (err) sherd__free(bytes);
     else *out = bytes;
     return err;
@@ -79,8 +78,7 @@ static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *
     size_t len = sherd__share_bytes(d, span->rows, span->cols);
     if (!b->bytes && !b->over) {
         int err = batch_open(d, b, len);
-        const share_output to = { .end = d->p.primes_len, .out = b->bytes };
-        if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, &to, probe);
+        if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);
             b->over = false;
@@ -95,13 +93,17 @@ static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *
 
 /* --- fragments ------------------------------------------------------------------------------- */
 
+static sherd__fragment_info residues(const share *d, uint8_t origin, size_t rows, size_t cols)
+{
+    return (sherd__fragment_info){
+        .origin = origin, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
+        .rows = rows, .cols = cols, .len = sherd__share_bytes(d, rows, cols),
+    };
+}
+
 static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fragment **out)
 {
-    sherd__fragment_info info = {
-        .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
-        .rows = span->rows, .cols = span->cols,
-        .len = sherd__share_bytes(d, span->rows, span->cols),
-    };
+    sherd__fragment_info info = residues(d, SHERD__HIDDEN, span->rows, span->cols);
     int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
     if (err) sherd__free(bytes);
     return err;
@@ -166,11 +168,18 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     if (d->transposed) err = share_of_d(d, c, &out->right);
     else if (!d->p.left_stays)
         err = share_of_a(d, &share_spot_of(d, c.tile, c.panel)->batch, c.slot, c.panel, &out->left);
-    out->result = (sherd__fragment_info){
-        .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
-        .rows = rows, .cols = cols, .len = sherd__share_bytes(d, rows, cols),
-    };
+    out->result = residues(d, SHERD__RESULT, rows, cols);
     return err;
+}
+
+int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
+{
+    const share *d = ctx;
+    size_t rows = share_panel_rows(d, c.panel), width = share_tile_width(d, c.tile);
+    *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows, d->k) };
+    if (d->transposed) out->right = residues(d, SHERD__HIDDEN, rows, width);
+    out->result = residues(d, SHERD__RESULT, d->transposed ? d->k : rows, width);
+    return SHERD_OK;
 }
 
 int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out)

@@ -30,13 +30,6 @@ typedef struct share_span {
     size_t row, rows, col, cols;
 } share_span;
 
-/** Which primes, and where the shares go: out[i] takes the span's rows of share i for one prime
- * after the other (NULL: not wanted; out NULL: none is). */
-typedef struct share_output {
-    uint32_t first, end;
-    uint8_t *const *out;
-} share_output;
-
 /**
  * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime
  * and t trial: r [q][t][rows], left [q][t][term][cols] = rT*X; s [q][t][cols], right
@@ -91,21 +84,20 @@ typedef struct share_weights {
 #define SHARE_WEIGHTS 8u
 #define SHARE_CHUNKS 64u
 
-/** Encoded rows of B, all shares of them. */
+/** The terms of some rows of B, of which every slot's share is a sum. */
 typedef struct share_chunk {
-    uint8_t *bytes;
+    share_scratch terms; /* data is the first term */
     uint32_t tile, prime;
-    size_t first;  /* row */
-    uint64_t used; /* 0: holds nothing */
+    size_t first, rows;
+    uint64_t used;       /* 0: holds nothing */
 } share_chunk;
 
 /** What the loop thread has of its own. */
 typedef struct share_loop {
     sherd__masks *masks; /* of B */
-    share_scratch scratch;
     share_chunk chunk[SHARE_CHUNKS];
     uint32_t chunks;
-    size_t rows, size;   /* of a chunk, at most; size in bytes, all shares */
+    size_t rows;         /* of a chunk, at most */
     uint64_t clock;
 } share_loop;
 
@@ -158,13 +150,19 @@ share_span sherd__share_span_b(const share *d, uint32_t tile);
 /** Room for whole rows of `cols`, grown where it is less. SHERD_ENOMEM. */
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols) SHERD_MUST;
 void sherd__share_scratch_free(share_scratch *s);
+/** Terms of `rows` rows of a span from its row `row` on, modulo prime q; they lie in s or, where what
+ * was read is canonical, are what was read. `read`: s holds the rows already. SHERD_ENOMEM. */
+int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
+                       sherd__masks *masks, const share_span *span, size_t row, size_t rows,
+                       uint32_t q, bool read, const double **term) SHERD_MUST;
 /**
  * One pass over a span of an operand: its rows are read and quantised once, and for every prime
- * each term is made, multiplied by the probe's vectors, and summed up into the shares that are
- * wanted. probe may be NULL. SHERD_ENOMEM.
+ * each term is made, multiplied by the probe's vectors, and summed up into shares: out[i] takes the
+ * span's rows of share i for one prime after the other (NULL: not wanted; out NULL: none is). probe
+ * may be NULL. SHERD_ENOMEM.
  */
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, const share_output *to,
+                      const share_span *span, uint8_t *const *out,
                       const share_probe *probe) SHERD_MUST;
 
 /** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
@@ -180,9 +178,11 @@ size_t sherd__share_bytes(const share *d, size_t rows, size_t cols);
 void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size);
 /** NULL is allowed. */
 void sherd__share_forget(void *secret);
+/** Forgets what the loop thread has. */
 void sherd__share_loop_free(share *d);
 
 int sherd__share_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
+int sherd__share_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
 int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
 int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
 int sherd__share_check(void *ctx, sherd__cell cell, const uint8_t *body);

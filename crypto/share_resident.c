@@ -1,9 +1,9 @@
 /*
- * B at the nodes. Under `share` the shares of a tile are made while they are sent, on the loop
- * thread: all slots read the same rows at about the same time, so that the shares of some rows are
- * made together and kept for a while in a cache of a fixed size. A slot that lags behind has its
- * rows made anew, of the same masks: the same bytes. Under share1 B is written as it is, in the
- * narrowest element kind.
+ * B at the nodes. Under `share` a slot's share of a tile is made while it is sent, on the loop
+ * thread. What costs is drawing masks and reading B, and all slots read the same rows at about the
+ * same time: so the terms of some rows are kept for a while in a cache of a fixed size, and each
+ * slot sums them up for itself. A slot that lags behind has them made anew, of the same masks: the
+ * same bytes. Under share1 B is written as it is, in the narrowest element kind.
  */
 #include <string.h>
 
@@ -14,40 +14,41 @@
 #include "matrix/residue.h"
 
 #define CACHE_BYTES ((size_t)16 << 20)
-#define CHUNK_BYTES ((size_t)1 << 20) /* of all shares together, where a row is not larger */
+#define CHUNK_BYTES ((size_t)1 << 20) /* where a row is not larger */
 
-/* --- chunks of encoded rows ------------------------------------------------------------------ */
+/* --- terms of some rows ---------------------------------------------------------------------- */
 
 void sherd__share_loop_free(share *d)
 {
-    share_loop *l = &d->loop;
-    for (uint32_t i = 0; i < SHARE_CHUNKS; i++) sherd__share_forget(l->chunk[i].bytes);
-    sherd__share_scratch_free(&l->scratch);
-    sherd__masks_free(l->masks);
-    *l = (share_loop){ 0 };
+    for (uint32_t i = 0; i < SHARE_CHUNKS; i++)
+        sherd__share_scratch_free(&d->loop.chunk[i].terms);
+    sherd__masks_free(d->loop.masks);
+    d->loop = (share_loop){ 0 };
 }
 
 static void size_chunks(const share *d, share_loop *l)
 {
-    size_t row = d->tile_cols * SHERD__RESIDUE_BYTES * d->p.code.shares;
+    size_t row = d->tile_cols * d->b.terms * sizeof(double);
     l->rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
     if (l->rows > d->k) l->rows = d->k;
-    l->size = l->rows * row;
-    size_t chunks = CACHE_BYTES / l->size;
+    size_t chunks = CACHE_BYTES / (l->rows * row);
     l->chunks = chunks < 2 ? 2 : chunks > SHARE_CHUNKS ? SHARE_CHUNKS : (uint32_t)chunks;
 }
 
-static int encode_chunk(const share *d, share_loop *l, share_chunk *c)
+static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t tile, uint32_t prime,
+                      size_t first)
 {
-    uint8_t *out[SHERD__LCC_SHARES_MAX];
-    share_span span = sherd__share_span_b(d, c->tile);
-    span.row = c->first;
-    if (span.rows - c->first < l->rows) span.rows -= c->first;
-    else span.rows = l->rows;
-    for (uint32_t i = 0; i < d->p.code.shares; i++)
-        out[i] = c->bytes + i * span.rows * span.cols * SHERD__RESIDUE_BYTES;
-    const share_output to = { .first = c->prime, .end = c->prime + 1, .out = out };
-    return sherd__share_pass(d, &l->scratch, &d->b, l->masks, &span, &to, NULL);
+    const double *term[SHERD__LCC_BLOCKS_MAX];
+    const share_span span = sherd__share_span_b(d, tile);
+    share_scratch *t = &c->terms;
+    t->room = l->rows * d->tile_cols;
+    if (!t->data) t->data = t->term = sherd__share_secret(t->room, d->b.terms, 1, sizeof(double));
+    if (!t->data) return SHERD_ENOMEM;
+    *c = (share_chunk){ .terms = *t, .tile = tile, .prime = prime, .first = first };
+    c->rows = d->k - first < l->rows ? d->k - first : l->rows;
+    int err = sherd__share_terms(d, t, &d->b, l->masks, &span, first, c->rows, prime, false, term);
+    if (!err) c->used = ++l->clock;
+    return err;
 }
 
 /* The chunk that holds `row`: a cached one, or in place of the one that was used longest ago. */
@@ -55,25 +56,57 @@ static int chunk_of(share *d, uint32_t tile, uint32_t prime, size_t row, share_c
 {
     share_loop *l = &d->loop;
     if (!l->chunks) size_chunks(d, l);
-    size_t first = row - row % l->rows;
     share_chunk *old = &l->chunk[0];
     for (uint32_t i = 0; i < l->chunks; i++) {
         share_chunk *c = &l->chunk[i];
-        if (c->used && c->tile == tile && c->prime == prime && c->first == first) {
+        if (c->used && c->tile == tile && c->prime == prime && c->first == row - row % l->rows) {
             c->used = ++l->clock;
             *out = c;
             return SHERD_OK;
         }
         if (c->used < old->used) old = c;
     }
-    if (!old->bytes && !(old->bytes = sherd__share_secret(l->size, 1, 1, 1))) return SHERD_ENOMEM;
-    old->tile = tile;
-    old->prime = prime;
-    old->first = first;
-    int err = encode_chunk(d, l, old);
-    old->used = err ? 0 : ++l->clock;
     *out = old;
-    return err;
+    return fill_chunk(d, l, old, tile, prime, row - row % l->rows);
+}
+
+/* Values [from, from+n) of a chunk's part of a slot's share. */
+static void sum_terms(const share *d, const share_chunk *c, uint32_t slot, size_t from, size_t n,
+                      uint8_t *out)
+{
+    const double *in[SHERD__LCC_BLOCKS_MAX];
+    const double *w = d->b.w[c->prime] + (size_t)slot * d->b.terms;
+    for (uint32_t j = 0; j < d->b.terms; j++) in[j] = c->terms.term + j * c->terms.room + from;
+    sherd__lcc_encode(w, 1, d->b.terms, d->p.primes[c->prime], in, n, &out);
+}
+
+/* Bytes [offset, offset+len) of a slot's share of a tile; a value may be cut at either end. */
+static int read_share(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
+                      size_t len)
+{
+    const size_t each = SHERD__RESIDUE_BYTES, width = share_tile_width(d, tile);
+    while (len) {
+        uint64_t at = offset / each, row = at / width;
+        size_t cut = (size_t)(offset % each), n = len / each;
+        share_chunk *c;
+        int err = chunk_of(d, tile, (uint32_t)(row / d->k), (size_t)(row % d->k), &c);
+        if (err) return err;
+        size_t from = ((size_t)(row % d->k) - c->first) * width + (size_t)(at % width);
+        if (cut || !n) {
+            uint8_t one[SHERD__RESIDUE_BYTES];
+            sum_terms(d, c, slot, from, 1, one);
+            n = each - cut < len ? each - cut : len;
+            memcpy(out, one + cut, n);
+        } else {
+            if (n > c->rows * width - from) n = c->rows * width - from;
+            sum_terms(d, c, slot, from, n, out);
+            n *= each;
+        }
+        offset += n;
+        out += n;
+        len -= n;
+    }
+    return SHERD_OK;
 }
 
 /* --- the source ------------------------------------------------------------------------------ */
@@ -82,7 +115,7 @@ typedef struct resident {
     share *d;
     uint32_t slot, tile;
     size_t width, row_bytes;
-    double *line;   /* share1: two rows of B, and the bytes of one */
+    double *line;   /* share1: a row of B, and its bytes */
     uint8_t *bytes;
     uint64_t made;  /* row of the body that they are, or UINT64_MAX */
 } resident;
@@ -114,25 +147,13 @@ static void public_row(resident *r, uint64_t at)
 static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     resident *r = ctx;
-    share *d = r->d;
+    if (!r->d->p.public_b) return read_share(r->d, r->slot, r->tile, offset, out, len);
     while (len) {
         uint64_t at = offset / r->row_bytes;
         size_t skip = (size_t)(offset % r->row_bytes), n = r->row_bytes - skip;
-        const uint8_t *from = r->bytes + skip;
-        if (d->p.public_b) {
-            if (r->made != at) public_row(r, at);
-        } else {
-            share_chunk *c;
-            size_t row = (size_t)(at % d->k);
-            int err = chunk_of(d, r->tile, (uint32_t)(at / d->k), row, &c);
-            if (err) return err;
-            size_t rows = d->k - c->first < d->loop.rows ? d->k - c->first : d->loop.rows;
-            size_t within = (row - c->first) * r->row_bytes + skip;
-            n = rows * r->row_bytes - within;
-            from = c->bytes + r->slot * rows * r->row_bytes + within;
-        }
         if (n > len) n = len;
-        memcpy(out, from, n);
+        if (r->made != at) public_row(r, at);
+        memcpy(out, r->bytes + skip, n);
         offset += n;
         out += n;
         len -= n;
