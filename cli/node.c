@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -232,6 +233,14 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     return need_files(o, d);
 }
 
+/* A local node ends at the end of its parent's pipe, unless it is stopped: then its parent's death
+ * wakes it. Not SIGKILL, though that would do for a process: the kernel takes the end of the thread
+ * that started us for the parent's, and a program may open a cluster in a thread that ends. */
+static void wake_when_orphaned(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGCONT);
+}
+
 static int run_node(sherd__cli *cli, sherd_diag *d)
 {
     char host[256];
@@ -240,6 +249,7 @@ static int run_node(sherd__cli *cli, sherd_diag *d)
                               .interrupted = interrupted, .abandon = abandon, .ctx = &r };
     int err = read_options(cli, &o, host, sizeof host, d);
     if (err) return err;
+    if (o.parent_pipe >= 0) wake_when_orphaned();
     /* Large buffers straight to and from the kernel, so that what is freed leaves the process. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_ARENA_MAX, 2);

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -169,6 +171,24 @@ static void a_stopped_node_is_not_left_either(void **s)
     command_free(&c);
 }
 
+/* Whoever inherits its children may be of their session, as the first process of a container is:
+ * then no kernel wakes those that are stopped for having lost their parent. */
+static void a_stopped_node_does_not_outlive_kill_9(void **s)
+{
+    (void)s;
+    command c;
+    pid_t pids[NODES];
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    start(&c, 8, SLOW, pids, true);
+    kill(pids[3], SIGSTOP);
+    kill(c.pid, SIGKILL);
+    assert_true(command_wait(&c, 5000 * patience()));
+    nothing_is_left(pids);
+    command_free(&c);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+}
+
 static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
 {
     (void)s;
@@ -234,6 +254,7 @@ int main(void)
         cmocka_unit_test(kill_9_leaves_nothing),
         cmocka_unit_test(kill_9_ends_nodes_in_the_middle_of_a_product_at_once),
         cmocka_unit_test(a_stopped_node_is_not_left_either),
+        cmocka_unit_test(a_stopped_node_does_not_outlive_kill_9),
         cmocka_unit_test(an_impatient_second_ctrl_c_leaves_nothing),
         cmocka_unit_test(kill_9_while_it_writes_leaves_one_whole_file),
     };
