@@ -11,6 +11,7 @@
     XX(cluster)                                                                                    \
     XX(meta)                                                                                       \
     XX(verify)                                                                                     \
+    XX(audit)                                                                                      \
     XX(bench)                                                                                      \
     XX(keygen)                                                                                     \
     XX(doctor)                                                                                     \

@@ -1,0 +1,73 @@
+/*
+ * An audit as a whole: every node by itself and coalitions of T and of T+1, all attacks on each, judged
+ * together. What comes out is a report: findings beside what chance gives, and how many were attacked.
+ */
+#ifndef AUDIT_AUDIT_H
+#define AUDIT_AUDIT_H
+
+#include <jansson.h>
+
+#include "audit/clear.h"
+#include "audit/members.h"
+
+#define SHERD__AUDIT_SIZES 3u
+
+/** Coalitions of one size: how many were attacked, of how many. */
+typedef struct sherd__audit_scope {
+    uint32_t size, attacked;
+    uint64_t of;
+    size_t first, end; /* its findings */
+} sherd__audit_scope;
+
+typedef struct sherd__audit_report {
+    char subject[160];      /* for people: what was audited */
+    char form[64];          /* how the values travelled */
+    uint64_t rows, cols;    /* of A, where it is known; else 0 */
+    uint32_t nodes, colluding;
+    uint64_t public_rows;   /* 0: no side information */
+    bool truth, labels;     /* were they known, to count with */
+    sherd__audit_scope scopes[SHERD__AUDIT_SIZES];
+    uint32_t scopes_len;
+    sherd__findings findings;
+    sherd__gallery gallery; /* of one node */
+    char warnings[8][240];
+    uint32_t warnings_len;
+} sherd__audit_report;
+
+void sherd__audit_report_fini(sherd__audit_report *r);
+/** A sentence for the report; those beyond the eighth are dropped. */
+void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+typedef struct sherd__audit_plan {
+    uint32_t colluding;     /* T; 0: 1 */
+    uint32_t coalitions;    /* of one size at most */
+    uint64_t seed;          /* for coalitions that are drawn */
+    uint64_t n;             /* rows of A */
+    size_t k;               /* columns of A */
+    uint32_t show;          /* the node whose pictures are kept */
+    /** Told after each attack; non-zero ends the audit with SHERD_EINTERRUPTED. May be NULL. */
+    int (*step)(void *ctx, uint32_t done, uint32_t total);
+    void *ctx;
+} sherd__audit_plan;
+
+/**
+ * Attacks sights (clear schemes): each of `nodes` by itself, then coalitions, and appends to the report.
+ * truth, pub: as for sherd__audit_clear. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
+ */
+int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, const char *const *names,
+                        uint32_t nodes, const sherd__truth *truth, const sherd__public *pub,
+                        const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
+
+/** What the report says: its fields, for a JSON object that has schema and ok already. SHERD_ENOMEM. */
+int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;
+/** How many findings are flagged, controls apart. */
+size_t sherd__audit_flagged(const sherd__audit_report *r);
+
+/**
+ * The report as one HTML page without anything that it would have to load; *out (sherd__free) is
+ * terminated. Pictures are drawn `width` columns to a line where that divides A's columns. SHERD_ENOMEM.
+ */
+int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, size_t *len) SHERD_MUST;
+
+#endif

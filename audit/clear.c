@@ -1,0 +1,351 @@
+/*
+ * Runs the attacks on one sight and counts. An attack gets the sight and the public data, nothing else;
+ * the truth comes in afterwards. Where several of A's columns are equal (empty ones), nobody can tell
+ * which of them a column was: naming one of c such is counted as 1/c.
+ */
+#include "audit/clear.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/assign.h"
+#include "audit/tail.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+
+#define TEST_ROWS 1000u
+
+static const char *const how_text[] = { "own statistics", "with correlations", "with correlations and order" };
+
+/* What is known of the sight after counting; the attacks do not see it. */
+typedef struct counting {
+    const sherd__sight *s;
+    const char *who;
+    uint32_t *col, *alike; /* by column of the sight */
+    size_t sheaf, first;   /* the widest aligned sheaf and its first column */
+    uint32_t *row;         /* by kept row of it */
+    size_t *test, tests;   /* rows of it on which attacks are counted */
+} counting;
+
+static double *alloc_matrix(size_t rows, size_t cols)
+{
+    size_t len;
+    return sherd__mul(rows, cols, &len) ? sherd__calloc(len, sizeof(double)) : NULL;
+}
+
+void sherd__gallery_fini(sherd__gallery *g)
+{
+    sherd__free(g->truth);
+    sherd__free(g->seen);
+    sherd__free(g->placed);
+    sherd__free(g->rebuilt);
+    memset(g, 0, sizeof *g);
+}
+
+static sherd__finding about(const counting *k, const char *test, const char *statistic)
+{
+    sherd__finding f = { .test = test, .statistic = statistic, .subject = "A", .chance = NAN,
+                         .low = NAN, .high = NAN, .log_p = NAN };
+    snprintf(f.who, sizeof f.who, "%s", k->who);
+    return f;
+}
+
+/* hits of n, each by chance with probability p. */
+static void judge_hits(sherd__finding *f, double hits, size_t n, double p)
+{
+    uint64_t whole = (uint64_t)hits;
+    f->value = n ? hits / (double)n : 0;
+    f->chance = p;
+    sherd__tail_interval(whole, n ? n : 1, 0.99, &f->low, &f->high);
+    f->log_p = whole ? sherd__tail_binomial(whole, n, p) : 0;
+}
+
+/* --- what is there ----------------------------------------------------------------------------- */
+
+static size_t widest(const sherd__sight *s, size_t *first)
+{
+    size_t best = 0, at = 0;
+    *first = 0;
+    for (size_t i = 0; i < s->len; at += s->sheaves[i].cols, i++)
+        if (s->sheaves[i].cols > s->sheaves[best].cols) {
+            best = i;
+            *first = at;
+        }
+    return best;
+}
+
+static int locate(counting *k, const sherd__truth *t, size_t test_rows)
+{
+    const sherd__sight *s = k->s;
+    size_t at = 0, known = 0;
+    k->sheaf = widest(s, &k->first);
+    const sherd__sheaf *h = &s->sheaves[k->sheaf];
+    k->col = sherd__calloc(s->cols, sizeof *k->col);
+    k->alike = sherd__calloc(s->cols, sizeof *k->alike);
+    k->row = sherd__calloc(h->kept, sizeof *k->row);
+    k->test = sherd__calloc(test_rows, sizeof *k->test);
+    if (!k->col || !k->alike || !k->row || !k->test) return SHERD_ENOMEM;
+    for (size_t i = 0; i < s->len; at += s->sheaves[i].cols, i++)
+        sherd__truth_columns(t, &s->sheaves[i], k->col + at, k->alike + at);
+    int err = sherd__truth_rows(t, h, k->col + k->first, k->alike + k->first, k->row);
+    if (err) return err;
+    for (size_t r = 0; r < h->kept; r++) known += k->row[r] != SHERD__TRUTH_NONE;
+    size_t want = known < test_rows ? known : test_rows, seen = 0;
+    for (size_t r = 0; r < h->kept && k->tests < want; r++)
+        if (k->row[r] != SHERD__TRUTH_NONE && seen++ * want / known >= k->tests) k->test[k->tests++] = r;
+    return SHERD_OK;
+}
+
+static void counting_fini(counting *k)
+{
+    sherd__free(k->col);
+    sherd__free(k->alike);
+    sherd__free(k->row);
+    sherd__free(k->test);
+}
+
+/* Entries of A that stand in the view as they are. */
+static int verbatim(sherd__findings *l, const counting *k, const sherd__truth *t)
+{
+    sherd__finding f = about(k, "verbatim", "fraction of the entries of A");
+    const sherd__sight *s = k->s;
+    double entries = 0, all = (double)t->a.rows * (double)t->a.cols;
+    size_t at = 0, columns = 0, telling = 0;
+    for (size_t i = 0; i < s->len; i++)
+        for (size_t j = 0; j < s->sheaves[i].cols; j++, at++) {
+            if (k->col[at] == SHERD__TRUTH_NONE) continue;
+            entries += (double)s->sheaves[i].rows;
+            telling += s->sheaves[i].keys[j].nonzeros > 0;
+            columns++;
+        }
+    f.value = all > 0 ? entries / all : 0;
+    f.chance = 0;
+    f.log_p = telling ? (double)telling * (log((double)t->a.cols) - 64 * M_LN2) : 0;
+    if (f.log_p > 0) f.log_p = 0;
+    snprintf(f.sentence, sizeof f.sentence,
+             "%.3g %% of A's %.0f entries were sent as they are: all that was sent of %zu of %zu columns "
+             "is found in A (by chance none: their values agree in a 64-bit hash)",
+             100 * f.value, all, columns, s->cols);
+    return sherd__findings_add(l, &f);
+}
+
+/* Which entries are zero, of those that can be told apart by row. */
+static int zero_mask(sherd__findings *l, const counting *k, const sherd__truth *t, double *line)
+{
+    sherd__finding f = about(k, "zero mask", "F1");
+    const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
+    double hit = 0, said = 0, is = 0, all = 0;
+    for (size_t i = 0; i < k->tests; i++) {
+        size_t r = k->test[i];
+        sherd__truth_row(t, k->row[r], line);
+        for (size_t j = 0; j < h->cols; j++) {
+            uint32_t c = k->col[k->first + j];
+            if (c == SHERD__TRUTH_NONE) continue;
+            bool zero = line[c] == 0, guess = h->values[r * h->cols + j] == 0;
+            hit += zero && guess;
+            said += guess;
+            is += zero;
+            all++;
+        }
+    }
+    if (all == 0 || is == 0) return SHERD_OK;
+    f.value = said + is > 0 ? 2 * hit / (said + is) : 0;
+    f.chance = 2 * is * said / all / (said + is);
+    snprintf(f.sentence, sizeof f.sentence,
+             "zeros of A among the entries that it holds: F1 %.3f (the same guesses in random places: "
+             "%.3f); %.0f entries of %zu rows", f.value, f.chance, all, k->tests);
+    f.flagged = f.value > f.chance + 0.05;
+    return sherd__findings_add(l, &f);
+}
+
+/* --- columns ----------------------------------------------------------------------------------- */
+
+static int matched(sherd__findings *l, const counting *k, const sherd__truth *t,
+                   const sherd__public *pub, sherd__match_how how, const size_t *to)
+{
+    sherd__finding f = about(k, "columns", how_text[how]);
+    double hits = 0;
+    size_t known = 0;
+    for (size_t j = 0; j < k->s->cols; j++) {
+        if (k->col[j] == SHERD__TRUTH_NONE) continue;
+        known++;
+        if (to[j] == SHERD__ASSIGN_NONE) continue;
+        if (t->first[to[j]] == k->col[j]) hits += 1 / (double)k->alike[j];
+    }
+    judge_hits(&f, hits, known, 1 / (double)pub->cols);
+    snprintf(f.sentence, sizeof f.sentence,
+             "%.1f %% of its %zu columns recognised among %zu public ones, %s (by chance %.2g %%); "
+             "%zu public rows", 100 * f.value, known, pub->cols, how_text[how], 100 * f.chance, pub->rows);
+    return sherd__findings_add(l, &f);
+}
+
+/* --- labels and rows --------------------------------------------------------------------------- */
+
+static int labels(sherd__findings *l, const counting *k, const sherd__truth *t,
+                  const sherd__inferred *in, unsigned which)
+{
+    sherd__finding f = about(k, "labels", which ? "5 nearest public rows" : "linear");
+    size_t right = 0, of[256] = { 0 }, most = 0;
+    if (!t->labels || !in->label[which] || k->tests == 0) return SHERD_OK;
+    for (size_t i = 0; i < k->tests; i++) {
+        uint8_t is = t->labels[k->row[k->test[i]]];
+        right += in->label[which][i] == is;
+        if (++of[is] > most) most = of[is];
+    }
+    judge_hits(&f, (double)right, k->tests, (double)most / (double)k->tests);
+    snprintf(f.sentence, sizeof f.sentence,
+             "labels of %.1f %% of %zu rows read, %s (always naming the most frequent one: %.1f %%)",
+             100 * f.value, k->tests, f.statistic, 100 * f.chance);
+    return sherd__findings_add(l, &f);
+}
+
+/* R^2 over all columns of the tested rows, and in how many rows the guess beats the public mean. */
+static int rebuilt(sherd__findings *l, const counting *k, const sherd__truth *t, const sherd__public *pub,
+                   const sherd__inferred *in, unsigned which, double *line)
+{
+    sherd__finding f = about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
+    size_t cols = t->a.cols, better = 0;
+    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0, off = 0, off_mean = 0, spread = 0;
+    double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
+    if (!mean) return SHERD_ENOMEM;
+    for (size_t i = 0; i < k->tests; i++) {
+        sherd__truth_row(t, k->row[k->test[i]], line);
+        for (size_t c = 0; c < cols; c++) mean[c] += line[c] * scale / (double)k->tests;
+    }
+    for (size_t r = 0; r < pub->rows; r++)
+        for (size_t c = 0; c < cols; c++) guess[c] += pub->x[r * cols + c] / (double)pub->rows;
+    for (size_t i = 0; i < k->tests; i++) {
+        double mine = 0, by_mean = 0;
+        sherd__truth_row(t, k->row[k->test[i]], line);
+        for (size_t c = 0; c < cols; c++) {
+            double x = line[c] * scale, e = x - in->rebuilt[which][i * cols + c], m = x - guess[c];
+            mine += e * e;
+            by_mean += m * m;
+            spread += (x - mean[c]) * (x - mean[c]);
+        }
+        better += mine < by_mean;
+        off += mine;
+        off_mean += by_mean;
+    }
+    sherd__free(mean);
+    if (!(spread > 0)) return SHERD_OK;
+    f.value = 1 - off / spread;
+    f.chance = 1 - off_mean / spread;
+    f.log_p = better ? sherd__tail_binomial(better, k->tests, 0.5) : 0;
+    snprintf(f.sentence, sizeof f.sentence,
+             "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer than it "
+             "in %zu rows, by chance half)", cols, k->tests, f.value,
+             which ? "5 nearest public rows" : "linear", f.chance, better);
+    return sherd__findings_add(l, &f);
+}
+
+/* --- pictures ---------------------------------------------------------------------------------- */
+
+static uint8_t shade(double v)
+{
+    return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : lrint(255 * v));
+}
+
+static int draw(sherd__gallery *g, const counting *k, const sherd__truth *t, const size_t *to,
+                const double *better)
+{
+    const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
+    size_t cols = t->a.cols, rows = k->tests < SHERD__CLEAR_PICTURES ? k->tests : SHERD__CLEAR_PICTURES;
+    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0;
+    sherd__gallery o = { .rows = rows, .cols = cols };
+    double *line = sherd__calloc(cols, sizeof *line);
+    snprintf(o.who, sizeof o.who, "%s", k->who);
+    o.truth = sherd__calloc(rows, cols);
+    o.seen = sherd__calloc(rows, cols);
+    o.placed = sherd__calloc(rows, cols);
+    o.rebuilt = sherd__calloc(rows, cols);
+    bool ok = line && o.truth && o.seen && o.placed && o.rebuilt;
+    for (size_t i = 0; i < rows && ok; i++) {
+        size_t pick = i * k->tests / rows, r = k->test[pick];
+        sherd__truth_row(t, k->row[r], line);
+        for (size_t c = 0; c < cols; c++) {
+            o.truth[i * cols + c] = shade(line[c] * scale);
+            o.rebuilt[i * cols + c] = shade(better[pick * cols + c]);
+        }
+        for (size_t j = 0; j < h->cols; j++) {
+            uint8_t v = shade(h->values[r * h->cols + j] * scale);
+            if (k->col[k->first + j] != SHERD__TRUTH_NONE) o.seen[i * cols + k->col[k->first + j]] = v;
+            if (to[k->first + j] != SHERD__ASSIGN_NONE) o.placed[i * cols + to[k->first + j]] = v;
+        }
+    }
+    sherd__free(line);
+    if (!ok) {
+        sherd__gallery_fini(&o);
+        return SHERD_ENOMEM;
+    }
+    sherd__gallery_fini(g);
+    *g = o;
+    return SHERD_OK;
+}
+
+/* --- all of it --------------------------------------------------------------------------------- */
+
+static int infer_rows(sherd__findings *l, sherd__gallery *g, const counting *k, const sherd__truth *t,
+                      const sherd__public *pub, const size_t *to, double *line)
+{
+    const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
+    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0, *x = alloc_matrix(k->tests, h->cols);
+    sherd__inferred in = { 0 };
+    if (!x) return SHERD_ENOMEM;
+    for (size_t i = 0; i < k->tests; i++)
+        for (size_t j = 0; j < h->cols; j++)
+            x[i * h->cols + j] = h->values[k->test[i] * h->cols + j] * scale;
+    int err = sherd__infer(&in, x, k->tests, h->cols, to + k->first, pub);
+    size_t before = l->len;
+    for (unsigned which = 0; which < 2 && !err; which++) err = labels(l, k, t, &in, which);
+    double r2[2] = { 0 };
+    for (unsigned which = 0; which < 2 && !err; which++) {
+        err = rebuilt(l, k, t, pub, &in, which, line);
+        if (!err && l->len > before) r2[which] = l->list[l->len - 1].value;
+    }
+    if (!err && g) err = draw(g, k, t, to, in.rebuilt[r2[1] > r2[0]]);
+    sherd__inferred_fini(&in);
+    sherd__free(x);
+    return err;
+}
+
+static int recognise(sherd__findings *l, sherd__gallery *g, const counting *k, const sherd__truth *t,
+                     const sherd__public *pub, const sherd__clear_options *opt, double *line)
+{
+    size_t *to = sherd__calloc(k->s->cols, sizeof *to);
+    bool aligned = k->s->sheaves[k->sheaf].cols > 1;
+    bool order = k->s->ordered && k->s->cols <= pub->cols;
+    int last = order ? SHERD__MATCH_ASCENDING : aligned ? SHERD__MATCH_TOGETHER : SHERD__MATCH_OWN;
+    bool all = order && k->s->cols == pub->cols; /* then places tell them all, and nothing is to be searched */
+    int err = to ? SHERD_OK : SHERD_ENOMEM;
+    for (int how = opt->sketch || all ? last : 0; how <= last && !err; how++) {
+        if (how == SHERD__MATCH_TOGETHER && !aligned) continue;
+        err = sherd__match(k->s, opt->n, pub, (sherd__match_how)how, to);
+        if (!err) err = matched(l, k, t, pub, (sherd__match_how)how, to);
+    }
+    if (!err && aligned && k->tests > 0) err = infer_rows(l, g, k, t, pub, to, line);
+    sherd__free(to);
+    return err;
+}
+
+int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s, const char *who,
+                       const sherd__truth *truth, const sherd__public *pub,
+                       const sherd__clear_options *opt, sherd_diag *d)
+{
+    counting k = { .s = s, .who = who };
+    if (s->cols == 0 || !truth) return SHERD_OK;
+    if (pub && pub->cols != truth->a.cols)
+        return sherd__fail(d, SHERD_ESHAPE, "give public data with the columns of A",
+                           "the public data have %zu columns, A has %zu", pub->cols, truth->a.cols);
+    double *line = sherd__calloc(truth->a.cols, sizeof *line);
+    int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : TEST_ROWS) : SHERD_ENOMEM;
+    if (!err && !opt->sketch) err = verbatim(l, &k, truth);
+    if (!err && !opt->sketch) err = zero_mask(l, &k, truth, line);
+    if (!err && pub) err = recognise(l, g, &k, truth, pub, opt, line);
+    counting_fini(&k);
+    sherd__free(line);
+    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err), who)
+               : SHERD_OK;
+}

@@ -1,0 +1,72 @@
+/* The report as JSON: every figure with its chance level, interval and p-value; null where there is none. */
+#include <math.h>
+
+#include "audit/audit.h"
+
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *finding(const sherd__finding *f, uint32_t size)
+{
+    json_t *o = json_object();
+    int bad = json_object_set_new(o, "test", json_string(f->test));
+    bad |= json_object_set_new(o, "statistic", json_string(f->statistic));
+    bad |= json_object_set_new(o, "subject", json_string(f->subject));
+    bad |= json_object_set_new(o, "who", json_string(f->who));
+    bad |= json_object_set_new(o, "size", size ? json_integer(size) : json_null());
+    bad |= json_object_set_new(o, "value", number(f->value));
+    bad |= json_object_set_new(o, "chance", number(f->chance));
+    bad |= json_object_set_new(o, "low", number(f->low));
+    bad |= json_object_set_new(o, "high", number(f->high));
+    bad |= json_object_set_new(o, "ln_p", number(f->log_p));
+    bad |= json_object_set_new(o, "ln_threshold", isnan(f->log_p) ? json_null() : number(f->log_threshold));
+    bad |= json_object_set_new(o, "flagged", json_boolean(f->flagged));
+    bad |= json_object_set_new(o, "control", json_boolean(f->control));
+    bad |= json_object_set_new(o, "sentence", json_string(f->sentence));
+    if (!bad) return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* How many domains a finding is about; 0: it is of no scope. */
+static uint32_t size_of(const sherd__audit_report *r, size_t i)
+{
+    for (uint32_t s = 0; s < r->scopes_len; s++)
+        if (i >= r->scopes[s].first && i < r->scopes[s].end) return r->scopes[s].size;
+    return 0;
+}
+
+int sherd__audit_json(const sherd__audit_report *r, json_t *into)
+{
+    json_t *scopes = json_array(), *findings = json_array(), *warnings = json_array();
+    int bad = json_object_set_new(into, "subject", json_string(r->subject));
+    bad |= json_object_set_new(into, "form", json_string(r->form));
+    bad |= json_object_set_new(into, "rows", json_integer((json_int_t)r->rows));
+    bad |= json_object_set_new(into, "cols", json_integer((json_int_t)r->cols));
+    bad |= json_object_set_new(into, "nodes", json_integer(r->nodes));
+    bad |= json_object_set_new(into, "colluding", json_integer(r->colluding));
+    bad |= json_object_set_new(into, "public_rows", json_integer((json_int_t)r->public_rows));
+    bad |= json_object_set_new(into, "truth", json_boolean(r->truth));
+    bad |= json_object_set_new(into, "labels", json_boolean(r->labels));
+    bad |= json_object_set_new(into, "family", json_real(SHERD__AUDIT_FAMILY));
+    bad |= json_object_set_new(into, "tests", json_integer((json_int_t)r->findings.tests));
+    bad |= json_object_set_new(into, "flagged", json_integer((json_int_t)sherd__audit_flagged(r)));
+    bad |= json_object_set_new(into, "coalitions", scopes);
+    bad |= json_object_set_new(into, "findings", findings);
+    bad |= json_object_set_new(into, "warnings", warnings);
+    for (uint32_t i = 0; i < r->scopes_len; i++) {
+        const sherd__audit_scope *s = &r->scopes[i];
+        json_t *o = json_pack("{s:I, s:I}", "size", (json_int_t)s->size, "attacked",
+                              (json_int_t)s->attacked);
+        bad |= json_object_set_new(o, "of", s->of > INT64_MAX ? json_null()
+                                                             : json_integer((json_int_t)s->of));
+        bad |= json_array_append_new(scopes, o);
+    }
+    for (size_t i = 0; i < r->findings.len; i++)
+        bad |= json_array_append_new(findings, finding(&r->findings.list[i], size_of(r, i)));
+    for (uint32_t i = 0; i < r->warnings_len; i++)
+        bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
+    return bad ? SHERD_ENOMEM : SHERD_OK;
+}

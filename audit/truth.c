@@ -1,0 +1,217 @@
+/*
+ * Finding out what a sight holds. Columns are told by a 64-bit sum of hashes of their non-zero values,
+ * which no order and no left-out zero changes, so that one way serves every form of permute; rows by a
+ * hash of what stands in the columns that are known. Neither is given to an attack.
+ */
+#include "audit/truth.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "matrix/fixed.h"
+#include "matrix/view.h"
+
+static int compare_keys(const void *a, const void *b)
+{
+    const sherd__truth_column *x = a, *y = b;
+    if (x->key.nonzeros != y->key.nonzeros) return x->key.nonzeros < y->key.nonzeros ? -1 : 1;
+    if (x->key.sum != y->key.sum) return x->key.sum < y->key.sum ? -1 : 1;
+    return (x->col > y->col) - (x->col < y->col);
+}
+
+void sherd__truth_row(const sherd__truth *t, size_t r, double *out)
+{
+    if (t->quantised) memcpy(out, t->quantised + r * t->a.cols, t->a.cols * sizeof *out);
+    else sherd__view_row_f64(t->a, r, 0, t->a.cols, out);
+}
+
+/* Exact mode chose the power of two; the largest value that travelled tells it, since the kept rows of all
+ * nodes hold one that is within a factor of two of the largest of all. */
+static int quantise(sherd__truth *t, double largest)
+{
+    sherd__scan scan;
+    size_t len;
+    sherd__view_scan(t->a, &scan);
+    if (scan.nonfinite || scan.max_abs == 0 || largest == 0) return SHERD_OK; /* it was not exact */
+    sherd__fixed f = { .scale = (int)ceil(log2(largest / scan.max_abs) - 0.01) };
+    if (!sherd__mul(t->a.rows, t->a.cols, &len) || !sherd__mul(len, sizeof *t->quantised, &len))
+        return SHERD_ENOMEM;
+    t->quantised = sherd__alloc(len);
+    if (!t->quantised) return SHERD_ENOMEM;
+    sherd__fixed_dense(&f, t->a, t->quantised, t->a.cols);
+    return SHERD_OK;
+}
+
+int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double largest, sherd_diag *d)
+{
+    sherd__truth t = { .a = a };
+    if (a.rows >= SHERD__TRUTH_NONE || a.cols >= SHERD__TRUTH_NONE)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%zu x %zu is too large to audit", a.rows, a.cols);
+    bool floats = a.dtype == SHERD_F64 || a.dtype == SHERD_F32;
+    int err = integers && floats ? quantise(&t, largest) : SHERD_OK;
+    t.by_key = sherd__calloc(a.cols, sizeof *t.by_key);
+    t.first = sherd__calloc(a.cols, sizeof *t.first);
+    double *line = sherd__calloc(a.cols, sizeof *line);
+    if (err || !t.by_key || !t.first || !line)
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the operand");
+    for (size_t r = 0; r < a.rows && !err; r++) {
+        sherd__truth_row(&t, r, line);
+        for (size_t c = 0; c < a.cols; c++) sherd__key_add(&t.by_key[c].key, line[c]);
+    }
+    for (size_t c = 0; c < a.cols && !err; c++) t.by_key[c].col = (uint32_t)c;
+    if (!err) qsort(t.by_key, a.cols, sizeof *t.by_key, compare_keys);
+    for (size_t i = 0; i < a.cols && !err; i++) {
+        const sherd__truth_column *x = &t.by_key[i], *before = i ? x - 1 : x;
+        bool same = i > 0 && x->key.nonzeros == before->key.nonzeros && x->key.sum == before->key.sum;
+        t.first[x->col] = same ? t.first[before->col] : x->col;
+    }
+    sherd__free(line);
+    if (err) sherd__truth_fini(&t);
+    else *out = t;
+    return err;
+}
+
+void sherd__truth_fini(sherd__truth *t)
+{
+    sherd__free(t->quantised);
+    sherd__free(t->by_key);
+    sherd__free(t->first);
+    memset(t, 0, sizeof *t);
+}
+
+/* --- columns ----------------------------------------------------------------------------------- */
+
+/* The run of A's columns with a key: its first place in by_key, its length. */
+static size_t find_key(const sherd__truth *t, sherd__column_key key, uint32_t *len)
+{
+    sherd__truth_column want = { key, 0 };
+    size_t low = 0, high = t->a.cols;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (compare_keys(&t->by_key[mid], &want) < 0) low = mid + 1;
+        else high = mid;
+    }
+    for (*len = 0; low + *len < t->a.cols; ++*len) {
+        const sherd__column_key *k = &t->by_key[low + *len].key;
+        if (k->nonzeros != key.nonzeros || k->sum != key.sum) break;
+    }
+    return low;
+}
+
+void sherd__truth_columns(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike)
+{
+    for (size_t j = 0; j < f->cols; j++) {
+        size_t at = find_key(t, f->keys[j], &alike[j]);
+        col[j] = alike[j] ? t->by_key[at].col : SHERD__TRUTH_NONE;
+    }
+}
+
+/* --- rows -------------------------------------------------------------------------------------- */
+
+typedef struct row_hash {
+    uint64_t hash;
+    uint32_t row;
+} row_hash;
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const row_hash *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static uint64_t add_hash(uint64_t h, double v)
+{
+    uint64_t b;
+    if (v == 0) v = 0; /* both zeros are one */
+    memcpy(&b, &v, sizeof b);
+    h = (h ^ b) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 32;
+}
+
+static uint64_t hash_a(const sherd__truth *t, size_t r, const uint32_t *col, size_t cols, double *line)
+{
+    uint64_t h = 1;
+    sherd__truth_row(t, r, line);
+    for (size_t j = 0; j < cols; j++)
+        if (col[j] != SHERD__TRUTH_NONE) h = add_hash(h, line[col[j]]);
+    return h;
+}
+
+static uint64_t hash_kept(const sherd__sheaf *f, size_t r, const uint32_t *col)
+{
+    uint64_t h = 1;
+    for (size_t j = 0; j < f->cols; j++)
+        if (col[j] != SHERD__TRUTH_NONE) h = add_hash(h, f->values[r * f->cols + j]);
+    return h;
+}
+
+static int look_up(const sherd__truth *t, const sherd__sheaf *f, const uint32_t *col, uint32_t *row,
+                   size_t *found)
+{
+    size_t n = t->a.rows;
+    row_hash *list = sherd__calloc(n, sizeof *list);
+    double *line = sherd__calloc(t->a.cols, sizeof *line);
+    int err = list && line ? SHERD_OK : SHERD_ENOMEM;
+    *found = 0;
+    for (size_t r = 0; r < n && !err; r++)
+        list[r] = (row_hash){ hash_a(t, r, col, f->cols, line), (uint32_t)r };
+    if (!err) qsort(list, n, sizeof *list, compare_hashes);
+    size_t last = 0;
+    for (size_t r = 0; r < f->kept && !err; r++) {
+        uint64_t h = hash_kept(f, r, col);
+        size_t low = 0, high = n;
+        while (low < high) { /* of equal rows, the next one where it follows on */
+            size_t mid = low + (high - low) / 2;
+            bool before = list[mid].hash < h || (list[mid].hash == h && list[mid].row < last);
+            if (before) low = mid + 1;
+            else high = mid;
+        }
+        if (low == n || list[low].hash != h)
+            while (low > 0 && list[low - 1].hash == h) low--;
+        bool is = low < n && list[low].hash == h;
+        row[r] = is ? list[low].row : SHERD__TRUTH_NONE;
+        if (is) last = row[r] + 1u;
+        *found += is;
+    }
+    sherd__free(list);
+    sherd__free(line);
+    return err;
+}
+
+/* Are the columns of a sheaf as wide as A those of A, in order? Then most rows are rows of A. */
+static int try_natural(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike,
+                       uint32_t *row, bool *is)
+{
+    size_t found, cols = t->a.cols;
+    uint32_t *natural = sherd__calloc(cols, sizeof *natural);
+    if (!natural) return SHERD_ENOMEM;
+    for (size_t j = 0; j < cols; j++) natural[j] = (uint32_t)j;
+    int err = look_up(t, f, natural, row, &found);
+    sherd__free(natural);
+    *is = !err && 2 * found > f->kept;
+    for (size_t c = 0; c < cols && *is; c++) {
+        uint32_t len, at = t->by_key[c].col;
+        (void)find_key(t, t->by_key[c].key, &len);
+        alike[at] = len;
+        col[at] = t->first[at];
+    }
+    return err;
+}
+
+int sherd__truth_rows(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike,
+                      uint32_t *row)
+{
+    size_t known = 0, found;
+    bool natural = false;
+    int err = f->cols == t->a.cols ? try_natural(t, f, col, alike, row, &natural) : SHERD_OK;
+    if (err || natural) return err;
+    for (size_t j = 0; j < f->cols; j++) known += col[j] != SHERD__TRUTH_NONE && f->keys[j].nonzeros > 0;
+    if (known >= 2) return look_up(t, f, col, row, &found);
+    for (size_t r = 0; r < f->kept; r++) row[r] = SHERD__TRUTH_NONE;
+    return SHERD_OK;
+}

@@ -1,0 +1,70 @@
+/*
+ * What each node saw, read back from records (store/record.h): a coordinator's, which holds all nodes,
+ * or nodes' own, one folder each. Nothing in a record is trusted: files are mapped, never believed
+ * beyond their size; what cannot be read is said (trouble) and the rest is used. The side that wrote a
+ * record is taken from its bytes: the stream that opens with a HELLO went to the node.
+ */
+#ifndef AUDIT_VIEW_H
+#define AUDIT_VIEW_H
+
+#include "audit/reading.h"
+#include "store/file.h"
+
+/** A block as it was PUT. */
+typedef struct sherd__view_block {
+    uint64_t job;
+    uint32_t number;
+    uint32_t stream;  /* which of the node's conversations */
+    size_t at;        /* of part 0 in what that one received */
+    bool whole;       /* all parts are there */
+    sherd__fragment_info info;
+} sherd__view_block;
+
+#define SHERD__VIEW_NONE SIZE_MAX
+
+typedef struct sherd__view_task {
+    uint64_t job;
+    uint32_t number;
+    uint32_t op;              /* 1: multiply, see docs/PROTOCOL.md */
+    size_t left, right;       /* indices of blocks; SHERD__VIEW_NONE: none, or not in the record */
+    uint32_t primes_len, primes[SHERD__READ_PRIMES];
+} sherd__view_task;
+
+/** One conversation: mapped files. */
+typedef struct sherd__view_stream {
+    sherd__map in, out; /* what the node received, what it sent */
+} sherd__view_stream;
+
+typedef struct sherd__node_view {
+    char name[96], about[120];
+    sherd__view_stream *streams;
+    uint32_t streams_len;
+    sherd__view_block *blocks;
+    size_t blocks_len, blocks_room;
+    sherd__view_task *tasks; /* in order of arrival */
+    size_t tasks_len, tasks_room;
+    uint64_t bytes_in, bytes_out;
+    uint64_t results;        /* RESULTs that it began to send */
+    char trouble[200];       /* what of it could not be read, or empty */
+} sherd__node_view;
+
+typedef struct sherd__views {
+    sherd__node_view *nodes;
+    size_t len;
+    bool of_coordinator;
+    char trouble[200]; /* of the record as a whole: no index, not complete */
+} sherd__views;
+
+/**
+ * Reads the record in `dir` and appends its nodes to *v (zeroed before the first). A second record must
+ * be a node's own, as the first (SHERD_EINVAL). SHERD_EOPEN, SHERD_EIO: no such folder or file;
+ * SHERD_EFORMAT: no record, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it was.
+ */
+int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d) SHERD_MUST;
+/** Safe on a zeroed struct and twice. */
+void sherd__views_fini(sherd__views *v);
+
+/** The body of a whole block, info.len bytes, into out. SHERD_EFRAME where its parts do not follow. */
+int sherd__view_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t *out) SHERD_MUST;
+
+#endif

@@ -1,0 +1,52 @@
+/* The parts of `sherd audit`: what it reads (audit_data.c), what it says (audit_tell.c), and the short
+ * look that ends `sherd demo`. */
+#ifndef CLI_AUDIT_H
+#define CLI_AUDIT_H
+
+#include "audit/audit.h"
+#include "cli/cli.h"
+#include "sherd/npy.h"
+#include "store/idx.h"
+
+/** A matrix from a .npy or an IDX file, or drawn. */
+typedef struct sherd__audit_matrix {
+    sherd_npy *npy;
+    sherd__idx idx;
+    uint8_t *drawn;
+    sherd_view view;
+    bool there;
+} sherd__audit_matrix;
+
+/** path NULL: nothing, and not there. */
+int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_diag *d) SHERD_MUST;
+void sherd__audit_matrix_close(sherd__audit_matrix *m);
+/** Digits drawn from strokes (learn/digits.h), rows [first, first + rows), and their labels. */
+int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels, uint64_t first,
+                             size_t rows, sherd_diag *d) SHERD_MUST;
+
+/** All that an audit works on. */
+typedef struct sherd__auditing {
+    sherd__cli *cli;
+    sherd__audit_matrix data, labels, pub_data, pub_labels;
+    sherd__views views;
+    sherd__sight *sights;
+    char (*names)[96];
+    uint32_t nodes;
+    uint8_t *label_bytes; /* of A's rows */
+    sherd__truth truth;
+    sherd__public pub;
+    sherd__audit_report report;
+} sherd__auditing;
+
+/** Results on stdout. */
+void sherd__audit_tell(const sherd__auditing *a);
+
+/**
+ * The end of `sherd demo`: what one of `nodes` nodes reads out of x (rows of drawn digits from 0 on)
+ * under permute as published and as sent here, in a few lines or, where `out` is not NULL, as its
+ * member "audit".
+ */
+int sherd__audit_glance(sherd__cli *cli, sherd_view x, uint32_t nodes, json_t *out,
+                        sherd_diag *d) SHERD_MUST;
+
+#endif

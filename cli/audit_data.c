@@ -1,0 +1,51 @@
+/* Matrices for `sherd audit`: .npy, IDX (gzipped or not), told apart by their first bytes, or drawn. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/audit.h"
+#include "core/alloc.h"
+#include "learn/digits.h"
+
+static bool is_npy(const char *path)
+{
+    char magic[6] = "";
+    FILE *f = fopen(path, "rbe");
+    if (f == NULL) return false;
+    size_t got = fread(magic, 1, sizeof magic, f);
+    fclose(f);
+    return got == sizeof magic && memcmp(magic, "\x93NUMPY", 6) == 0;
+}
+
+int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_diag *d)
+{
+    if (path == NULL) return 0;
+    size_t len = strlen(path);
+    bool npy = is_npy(path) || (len > 4 && strcmp(path + len - 4, ".npy") == 0);
+    int err = npy ? sherd_npy_open(&m->npy, path, d) : sherd__idx_load(&m->idx, path, d);
+    if (err) return err;
+    m->view = npy ? sherd_npy_view(m->npy) : sherd__idx_view(&m->idx);
+    m->there = true;
+    return 0;
+}
+
+void sherd__audit_matrix_close(sherd__audit_matrix *m)
+{
+    sherd_npy_close(m->npy);
+    sherd__idx_fini(&m->idx);
+    sherd__free(m->drawn);
+    memset(m, 0, sizeof *m);
+}
+
+int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels, uint64_t first,
+                             size_t rows, sherd_diag *d)
+{
+    pixels->drawn = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
+    labels->drawn = sherd__alloc(rows);
+    if (pixels->drawn == NULL || labels->drawn == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the digits");
+    sherd__digits_draw(SHERD__DIGITS_SEED, first, rows, pixels->drawn, labels->drawn);
+    pixels->view = sherd_view_c(pixels->drawn, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
+    labels->view = sherd_view_c(labels->drawn, SHERD_U8, rows, 1);
+    pixels->there = labels->there = true;
+    return 0;
+}

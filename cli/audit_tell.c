@@ -1,0 +1,115 @@
+/*
+ * What an audit says to people: for single nodes and for coalitions, one line for each figure with its
+ * median, its worst and what chance gives. All of it, each finding by itself, is in --json and --html.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/audit.h"
+#include "core/alloc.h"
+
+#define FIGURES_MAX 64u
+
+/* One figure over all who were attacked alike. */
+typedef struct figure {
+    const sherd__finding *worst;
+    double *values;
+    size_t len;
+    bool flagged;
+} figure;
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool worse(const sherd__finding *a, const sherd__finding *b)
+{
+    return a->value > b->value;
+}
+
+static size_t gather(const sherd__findings *l, size_t first, size_t end, figure *out)
+{
+    size_t len = 0;
+    for (size_t i = first; i < end; i++) {
+        const sherd__finding *f = &l->list[i];
+        size_t at = 0;
+        if (f->control) continue;
+        while (at < len && (strcmp(out[at].worst->test, f->test) != 0 ||
+                            strcmp(out[at].worst->statistic, f->statistic) != 0))
+            at++;
+        if (at == FIGURES_MAX) continue;
+        if (at == len) {
+            out[len] = (figure){.worst = f, .values = sherd__calloc(end - first, sizeof(double))};
+            len++;
+        }
+        if (out[at].values == NULL) continue;
+        out[at].values[out[at].len++] = f->value;
+        out[at].flagged |= f->flagged;
+        if (worse(f, out[at].worst)) out[at].worst = f;
+    }
+    return len;
+}
+
+static const char *amount(double v, bool share, char out[24])
+{
+    if (isnan(v)) snprintf(out, 24, "-");
+    else if (!share) snprintf(out, 24, "%.3f", v);
+    else if (v != 0 && fabs(v) < 0.001) snprintf(out, 24, "%.2g %%", 100 * v);
+    else snprintf(out, 24, "%.*f %%", fabs(v) < 0.01 ? 2 : 1, 100 * v);
+    return out;
+}
+
+static void show(figure *f)
+{
+    char name[96], median[24], most[24], chance[24];
+    const sherd__finding *w = f->worst;
+    bool share = strcmp(w->test, "verbatim") == 0 || strcmp(w->test, "columns") == 0 ||
+                 strcmp(w->test, "labels") == 0 || strcmp(w->test, "in clear") == 0;
+    if (f->values == NULL) return;
+    qsort(f->values, f->len, sizeof *f->values, compare);
+    snprintf(name, sizeof name, "%s: %s", w->test, w->statistic);
+    printf("  %-44s %9s %9s %9s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
+           amount(w->value, share, most), amount(w->chance, share, chance),
+           f->flagged ? "FLAGGED, " : "", w->who);
+}
+
+static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
+{
+    figure f[FIGURES_MAX];
+    size_t len = gather(&a->report.findings, s->first, s->end, f);
+    if (s->size == 1) printf("\nEach node by itself (%" PRIu32 "):\n", s->attacked);
+    else if (s->attacked == s->of)
+        printf("\nCoalitions of %" PRIu32 " domains (all %" PRIu32 "):\n", s->size, s->attacked);
+    else printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
+                s->attacked, s->of);
+    printf("  %-44s %9s %9s %9s  %s\n", "", "median", "worst", "chance", "");
+    for (size_t i = 0; i < len; i++) {
+        show(&f[i]);
+        sherd__free(f[i].values);
+    }
+}
+
+void sherd__audit_tell(const sherd__auditing *a)
+{
+    const sherd__audit_report *r = &a->report;
+    printf("%s: %s\n", r->subject, r->form);
+    if (r->rows > 0)
+        printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
+    printf("%" PRIu32 " node%s, each counted as a domain of its own", r->nodes, r->nodes == 1 ? "" : "s");
+    if (r->public_rows > 0)
+        printf("; %" PRIu64 " public rows%s", r->public_rows, r->labels ? " with labels" : "");
+    putchar('\n');
+    for (uint32_t i = 0; i < r->warnings_len; i++) printf("note: %s\n", r->warnings[i]);
+    for (uint32_t i = 0; i < r->scopes_len; i++) show_scope(a, &r->scopes[i]);
+    size_t flagged = sherd__audit_flagged(r);
+    if (flagged > 0)
+        printf("\nFLAGGED: %zu of %zu findings are beyond chance (Holm over %zu tests, family-wise "
+               "%.0e).\n", flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
+    else
+        printf("\nNothing found beyond chance (Holm over %zu tests, family-wise %.0e).\n",
+               r->findings.tests, SHERD__AUDIT_FAMILY);
+}
