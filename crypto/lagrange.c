@@ -12,7 +12,7 @@
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
-#define ROUND 0x1.8p52
+#define MAGIC 0x1.8p52
 enum {
     CHUNK = 512, /* columns at a time, so that all terms of them lie in the first-level cache */
     TERMS = 8    /* summed at a time */
@@ -123,30 +123,37 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
 /*
- * out[i] = sum_j w[j]*in[j][i] modulo p in [0, p): exact sums, one reduction. The quotient may be one
- * off where it lies next to a half, so |r| <= h+1: in range once p is added to what is negative.
- * Inlined for each number of terms, so that weights and pointers stay in registers.
+ * out[i] = sum_j w[j]*in[j][i] modulo p in [0, p). Sums begin at MAGIC = 1.5*2^52, so that their lowest
+ * 32 bits are those of the sum in two's complement, and so are those of the quotient; the remainder is
+ * small and needs no more. The quotient is that by 2^51/floor(2^51/p), which makes MAGIC times it whole:
+ * for |sum| <= 8*h^2 it is off by 2^-4 at most, so that -p < r < p. Inlined for each number of terms, so
+ * that weights and pointers stay in registers.
  */
 static inline __attribute__((always_inline)) void sum_words(uint32_t terms, const double *w,
                                                             const double *const *in, size_t n,
-                                                            int32_t p, int32_t *restrict out)
+                                                            uint32_t p, int32_t *restrict out)
 {
-    double f = (double)p, inverse = 1.0 / f, v[TERMS];
+    double whole = (double)((UINT64_C(1) << 51) / p), inverse = whole * 0x1p-51;
+    double start = MAGIC - 3.0 * whole, v[TERMS];
     const double *x[TERMS];
     for (uint32_t j = 0; j < terms; j++) {
         v[j] = w[j];
         x[j] = in[j];
     }
     for (size_t i = 0; i < n; i++) {
-        double sum = v[0] * x[0][i];
-        for (uint32_t j = 1; j < terms; j++) sum += v[j] * x[j][i];
-        int32_t r = (int32_t)(sum - (sum * inverse + ROUND - ROUND) * f);
-        out[i] = r + ((r >> 31) & p);
+        double sum = MAGIC;
+        for (uint32_t j = 0; j < terms; j++) sum += v[j] * x[j][i];
+        double quotient = sum * inverse + start;
+        uint64_t s, q;
+        memcpy(&s, &sum, sizeof s);
+        memcpy(&q, &quotient, sizeof q);
+        uint32_t r = (uint32_t)s - (uint32_t)q * p, up = r + p;
+        out[i] = (int32_t)(r < up ? r : up);
     }
 }
 
 SHERD__CLONES_WHOLE
-static void sum_few(uint32_t terms, const double *w, const double *const *in, size_t n, int32_t p,
+static void sum_few(uint32_t terms, const double *w, const double *const *in, size_t n, uint32_t p,
                     int32_t *restrict out)
 {
     switch (terms) {
@@ -176,7 +183,7 @@ static void sum(uint32_t terms, const double *w, const double *const *in, size_t
     double partial[CHUNK], v[TERMS];
     const double *x[TERMS];
     uint32_t done = terms < TERMS ? terms : TERMS;
-    sum_few(done, w, in, n, (int32_t)p, out);
+    sum_few(done, w, in, n, p, out);
     while (done < terms) {
         uint32_t some = terms - done < TERMS - 1 ? terms - done : TERMS - 1;
         centre(out, n, (int32_t)p, partial);
@@ -184,7 +191,7 @@ static void sum(uint32_t terms, const double *w, const double *const *in, size_t
         x[0] = partial;
         memcpy(v + 1, w + done, some * sizeof *v);
         memcpy(x + 1, in + done, some * sizeof *x);
-        sum_few(some + 1, v, x, n, (int32_t)p, out);
+        sum_few(some + 1, v, x, n, p, out);
         done += some;
     }
 }
@@ -226,7 +233,7 @@ int sherd__lcc_decode(const double *w, uint32_t blocks, uint32_t len, uint32_t p
                 memcpy(v, w + (size_t)k * len + i, some * sizeof *v);
                 v[some] = 1.0;
                 x[some] = out[k] + at;
-                sum_few(i == 0 ? some : some + 1, v, x, part, (int32_t)p, words);
+                sum_few(i == 0 ? some : some + 1, v, x, part, p, words);
                 centre(words, part, (int32_t)p, out[k] + at);
             }
             if (some < TERMS - 1) x[some] = value[some];
