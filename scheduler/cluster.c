@@ -116,6 +116,8 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
     for (uint32_t i = 0; i < c->count; i++) {
         r->bytes_out[i] = c->nodes[i].info.bytes_out;
         r->bytes_in[i] = c->nodes[i].info.bytes_in;
+        r->work_out -= c->nodes[i].info.work_out; /* wraps, and back below */
+        r->work_in -= c->nodes[i].info.work_in;
     }
     sherd_progress start = c->progress;
     post_job(c, job, last, false, opt->timeout_ms);
@@ -136,6 +138,8 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
     for (uint32_t i = 0; i < c->count; i++) {
         r->bytes_out[i] = c->nodes[i].info.bytes_out - r->bytes_out[i];
         r->bytes_in[i] = c->nodes[i].info.bytes_in - r->bytes_in[i];
+        r->work_out += c->nodes[i].info.work_out;
+        r->work_in += c->nodes[i].info.work_in;
     }
     memcpy(r->banned, c->banned, sizeof r->banned);
     pthread_mutex_unlock(&c->lock);

@@ -80,6 +80,8 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->check_error = p->check_error;
     r->check_tolerant = p->tolerant;
     memcpy(r->seed, p->seed, sizeof r->seed);
+    r->work_out = run->work_out;
+    r->work_in = run->work_in;
     r->seconds = run->seconds;
 }
 

@@ -85,6 +85,8 @@ typedef struct sherd_report {
     uint32_t *planned;          /* columns of A (permute) or rows (plain) dealt to each node */
     double *exposed_a, *exposed_b; /* fraction of each operand's entries each node was given */
     uint64_t *bytes_out, *bytes_in; /* of this call, per node, protocol bytes */
+    uint64_t work_out, work_in; /* of these, of all nodes together: blocks, tasks and results, with
+                                   their headers. What sherd_forecast foretells */
     uint64_t tasks, tasks_repeated; /* accepted; sent again because a node was lost or wrong */
     uint64_t fragments;         /* permute: (row, group) pieces that a node multiplied */
     uint64_t panels, tiles;     /* row panels and column tiles of the plan */
