@@ -32,8 +32,8 @@ static uint64_t in_bin(uint64_t m, unsigned b, unsigned i)
 
 /*
  * The chi2 distribution is the limit of many small deviations. Far out the likeliest way to a large sum
- * is one cell that holds too much (cell >= count* alone makes chi2 >= x), and to a small one that all
- * cells are even: their chances are added, or p would sink below what n numbers can say at all.
+ * is one cell that holds too much, and to a small one that all cells are even. p is no less than the
+ * chance of these, or it would sink below what n numbers can say at all.
  */
 static double far_above(double chi2, double n, double b)
 {
@@ -50,8 +50,8 @@ static double far_below(double n, double b)
 static sherd__looked judge(double chi2, size_t n, unsigned cells)
 {
     double df = cells - 1.0, all = (double)n;
-    double above = sherd__tail_add(sherd__tail_chi2_above(df, chi2), far_above(chi2, all, cells));
-    double below = sherd__tail_add(sherd__tail_chi2_below(df, chi2), far_below(all, cells));
+    double above = fmax(sherd__tail_chi2_above(df, chi2), far_above(chi2, all, cells));
+    double below = fmax(sherd__tail_chi2_below(df, chi2), far_below(all, cells));
     return (sherd__looked){
         .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells};
 }

@@ -1,0 +1,227 @@
+/*
+ * Linear algebra modulo primes: weights against the scheme's own, null spaces against their
+ * definition, short multiples against trying all of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/modular.h"
+#include "core/alloc.h"
+#include "crypto/lagrange.h"
+
+static uint64_t state = 5;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)((state >> 33) % n);
+}
+
+static sherd__seen_code code(uint32_t k, uint32_t t, uint32_t n)
+{
+    return (sherd__seen_code){.blocks = k, .masks = t, .shares = n, .primes_len = 2,
+                              .primes = {5931641, 8388593}};
+}
+
+static void inverses_and_joined_residues_are_right(void **s)
+{
+    (void)s;
+    for (uint32_t a = 1; a < 251; a++)
+        assert_int_equal(a * sherd__modular_inverse(a, 251) % 251, 1);
+    for (uint64_t v = 0; v < 35; v++)
+        assert_int_equal(sherd__modular_join((uint32_t)(v % 5), 5, (uint32_t)(v % 7), 7), v);
+    for (uint64_t v = 0; v < 35; v++)
+        assert_int_equal(sherd__modular_join((uint32_t)(v % 7), 7, (uint32_t)(v % 5), 5), v);
+    uint64_t big = UINT64_C(5931641) * 8388593 - 12345;
+    assert_int_equal(sherd__modular_join((uint32_t)(big % 5931641), 5931641,
+                                         (uint32_t)(big % 8388593), 8388593), big);
+    assert_int_equal(sherd__modular_centre(3, 7), 3);
+    assert_int_equal(sherd__modular_centre(4, 7), -3);
+}
+
+static void weights_are_those_of_the_scheme(void **s)
+{
+    (void)s;
+    for (uint32_t k = 1; k < 6; k++) {
+        for (uint32_t t = 1; t < 4; t++) {
+            sherd__seen_code c = code(k, t, 16);
+            sherd__lcc lcc = {k, t, 16};
+            for (uint32_t i = 0; i < 32; i++) {
+                uint32_t p = c.primes[i % 2], w[9];
+                double want[9];
+                sherd__modular_weights(&c, i % 2, i / 2, w);
+                sherd__lcc_encode_weights(&lcc, p, i / 2, want);
+                for (uint32_t j = 0; j < k + t; j++)
+                    assert_true((double)sherd__modular_centre(w[j], p) == want[j]);
+            }
+        }
+    }
+}
+
+static void a_share_at_a_blocks_point_is_that_block(void **s)
+{
+    static const uint32_t alpha[] = {9, 2, 4};
+    sherd__seen_code c = code(2, 2, 3);
+    uint32_t w[4];
+    (void)s;
+    c.alpha = alpha;
+    sherd__modular_weights(&c, 0, 1, w);
+    assert_true(w[0] == 0 && w[1] == 1 && w[2] == 0 && w[3] == 0);
+    sherd__modular_weights(&c, 1, 2, w); /* beta of the second mask */
+    assert_true(w[0] == 0 && w[1] == 0 && w[2] == 0 && w[3] == 1);
+}
+
+static uint32_t largest(const uint32_t *g, uint32_t len, uint32_t p)
+{
+    uint32_t most = 0;
+    for (uint32_t j = 0; j < len; j++) {
+        uint32_t size = g[j] < p - g[j] ? g[j] : p - g[j];
+        if (size > most) most = size;
+    }
+    return most;
+}
+
+static void short_multiples_are_the_shortest(void **s)
+{
+    enum { PRIME = 4099 };
+    (void)s;
+    for (int round = 0; round < 300; round++) {
+        uint32_t len = 1 + below(5), g[5], h[5], best = PRIME;
+        for (uint32_t j = 0; j < len; j++) g[j] = below(4) == 0 ? 0 : below(PRIME);
+        g[len - 1] = 1 + below(PRIME - 1);
+        for (uint32_t m = 1; m < PRIME; m++) {
+            for (uint32_t j = 0; j < len; j++) h[j] = g[j] * m % PRIME;
+            uint32_t size = largest(h, len, PRIME);
+            if (size < best) best = size;
+        }
+        memcpy(h, g, sizeof h);
+        uint32_t scale = sherd__modular_shorten(h, len, PRIME);
+        assert_int_equal(largest(h, len, PRIME), best);
+        for (uint32_t j = 0; j < len; j++) assert_int_equal(h[j], g[j] * scale % PRIME);
+    }
+    uint32_t zero[2] = {0, 0};
+    assert_int_equal(sherd__modular_shorten(zero, 2, PRIME), 1);
+}
+
+/* Every row: no mask, the data it says, and rows that are independent. */
+static void holds(const sherd__unmasked *u, const sherd__seen_code *c, uint32_t prime,
+                  const uint32_t *members)
+{
+    uint32_t p = c->primes[prime], len = c->blocks + c->masks, w[64];
+    for (uint32_t r = 0; r < u->rows; r++) {
+        uint64_t sum[64] = {0};
+        for (uint32_t i = 0; i < u->members; i++) {
+            sherd__modular_weights(c, prime, members[i], w);
+            for (uint32_t j = 0; j < len; j++)
+                sum[j] = (sum[j] + (uint64_t)u->coef[r * u->members + i] * w[j]) % p;
+        }
+        for (uint32_t j = 0; j < c->blocks; j++)
+            assert_int_equal(sum[j], u->weight[r * u->blocks + j]);
+        for (uint32_t t = 0; t < c->masks; t++) assert_int_equal(sum[c->blocks + t], 0);
+    }
+}
+
+static void t_shares_have_no_combination_without_masks_and_more_have(void **s)
+{
+    (void)s;
+    for (uint32_t round = 0; round < 400; round++) {
+        uint32_t k = 1 + below(6), t = 1 + below(3), n = k + t + 4, size = 1 + below(k + t + 2);
+        sherd__seen_code c = code(k, t, n);
+        uint32_t members[16], at = 0;
+        for (uint32_t i = 0; i < n && at < size; i++)
+            if (below(n - i) < size - at) members[at++] = i;
+        sherd__unmasked u;
+        assert_int_equal(sherd__unmasked_find(&u, &c, round % 2, members, size), 0);
+        uint32_t want = size <= t ? 0 : size - t < k ? size - t : k;
+        assert_int_equal(u.rows, want);
+        holds(&u, &c, round % 2, members);
+        for (uint32_t r = 0; r < u.rows; r++) /* K+T shares solve for every block */
+            assert_int_equal(sherd__unmasked_block(&u, r), want == k ? r : UINT32_MAX);
+        sherd__unmasked_fini(&u);
+    }
+}
+
+static void broken_points_are_found_within_t(void **s)
+{
+    static const uint32_t twins[] = {7, 9, 7, 8}, block[] = {7, 1, 8, 9};
+    static const uint32_t modulo[] = {7, 7 + 5931641, 8, 9}; /* one point modulo the first prime */
+    static const uint32_t pair[] = {0, 2}, first[] = {0, 1}, alone[] = {1};
+    sherd__seen_code c = code(2, 2, 4);
+    sherd__unmasked u;
+    (void)s;
+    c.alpha = block;
+    assert_int_equal(sherd__unmasked_find(&u, &c, 0, alone, 1), 0);
+    assert_int_equal(u.rows, 1);
+    assert_int_equal(sherd__unmasked_block(&u, 0), 0);
+    sherd__unmasked_fini(&u);
+    /* Two equal shares tell no more than one. */
+    c.alpha = twins;
+    assert_int_equal(sherd__unmasked_find(&u, &c, 0, pair, 2), 0);
+    assert_int_equal(u.rows, 0);
+    sherd__unmasked_fini(&u);
+    c.alpha = modulo;
+    for (uint32_t prime = 0; prime < 2; prime++) {
+        assert_int_equal(sherd__unmasked_find(&u, &c, prime, first, 2), 0);
+        assert_int_equal(u.rows, 0);
+        sherd__unmasked_fini(&u);
+    }
+}
+
+static void codes_that_are_none_are_refused(void **s)
+{
+    static const uint32_t same[] = {1, 2, 1 + 5931641};
+    sherd__seen_code c = code(2, 1, 4);
+    (void)s;
+    assert_int_equal(sherd__modular_check(&c, NULL), 0);
+    c.beta = same;
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c = code(0, 1, 4);
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c = code(1, 0, 4);
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c = code(63, 2, 4);
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c = code(UINT32_MAX, 2, 4);
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c = code(2, 1, 4);
+    c.primes[1] = c.primes[0];
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c.primes[1] = 15;
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+    c.primes_len = 5;
+    assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
+}
+
+static void want_of_memory_is_reported(void **s)
+{
+    static const uint32_t members[] = {0, 1, 2};
+    sherd__seen_code c = code(2, 1, 4);
+    sherd__unmasked u;
+    (void)s;
+    for (size_t nth = 1; nth <= 3; nth++) {
+        sherd__alloc_fail_nth(nth);
+        assert_int_equal(sherd__unmasked_find(&u, &c, 0, members, 3), SHERD_ENOMEM);
+    }
+    sherd__alloc_fail_nth(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inverses_and_joined_residues_are_right),
+        cmocka_unit_test(weights_are_those_of_the_scheme),
+        cmocka_unit_test(a_share_at_a_blocks_point_is_that_block),
+        cmocka_unit_test(short_multiples_are_the_shortest),
+        cmocka_unit_test(t_shares_have_no_combination_without_masks_and_more_have),
+        cmocka_unit_test(broken_points_are_found_within_t),
+        cmocka_unit_test(codes_that_are_none_are_refused),
+        cmocka_unit_test(want_of_memory_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

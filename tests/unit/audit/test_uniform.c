@@ -1,0 +1,226 @@
+/*
+ * Tests of uniformity: p-values are uniform where numbers are, far tails are what counting gives, and
+ * each look finds what it is there for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/stats_internal.h"
+#include "audit/tail.h"
+#include "audit/uniform.h"
+#include "core/alloc.h"
+
+enum { P = 5931641, Q = 5931637, MANY = 1 << 15 };
+
+static uint64_t x[MANY];
+
+static sherd_entropy_seeded state;
+
+static void draw(uint64_t seed, size_t n, uint32_t p)
+{
+    static uint32_t words[MANY];
+    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__audit_draw(&e, p, n, words);
+    for (size_t i = 0; i < n; i++) x[i] = words[i];
+}
+
+static sherd__looked repeats(size_t n, uint64_t m)
+{
+    sherd__looked r;
+    assert_int_equal(sherd__uniform_repeats(x, n, m, &r), 0);
+    return r;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double p = *(const double *)a, q = *(const double *)b;
+    return (p > q) - (p < q);
+}
+
+/* Kolmogorov's distance times the root of n: 1.95 is passed once in a thousand. */
+static double distance(double *p, size_t n)
+{
+    double worst = 0;
+    qsort(p, n, sizeof *p, ascending);
+    for (size_t i = 0; i < n; i++) {
+        double up = (double)(i + 1) / (double)n - p[i], down = p[i] - (double)i / (double)n;
+        worst = fmax(worst, fmax(up, down));
+    }
+    return worst * sqrt((double)n);
+}
+
+static void p_values_are_uniform_where_residues_are(void **s)
+{
+    enum { SEEDS = 600 };
+    static const size_t sizes[] = {1, 20, 500, 9000};
+    double high[SEEDS], low[SEEDS], pairs[SEEDS], small[SEEDS];
+    (void)s;
+    for (size_t k = 0; k < 4; k++) {
+        size_t n = sizes[k], seen = 0;
+        for (uint64_t i = 0; i < SEEDS; i++) {
+            draw(1000 * k + i, n, P);
+            high[i] = exp(sherd__uniform_high(x, n, P).log_p);
+            low[i] = exp(sherd__uniform_low(x, n, P).log_p);
+            pairs[i] = exp(sherd__uniform_pairs(x, n, P).log_p);
+            small[i] = exp(sherd__uniform_small(x, n, P).log_p);
+            seen += repeats(n, P).log_p < log(0.01);
+        }
+        assert_true(distance(small, SEEDS) < 1.95);
+        assert_true(seen <= 18); /* a bound: no more than 1 in 100, and three deviations */
+        if (n < 500) continue;   /* too few for chi2: no test, p = 1 */
+        assert_true(distance(high, SEEDS) < 1.95);
+        assert_true(distance(low, SEEDS) < 1.95);
+        assert_true(distance(pairs, SEEDS) < 1.95);
+    }
+}
+
+static void small_moduli_are_not_accused_of_their_cells_being_uneven(void **s)
+{
+    static const uint32_t primes[] = {5, 7, 257, 509, 4099};
+    double high[300], low[300];
+    (void)s;
+    for (size_t k = 0; k < 5; k++) {
+        for (uint64_t i = 0; i < 300; i++) {
+            draw(i, 9000, primes[k]);
+            high[i] = exp(sherd__uniform_high(x, 9000, primes[k]).log_p);
+            low[i] = exp(sherd__uniform_low(x, 9000, primes[k]).log_p);
+        }
+        assert_true(distance(high, 300) < 1.95 && distance(low, 300) < 1.95);
+    }
+}
+
+static void the_far_tail_is_what_counting_gives(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < 8192; i++) x[i] = 0; /* all in one of 256 cells: 256 * 256^-8192, twice */
+    double want = log(2) + log(256) * (1 - 8192.0);
+    assert_true(fabs(sherd__uniform_high(x, 8192, P).log_p / want - 1) < 0.01);
+    assert_true(fabs(sherd__uniform_low(x, 8192, P).log_p / want - 1) < 0.01);
+    /* A bound by Poisson of what is 1/p^8191: above it, and still beyond all doubt. */
+    assert_true(repeats(8192, P).log_p < -8000 && repeats(8192, P).log_p > -8191 * log(P));
+    double small = sherd__uniform_small(x, 8192, P).log_p;
+    assert_true(small < -8192 * (log(P) - log(log(P)) - 1.1) && small > -8192 * log(P));
+    /* Numbers that are too even are as suspect as uneven ones. */
+    for (size_t i = 0; i < 8192; i++) x[i] = i * (P / 8192);
+    assert_true(sherd__uniform_high(x, 8192, P).log_p < -300);
+}
+
+static void numbers_that_are_too_few_give_no_chi2(void **s)
+{
+    (void)s;
+    memset(x, 0, sizeof x);
+    assert_int_equal(sherd__uniform_high(x, 63, P).cells, 0);
+    assert_int_equal(sherd__uniform_high(x, 64, P).cells, 2);
+    assert_int_equal(sherd__uniform_pairs(x, 255, P).cells, 0);
+    assert_int_equal(sherd__uniform_pairs(x, 256, P).cells, 4);
+    assert_int_equal(sherd__uniform_high(x, 8192, P).cells, 256);
+    assert_true(sherd__uniform_small(x, 0, P).log_p == 0 && repeats(0, P).log_p == 0);
+    assert_true(repeats(1, P).log_p == 0);
+    /* Three zeros: (1/p)^3 if counted, and the test says nearly so. */
+    assert_true(sherd__uniform_small(x, 3, P).log_p < -36);
+}
+
+static void small_numbers_are_seen_where_bins_are_too_coarse(void **s)
+{
+    (void)s;
+    draw(3, 200, 1u << 17 | 29); /* 17 bits of 22.5, on both sides of 0 */
+    for (size_t i = 0; i < 200; i++) x[i] = (x[i] + P - (1 << 16)) % P;
+    assert_true(sherd__uniform_small(x, 200, P).log_p < -200);
+    assert_true(sherd__uniform_small(x, 20, (uint64_t)P * Q).log_p < -30 ||
+                sherd__uniform_small(x, 20, P).log_p < -20);
+}
+
+static void structure_is_seen_by_repeats_where_it_is_spread_evenly(void **s)
+{
+    (void)s;
+    draw(4, 256, P); /* 256 values, all over the range, each eight times */
+    for (size_t i = 256; i < 2048; i++) x[i] = x[i % 256];
+    assert_true(sherd__uniform_small(x, 2048, P).log_p > -60);
+    assert_true(repeats(2048, P).log_p < -8000);
+}
+
+static void neighbours_that_agree_are_seen_as_pairs(void **s)
+{
+    (void)s;
+    draw(5, MANY, P);
+    for (size_t i = 0; i < MANY; i += 2) x[i + 1] = (x[i] + x[i + 1] / 8) % P;
+    assert_true(sherd__uniform_high(x, MANY, P).log_p > log(1e-6));
+    assert_true(sherd__uniform_pairs(x, MANY, P).log_p < -1000);
+}
+
+/* Rule: residues by rejection. What an audit can see of words reduced by %: */
+static void the_bias_of_reduced_words_is_seen_from_the_stated_size_on(void **s)
+{
+    static uint32_t words[MANY];
+    sherd_entropy e = sherd__entropy_seeded(&state, 6);
+    double need = sherd__uniform_visible(24, P, log(1e-12));
+    (void)s;
+    assert_true(need > 10000 && need < 12000);
+    e.fill(e.ctx, words, sizeof words);
+    for (size_t i = 0; i < MANY; i++) x[i] = (words[i] >> 8) % P;
+    assert_true(sherd__uniform_high(x, (size_t)(2 * need), P).log_p < log(1e-12));
+    assert_true(sherd__uniform_high(x, (size_t)(need / 10), P).log_p > log(1e-6));
+    /* 32-bit words: 1.4 thousand million residues. 64-bit words: no audit will, hence the rule. */
+    need = sherd__uniform_visible(32, P, log(1e-12));
+    assert_true(need > 1e9 && need < 2e9);
+    assert_true(sherd__uniform_visible(64, P, log(1e-12)) > 1e28);
+    assert_true(isinf(sherd__uniform_visible(8, 2, log(1e-12))));
+}
+
+static void a_guess_is_confirmed_by_equal_entries(void **s)
+{
+    static uint64_t guess[MANY];
+    sherd__findings l = {0};
+    sherd__finding about = sherd__finding_of("t", "", false);
+    (void)s;
+    draw(7, 1000, P);
+    memcpy(guess, x, sizeof guess);
+    assert_int_equal(sherd__uniform_guess(&l, &about, x, guess, 3, P), 0);
+    assert_true(fabs(l.list[0].log_p + 3 * log(P)) < 1e-9 && l.list[0].value == 3);
+    draw(8, 1000, P);
+    assert_int_equal(sherd__uniform_guess(&l, &about, x, guess, 1000, P), 0);
+    assert_true(l.list[1].log_p > log(1e-6));
+    sherd__findings_fini(&l);
+}
+
+static void looks_are_noted_as_asked(void **s)
+{
+    sherd__findings l = {0};
+    sherd__finding about = sherd__finding_of("t", "", false);
+    (void)s;
+    draw(9, 9000, P);
+    assert_int_equal(sherd__uniform_look(&l, &about, x, 9000, P, SHERD__LOOK_ALL), 0);
+    assert_int_equal(l.len, 5);
+    assert_int_equal(sherd__uniform_look(&l, &about, x, 9000, P, SHERD__LOOK_SMALL), 0);
+    assert_string_equal(l.list[5].statistic, "smallness");
+    assert_int_equal(sherd__uniform_look(&l, &about, x, 10, P, SHERD__LOOK_HIGH), 0);
+    assert_int_equal(l.len, 6); /* too few: nothing is claimed */
+    sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__uniform_look(&l, &about, x, 10, P, SHERD__LOOK_REPEATS), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+    sherd__findings_fini(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(p_values_are_uniform_where_residues_are),
+        cmocka_unit_test(small_moduli_are_not_accused_of_their_cells_being_uneven),
+        cmocka_unit_test(the_far_tail_is_what_counting_gives),
+        cmocka_unit_test(numbers_that_are_too_few_give_no_chi2),
+        cmocka_unit_test(small_numbers_are_seen_where_bins_are_too_coarse),
+        cmocka_unit_test(structure_is_seen_by_repeats_where_it_is_spread_evenly),
+        cmocka_unit_test(neighbours_that_agree_are_seen_as_pairs),
+        cmocka_unit_test(the_bias_of_reduced_words_is_seen_from_the_stated_size_on),
+        cmocka_unit_test(a_guess_is_confirmed_by_equal_entries),
+        cmocka_unit_test(looks_are_noted_as_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
