@@ -221,6 +221,16 @@ static sherd__fragment_info block(const blind *h, uint8_t origin, size_t rows, s
     };
 }
 
+static int blind_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
+{
+    const blind *h = ctx;
+    size_t row0, rows = cell_rows(h, at, &row0);
+    *out = (sherd__cell_sizes){ .empty = rows == 0 || h->k == 0 };
+    out->left = block(h, SHERD__HIDDEN, rows, h->k);
+    out->result = block(h, SHERD__RESULT, rows, tile_width(h, at.tile));
+    return SHERD_OK;
+}
+
 static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
 {
     blind *h = ctx;
@@ -439,7 +449,7 @@ static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
 static const sherd__scheme scheme_blind = {
     .abi = SHERD__SCHEME_ABI, .name = "blind", .shape = blind_shape, .hide = blind_hide,
     .resident = blind_resident, .check = blind_check, .fold = blind_fold, .entries = blind_entries,
-    .finish = blind_finish, .free = blind_free,
+    .sizes = blind_sizes, .finish = blind_finish, .free = blind_free,
 };
 
 static int open_blind(blind *h)

@@ -297,18 +297,38 @@ fail:
     return NULL;
 }
 
-static void describe(const deal *d, const deal_slot *s, sherd__cell at, const deal_cell *cell,
+static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
                      const deal_size *size, sherd__fragment_info *left, sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
         .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .encoding = size->encoding,
-        .groups = s->ngroups, .rows = cell->rows, .cols = size->widest, .len = size->len,
+        .groups = s->ngroups, .rows = rows, .cols = size->widest, .len = size->len,
     };
     size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
     *result = (sherd__fragment_info){
         .origin = SHERD__RESULT, .dtype = r ? SHERD__RESIDUES : SHERD_F64, .primes = (uint8_t)r,
-        .rows = cell->rows, .cols = width, .len = (uint64_t)cell->rows * width * (r ? 3 * r : 8),
+        .rows = rows, .cols = width, .len = (uint64_t)rows * width * (r ? 3 * r : 8),
     };
+}
+
+int sherd__deal_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[at.slot];
+    size_t first, rows = sherd__deal_rows(d, at, &first);
+    deal_size size;
+    *out = (sherd__cell_sizes){ .empty = rows == 0 || s->ncols == 0 };
+    if (out->empty) return SHERD_OK;
+    if (d->p.skip_zeros || d->csr) {
+        int err = sherd__deal_gather(d, s, first, rows);
+        if (err) return err;
+        sherd__deal_measure(d, s, rows, &size);
+    } else {
+        sherd__deal_size(d, s, rows, &size);
+    }
+    out->empty = size.rows == 0;
+    describe(d, s, at, size.rows, &size, &out->left, &out->result);
+    return SHERD_OK;
 }
 
 /* For the report: of `all` rows of a cell some are sent, the others were zero. */
@@ -346,7 +366,7 @@ int sherd__deal_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     sherd__deal_size(d, s, rows, &size);
     err = (body = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
     if (!err) err = emit(d, s, cell, first, rows, &size, body);
-    if (!err) describe(d, s, at, cell, &size, &left, &out->result);
+    if (!err) describe(d, s, at, cell->rows, &size, &left, &out->result);
     cell->csr = size.encoding == SHERD__CSR;
     if (!err) err = weigh_rows(d, cell);
     out->empty = !err && cell->rows == 0;

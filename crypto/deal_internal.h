@@ -80,7 +80,8 @@ typedef struct deal {
 typedef struct deal_size {
     uint8_t encoding;
     uint32_t widest;
-    uint64_t rows, entries, len; /* rows that stay; of these what is not zero; bytes */
+    uint64_t rows, values;       /* that stay; their numbers */
+    uint64_t entries, len;       /* of these what is not zero; bytes */
 } deal_size;
 
 /** A left block that is being written: where its next bytes go. */
@@ -136,6 +137,7 @@ void sherd__deal_cell_free(deal_cell *cell);
 void sherd__deal_probe_drop(deal_probe *p);
 
 int sherd__deal_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
+int sherd__deal_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
 int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
 int sherd__deal_check(void *ctx, sherd__cell cell, const uint8_t *body);
 int sherd__deal_fold(void *ctx, sherd__cell cell, const uint8_t *body);

@@ -46,6 +46,12 @@ typedef struct sherd__cell_work {
     bool empty;                   /* nothing to compute: fold it at once, nothing travels */
 } sherd__cell_work;
 
+/** The sizes of a cell: what its task's fragments and its answer will be. */
+typedef struct sherd__cell_sizes {
+    sherd__fragment_info left, right, result; /* right: len 0 unless it travels per cell */
+    bool empty;                               /* nothing to compute, nothing travels */
+} sherd__cell_sizes;
+
 typedef struct sherd__scheme {
     uint32_t abi;
     const char *name;
@@ -69,6 +75,9 @@ typedef struct sherd__scheme {
      *  distinct for distinct (slot, panel) and (slot, tile). Paired: of B 0, it is as A. Shares
      *  show none. */
     void (*entries)(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b);
+    /** What hide (and left, for blocks that stay) would give, for estimates; nothing is made or
+     *  kept. Not while a job runs. NULL: the scheme does not tell. */
+    int (*sizes)(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
     /** Converts what was folded to the final result; after the last cell. */
     int (*finish)(void *ctx);
     void (*free)(void *ctx);

@@ -13,13 +13,15 @@
 #define SOFTWARE "sherd " SHERD_VERSION
 
 /* A link has no session before TLS is up. */
-static void add_session_bytes(sherd_link *l, uint64_t *in, uint64_t *out)
+static void add_session_bytes(sherd_link *l, sherd__session_stats *sum)
 {
     const sherd_session *session = sherd__link_session(l);
     if (!session) return;
     const sherd__session_stats *s = sherd__session_stats_of(session);
-    *in += s->bytes_in;
-    *out += s->bytes_out;
+    sum->bytes_in += s->bytes_in;
+    sum->bytes_out += s->bytes_out;
+    sum->work_in += s->work_in;
+    sum->work_out += s->work_out;
 }
 
 /* What the outside may see of the nodes and of the job, as of now. */
@@ -31,9 +33,12 @@ static void publish(sherd_cluster *c)
     for (uint32_t i = 0; i < c->count; i++) {
         pool_node *n = &c->nodes[i];
         sherd_node_info *info = &n->info;
-        info->bytes_in = n->past_in;
-        info->bytes_out = n->past_out;
-        if (n->link) add_session_bytes(n->link, &info->bytes_in, &info->bytes_out);
+        sherd__session_stats sum = n->past;
+        if (n->link) add_session_bytes(n->link, &sum);
+        info->bytes_in = sum.bytes_in;
+        info->bytes_out = sum.bytes_out;
+        info->work_in = sum.work_in;
+        info->work_out = sum.work_out;
         info->state = n->banned ? SHERD_NODE_BANNED : n->up ? SHERD_NODE_UP
                     : n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
         info->tasks = n->tasks + (c->job ? sherd__job_node_tasks(c->job, i) : 0);
@@ -144,7 +149,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     uint64_t now = uv_now(&c->loop);
     const char *why = cause(n, e->text);
     bool was_up = n->up;
-    add_session_bytes(n->link, &n->past_in, &n->past_out);
+    add_session_bytes(n->link, &n->past);
     n->link = NULL;
     n->up = false;
     note_end(c, n, e->err, why);

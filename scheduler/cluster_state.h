@@ -34,7 +34,7 @@ typedef struct pool_node {
     uint32_t retries;
     uint64_t retry_ms;         /* when to connect again; 0: not to */
     sherd__hello hello;
-    uint64_t past_in, past_out; /* of earlier sessions */
+    sherd__session_stats past; /* of earlier sessions: bytes only */
     uint64_t tasks;
     sherd__record_peer *record;
     int last_err;

@@ -104,6 +104,7 @@ typedef struct sherd__event {
 /** Counters: bytes are plaintext protocol bytes, headers included (what a recorder sees). */
 typedef struct sherd__session_stats {
     uint64_t bytes_in, bytes_out;
+    uint64_t work_in, work_out; /* of these, PUT, TASK and RESULT: what wire/size.h foretells */
     uint64_t records_in, records_out;
     uint64_t tasks, results, refusals;
     uint64_t last_heard_ms;

@@ -13,6 +13,7 @@
 #include "crypto/fragment_make.h"
 #include "wire/message.h"
 #include "wire/session_state.h"
+#include "wire/size.h"
 
 static int ends(sherd_session *s, const sherd_diag *d)
 {
@@ -429,6 +430,7 @@ static int record_begin(sherd_session *s)
     s->left = s->rec.body_len;
     s->body_len = 0;
     s->stats.records_in++;
+    if (sherd__size_counts(s->rec.type)) s->stats.work_in += SHERD__RECORD_BYTES + s->rec.body_len;
     int err = check_state(s);
     if (err) return err;
     if (!sherd__record_name(s->rec.type)) s->phase = SHERD__IN_SKIP;

@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "wire/message.h"
 #include "wire/session_state.h"
+#include "wire/size.h"
 
 enum { LEND_MIN = 64 * 1024 /* bytes of a chunk worth an offer of its own */,
        BULKS_FIRST = 16, ENTRY_BYTES = 64 /* what an entry counts beside its body */ };
@@ -129,6 +130,7 @@ static void offer_record(sherd_session *s, const sherd__record *r)
     sherd__record_pack(r, s->offer + s->offer_len);
     s->offer_len += SHERD__RECORD_BYTES + (size_t)r->body_len;
     s->stats.records_out++;
+    if (sherd__size_counts(r->type)) s->stats.work_out += SHERD__RECORD_BYTES + r->body_len;
 }
 
 static void offer_pings(sherd_session *s)

@@ -63,6 +63,8 @@ typedef struct sherd_node_info {
     uint64_t memory;
     double gflops;
     uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
+    uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers: without
+                                     greetings, heartbeats and what is taken back */
     uint64_t tasks;               /* answered and accepted */
 } sherd_node_info;
 
