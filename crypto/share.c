@@ -24,7 +24,7 @@ static double sum_of(const double *w, uint32_t n, uint32_t p)
     return sum;
 }
 
-/* Of A and D (shares x K+T), of B (shares x 1+T), and ones for a B that is public, for each prime. */
+/* For each prime: of A and D (shares x K+T), of B (shares x 1+T, or ones where it is public). */
 static int weights(share *d)
 {
     const sherd__lcc *c = &d->p.code;

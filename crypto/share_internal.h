@@ -150,8 +150,8 @@ share_span sherd__share_span_b(const share *d, uint32_t tile);
 /** Room for whole rows of `cols`, grown where it is less. SHERD_ENOMEM. */
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols) SHERD_MUST;
 void sherd__share_scratch_free(share_scratch *s);
-/** Terms of `rows` rows of a span from its row `row` on, modulo prime q; they lie in s or, where what
- * was read is canonical, are what was read. `read`: s holds the rows already. SHERD_ENOMEM. */
+/** Terms of `rows` rows of a span from its row `row` on, modulo prime q; they lie in s or, where
+ * what was read is canonical, are what was read. `read`: s holds the rows already. SHERD_ENOMEM. */
 int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
                        sherd__masks *masks, const share_span *span, size_t row, size_t rows,
                        uint32_t q, bool read, const double **term) SHERD_MUST;

@@ -1,6 +1,7 @@
 /*
- * share and share1 between a real backend and the exact reference: what the scheme hides, the node's
- * arithmetic takes, in both directions, and what it answers is accepted and decoded to the last bit.
+ * share and share1 between a real backend and the exact reference: what the scheme hides, the
+ * node's arithmetic takes, in both directions, and what it answers is accepted and decoded to the
+ * last bit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +90,8 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
     return body;
 }
 
-static void run_position(const sherd__hiding *h, const sherd__scheme_shape *s, uint32_t t, uint32_t p)
+static void run_position(const sherd__hiding *h, const sherd__scheme_shape *s, uint32_t t,
+                         uint32_t p)
 {
     uint32_t slot[16], n = 0;
     const uint8_t *body[16];

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +95,8 @@ static void set_reference(product *x)
     x->c = malloc((left.rows * x->b.cols + 1) * sizeof *x->c);
     x->ref = calloc(left.rows * x->b.cols + 1, sizeof *x->ref);
     for (size_t i = 0; i < left.rows * x->b.cols; i++) x->c[i] = -1e300;
-    assert_int_equal(sherd__reference_exact(left, x->b, &x->fa, &x->fb, x->ref, x->b.cols, NULL), 0);
+    assert_int_equal(sherd__reference_exact(left, x->b, &x->fa, &x->fb, x->ref, x->b.cols, NULL),
+                     0);
 }
 
 static void open_product(product *x, fixture f)
@@ -208,7 +210,8 @@ static uint8_t *compute(const product *x, sherd_fragment *u, const uint8_t *ub, 
                 int64_t sum = 0;
                 for (size_t l = 0; l < inner; l++) {
                     size_t at = x->transposed ? l * ui->cols + i : i * ui->cols + l;
-                    sum += value_at(ui, ub, q, at) % p * (value_at(vi, vb, q, l * vi->cols + j) % p) % p;
+                    int64_t factor = value_at(vi, vb, q, l * vi->cols + j) % p;
+                    sum += value_at(ui, ub, q, at) % p * factor % p;
                 }
                 sum = (sum % p + p) % p;
                 to[0] = (uint8_t)sum, to[1] = (uint8_t)(sum >> 8), to[2] = (uint8_t)(sum >> 16);
@@ -261,7 +264,8 @@ static uint32_t random_set(uint32_t n, uint32_t take)
 }
 
 /* Decodes a position from the answers of a set of slots, given in any order. */
-static void decode_from(product *x, uint32_t tile, uint32_t panel, uint8_t *const *body, uint32_t set)
+static void decode_from(product *x, uint32_t tile, uint32_t panel, uint8_t *const *body,
+                        uint32_t set)
 {
     uint32_t slots[32], len = 0;
     const uint8_t *bodies[32];
@@ -302,9 +306,11 @@ static void run_product(product *x, const uint32_t *sets, size_t nsets)
 static fixture random_fixture(void)
 {
     static const sherd_dtype types[] = { SHERD_F64, SHERD_U8, SHERD_I32 };
-    fixture f = { .n = 1 + below(20), .k = 1 + below(16), .m = 1 + below(16), .public_b = below(3) == 0,
-                  .panel_rows = 1 + below(8), .tile_cols = 1 + below(18), .type = types[below(3)],
-                  .bits = (unsigned[]){ 2, 9, 17, 26 }[below(4)], .primes = 1 + (unsigned)below(4) };
+    fixture f = { .n = 1 + below(20), .k = 1 + below(16), .m = 1 + below(16),
+                  .public_b = below(3) == 0, .panel_rows = 1 + below(8),
+                  .tile_cols = 1 + below(18), .type = types[below(3)],
+                  .bits = (unsigned[]){ 2, 9, 17, 26 }[below(4)],
+                  .primes = 1 + (unsigned)below(4) };
     f.blocks = 1 + (uint32_t)below(f.n < 4 ? f.n : 4);
     f.masks = 1 + (uint32_t)below(2);
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + (uint32_t)below(3);
@@ -365,9 +371,10 @@ static void from_all_sets(bool public_b, uint32_t blocks, unsigned primes)
     for (uint32_t s = 0; s < 256; s++)
         if ((uint32_t)__builtin_popcount(s) == r) sets[nsets++] = s;
     /* As many panels as sets: each is decoded from another one. */
-    fixture f = { .n = nsets * blocks - (blocks > 1 && nsets > 1), .k = 3, .m = 2, .blocks = blocks, .masks = 1, .shares = 8,
-                  .public_b = public_b, .panel_rows = 1, .tile_cols = 2, .bits = 17,
-                  .type = SHERD_F64, .primes = primes };
+    fixture f = { .n = nsets * blocks - (blocks > 1 && nsets > 1), .k = 3, .m = 2,
+                  .blocks = blocks, .masks = 1, .shares = 8, .public_b = public_b,
+                  .panel_rows = 1, .tile_cols = 2, .bits = 17, .type = SHERD_F64,
+                  .primes = primes };
     product x;
     open_product(&x, f);
     assert_int_equal(x.s.panels, nsets);
@@ -540,6 +547,33 @@ static void errors_that_add_up_to_nothing_are_refused(void **state)
     }
 }
 
+static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
+{
+    (void)state;
+    fixture f = { .n = 8, .k = 5, .m = 6, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
+                  .tile_cols = 3, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true };
+    for (int transposed = 0; transposed < 2; transposed++) {
+        product x;
+        open_product(&x, f);
+        if (transposed) next_product(&x, 6, true);
+        answers a = all_answers(&x);
+        for (size_t i = 0; i < a.n; i++) assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
+        uint64_t drawn = rng_state.drawn;
+        for (size_t i = 0; i < a.n; i++) assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
+        assert_true(rng_state.drawn == drawn);
+        a.body[0][0] ^= 1;
+        assert_int_equal(judge(&x, cell_at(&x, 0), a.body[0]), SHERD_EWRONG);
+        a.body[0][0] ^= 1;
+        for (size_t i = a.n; i-- > 0;) { /* r and s, of panels and tiles that are open already */
+            assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
+            if (i == a.n - 1 || i == 0) assert_true(rng_state.drawn > drawn);
+            if (i == a.n - 1) drawn = rng_state.drawn;
+        }
+        free_answers(&a);
+        close_product(&x);
+    }
+}
+
 /* --- the same share again, and nothing else in common ---------------------------------------- */
 
 static uint8_t *hidden(product *x, sherd__cell c, uint64_t *len)
@@ -593,9 +627,9 @@ static void a_share_asked_for_again_is_the_same(void **state)
 static void blocks_of_b_do_not_depend_on_how_they_are_read(void **state)
 {
     (void)state;
-    /* 21 MB of shares for a prime: more than the cache keeps. */
-    fixture f = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8, .panel_rows = 2,
-                  .tile_cols = 300, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    /* 14 MB of terms for each prime: more than the cache keeps. */
+    fixture f = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8,
+                  .panel_rows = 2, .tile_cols = 300, .type = SHERD_U8, .bits = 8, .primes = 2 };
     product x;
     open_product(&x, f);
     uint64_t len;
@@ -632,13 +666,15 @@ static void nothing_alike(const uint8_t *a, const uint8_t *b, uint64_t len)
 static void two_encodings_have_nothing_in_common(void **state)
 {
     (void)state;
-    fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5, .left_stays = true,
-                  .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64, .bits = 9, .primes = 2 };
+    fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5,
+                  .left_stays = true, .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64, .bits = 9,
+                  .primes = 2 };
     product x, y;
     open_product(&x, f);
     open_product(&y, f);
     uint64_t len, blen;
-    uint8_t *a = hidden(&x, (sherd__cell){ 1, 0, 0 }, &len), *b = hidden(&y, (sherd__cell){ 1, 0, 0 }, &len);
+    const sherd__cell cell = { 1, 0, 0 };
+    uint8_t *a = hidden(&x, cell, &len), *b = hidden(&y, cell, &len);
     nothing_alike(a, b, len);
     nothing_alike(a, a + len / 2, len / 2); /* one mask reduced modulo two primes would be */
     free(b);
@@ -690,10 +726,12 @@ static double chi_squared(const uint32_t *v, size_t n, uint32_t p)
 }
 
 /* a*x + b*y modulo p of two shares' residues. */
-static double chi_of(const uint8_t *x, const uint8_t *y, size_t n, uint64_t a, uint64_t b, uint32_t p)
+static double chi_of(const uint8_t *x, const uint8_t *y, size_t n, uint64_t a, uint64_t b,
+                     uint32_t p)
 {
     uint32_t *v = malloc((n + 1) * sizeof *v);
-    for (size_t i = 0; i < n; i++) v[i] = (uint32_t)((a * get_u24(x + 3 * i) + b * get_u24(y + 3 * i)) % p);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (uint32_t)((a * get_u24(x + 3 * i) + b * get_u24(y + 3 * i)) % p);
     double chi = chi_squared(v, n, p);
     free(v);
     return chi;
@@ -724,7 +762,7 @@ static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
         assert_true(chi_of(s[0], s[1], n, a, b, p) < 150);
         assert_true(chi_of(s[1], s[2], n, a, b, p) < 150);
     }
-    /* Three shares: the combination in which both masks cancel is one of the blocks alone, here 0. */
+    /* Three shares: where both masks cancel, what is left is of the blocks alone, here 0. */
     uint64_t m[3][2], l[3];
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < 2; t++) m[i][t] = unsigned_of(w[i][2 + t], p);
@@ -738,6 +776,52 @@ static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
         assert_int_equal(sum % p, 0);
     }
     for (int i = 0; i < 3; i++) free(s[i]);
+    close_product(&x);
+}
+
+/* --- two threads ----------------------------------------------------------------------------- */
+
+/* As the loop does: B's shares are read while cells are hidden, checked and decoded elsewhere. */
+static void *read_all_of_b(void *arg)
+{
+    product *x = arg;
+    for (uint32_t t = 0; t < x->s.tiles; t++) {
+        for (uint32_t i = 0; i < x->s.slots; i++) {
+            sherd_fragment *f;
+            uint8_t piece[512];
+            if (x->h.ops->resident(x->h.ctx, i, t, &f)) return x;
+            uint64_t len = sherd__fragment_info_of(f)->len;
+            for (uint64_t at = 0; at < len; at += sizeof piece) {
+                size_t n = len - at < sizeof piece ? (size_t)(len - at) : sizeof piece;
+                if (sherd__fragment_read(f, at, piece, n)) return x;
+            }
+            sherd__fragment_free(f);
+        }
+    }
+    return NULL;
+}
+
+static void b_is_sent_by_one_thread_while_another_hides(void **state)
+{
+    (void)state;
+    fixture f = { .n = 40, .k = 60, .m = 50, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 5,
+                  .tile_cols = 20, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    product x;
+    pthread_t loop;
+    void *failed;
+    open_product(&x, f);
+    assert_int_equal(pthread_create(&loop, NULL, read_all_of_b, &x), 0);
+    for (uint32_t t = 0; t < x.s.tiles; t++) {
+        for (uint32_t p = 0; p < x.s.panels; p++) {
+            uint8_t *zeros = calloc(1, x.s.result_max);
+            sherd__cell c = { 1, t, p };
+            free(hidden(&x, c, NULL));
+            assert_int_equal(judge(&x, c, zeros), SHERD_EWRONG);
+            free(zeros);
+        }
+    }
+    assert_int_equal(pthread_join(loop, &failed), 0);
+    assert_null(failed);
     close_product(&x);
 }
 
@@ -877,11 +961,13 @@ int main(void)
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
+        cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
         cmocka_unit_test(a_share_asked_for_again_is_the_same),
         cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
         cmocka_unit_test(two_encodings_have_nothing_in_common),
         cmocka_unit_test(sizes_depend_on_shapes_only),
         cmocka_unit_test(two_shares_of_nothing_look_uniform_and_three_do_not),
+        cmocka_unit_test(b_is_sent_by_one_thread_while_another_hides),
         cmocka_unit_test(codes_that_are_none_are_refused),
         cmocka_unit_test(a_product_may_come_after_its_left_operand),
         cmocka_unit_test(every_failed_allocation_is_survived),
