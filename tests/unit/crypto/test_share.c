@@ -83,6 +83,7 @@ static void set_view(fixture f, size_t rows, size_t cols, bool zero, void **data
     *data = random_matrix(rows, cols, f.type, zero);
     *v = sherd_view_c(*data, f.type, rows, cols);
     assert_int_equal(sherd__fixed_choose(*v, f.bits, "X", fixed, NULL), 0);
+    if (fixed->integers) fixed->bound = f.type == SHERD_U8 ? 255 : 16383; /* of all, not of these */
 }
 
 /* The transpose of A as a view of its own, for the reference of A^T * D. */
