@@ -38,7 +38,8 @@ enum {
     SHERD__OPT_REQUIRED = 1,  /* the verb cannot do without (but with --dry-run it can) */
     SHERD__OPT_NO_ENV = 2,    /* names a secret: never from the environment */
     SHERD__OPT_ONLY_ARGV = 4, /* belongs to one run: neither environment nor configuration files */
-    SHERD__OPT_HIDDEN = 8     /* works, but is not listed */
+    SHERD__OPT_HIDDEN = 8,    /* works, but is not listed */
+    SHERD__OPT_STREAM = 16    /* a file to be written that may be -, standard output */
 };
 
 /** One row of a verb's option table. Fields left out are zero. */
@@ -163,6 +164,12 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,                                          \
      .help = "write the result to this file; an earlier one survives every failure"}
+/* The same for what is no secret: - is standard output. */
+#define SHERD__OPT_OUTPUT_STREAM(what)                                                             \
+    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
+     .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV | SHERD__OPT_STREAM,                      \
+     .help = "write the result to this file, or to standard output where it is -; an earlier file "\
+             "survives every failure"}
 #define SHERD__OPT_SEED                                                                            \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \

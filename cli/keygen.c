@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/paths.h"
 #include "wire/identity.h"
 
 static int print_fingerprint(sherd__cli *cli, const sherd_identity *id, const char *path,
@@ -31,6 +32,8 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     if (sherd__opt_flag(cli, "show")) {
         err = sherd__identity_load(&id, path, d);
     } else {
+        err = sherd__paths_file("keygen", path, d);
+        if (err) return err;
         err = sherd__identity_new(&id);
         if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
         err = sherd__identity_save(id, path, d);

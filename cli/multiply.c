@@ -143,7 +143,7 @@ static const sherd__example examples[] = {
 };
 
 static const sherd__option options[] = {
-    SHERD__OPT_OUTPUT("C.npy"),
+    SHERD__OPT_OUTPUT_STREAM("C.npy"),
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_SCHEME,
     SHERD__OPTS_ARITHMETIC,

@@ -1,7 +1,8 @@
 /*
  * One file under two options is a slip whose price is the file: a key under --output would be
  * replaced by a matrix, an operand by the certificate of its product. So it is looked for before
- * anything is opened. Two paths that are only read may be one file (A times A).
+ * anything is opened, as is "-" where it would be the name of a file. Two paths that are only read
+ * may be one file (A times A).
  */
 #include "cli/paths.h"
 
@@ -53,6 +54,13 @@ bool sherd__paths_same(const char *a, const char *b)
     return resolve(a, p) && resolve(b, q) && strcmp(p, q) == 0;
 }
 
+int sherd__paths_file(const char *what, const char *path, sherd_diag *d)
+{
+    if (strcmp(path, "-") != 0) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "name a file; ./- is one of that name",
+                       "%s -: this is written to a file, not to standard output", what);
+}
+
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
 {
     const sherd__option *list[SHERD__OPTIONS_MAX];
@@ -62,6 +70,10 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
         if (list[i]->type != SHERD__FILE && list[i]->type != SHERD__DIR) continue;
         const char *path = sherd__opt_text(cli, list[i]->name);
         if (path == NULL) continue;
+        if (is_written(list[i]->name) && !(list[i]->flags & SHERD__OPT_STREAM)) {
+            int err = sherd__paths_file(sherd__opt_where(cli, list[i]->name), path, d);
+            if (err) return err;
+        }
         all[len++] = (given){sherd__opt_where(cli, list[i]->name), path,
                              is_written(list[i]->name)};
     }

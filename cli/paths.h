@@ -8,8 +8,11 @@
  * SHERD_EINVAL where a file that the run is to write (--output, --certificate, --meta, --record) is
  * also another path of its options or one of the `operands` last arguments: by device and inode
  * where both are there, else by the resolved folder and the name. Devices and pipes are no files.
+ * Also where such a path is "-" and its option is not one that may write to standard output.
  */
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d) SHERD_MUST;
+/** SHERD_EINVAL where `path`, to be written by `what` and to a file only, is "-". */
+int sherd__paths_file(const char *what, const char *path, sherd_diag *d) SHERD_MUST;
 /** SHERD_EINVAL where --json and --output would share standard output. */
 int sherd__paths_output(const sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** True where both name one regular file or folder, or would once they are made. */

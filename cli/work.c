@@ -15,6 +15,7 @@
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
+#include "scheduler/prepare.h"
 #include "sherd/masks.h"
 
 /* ---- operands and options --------------------------------------------------------------------- */
@@ -329,6 +330,17 @@ static int check_range(const sherd__work *w, sherd_diag *d)
     return err;
 }
 
+/* So is a bound that the exposures do not keep to. */
+static int check_exposures(sherd__work *w, sherd_diag *d)
+{
+    uint32_t nodes;
+    if (w->opt.exposure_max <= 0) return 0;
+    int err = sherd__nodes_count(&nodes, w->cli, d);
+    if (err) return err;
+    sherd__work_seed_settle(w);
+    return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+}
+
 int sherd__work_run(sherd__work *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
@@ -336,6 +348,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err) err = sherd__work_certify_ready(w, d);
     if (!err) err = check_range(w, d);
     if (!err) err = sherd__work_seed(w, d);
+    if (!err) err = check_exposures(w, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
     if (err) return err;
     w->opened = sherd__cli_now();

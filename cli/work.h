@@ -81,6 +81,8 @@ void sherd__work_fini(sherd__work *w);
 
 /** --seed, or --meta with its operation and the reuse rule, into w->opt (cli/work_meta.c). */
 int sherd__work_seed(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** Draws the seed here and now where none was given: what is drawn from it is the same in every call. */
+void sherd__work_seed_settle(sherd__work *w);
 /** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
 int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
 void sherd__work_digest_start(sherd__work *w);

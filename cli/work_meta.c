@@ -16,6 +16,7 @@
 #include "cli/nodes.h"
 #include "cli/seed.h"
 #include "cli/work.h"
+#include "core/rand.h"
 
 /* ---- metadata --------------------------------------------------------------------------------- */
 
@@ -161,4 +162,12 @@ int sherd__work_seed(sherd__work *w, sherd_diag *d)
     if (seed == NULL) return 0;
     w->opt.seed = w->seed;
     return sherd__seed_read(w->seed, seed, d);
+}
+
+void sherd__work_seed_settle(sherd__work *w)
+{
+    if (w->opt.seed != NULL || w->opt.shuffles != NULL) return;
+    sherd_entropy os = sherd__entropy_os();
+    os.fill(os.ctx, w->seed, sizeof w->seed);
+    w->opt.seed = w->seed;
 }

@@ -35,6 +35,13 @@ static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_op
     return (sherd__perm_source){ stored_row, &p->shuffles };
 }
 
+static int begin(sherd__prepared *p, size_t slots)
+{
+    p->slots = (uint32_t)slots;
+    p->planned = sherd__calloc(slots, sizeof *p->planned);
+    return p->planned ? SHERD_OK : SHERD_ENOMEM;
+}
+
 /* Seed, keys and exposures of `len` columns or positions. */
 static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt)
 {
@@ -112,6 +119,14 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__plan_make(&p->plan, &in, d);
 }
 
+static int beyond(uint32_t node, double share, int which, double bound, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EEXPOSURE,
+                       "raise --exposure-max, or use more nodes so that each needs less",
+                       "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g", node + 1,
+                       share, which ? "B" : "A", bound);
+}
+
 static bool allowed(const sherd__prepared *p, const sherd__nodes *nodes, int which, sherd_diag *d)
 {
     uint32_t domain, node = 0;
@@ -119,15 +134,31 @@ static bool allowed(const sherd__prepared *p, const sherd__nodes *nodes, int whi
     double bound = sherd__ledger_bound(p->ledger, which), fits = sherd__ledger_fits(p->ledger, which);
     if (share <= fits) return true;
     while (node + 1 < nodes->count && nodes->domain[node] != domain) node++;
-    sherd__fail(d, SHERD_EEXPOSURE, "raise --exposure-max, or use more nodes so that each needs less",
-                "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g", node + 1, share,
-                which ? "B" : "A", bound);
+    (void)!beyond(node, share, which, bound, d);
     return false;
 }
 
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes, sherd_diag *d)
 {
     return allowed(p, nodes, 0, d) && allowed(p, nodes, 1, d) ? SHERD_OK : SHERD_EEXPOSURE;
+}
+
+int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
+                             sherd_diag *d)
+{
+    sherd__prepared p = { 0 };
+    uint32_t node = 0;
+    if (opt->scheme != SHERD_PERMUTE || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
+    int err = begin(&p, nodes);
+    if (!err) err = draw(&p, len, opt);
+    if (err) (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    size_t most = err ? 0 : widest_slot(&p, len);
+    while (!err && p.planned[node] < most) node++;
+    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
+    if (share > opt->exposure_max + 0.5 / (double)len)
+        err = beyond(node, share, 0, opt->exposure_max, d);
+    sherd__prepared_fini(&p);
+    return err;
 }
 
 static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
@@ -217,13 +248,6 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__deal_planned(&p->hiding, i);
     return set_up_ledger(p, nodes, opt, d);
-}
-
-static int begin(sherd__prepared *p, size_t slots)
-{
-    p->slots = (uint32_t)slots;
-    p->planned = sherd__calloc(slots, sizeof *p->planned);
-    return p->planned ? SHERD_OK : SHERD_ENOMEM;
 }
 
 int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,

@@ -59,6 +59,13 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
+/**
+ * What can be said of opt->exposure_max before there are nodes or anybody looks at operands: whether
+ * the exposures of `len` columns, which seed or shuffles decide, keep to it where each node is a domain
+ * of its own. SHERD_EEXPOSURE as preparing would say it; what passes may still fail there.
+ */
+int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
+                             sherd_diag *d) SHERD_MUST;
 /** The next A (at most the rows prepared for) and where its product goes. */
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc,
                          uint32_t bits, sherd_diag *d) SHERD_MUST;

@@ -165,6 +165,9 @@ fails 3 'exactly 32 bytes, found 31' multiply A.npy B.npy -o C.npy -n 2 --seed s
 fails 4 'seed99' multiply A.npy B.npy -o C.npy -n 2 --seed seed99; report $? "a missing seed is exit 4"
 fails 4 'nowhere' multiply A.npy B.npy -o nowhere/C.npy -n 2; report $? "an output folder that is not there is exit 4"
 fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05; report $? "a plan beyond --exposure-max is exit 10"
+mkdir -m 700 full; echo x >full/x # a cluster that is opened fails for it
+fails 10 'expos' multiply A.npy B.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "a plan beyond --exposure-max is found before nodes are started"
+fails 10 'expos' apply exp A.npy -o C.npy -n 2 --exposure-max 0.05 --record full; report $? "so it is for an element-wise operation"
 run keygen me.key
 fails 4 'nodes.txt' multiply A.npy B.npy -o C.npy --nodes nodes.txt --key me.key; report $? "a missing node file is exit 4"
 mkdir -m 700 rec; echo x >rec/x
@@ -184,6 +187,16 @@ fi
 rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null | cat >C.npy
 [ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
 report $? "-o - writes the matrix to standard output, and no file of that name"
+run meta build z=dot:4x3x2 --nodes 2 -o z.npz
+all=yes
+for words in "meta build z=dot:4x3x2 --nodes 2 -o -" "meta expand z.npz -o -" "meta compact z.npz -o -" "keygen -" \
+    "prepare B.npy --rows 9 -o -" "multiply A.npy B.npy -o C.npy -n 2 --certificate -" \
+    "multiply A.npy B.npy -o C.npy -n 2 --record -" "multiply A.npy B.npy -o C.npy -n 2 --meta -"; do
+    # shellcheck disable=SC2086
+    fails 2 ' -: this is written to a file, not to standard output' $words && [ ! -e ./- ] || { echo "# $words: $code"; all=no; }
+done
+[ $all = yes ]; report $? "- is refused where a file is meant, and none is made of that name"
+run keygen ./-; [ $code = 0 ] && [ -s ./- ]; report $? "./- is a file like any other"; rm -f ./-
 rm -f C.npy; "$S" multiply A.npy B.npy -o - -n 2 2>err </dev/null >C.npy
 [ ! -e ./- ] && same A.npy B.npy 'np.allclose(c, want)'
 report $? "also where that is a file"

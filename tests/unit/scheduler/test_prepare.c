@@ -250,6 +250,36 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
                                           &nodes, &o, &d), SHERD_EEXPOSURE);
 }
 
+static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void **state)
+{
+    (void)state;
+    static const uint32_t own[] = { 0, 1, 2, 3 };
+    static const sherd__nodes four = { .count = 4, .domain = own, .domains = 4, .usable = 4,
+                                       .memory = UINT64_C(1) << 24 };
+    unsigned refused = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        sherd_diag early = { 0 }, late = { 0 };
+        uint8_t other[32] = { (uint8_t)i, (uint8_t)(i >> 8) };
+        o.seed = other;
+        o.balanced = i % 8 == 0;
+        o.exposure_max = 0.2 + 0.05 * (i % 5);
+        int err = sherd__prepare_multiply(&p, a, b, c_data, 10, &four, &o, &late);
+        if (!err) sherd__prepared_fini(&p);
+        int said = sherd__prepare_exposures(20, 4, &o, &early);
+        if (said) assert_string_equal(early.message, late.message);
+        assert_int_equal(said, err);
+        refused += err == SHERD_EEXPOSURE;
+    }
+    assert_true(refused > 40 && refused < 360);
+    sherd_product_options o = options();
+    o.exposure_max = 0.01;
+    assert_int_equal(sherd__prepare_exposures(0, 4, &o, NULL), SHERD_OK);
+    o.scheme = SHERD_PLAIN;
+    assert_int_equal(sherd__prepare_exposures(20, 4, &o, NULL), SHERD_OK);
+}
+
 static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(void **state)
 {
     (void)state;
@@ -317,6 +347,7 @@ int main(void)
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
+        cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
