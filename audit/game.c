@@ -200,8 +200,9 @@ static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
         uint32_t up = (i + 1 - below) + (ones - below); /* zeros below it, ones above */
         for (int above = 0; above < 2; above++) {
             uint32_t right = above ? up : len - up;
-            if (right > best.right)
-                best = (guess){column, s[i].value / 2 + s[i + 1].value / 2, above, right};
+            double middle = s[i].value / 2 + s[i + 1].value / 2;
+            if (right > best.right) /* between neighbouring doubles there is no middle */
+                best = (guess){column, middle < s[i + 1].value ? middle : s[i].value, above, right};
         }
     }
     return best;

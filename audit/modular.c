@@ -11,7 +11,7 @@
 #include "core/diag.h"
 #include "crypto/lagrange.h"
 
-enum { SHORTEN_MAX = 1 << 18 };
+enum { SHORTEN_MAX = 1 << 16 };
 
 static uint32_t times(uint64_t a, uint64_t b, uint32_t p)
 {

@@ -31,9 +31,9 @@ void sherd__modular_weights(const sherd__seen_code *c, uint32_t prime_index, uin
                             uint32_t *w);
 
 /**
- * Multiplies g (len residues, not all 0) by the s that makes its largest entry as small as possible, in
- * distance from 0, and returns s. Least of all s as long as that entry ends below 2^18 for the first
- * entry that is not 0; else the best that was tried.
+ * Multiplies g (len residues, not all 0) by the s that makes its largest entry least, in distance
+ * from 0, and returns s. Tried are all s that leave the first entry that is not 0 within 2^16 of 0:
+ * combinations with larger weights wrap round the prime for all but the smallest data.
  */
 uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p);
 

@@ -24,7 +24,14 @@ typedef struct looking {
     size_t room;           /* numbers that the buffers hold */
     uint32_t *first, *second;
     uint64_t *x, *guess;
+    const sherd__seen_code *code; /* that `shortened` is of */
+    struct shortened *shortened;  /* [(share * primes_len + prime) * 2 + masks too] */
 } looking;
+
+/* Weights scaled to be small, and the scale (0: not asked for yet). */
+typedef struct shortened {
+    uint32_t scale, weight[SHERD__LCC_BLOCKS_MAX];
+} shortened;
 
 static int look_open(looking *g, size_t n)
 {
@@ -43,6 +50,7 @@ static void look_close(looking *g)
     sherd__free(g->second);
     sherd__free(g->x);
     sherd__free(g->guess);
+    sherd__free(g->shortened);
 }
 
 static uint32_t subtract(uint32_t a, uint32_t b, uint32_t p)
@@ -58,28 +66,40 @@ static sherd__finding about(const looking *g, const char *test, const sherd__see
     return f;
 }
 
-/* What to multiply a combination by in which blocks (masks too, if all) weigh as in `share`. */
-static uint32_t shortening(const sherd__seen_code *c, uint32_t prime, uint32_t share, bool all,
-                           uint32_t *w)
+/* Searching short multiples costs more than the tests do: once for each share and prime of a code. */
+static int know_code(looking *g, const sherd__seen_code *c)
 {
-    sherd__modular_weights(c, prime, share, w);
-    return sherd__modular_shorten(w, c->blocks + (all ? c->masks : 0), c->primes[prime]);
+    if (g->code != NULL && sherd__code_same(g->code, c)) return SHERD_OK;
+    sherd__free(g->shortened);
+    g->shortened = sherd__calloc((size_t)c->shares * c->primes_len * 2, sizeof *g->shortened);
+    g->code = g->shortened != NULL ? c : NULL;
+    return g->shortened != NULL ? SHERD_OK : SHERD_ENOMEM;
+}
+
+/* How to scale a combination in which blocks (masks too, if all) weigh as they do in `share`. */
+static const shortened *shorten(const looking *g, uint32_t prime, uint32_t share, bool all)
+{
+    const sherd__seen_code *c = g->code;
+    shortened *s = &g->shortened[((size_t)share * c->primes_len + prime) * 2 + all];
+    if (s->scale != 0) return s;
+    sherd__modular_weights(c, prime, share, s->weight);
+    s->scale = sherd__modular_shorten(s->weight, c->blocks + (all ? c->masks : 0), c->primes[prime]);
+    return s;
 }
 
 /* ---- one share -------------------------------------------------------------------------------- */
 
 static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
-    const sherd__seen_code *c = s->code;
     const uint32_t *x = sherd__seen_residues(s, share, prime);
-    uint32_t p = c->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    uint32_t p = s->code->primes[prime];
     size_t n = sherd__audit_sample(g->opt, s);
     sherd__finding f = about(g, "uniformity", s, share);
     snprintf(f.subject, sizeof f.subject, "%.30s, prime %u", s->name, p);
     sherd__scaled(x, n, 1, p, g->x);
     int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_SMALL);
     if (err != 0) return err;
-    sherd__scaled(x, n, shortening(c, prime, share, false, w), p, g->x);
+    sherd__scaled(x, n, shorten(g, prime, share, false)->scale, p, g->x);
     return sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_SMALL);
 }
 
@@ -87,14 +107,14 @@ static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t p
 static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
     const uint32_t *x = sherd__seen_residues(s, share, prime);
-    uint32_t p = s->code->primes[prime], w[SHERD__LCC_BLOCKS_MAX];
+    uint32_t p = s->code->primes[prime];
     size_t n = sherd__audit_sample(g->opt, s);
     if (s->rows < 2) return SHERD_OK;
     if (n > (s->rows - 1) * s->cols) n = (s->rows - 1) * s->cols;
     for (size_t i = 0; i < n; i++) g->first[i] = subtract(x[i], x[i + s->cols], p);
     sherd__finding f = about(g, "differences", s, share);
     snprintf(f.subject, sizeof f.subject, "rows of %.20s, prime %u", s->name, p);
-    sherd__scaled(g->first, n, shortening(s->code, prime, share, false, w), p, g->x);
+    sherd__scaled(g->first, n, shorten(g, prime, share, false)->scale, p, g->x);
     return sherd__uniform_look(g->l, &f, g->x, n, p,
                                SHERD__LOOK_HIGH | SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
 }
@@ -105,18 +125,32 @@ static int primes(looking *g, const sherd__seen *s, uint32_t share, uint32_t pri
     const sherd__seen_code *c = s->code;
     const uint32_t *x = sherd__seen_residues(s, share, 0), *y = sherd__seen_residues(s, share, prime);
     uint32_t p = c->primes[0], q = c->primes[prime];
-    uint32_t v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX];
     size_t n = sherd__audit_sample(g->opt, s);
     sherd__finding f = about(g, "primes", s, share);
     snprintf(f.subject, sizeof f.subject, "%.20s, prime %u less %u", s->name, p, q);
     for (size_t i = 0; i < n; i++) g->x[i] = subtract(x[i], y[i] % p, p);
     int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
-    uint32_t scale = shortening(c, 0, share, true, v), scale2 = shortening(c, prime, share, true, w);
-    if (err != 0 || !sherd__weights_agree(v, p, w, q, c->blocks + c->masks)) return err;
+    const shortened *v = shorten(g, 0, share, true), *w = shorten(g, prime, share, true);
+    if (err != 0 || !sherd__weights_agree(v->weight, p, w->weight, q, c->blocks + c->masks))
+        return err;
     snprintf(f.subject, sizeof f.subject, "%.20s, prime %u with %u", s->name, p, q);
-    sherd__joined(x, scale, p, y, scale2, q, n, g->x);
+    sherd__joined(x, v->scale, p, y, w->scale, q, n, g->x);
     return sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)p * q,
                                SHERD__LOOK_HIGH | SHERD__LOOK_SMALL);
+}
+
+static int single(looking *g, const sherd__seen *s)
+{
+    int err = know_code(g, s->code);
+    for (uint32_t i = 0; i < s->code->shares; i++) {
+        if (!sherd__seen_has(s, i)) continue;
+        for (uint32_t j = 0; j < s->code->primes_len && err == 0; j++) {
+            err = residues(g, s, i, j);
+            if (err == 0) err = rows(g, s, i, j);
+            if (err == 0 && j > 0) err = primes(g, s, i, j);
+        }
+    }
+    return err;
 }
 
 /* ---- one share in two encodings --------------------------------------------------------------- */
@@ -153,27 +187,25 @@ static int confirm(looking *g, const sherd__finding *f, const sherd__seen *a, co
 static int pair_share(looking *g, const sherd__seen *a, const sherd__seen *b, uint32_t share)
 {
     const sherd__seen_code *c = a->code;
-    uint32_t v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX], scale[SHERD__TABLE_PRIMES];
     sherd__finding f = about(g, "differences", a, share);
     size_t n = 0;
     int err = SHERD_OK;
     for (uint32_t i = 0; i < c->primes_len && err == 0; i++) {
         n = difference(a, b, share, i, g->room, g->first);
-        scale[i] = shortening(c, i, share, false, w);
-        sherd__scaled(g->first, n, scale[i], c->primes[i], g->x);
+        sherd__scaled(g->first, n, shorten(g, i, share, false)->scale, c->primes[i], g->x);
         snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, prime %u", a->name, b->name,
                  c->primes[i]);
         err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[i],
                                   SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
-        if (err == 0) err = confirm(g, &f, a, b, w, i, n);
+        if (err == 0) err = confirm(g, &f, a, b, shorten(g, i, share, false)->weight, i, n);
     }
     if (err != 0 || c->primes_len < 2) return err;
-    (void)shortening(c, 0, share, false, v);
-    (void)shortening(c, 1, share, false, w);
-    if (!sherd__weights_agree(v, c->primes[0], w, c->primes[1], c->blocks)) return SHERD_OK;
+    const shortened *v = shorten(g, 0, share, false), *w = shorten(g, 1, share, false);
+    if (!sherd__weights_agree(v->weight, c->primes[0], w->weight, c->primes[1], c->blocks))
+        return SHERD_OK;
     (void)difference(a, b, share, 0, g->room, g->first);
     (void)difference(a, b, share, 1, g->room, g->second);
-    sherd__joined(g->first, scale[0], c->primes[0], g->second, scale[1], c->primes[1], n, g->x);
+    sherd__joined(g->first, v->scale, c->primes[0], g->second, w->scale, c->primes[1], n, g->x);
     snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, two primes", a->name, b->name);
     return sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
                                SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
@@ -183,6 +215,7 @@ static int pair(looking *g, const sherd__seen *a, const sherd__seen *b)
 {
     int err = SHERD_OK;
     if (!sherd__code_same(a->code, b->code)) return SHERD_OK;
+    err = know_code(g, a->code);
     for (uint32_t i = 0; i < a->code->shares && err == 0; i++)
         if (sherd__seen_has(a, i) && sherd__seen_has(b, i)) err = pair_share(g, a, b, i);
     return err;
@@ -226,17 +259,7 @@ int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t 
     }
     if (seen_len == 0) return SHERD_OK;
     err = look_open(&g, room);
-    for (size_t e = 0; e < seen_len; e++) {
-        const sherd__seen_code *c = seen[e].code;
-        for (uint32_t i = 0; i < c->shares; i++) {
-            if (!sherd__seen_has(&seen[e], i)) continue;
-            for (uint32_t j = 0; j < c->primes_len && err == 0; j++) {
-                err = residues(&g, &seen[e], i, j);
-                if (err == 0) err = rows(&g, &seen[e], i, j);
-                if (err == 0 && j > 0) err = primes(&g, &seen[e], i, j);
-            }
-        }
-    }
+    for (size_t e = 0; e < seen_len && err == 0; e++) err = single(&g, &seen[e]);
     if (err == 0) err = pairs(&g, seen, seen_len);
     look_close(&g);
     return err;

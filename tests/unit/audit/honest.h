@@ -1,0 +1,21 @@
+/* Operands hidden by the scheme's own functions, as the audit's tests see them. */
+#ifndef TESTS_UNIT_AUDIT_HONEST_H
+#define TESTS_UNIT_AUDIT_HONEST_H
+
+#include "audit/stats.h"
+
+typedef struct honest {
+    sherd__seen_code code;
+    sherd__seen seen;
+    double **blocks;
+    uint32_t *residues;
+    const uint32_t **pointers;
+    uint32_t *domains; /* share i is domain i's, until a test says otherwise */
+} honest;
+
+/** K blocks of rows x cols values like an image's, encoded for N shares with masks of their own. */
+void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
+                 uint64_t seed);
+void honest_free(honest *h);
+
+#endif
