@@ -321,16 +321,18 @@ static int tell_status(sherd__cli *cli, const state *s, int err, sherd_diag *d)
         const member *m = &s->members[i];
         bool up = lives(m);
         uint64_t memory = up ? resident(m->pid) : 0;
-        json_array_append_new(all, json_pack("{s:s, s:I, s:s, s:b, s:I}", "name", m->name, "pid",
-                                             (json_int_t)m->pid, "address", m->address, "up", up,
-                                             "resident", (json_int_t)memory));
+        /* The number of one that is gone may be somebody else's by now. */
+        json_t *pid = up ? json_integer(m->pid) : json_null();
+        json_array_append_new(all, json_pack("{s:s, s:o, s:s, s:b, s:I}", "name", m->name, "pid", pid,
+                                             "address", m->address, "up", up, "resident",
+                                             (json_int_t)memory));
         if (cli->json) continue;
         if (up)
             printf("%-9s up    pid %-7ld %-22s %s\n", m->name, (long)m->pid, m->address,
                    sherd__cli_bytes(memory, bytes));
         else
-            printf("%-9s gone  pid %-7ld %-22s what it said: %s/%s.log\n", m->name, (long)m->pid,
-                   m->address, s->folder, m->name);
+            printf("%-9s gone  %-11s %-22s what it said: %s/%s.log\n", m->name, "", m->address,
+                   s->folder, m->name);
     }
     if (!cli->json) {
         json_decref(all);

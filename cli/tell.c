@@ -199,9 +199,9 @@ static json_t *node_object(const sherd__work *w, uint32_t i)
     const sherd_report *r = &w->report;
     sherd_node_info info;
     sherd_cluster_node(w->cluster, i, &info);
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:s, s:s}", "name", info.name, "address",
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s}", "name", info.name, "address",
                           info.address, "domain", info.domain, "key", info.key, "pid",
-                          (json_int_t)info.pid, "state",
+                          info.pid > 0 ? json_integer(info.pid) : json_null(), "state",
                           states[info.state <= SHERD_NODE_BANNED ? info.state : 0], "blas_core",
                           info.blas_core);
     json_object_set_new(o, "tasks", whole(info.tasks));

@@ -38,6 +38,7 @@ is "status speaks JSON" [ "$("$sherd" cluster status --json | grep -c '"up":true
 is "a product runs on them" [ "$(status_of "$sherd" multiply a.npy a.npy -o c.npy --certificate c.json)" = 0 ]
 is "and says that they are one host" grep -q 'domains: simulated on one host' out err
 is "as its certificate does" grep -q '"domains_simulated": true' c.json
+is "whose processes no other command knows" [ "$("$sherd" multiply a.npy a.npy -o c.npy --json | grep -c '"pid": *null')" = 1 ]
 is "and its JSON" [ "$("$sherd" multiply a.npy a.npy -o c.npy --json | grep -c '"domains": *"simulated on one host"')" = 1 ]
 is "a second up is refused" [ "$(status_of "$sherd" cluster up -n 2)" = 2 ]
 is "and says what to do" grep -q 'sherd cluster down' err
@@ -48,6 +49,7 @@ is "but a dash" [ "$(grep -cE '^(node|simulated)?[^ ]+ +- ' err)" = 3 ]
 kill -KILL "${pids##*$'\n'}"
 is "with a node gone status exits 7" [ "$(sleep 0.3; status_of "$sherd" cluster status)" = 7 ]
 is "and names it" grep -q gone out
+is "without the number that was its own" [ "$("$sherd" cluster status --json | grep -c '"pid":null,.*"up":false')" = 1 ]
 is "down exits 0" [ "$(status_of "$sherd" cluster down)" = 0 ]
 # shellcheck disable=SC2086
 is "down ends every node" gone $pids
