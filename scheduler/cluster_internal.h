@@ -40,6 +40,13 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
 int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd__account *account, unsigned side,
                        sherd_diag *d) SHERD_MUST;
+/** A job for what was prepared, over all of the cluster's nodes. */
+int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p,
+                       bool strict) SHERD_MUST;
+/** Runs a prepared job and fills the caller's report, if there is one. */
+int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+                       const sherd__nodes *nodes, const sherd_product_options *opt,
+                       sherd_report *out, sherd_diag *d) SHERD_MUST;
 /** Drops the blocks of a kept job. */
 void sherd__cluster_drop(sherd_cluster *c, sherd_job *job);
 

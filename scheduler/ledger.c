@@ -212,7 +212,7 @@ static bool may_hold(const sherd_ledger *l, uint32_t domain, uint32_t slot)
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b;
-    if (l->shape.threshold && !may_hold(l, domain, cell.slot)) return false;
+    if (l->shape.threshold) return may_hold(l, domain, cell.slot);
     added(l, domain, cell, &a, &b);
     uint64_t then_a = l->given[domain].a + a;
     uint64_t then_b = at_most(sherd__account_seen(l->account, domain) + b, l->total_b);
@@ -228,6 +228,7 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
     if (l->shape.threshold) {
         l->share_of[domain] = cell.slot;
         l->holder[cell.slot] = domain;
+        return SHERD_OK;
     }
     l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
     int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
@@ -243,6 +244,7 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 
 void sherd__ledger_next_left(sherd_ledger *l)
 {
+    if (l->shape.threshold) return; /* the shares stay where they are */
     l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
     set_bounds(l);
     for (uint32_t d = 0; d < l->domains; d++) {

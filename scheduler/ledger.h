@@ -30,7 +30,7 @@ void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned sid
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
 /** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound; SHERD_ENOMEM. */
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
-/** Forgets operand A: the next product with the same resident B. A bound that follows the plan is
+/** Forgets operand A (not a share's holder): the next product with the same resident B. A bound that follows the plan is
  *  set anew from the scheme's new shape; one that was given stays. */
 void sherd__ledger_next_left(sherd_ledger *l);
 /** Fraction of operand A (which = 0) or B (1) that the domain has been given. */

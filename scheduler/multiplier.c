@@ -14,14 +14,20 @@
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "matrix/view.h"
-#include "scheduler/cluster_internal.h"
+#include "scheduler/kept_share.h"
 
 typedef struct remote {
     sherd_cluster *cluster;
     sherd_product_options opt;
     uint8_t seed[32];
     uint64_t operation; /* of the next product or kept operand */
+    sherd_multiplier local; /* private schemes: element-wise operations stay here */
 } remote;
+
+static bool hides(const remote *m)
+{
+    return m->opt.scheme != SHERD_PERMUTE && m->opt.scheme != SHERD_PLAIN;
+}
 
 /* One direction of a kept operand: K^T for K*B, or K for K^T*B. */
 typedef struct direction {
@@ -35,6 +41,7 @@ struct sherd_kept {
     uint64_t operation;
     sherd__account *account;
     direction plain, transposed;
+    sherd__kept_share *share; /* private schemes; then none of the three above */
 };
 
 static sherd_product_options options(remote *m, uint64_t operation)
@@ -98,6 +105,23 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     return err;
 }
 
+static void forget(direction *dir)
+{
+    sherd_resident_free(dir->resident);
+    *dir = (direction){ 0 };
+}
+
+static void remote_release(void *ctx, sherd_kept *k)
+{
+    (void)ctx;
+    sherd__kept_share_free(k->share);
+    forget(&k->plain);
+    forget(&k->transposed);
+    sherd__account_free(k->account);
+    sherd__free(k->data);
+    sherd__free(k);
+}
+
 static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
 {
     remote *m = ctx;
@@ -121,14 +145,10 @@ static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
     k->operation = m->operation;
     m->operation += 2; /* one a direction */
-    *out = k;
-    return SHERD_OK;
-}
-
-static void forget(direction *dir)
-{
-    sherd_resident_free(dir->resident);
-    *dir = (direction){ 0 };
+    int err = hides(m) ? sherd__kept_share_new(&k->share, m->cluster, k->view, &m->opt, d) : 0;
+    if (err) remote_release(ctx, k);
+    else *out = k;
+    return err;
 }
 
 /* Has the operand at the nodes, for products of n rows. */
@@ -164,6 +184,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, bool transposed, sherd
     sherd_view right = transposed ? k->view : sherd_view_t(k->view);
     size_t rows = b.cols, cols = right.cols, len;
     double *t = NULL;
+    if (k->share) return sherd__kept_share_multiply(k->share, transposed, b, c, ldc, NULL, d);
     if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
@@ -182,20 +203,11 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols)
     *cols = k->view.cols;
 }
 
-static void remote_release(void *ctx, sherd_kept *k)
-{
-    (void)ctx;
-    forget(&k->plain);
-    forget(&k->transposed);
-    sherd__account_free(k->account);
-    sherd__free(k->data);
-    sherd__free(k);
-}
-
 static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
                       size_t ld, sherd_diag *d)
 {
     remote *m = ctx;
+    if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
     return sherd_apply(m->cluster, (sherd_elementwise)op, a, b ? *b : a, out, ld, &opt, NULL, d);
@@ -204,6 +216,7 @@ static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b,
 static void remote_free(void *ctx)
 {
     remote *m = ctx;
+    sherd_multiplier_free(m->local);
     sherd__wipe(m, sizeof *m);
     sherd__free(m);
 }
@@ -239,6 +252,11 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->seed) memcpy(m->seed, opt->seed, sizeof m->seed);
     else os.fill(os.ctx, m->seed, sizeof m->seed);
     m->opt.seed = NULL;
+    int err = sherd_multiplier_local(0, &m->local, d);
+    if (err) {
+        remote_free(m);
+        return err;
+    }
     *out = (sherd_multiplier){ &remote_ops, m };
     return SHERD_OK;
 }

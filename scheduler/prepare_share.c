@@ -11,11 +11,13 @@
 #include "crypto/share.h"
 #include "matrix/exact.h"
 #include "scheduler/prepare_internal.h"
+#include "wire/session.h"
 
 #define CELL_MAX (UINT64_C(16) << 20)
 #define SMALL_CELL (UINT64_C(1) << 20)
 #define PANELS_MIN 6u
 #define DEPTH 2u
+#define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
 
 /* The width that the range proof counts with: of the element type where that is narrow, else what the
  * caller allows. */
@@ -159,6 +161,49 @@ static double check_error(const sherd__prepared *p)
 {
     double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
     return e * e;
+}
+
+/*
+ * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns as
+ * they like, and may be multiplied from either side, so the primes hold sums over rows as well.
+ */
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd__nodes *nodes,
+                        const sherd_product_options *opt, sherd_diag *d)
+{
+    double widest = 1;
+    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    size_t inner = a.rows > a.cols && opt->scheme == SHERD_SHARE ? a.rows : a.cols;
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
+                            .entropy = sherd__entropy_os() };
+    p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
+    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = sherd__prepare_bounds(p, a, b, inner, opt, d);
+    if (!err) err = choose_code(p, a.rows, nodes, opt, d);
+    if (err) return err;
+    p->slots = p->code.shares;
+    p->check_error = check_error(p);
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
+    double share = 3.0 * p->primes_len * (double)rows * (double)a.cols;
+    if (share > 0.6 * (double)nodes->memory)
+        return sherd__fail(d, SHERD_EFEWNODES, "give the nodes more room, or use more nodes",
+                           "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
+                           share * 1e-6, (double)nodes->memory * 1e-6);
+    err = plan(&p->plan, p, rows, a.cols, KEPT_COLS, a.cols, memory,
+               nodes->memory - (uint64_t)share, d);
+    return err ? err : open_scheme(p, a, b, NULL, 1, true, nodes, opt);
+}
+
+int sherd__prepared_right(sherd__prepared *p, sherd_view b, bool transposed, double *c, size_t ldc,
+                          const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__fixed fixed;
+    int err = bound(&fixed, b, opt->bits_b ? opt->bits_b : opt->bits, "B", d);
+    if (err) return err;
+    p->fixed_b = fixed;
+    err = sherd__share_next(&p->hiding, b, transposed, c, ldc, &fixed);
+    return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s", sherd_strerror(err))
+               : SHERD_OK;
 }
 
 int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,

@@ -85,7 +85,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->seconds = run->seconds;
 }
 
-static int make_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict)
+int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict)
 {
     sherd__job_options jo = { 0 };
     sherd__cluster_job_options(c, &jo);
@@ -98,10 +98,9 @@ static int make_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p,
     return sherd__job_new(out, &jo);
 }
 
-/* Runs a prepared job and fills the caller's report, if there is one. */
-static int run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
-               const sherd__nodes *nodes, const sherd_product_options *opt, sherd_report *out,
-               sherd_diag *d)
+int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+                       const sherd__nodes *nodes, const sherd_product_options *opt,
+                       sherd_report *out, sherd_diag *d)
 {
     sherd_report own;
     int err = report_init(&own, nodes->count);
@@ -124,11 +123,11 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
     sherd_job *job;
     uint32_t alive;
     *starved = false;
-    int err = make_job(&job, c, p, opt->strict);
+    int err = sherd__product_job(&job, c, p, opt->strict);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     else err = sherd__prepared_commit(p, d);
     if (!err) {
-        err = run(c, job, true, p, nodes, opt, r, d);
+        err = sherd__product_run(c, job, true, p, nodes, opt, r, d);
         *starved = err && sherd__job_starved(job, &alive);
     }
     sherd__job_free(job);
@@ -261,7 +260,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     if (!err && account) err = sherd__prepared_allowed(&k->p, &k->nodes, d);
     if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
-        err = make_job(&k->job, c, &k->p, opt->strict);
+        err = sherd__product_job(&k->job, c, &k->p, opt->strict);
         if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     }
     if (err) {
@@ -292,7 +291,7 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
     if (err)
         return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
                            sherd_strerror(err));
-    return run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
+    return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
 }
 
 void sherd_resident_free(sherd_resident *k)

@@ -1,0 +1,113 @@
+/*
+ * A kept operand is one job that runs again and again: its left blocks stay. When too few domains can
+ * still answer, or a run has failed for another reason, the encoding is given up as a whole and made
+ * anew, with fresh masks, for the domains that are there: answers of two encodings never mix.
+ */
+#include "scheduler/kept_share.h"
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "scheduler/prepare_internal.h"
+
+struct sherd__kept_share {
+    sherd_cluster *cluster;
+    sherd_view a;
+    sherd_product_options opt;
+    sherd__nodes nodes; /* as they were when the shares were made */
+    sherd__prepared p;
+    sherd_job *job;     /* NULL: there are no shares */
+    uint32_t encodings;
+};
+
+static void give_up(sherd__kept_share *k)
+{
+    if (k->job) sherd__cluster_drop(k->cluster, k->job);
+    sherd__job_free(k->job);
+    k->job = NULL;
+    sherd__prepared_fini(&k->p);
+}
+
+static int encode(sherd__kept_share *k, sherd_diag *d)
+{
+    sherd__cluster_nodes(k->cluster, &k->nodes);
+    int err = sherd__prepare_kept(&k->p, k->a, &k->nodes, &k->opt, d);
+    if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict);
+    if (!err) {
+        k->encodings++;
+        return SHERD_OK;
+    }
+    give_up(k);
+    return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
+}
+
+int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
+                          const sherd_product_options *opt, sherd_diag *d)
+{
+    *out = NULL;
+    sherd__kept_share *k = sherd__calloc(1, sizeof *k);
+    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    k->cluster = c;
+    k->a = a;
+    k->opt = *opt;
+    int err = encode(k, d);
+    if (err) sherd__free(k);
+    else *out = k;
+    return err;
+}
+
+static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out, size_t ldc,
+                sherd_report *r, bool *starved, sherd_diag *d)
+{
+    uint32_t alive;
+    *starved = false;
+    int err = k->job ? SHERD_OK : encode(k, d);
+    if (!err) err = sherd__prepared_right(&k->p, b, transposed, out, ldc, &k->opt, d);
+    if (err) return err; /* nothing was begun: another B may still come */
+    err = sherd__job_again(k->job);
+    if (err) {
+        give_up(k);
+        return sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
+                           sherd_strerror(err));
+    }
+    err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
+    if (!err) return SHERD_OK;
+    *starved = sherd__job_starved(k->job, &alive);
+    give_up(k);
+    return err;
+}
+
+int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view b, double *out,
+                               size_t ldc, sherd_report *r, sherd_diag *d)
+{
+    sherd_diag own = { 0 };
+    bool starved = false;
+    if (!d) d = &own;
+    if (r) *r = (sherd_report){ 0 };
+    if (transposed && k->opt.scheme == SHERD_SHARE1)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
+                           "share1 multiplies a kept operand from the right only");
+    int err = once(k, transposed, b, out, ldc, r, &starved, d);
+    while (starved) {
+        uint32_t before = k->nodes.usable;
+        sherd_diag last = *d;
+        sherd__cluster_nodes(k->cluster, &k->nodes);
+        if (k->nodes.usable >= before) return err;
+        *d = (sherd_diag){ 0 };
+        k->opt.spare = 0;
+        sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
+                           "%s: all shares are made anew for the %u domains that are left",
+                           last.message, k->nodes.usable);
+        if (r) sherd_report_fini(r);
+        err = once(k, transposed, b, out, ldc, r, &starved, d);
+        if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
+    }
+    if (r) r->encodings = k->encodings;
+    return err;
+}
+
+void sherd__kept_share_free(sherd__kept_share *k)
+{
+    if (!k) return;
+    give_up(k);
+    sherd__free(k);
+}
