@@ -15,6 +15,7 @@
 
 #include "cli/bench.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 
 #define PYTHON "/usr/bin/python3" /* of the package list: another one may be without numpy */
 #define NO_NUMPY 77
@@ -79,7 +80,7 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
     *out = (sherd__child){.status = -1};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return sherd__fail(d, SHERD_EIO, NULL, "cannot make a pipe: %s", strerror(errno));
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     int e = start(&pid, b, program, argv, ends[1]);
     close(ends[1]);
     if (e != 0) {
@@ -90,7 +91,7 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
     close(ends[0]);
     if (!heard) kill(pid, SIGTERM);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    out->seconds = sherd__cli_now() - began;
+    out->seconds = sherd__clock_s() - began;
     out->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     return heard ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }

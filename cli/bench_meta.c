@@ -11,6 +11,7 @@
 
 #include "cli/bench.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "sherd/meta.h"
@@ -196,9 +197,9 @@ static int measure(sherd__bench *b, tables *t, sherd__figure *own, sherd__figure
     if (!err) err = compare(t, d);
     for (int i = 0; i < runs && !err; i++) {
         sherd_diag mine = {0};
-        double began = sherd__cli_now();
+        double began = sherd__clock_s();
         err = expand(t, d);
-        double ns = (sherd__cli_now() - began) * 1e9 / (double)t->indices;
+        double ns = (sherd__clock_s() - began) * 1e9 / (double)t->indices;
         if (err) break;
         sherd__figure_add(own, ns);
         int no = with == i ? time_numpy(t, b, np, &mine) : SHERD_EUNSUPPORTED;
@@ -258,10 +259,10 @@ static int build_seed(sherd__bench *b, const char *path, uint64_t *size, double 
 {
     sherd_meta_save_options opt = {.expanded = false};
     sherd_meta *meta = NULL;
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     int err = new_meta(&meta, b, d);
     if (!err) err = sherd_meta_save(meta, path, &opt, size, d);
-    *seconds = sherd__cli_now() - began;
+    *seconds = sherd__clock_s() - began;
     sherd_meta_free(meta);
     return err;
 }

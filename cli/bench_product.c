@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/bench.h"
+#include "core/clock.h"
 #include "matrix/compare.h"
 #include "matrix/gemm.h"
 #include "sherd/npy.h"
@@ -41,9 +42,9 @@ int sherd__bench_multiply(sherd_cluster *cluster, const sherd__bench_pair *p, ui
     sherd_report r;
     sherd_product_options_init(&opt);
     opt.group = group;
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     int err = sherd_multiply(cluster, p->a, p->b, p->c, p->b.cols, &opt, &r, d);
-    *seconds = sherd__cli_now() - began;
+    *seconds = sherd__clock_s() - began;
     if (!err && r.nodes_lost + r.nodes_banned > 0)
         err = sherd__fail(d, SHERD_EFEWNODES, NULL, "a node was lost while it was measured");
     if (fragments != NULL) *fragments = r.fragments;
@@ -200,9 +201,9 @@ static int local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
 {
     struct timespec settle = {.tv_nsec = SETTLE_NS};
     size_t n = p->a.rows, k = p->a.cols, m = p->b.cols;
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     int err = sherd__gemm_f64(n, k, m, p->a_values, k, p->b_values, m, 0, p->c, m);
-    *seconds = sherd__cli_now() - began;
+    *seconds = sherd__clock_s() - began;
     nanosleep(&settle, NULL);
     return err ? sherd__fail(d, err, NULL, "cannot multiply here") : 0;
 }

@@ -9,6 +9,7 @@
 
 #include "cli/work.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
@@ -70,7 +71,7 @@ static int check_bits(sherd__work *w, sherd_diag *d)
 int sherd__work_check(sherd__work *w, sherd_diag *d)
 {
     sherd__verdict *v = &w->verdict;
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     uint64_t calls = sherd__blas_calls();
     int err;
     v->bitwise = w->op != 0 || w->opt.exact;
@@ -81,7 +82,7 @@ int sherd__work_check(sherd__work *w, sherd_diag *d)
         v->equal = v->found.beyond == 0;
     }
     v->blas_calls = sherd__blas_calls() - calls;
-    v->seconds = sherd__cli_now() - began;
+    v->seconds = sherd__clock_s() - began;
     v->done = err == 0;
     return err;
 }

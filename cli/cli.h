@@ -267,8 +267,6 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 /** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no use. */
 const char *sherd__exit_name(int exit_code);
 
-/** Seconds of the monotonic clock. */
-double sherd__cli_now(void);
 /** "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as progress and reports give them). */
 const char *sherd__cli_bytes(uint64_t n, char out[24]);
 /** "0.82 s", "12.3 s", "2 min 05 s". */

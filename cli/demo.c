@@ -12,6 +12,7 @@
 #include "cli/nodes.h"
 #include "cli/work.h"
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/rand.h"
 #include "learn/digits.h"
 #include "matrix/gemm.h"
@@ -29,7 +30,7 @@ typedef struct demo {
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
-    double began;         /* sherd__cli_now */
+    double began;         /* sherd__clock_s */
     uint64_t local_calls; /* BLAS calls of the comparisons */
     json_t *out;
 } demo;
@@ -179,10 +180,10 @@ static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
 {
     *seconds = w->verdict.seconds;
     if (w->opt.exact) return 0;
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     uint64_t calls = sherd__blas_calls();
     int err = sherd__reference_float(m->x, m->w, w->c, w->cols, d);
-    *seconds = sherd__cli_now() - began;
+    *seconds = sherd__clock_s() - began;
     m->local_calls += sherd__blas_calls() - calls;
     return err;
 }
@@ -251,7 +252,7 @@ static void show_end(demo *m, double seconds)
 
 static int run_demo(sherd__cli *cli, sherd_diag *d)
 {
-    demo m = {.cli = cli, .began = sherd__cli_now(),
+    demo m = {.cli = cli, .began = sherd__clock_s(),
               .out = cli->json ? sherd__cli_json_new(cli) : NULL};
     int err = prepare(&m, d);
     if (!err) {
@@ -262,7 +263,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
     sherd_cluster_close(m.cluster);
-    if (!err) show_end(&m, sherd__cli_now() - m.began);
+    if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);
     sherd__free(m.weights);

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
+#include "core/clock.h"
 #include "matrix/gemm.h"
 #include "sherd/masks.h"
 #include "sherd/npy.h"
@@ -19,7 +20,7 @@ typedef struct watcher {
 static int watch(void *ctx, uint64_t done, uint64_t rows)
 {
     watcher *w = ctx;
-    sherd__progress_update(&w->line, done, rows, NULL, sherd__cli_now());
+    sherd__progress_update(&w->line, done, rows, NULL, sherd__clock_s());
     return sherd__cli_interrupted();
 }
 
@@ -80,7 +81,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
     int err = open_b(&file, &b, cli->args[0], d);
     if (!err) {
         sherd__progress_init(&w.line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
-                             "rows", sherd__cli_now());
+                             "rows", sherd__clock_s());
         err = sherd_masks_prepare(path, b, &opt, info, d);
         sherd__progress_fini(&w.line);
     }
@@ -98,7 +99,7 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     if (path == NULL || !sherd__opt_given(cli, "rows"))
         return sherd__fail(d, SHERD_EINVAL, "sherd help prepare", "needs %s",
                            path == NULL ? "-o FILE" : "--rows N, as many as A will have");
-    double began = sherd__cli_now();
+    double began = sherd__clock_s();
     int err = sherd__paths_differ(cli, 1, d);
     if (!err) err = make(cli, path, &i, d);
     if (err) return err;
@@ -106,7 +107,7 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     char took[24];
     sherd__cli_say(cli, "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32
                    " bits, %s, in %s", path, i.rows, cli->args[0], i.bits_a, i.bits_b,
-                   sherd__cli_bytes(i.bytes, bytes), sherd__cli_seconds(sherd__cli_now() - began, took));
+                   sherd__cli_bytes(i.bytes, bytes), sherd__cli_seconds(sherd__clock_s() - began, took));
     sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, and "
                         "delete it when it is used up");
     return 0;

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/progress.h"
@@ -241,13 +240,6 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
 }
 
 /* ---- numbers for people ----------------------------------------------------------------------- */
-
-double sherd__cli_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 const char *sherd__cli_bytes(uint64_t n, char out[24])
 {

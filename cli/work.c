@@ -11,6 +11,7 @@
 #include "cli/paths.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/wipe.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
@@ -136,7 +137,7 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     char **paths = cli->args + cli->args_len - (int)operands;
     memset(w, 0, sizeof *w);
     w->cli = cli;
-    w->began = sherd__cli_now();
+    w->began = sherd__clock_s();
     w->op = op;
     w->operation = op == 0 ? "multiply" : sherd__map_name(op);
     w->in_len = operands;
@@ -215,7 +216,7 @@ static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
     uint32_t all = sherd__opt_time_ms(w->cli, "timeout");
     *ms = 0;
     if (all == 0) return 0;
-    double left = (double)all - (sherd__cli_now() - w->began) * 1e3;
+    double left = (double)all - (sherd__clock_s() - w->began) * 1e3;
     if (left < 1) {
         char text[24];
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
@@ -233,7 +234,7 @@ static void show_progress(sherd__work *w, uint64_t done, uint64_t all, uint64_t 
     char text[80], out[24], in[24];
     snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(bytes_out, out),
              sherd__cli_bytes(bytes_in, in));
-    sherd__progress_update(&w->progress, done, all, text, sherd__cli_now());
+    sherd__progress_update(&w->progress, done, all, text, sherd__clock_s());
 }
 
 static void on_progress(void *ctx, const sherd_progress *p)
@@ -259,7 +260,7 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     if (err) return err;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
-                         "tasks", sherd__cli_now());
+                         "tasks", sherd__clock_s());
     w->opt.progress = on_progress;
     w->opt.progress_ctx = w;
     if (w->op == 0)
@@ -270,7 +271,7 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
                           &w->report, d);
     if (!err) show_done(w);
     sherd__progress_fini(&w->progress);
-    w->ended = sherd__cli_now();
+    w->ended = sherd__clock_s();
     for (unsigned i = 0; i < w->in_len && !err; i++)
         if (w->in[i].file != NULL) err = sherd_npy_check(w->in[i].file, d);
     return err;
@@ -351,7 +352,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err) err = check_exposures(w, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
     if (err) return err;
-    w->opened = sherd__cli_now();
+    w->opened = sherd__clock_s();
     if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
     err = sherd__work_compute(w, w->operation, d);
     if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);

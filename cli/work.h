@@ -55,7 +55,7 @@ typedef struct sherd__work {
     sherd__progress_line progress;
     sherd_report report;
     sherd__verdict verdict;
-    double began, opened, ended; /* sherd__cli_now: start, nodes up, result here */
+    double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
 
     bool digested;          /* in[].digest are known */
     bool digesting;         /* a thread is at it */
