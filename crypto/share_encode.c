@@ -1,9 +1,9 @@
 /*
  * Encoding: one pass over rows of an operand makes its terms (quantised blocks and masks, modulo
  * each prime), multiplies them by check vectors and sums them up into as many shares as are wanted.
- * Rows go through in pieces that stay in cache, so that the operand is read from memory once and
- * masks never reach it. Whatever the values, the same work is done: nothing is skipped, nothing
- * compressed.
+ * Rows go through in pieces that stay in cache, so that the operand is read from memory once, and
+ * masks are made where they are used. Whatever the values, the same work is done: nothing is
+ * skipped, nothing compressed.
  */
 #include <string.h>
 
