@@ -542,30 +542,37 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
     }
 }
 
+/* Of one sign and odd more often than not, so that a sum beyond 2^53 would show. */
 static void residue_sums_stay_exact_for_the_largest_values(void **s)
 {
     (void)s;
-    enum { N = 3000, M = 9 };
-    static double r[N], t[M];
-    static uint8_t packed[3 * N * M];
+    enum { N = 3001 };
+    static double y[N], v[N], ones[N];
+    static uint8_t packed[3 * N];
     const uint32_t p = 8388593;
-    uint64_t h = (p - 1) / 2 - 1, sum = 0; /* odd: no low zeros that would hide a rounding */
+    const double *const by[2] = {v, y}, *const unit[2] = {ones, ones};
+    double acc[2] = {0.0, 0.0}, *const to[2] = {acc, acc + 1};
+    uint64_t sum[2] = {0, 0};
     uint32_t out[2];
+    size_t since = 0;
     for (size_t i = 0; i < N; i++) {
-        double row[M];
-        for (size_t j = 0; j < M; j++) row[j] = (double)h;
-        sherd__residue_pack(row, M, p, packed + 3 * M * i);
-        r[i] = (double)h;
+        y[i] = (double)((p - 1) / 2 - draw() % 32);
+        v[i] = (double)((p - 1) / 2 - draw() % 32);
+        ones[i] = 1.0;
+        sum[0] = (sum[0] + (uint64_t)y[i] * (uint64_t)v[i]) % p;
+        sum[1] = (sum[1] + (uint64_t)y[i] * (uint64_t)y[i]) % p;
     }
-    for (size_t j = 0; j < M; j++) t[j] = 1.0;
-    for (size_t i = 0; i < N * M; i++) sum = (sum + h * h) % p;
-    const double *const rs[2] = {r, r}, *const ts[2] = {t, t}, *const one[2] = {t, r};
-    assert_int_equal(sherd__fvp_answer(packed, N, M, rs, ts, p, out), SHERD_OK);
-    assert_true(out[0] == sum && out[1] == sum);
-    /* The same as one long row. */
-    assert_int_equal(sherd__fvp_answer(packed, 1, N, one, rs, p, out), SHERD_OK);
-    for (size_t i = sum = 0; i < N; i++) sum = (sum + h * h) % p;
-    assert_true(out[0] == sum && out[1] == sum * h % p);
+    sherd__residue_pack(y, N, p, packed);
+    assert_int_equal(sherd__fvp_answer(packed, 1, N, unit, by, p, out), SHERD_OK);
+    assert_true(out[0] == sum[0] && out[1] == sum[1]);
+    assert_int_equal(sherd__fvp_answer(packed, N, 1, by, unit, p, out), SHERD_OK);
+    assert_true(out[0] == sum[0] && out[1] == sum[1]);
+    assert_int_equal(sherd__fvp_dot(y, v, N, p), sum[0]);
+    sherd__fvp_left(y, N, 1, 1, by, p, to, &since);
+    for (int t = 0; t < 2; t++) {
+        sherd__residue_from_f64(to[t], 1, p, to[t]);
+        assert_true(acc[t] == (double)(sum[t] > p / 2 ? (int64_t)sum[t] - p : (int64_t)sum[t]));
+    }
 }
 
 static int64_t balanced(int64_t x, uint32_t p)

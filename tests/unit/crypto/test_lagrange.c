@@ -1,0 +1,507 @@
+/* The Lagrange code: weights against the polynomials they stand for, what enough answers give back and
+ * too few do not, what T shares tell (nothing), and the kernels against int64. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/lagrange.h"
+#include "matrix/residue.h"
+
+#define MOST SHERD__LCC_BLOCKS_MAX
+
+static uint64_t state = 5;
+
+static uint64_t draw(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 20;
+}
+
+static double residue(uint32_t p)
+{
+    return (double)((int64_t)(draw() % p) - (int64_t)((p - 1) / 2));
+}
+
+/* In [0, p). */
+static uint64_t mod(int64_t x, uint32_t p)
+{
+    x %= (int64_t)p;
+    return (uint64_t)(x < 0 ? x + p : x);
+}
+
+static uint64_t power(uint64_t x, uint64_t e, uint32_t p)
+{
+    uint64_t r = 1 % p;
+    for (x %= p; e != 0; e /= 2, x = x * x % p)
+        if (e & 1) r = r * x % p;
+    return r;
+}
+
+/* Rank of a rows x cols matrix modulo p, which is used up. */
+static size_t rank(uint64_t *m, size_t rows, size_t cols, uint32_t p)
+{
+    size_t r = 0;
+    for (size_t c = 0; c < cols && r < rows; c++) {
+        size_t pivot = r;
+        while (pivot < rows && m[pivot * cols + c] == 0) pivot++;
+        if (pivot == rows) continue;
+        for (size_t j = 0; j < cols; j++) {
+            uint64_t t = m[pivot * cols + j];
+            m[pivot * cols + j] = m[r * cols + j];
+            m[r * cols + j] = t;
+        }
+        uint64_t inverse = power(m[r * cols + c], p - 2, p);
+        for (size_t i = r + 1; i < rows; i++) {
+            uint64_t f = m[i * cols + c] * inverse % p;
+            for (size_t j = c; j < cols; j++)
+                m[i * cols + j] = (m[i * cols + j] + (p - f) * m[r * cols + j]) % p;
+        }
+        r++;
+    }
+    return r;
+}
+
+/* The next subset of `take` of 0..n-1 in lexical order; false after the last. */
+static bool next_subset(uint32_t *set, uint32_t take, uint32_t n)
+{
+    for (uint32_t i = take; i-- > 0;)
+        if (set[i] < n - take + i) {
+            for (set[i]++; i + 1 < take; i++) set[i + 1] = set[i] + 1;
+            return true;
+        }
+    return false;
+}
+
+static void first_subset(uint32_t *set, uint32_t take)
+{
+    for (uint32_t i = 0; i < take; i++) set[i] = i;
+}
+
+/* Both tables, and primes that are barely large enough. */
+static uint32_t prime(size_t i)
+{
+    const sherd__primes *table = i < SHERD__TABLE_PRIMES ? &sherd__primes_default
+                                                         : &sherd__primes_wide;
+    return table->p[i % SHERD__TABLE_PRIMES];
+}
+enum { PRIMES = 2 * SHERD__TABLE_PRIMES };
+
+/* --- the code -------------------------------------------------------------------------------- */
+
+static void the_number_of_blocks_is_as_large_as_the_threshold_allows(void **s)
+{
+    (void)s;
+    static const uint32_t table[][4] = {
+        {3, 1, 0, 1}, {5, 1, 0, 2}, {7, 1, 0, 3}, {8, 1, 1, 3}, {16, 2, 3, 5}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        assert_int_equal(sherd__lcc_blocks(table[i][0], table[i][1], table[i][2], true),
+                         table[i][3]);
+    for (uint32_t n = 0; n < 200; n++)
+        for (uint32_t t = 1; t < 70; t++)
+            for (uint32_t spare = 0; spare < 9; spare++)
+                for (int both = 0; both < 2; both++) {
+                    uint32_t k = sherd__lcc_blocks(n, t, spare, both);
+                    if (k > 0) assert_true(sherd__lcc_threshold(k, t, both) + spare <= n);
+                    if (k + t < MOST) assert_true(sherd__lcc_threshold(k + 1, t, both) + spare > n);
+                    assert_true(k == 0 || k + t <= MOST);
+                }
+    assert_int_equal(sherd__lcc_threshold(3, 1, true), 7);
+    assert_int_equal(sherd__lcc_threshold(3, 1, false), 4);
+}
+
+static void no_point_of_a_share_is_a_point_of_a_block(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PRIMES; i++)
+        for (uint32_t terms = 2; terms <= MOST; terms++) {
+            const sherd__lcc c = {terms - 1, 1, SHERD__LCC_SHARES_MAX};
+            static bool seen[MOST + SHERD__LCC_SHARES_MAX + 1];
+            memset(seen, 0, sizeof seen);
+            assert_int_equal(sherd__lcc_check(&c, prime(i)), SHERD_OK);
+            for (uint32_t j = 0; j < terms + c.shares; j++) {
+                uint32_t x = (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) % prime(i);
+                assert_true(x < sizeof seen);
+                assert_false(seen[x]);
+                seen[x] = true;
+            }
+        }
+}
+
+static void what_is_no_code_is_refused(void **s)
+{
+    (void)s;
+    static const sherd__lcc bad[] = {{0, 1, 3},  {1, 0, 3},   {1, 1, 0},           {64, 1, 3},
+                                     {63, 2, 3}, {1, 64, 3},  {UINT32_MAX, 1, 1},  {1, UINT32_MAX, 1},
+                                     {1, 1, 4097}, {UINT32_MAX, 2, UINT32_MAX}};
+    const sherd__lcc good = {3, 1, 7}, largest = {62, 2, 4096}, tiny = {2, 2, 3};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(sherd__lcc_check(&bad[i], 5931641), SHERD_EINVAL);
+    assert_int_equal(sherd__lcc_check(&good, 5931641), SHERD_OK);
+    assert_int_equal(sherd__lcc_check(&largest, 8388593), SHERD_OK);
+    assert_int_equal(sherd__lcc_check(&good, 5931643), SHERD_EINVAL); /* no prime */
+    assert_int_equal(sherd__lcc_check(&good, 7), SHERD_EINVAL);       /* 11 points do not fit */
+    assert_int_equal(sherd__lcc_check(&good, 11), SHERD_OK);
+    assert_int_equal(sherd__lcc_check(&tiny, 7), SHERD_OK);
+    assert_int_equal(sherd__lcc_check(&tiny, 5), SHERD_EINVAL);
+}
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+/* sum_i w[i] * x[i]^d = at^d for every d below len: the weights carry every polynomial over. */
+static void weights_carry_monomials(const double *w, const uint32_t *x, uint32_t len, uint32_t at,
+                                    uint32_t p)
+{
+    assert_true(sherd__residue_canonical(w, len, p));
+    for (uint32_t d = 0; d < len; d++) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < len; i++)
+            sum = (sum + mod((int64_t)w[i], p) * power(x[i], d, p)) % p;
+        assert_int_equal(sum, power(at, d, p));
+    }
+}
+
+static void weights_interpolate_every_polynomial(void **s)
+{
+    (void)s;
+    static const sherd__lcc codes[] = {{1, 1, 3}, {3, 1, 7}, {5, 2, 16}, {2, 3, 40}, {60, 4, 130}};
+    for (size_t i = 0; i < PRIMES; i++)
+        for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
+            const sherd__lcc *c = &codes[k];
+            uint32_t p = prime(i), terms = c->blocks + c->masks, x[2 * MOST], share[2 * MOST];
+            uint32_t len = sherd__lcc_threshold(c->blocks, c->masks, true);
+            double w[2 * MOST];
+            for (uint32_t j = 0; j < terms; j++) x[j] = sherd__lcc_beta(j);
+            for (uint32_t q = 0; q < c->shares; q += 1 + c->shares / 9) {
+                sherd__lcc_encode_weights(c, p, q, w);
+                weights_carry_monomials(w, x, terms, sherd__lcc_alpha(c, q), p);
+            }
+            for (uint32_t j = 0; j < len; j++) { /* some shares in a mixed order */
+                share[j] = (uint32_t)((j * UINT64_C(7) + 3) % c->shares);
+                for (uint32_t q = 0; q < j; q++)
+                    if (share[q] == share[j]) share[j] = (share[j] + 1) % c->shares, q = UINT32_MAX;
+                x[j] = sherd__lcc_alpha(c, share[j]);
+            }
+            for (uint32_t j = 0; j < c->blocks; j += 1 + c->blocks / 5) {
+                sherd__lcc_decode_weights(c, p, j, share, len, w);
+                weights_carry_monomials(w, x, len, sherd__lcc_beta(j), p);
+            }
+        }
+}
+
+/* T x T minors of the weights of masks, for any T shares. */
+static void minors_of(const sherd__lcc *c, uint32_t p)
+{
+    double w[16][MOST];
+    uint32_t set[3];
+    for (uint32_t i = 0; i < c->shares; i++) sherd__lcc_encode_weights(c, p, i, w[i]);
+    first_subset(set, c->masks);
+    do {
+        uint64_t m[9];
+        for (uint32_t i = 0; i < c->masks; i++)
+            for (uint32_t t = 0; t < c->masks; t++)
+                m[i * c->masks + t] = mod((int64_t)w[set[i]][c->blocks + t], p);
+        assert_int_equal(rank(m, c->masks, c->masks, p), c->masks);
+    } while (next_subset(set, c->masks, c->shares));
+}
+
+static void every_minor_of_the_masks_is_invertible(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PRIMES; i++)
+        for (uint32_t masks = 1; masks <= 3; masks++)
+            for (uint32_t blocks = 1; blocks <= 8; blocks++) {
+                const sherd__lcc c = {blocks, masks, 16};
+                minors_of(&c, prime(i));
+            }
+}
+
+/* --- decoding -------------------------------------------------------------------------------- */
+
+enum { LEN = 37 };
+
+/* What the nodes do: answers[i] = share of u times share of v, element by element. */
+typedef struct run {
+    sherd__lcc c;
+    uint32_t p;
+    double u[MOST][LEN], v[MOST][LEN];
+    uint8_t answer[16][3 * LEN];
+} run;
+
+static void encode(const run *r, double x[][LEN], uint8_t out[][3 * LEN])
+{
+    uint32_t terms = r->c.blocks + r->c.masks;
+    const double *in[MOST];
+    double w[16 * MOST];
+    uint8_t *to[16];
+    for (uint32_t j = 0; j < terms; j++) in[j] = x[j];
+    for (uint32_t i = 0; i < r->c.shares; i++) {
+        sherd__lcc_encode_weights(&r->c, r->p, i, w + i * terms);
+        to[i] = out[i];
+    }
+    sherd__lcc_encode(w, r->c.shares, terms, r->p, in, LEN, to);
+}
+
+static void answer_all(run *r, bool both)
+{
+    uint8_t u[16][3 * LEN], v[16][3 * LEN];
+    for (uint32_t j = 0; j < r->c.blocks + r->c.masks; j++)
+        for (size_t i = 0; i < LEN; i++) {
+            r->u[j][i] = residue(r->p);
+            r->v[j][i] = j > 0 && j < r->c.blocks ? r->v[0][i] : residue(r->p);
+        }
+    encode(r, r->u, u);
+    encode(r, r->v, v);
+    for (uint32_t s = 0; s < r->c.shares; s++) {
+        double x[LEN], y[LEN];
+        assert_int_equal(sherd__residue_unpack(u[s], LEN, r->p, x, NULL), SHERD_OK);
+        assert_int_equal(sherd__residue_unpack(v[s], LEN, r->p, y, NULL), SHERD_OK);
+        for (size_t i = 0; i < LEN; i++) x[i] *= both ? y[i] : 1.0;
+        sherd__residue_from_f64(x, LEN, r->p, x);
+        sherd__residue_pack(x, LEN, r->p, r->answer[s]);
+    }
+}
+
+/* Whether the answers of `share` give all blocks' products back. */
+static bool decodes(const run *r, bool both, const uint32_t *share, uint32_t len)
+{
+    static double out[MOST][LEN], w[MOST * 2 * MOST];
+    double *to[MOST];
+    const uint8_t *in[16];
+    bool right = true;
+    for (uint32_t j = 0; j < r->c.blocks; j++) {
+        sherd__lcc_decode_weights(&r->c, r->p, j, share, len, w + j * len);
+        to[j] = out[j];
+    }
+    for (uint32_t i = 0; i < len; i++) in[i] = r->answer[share[i]];
+    assert_int_equal(sherd__lcc_decode(w, r->c.blocks, len, r->p, in, LEN, to), SHERD_OK);
+    for (uint32_t j = 0; j < r->c.blocks; j++)
+        for (size_t i = 0; i < LEN; i++) {
+            double want = r->u[j][i] * (both ? r->v[j][i] : 1.0);
+            sherd__residue_from_f64(&want, 1, r->p, &want);
+            right = right && out[j][i] == want;
+        }
+    return right;
+}
+
+static void any_threshold_of_eight_answers_decode_and_one_fewer_does_not(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PRIMES; i++)
+        for (uint32_t masks = 1; masks <= 3; masks++)
+            for (uint32_t blocks = 1; blocks <= 6; blocks++)
+                for (int both = 0; both < 2; both++) {
+                    run r = {.c = {blocks, masks, 8}, .p = prime(i)};
+                    uint32_t set[8], len = sherd__lcc_threshold(blocks, masks, both);
+                    if (len > 8 || blocks + masks > 8) continue;
+                    answer_all(&r, both);
+                    first_subset(set, len);
+                    do {
+                        assert_true(decodes(&r, both, set, len));
+                    } while (next_subset(set, len, 8));
+                    first_subset(set, len - 1);
+                    do {
+                        assert_false(decodes(&r, both, set, len - 1));
+                    } while (next_subset(set, len - 1, 8));
+                }
+}
+
+/* Of polynomials of `threshold` coefficients, one answer fewer leaves the value at every block's point
+ * open: its row of powers is independent of the answers' rows. */
+static void one_answer_fewer_leaves_every_block_open(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PRIMES; i++)
+        for (uint32_t blocks = 1; blocks <= 3; blocks++) {
+            const sherd__lcc c = {blocks, 1, 8};
+            uint32_t p = prime(i), len = sherd__lcc_threshold(blocks, 1, true), set[8];
+            first_subset(set, len - 1);
+            do
+                for (uint32_t j = 0; j < blocks; j++) {
+                    uint64_t m[64];
+                    for (uint32_t row = 0; row < len; row++)
+                        for (uint32_t d = 0; d < len; d++)
+                            m[row * len + d] =
+                                power(row + 1 < len ? sherd__lcc_alpha(&c, set[row]) : sherd__lcc_beta(j),
+                                      d, p);
+                    assert_int_equal(rank(m, len, len, p), len);
+                }
+            while (next_subset(set, len - 1, 8));
+        }
+}
+
+/* --- hiding ---------------------------------------------------------------------------------- */
+
+/* How often each tuple of values of the shares in `set` comes up over all masks, for these blocks. */
+static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, const uint32_t *set,
+                         uint32_t take, uint32_t *count)
+{
+    enum { N = 7 * 7 };
+    uint32_t terms = c->blocks + c->masks, n = (uint32_t)power(p, c->masks, 1u << 20);
+    static double x[4][N], w[4 * 4];
+    const double *in[4];
+    uint8_t out[4][3 * N], *to[4];
+    assert_true(n <= N && terms <= 4 && c->shares <= 4);
+    for (uint32_t j = 0; j < terms; j++) {
+        in[j] = x[j];
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t digit = j < c->blocks ? 0 : i / (uint32_t)power(p, j - c->blocks, 1u << 20) % p;
+            x[j][i] = j < c->blocks ? blocks[j] : (double)digit - (double)((p - 1) / 2);
+        }
+    }
+    for (uint32_t i = 0; i < c->shares; i++) {
+        sherd__lcc_encode_weights(c, p, i, w + i * terms);
+        to[i] = out[i];
+    }
+    sherd__lcc_encode(w, c->shares, terms, p, in, n, to);
+    memset(count, 0, 7 * 7 * 7 * sizeof *count);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t tuple = 0;
+        for (uint32_t q = 0; q < take; q++) tuple = tuple * p + out[set[q]][3 * i];
+        count[tuple]++;
+    }
+}
+
+static void shares_of_colluders_are_uniform_whatever_the_data(void **s)
+{
+    (void)s;
+    static const struct { sherd__lcc c; uint32_t p; } cases[] = {
+        {{1, 1, 3}, 5}, {{2, 1, 2}, 5}, {{1, 1, 4}, 7}, {{2, 1, 4}, 7}, {{1, 2, 4}, 7},
+        {{2, 2, 3}, 7}, {{3, 1, 3}, 7}};
+    uint32_t count[7 * 7 * 7], set[4];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const sherd__lcc *c = &cases[k].c;
+        uint32_t p = cases[k].p, all = (uint32_t)power(p, c->blocks, 1u << 20);
+        assert_int_equal(sherd__lcc_check(c, p), SHERD_OK);
+        for (uint32_t data = 0; data < all; data++) {
+            double blocks[3];
+            for (uint32_t j = 0, rest = data; j < c->blocks; j++, rest /= p)
+                blocks[j] = (double)(rest % p) - (double)((p - 1) / 2);
+            first_subset(set, c->masks);
+            do {
+                count_tuples(c, p, blocks, set, c->masks, count);
+                for (uint32_t i = 0; i < power(p, c->masks, 1u << 20); i++)
+                    assert_int_equal(count[i], 1);
+            } while (next_subset(set, c->masks, c->shares));
+        }
+    }
+}
+
+/* The test above can fail: one share more than there are masks depends on the data. */
+static void one_colluder_more_learns_of_the_data(void **s)
+{
+    (void)s;
+    const sherd__lcc c = {1, 1, 3};
+    const uint32_t set[2] = {0, 2};
+    const double one = 1.0, two = 2.0;
+    uint32_t a[7 * 7 * 7], b[7 * 7 * 7];
+    count_tuples(&c, 7, &one, set, 2, a);
+    count_tuples(&c, 7, &two, set, 2, b);
+    assert_memory_not_equal(a, b, sizeof a);
+}
+
+/* --- kernels --------------------------------------------------------------------------------- */
+
+static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 31, 33, 100,
+                                 511, 512, 513, 1100};
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+static void fill(double *x, size_t n, uint32_t p, int kind)
+{
+    double h = (p - 1) / 2;
+    for (size_t i = 0; i < n; i++) x[i] = kind == 0 ? residue(p) : kind == 1 ? h : i % 2 ? -h : h;
+}
+
+static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
+{
+    (void)s;
+    enum { N = 1100, SHARES = 3 };
+    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
+    for (uint32_t terms = 1; terms <= MOST; terms += 1 + terms / 20)
+        for (size_t l = 0; l < LENGTHS; l++) {
+            size_t n = lengths[l];
+            uint32_t p = primes[(terms + l) % 4];
+            double *x = malloc(terms * N * 8), w[SHARES * MOST];
+            uint8_t *out[SHARES];
+            const double *in[MOST];
+            fill(x, terms * N, p, (int)(l % 3));
+            fill(w, SHARES * terms, p, (int)((l + terms) % 3));
+            for (uint32_t j = 0; j < terms; j++) in[j] = x + j * N;
+            for (int i = 0; i < SHARES; i++) out[i] = malloc(3 * n); /* exact, for sanitizers */
+            uint8_t *middle = out[1];
+            out[1] = NULL;
+            sherd__lcc_encode(w, SHARES, terms, p, in, n, out);
+            out[1] = middle;
+            for (size_t i = 0; i < n; i++)
+                for (uint32_t q = 0; q < SHARES; q += 2) {
+                    int64_t sum = 0;
+                    for (uint32_t j = 0; j < terms; j++)
+                        sum += (int64_t)w[q * terms + j] * (int64_t)in[j][i] % (int64_t)p;
+                    const uint8_t *b = out[q] + 3 * i;
+                    assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
+                }
+            for (int i = 0; i < SHARES; i++) free(out[i]);
+            free(x);
+        }
+}
+
+static void answers_decode_like_int64_for_every_number_and_length(void **s)
+{
+    (void)s;
+    enum { N = 1100, BLOCKS = 3 };
+    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
+    for (uint32_t len = 1; len < 2 * MOST; len += 1 + len / 8)
+        for (size_t l = 0; l < LENGTHS; l++) {
+            size_t n = lengths[l];
+            uint32_t p = primes[(len + l) % 4];
+            double *x = malloc(len * N * 8), *w = malloc(BLOCKS * len * 8), *out[BLOCKS];
+            uint8_t *packed = malloc(len * 3 * n);
+            const uint8_t *in[2 * MOST];
+            fill(x, len * N, p, (int)(l % 3));
+            fill(w, BLOCKS * len, p, (int)((l + len) % 3));
+            for (uint32_t j = 0; j < len; j++) {
+                sherd__residue_pack(x + j * N, n, p, packed + j * 3 * n);
+                in[j] = packed + j * 3 * n;
+            }
+            for (int i = 0; i < BLOCKS; i++) out[i] = malloc(8 * n);
+            assert_int_equal(sherd__lcc_decode(w, BLOCKS, len, p, in, n, out), SHERD_OK);
+            for (int q = 0; q < BLOCKS; q++) {
+                assert_true(sherd__residue_canonical(out[q], n, p));
+                for (size_t i = 0; i < n; i++) {
+                    int64_t sum = 0;
+                    for (uint32_t j = 0; j < len; j++)
+                        sum += (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] % (int64_t)p;
+                    assert_int_equal(mod((int64_t)out[q][i], p), mod(sum, p));
+                }
+            }
+            if (n > 0) { /* p itself, anywhere, is a stranger's */
+                uint8_t *bad = packed + draw() % len * 3 * n + 3 * (draw() % n);
+                memcpy(bad, (const uint8_t[]){(uint8_t)p, (uint8_t)(p >> 8), (uint8_t)(p >> 16)}, 3);
+                assert_int_equal(sherd__lcc_decode(w, BLOCKS, len, p, in, n, out), SHERD_EFRAME);
+            }
+            for (int i = 0; i < BLOCKS; i++) free(out[i]);
+            free(x), free(w), free(packed);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_number_of_blocks_is_as_large_as_the_threshold_allows),
+        cmocka_unit_test(no_point_of_a_share_is_a_point_of_a_block),
+        cmocka_unit_test(what_is_no_code_is_refused),
+        cmocka_unit_test(weights_interpolate_every_polynomial),
+        cmocka_unit_test(every_minor_of_the_masks_is_invertible),
+        cmocka_unit_test(any_threshold_of_eight_answers_decode_and_one_fewer_does_not),
+        cmocka_unit_test(one_answer_fewer_leaves_every_block_open),
+        cmocka_unit_test(shares_of_colluders_are_uniform_whatever_the_data),
+        cmocka_unit_test(one_colluder_more_learns_of_the_data),
+        cmocka_unit_test(shares_equal_int64_for_every_number_of_terms_and_length),
+        cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),
+    };
+    return cmocka_run_group_tests_name("crypto/lagrange", tests, NULL, NULL);
+}
