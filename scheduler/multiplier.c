@@ -243,6 +243,9 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
                            "rows cannot be shuffled with kept operands");
+    if (opt->scheme == SHERD_BLIND)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
+                           "masks serve one B, not all products of a multiplier");
     remote *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
     sherd_entropy os = sherd__entropy_os();

@@ -42,7 +42,8 @@ struct sherd__maskfile {
     char *path, *state;
     int fd, counter; /* both locked; counter -1 where only looked at */
     uint64_t used;
-    uint8_t root[KEY], tag_key[KEY];
+    uint8_t *root; /* KEY bytes, guarded: locked where the system lets us, never in a core dump */
+    uint8_t tag_key[KEY];
     uint8_t *window; /* bytes [at, at+len) of the file */
     uint64_t at;
     size_t len;
@@ -350,7 +351,8 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
     f->fd = f->counter = -1;
     f->path = sherd__strdup(path);
     f->window = sherd__alloc(WINDOW);
-    int err = f->path && f->window ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    f->root = sodium_malloc(KEY);
+    int err = f->path && f->window && f->root ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err) err = open_file(f, use, d);
     if (!err) err = read_head(f, d);
     if (!err) err = sherd__state_folder(&f->state, state, d);
@@ -383,6 +385,7 @@ void sherd__maskfile_close(sherd__maskfile *f)
     sherd__free(f->window);
     sherd__free(f->path);
     sherd__free(f->state);
+    sodium_free(f->root); /* wipes */
     sherd__wipe(f, sizeof *f);
     sherd__free(f);
 }

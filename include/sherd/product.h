@@ -169,7 +169,8 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  * each B's masks are fresh. Element-wise operations are computed here: they would show their operands.
  *
  * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
- * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands), SHERD_ENOMEM; *out is zeroed then.
+ * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands; SHERD_BLIND: masks serve one B),
+ * SHERD_ENOMEM; *out is zeroed then.
  * Who learns it: as for sherd_multiply. permute: a node sees its share of the columns of K if K*B is
  * computed, and its share of the rows of K if K^T*B is: with both, the union of the two.
  */

@@ -325,6 +325,8 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
     sherd_diag d = { .code = 0 };
     assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, a, a, c_data, 20, &nodes, &o, &d),
                      SHERD_EUNSUPPORTED);
+    sherd_multiplier m;
+    assert_int_equal(sherd_multiplier_cluster(&m, NULL, &o, &d), SHERD_EUNSUPPORTED);
     o.bits = 0; /* as the masks say */
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, NULL), 0);
     sherd__prepared_fini(&p);
