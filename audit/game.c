@@ -1,9 +1,10 @@
 /*
- * The distinguishing game. The attacker knows both operands, the code and one earlier encoding with
- * its answer (the first round). It looks at signals: each share as it is, each combination without
- * masks, and each share less that of the first round; and for each at six statistics. Which of them
- * tells the operands apart, and at what threshold, it learns on half the rounds; the other half,
- * which it has not seen, is what counts, so that searching among many statistics cannot flatter it.
+ * The distinguishing game. The attacker knows both operands and the code, and may have operand 0
+ * hidden once more just before each challenge (as with chosen plaintexts). It looks at signals: each
+ * share as it is, each combination without masks, and each share less the one of the known operand;
+ * and for each at six statistics. Which of them tells the operands apart, and at what threshold, it
+ * learns on half the rounds; the other half, which it has not seen, is what counts, so that searching
+ * among many statistics cannot flatter it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum { SIGNALS = 48, STATISTICS = 6 };
 /* Residues modulo one prime or (prime2) two, and what they would be for either operand if no mask
  * were left in them. */
 typedef struct signal {
-    enum { SHARE, UNMASKED, AGAINST_FIRST } kind;
+    enum { SHARE, UNMASKED, AGAINST_KNOWN } kind;
     uint32_t which; /* member, or row of `unmasked` */
     uint32_t prime;
     uint32_t scale;
@@ -40,12 +41,12 @@ typedef struct play {
     sherd__unmasked unmasked[SHERD__TABLE_PRIMES];
     signal signals[SIGNALS];
     uint32_t len;
-    uint32_t **seen, **first; /* [member * primes_len + prime] of this round and of the first */
+    uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 before it */
     double *targets;          /* SIGNALS x 2 x n */
     uint64_t *x;
     double *value;            /* rounds x (SIGNALS * STATISTICS) */
     uint8_t *coin;            /* by round */
-    uint32_t rounds, first_coin;
+    uint32_t rounds;
 } play;
 
 /* ---- signals ---------------------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ static void add_signal(play *y, const signal *s)
     y->len++;
 }
 
-/* target[b] = sum of weight * operand b; less that of the first round's operand, if `against`. */
+/* target[b] = sum of weight * operand b, less operand 0 where that is subtracted. */
 static void aim(play *y, signal *s)
 {
     const sherd__seen_code *c = y->g->code;
@@ -69,7 +70,7 @@ static void aim(play *y, signal *s)
             int64_t sum = 0;
             for (uint32_t j = 0; j < c->blocks; j++) {
                 double v = y->g->operand[b][j][e];
-                if (s->kind == AGAINST_FIRST) v -= y->g->operand[y->first_coin][j][e];
+                if (s->kind == AGAINST_KNOWN) v -= y->g->operand[0][j][e];
                 sum = (sum + (int64_t)s->weight[j] * ((int64_t)v % p)) % p;
             }
             s->target[b][e] = (double)sherd__modular_centre((uint64_t)(sum < 0 ? sum + p : sum), s->modulus);
@@ -98,7 +99,7 @@ static int find_signals(play *y)
             sherd__modular_weights(c, i, y->g->members[m], s.weight);
             s.scale = sherd__modular_shorten(s.weight, c->blocks, c->primes[i]);
             add_signal(y, &s);
-            s.kind = AGAINST_FIRST;
+            s.kind = AGAINST_KNOWN;
             add_signal(y, &s);
         }
     }
@@ -120,8 +121,8 @@ static void read_signal(play *y, const signal *s)
     const uint32_t *mine = s->kind == UNMASKED ? NULL : y->seen[s->which * c->primes_len + s->prime];
     if (s->kind == SHARE) {
         sherd__scaled(mine, y->n, s->scale, p, y->x);
-    } else if (s->kind == AGAINST_FIRST) {
-        const uint32_t *before = y->first[s->which * c->primes_len + s->prime];
+    } else if (s->kind == AGAINST_KNOWN) {
+        const uint32_t *before = y->known[s->which * c->primes_len + s->prime];
         for (size_t e = 0; e < y->n; e++)
             y->x[e] = ((uint64_t)mine[e] + p - before[e]) % p * s->scale % p;
     } else {
@@ -270,12 +271,12 @@ static int play_open(play *y)
         !sherd__mul(y->rounds, SIGNALS * STATISTICS * sizeof(double), &values))
         return SHERD_ENOMEM;
     y->seen = views_new(views, y->n);
-    y->first = views_new(views, y->n);
+    y->known = views_new(views, y->n);
     y->targets = sherd__alloc(targets);
     y->value = sherd__alloc(values);
     y->x = sherd__alloc(y->n * sizeof *y->x);
     y->coin = sherd__alloc(y->rounds);
-    return y->seen != NULL && y->first != NULL && y->targets != NULL && y->value != NULL &&
+    return y->seen != NULL && y->known != NULL && y->targets != NULL && y->value != NULL &&
                    y->x != NULL && y->coin != NULL
                ? SHERD_OK
                : SHERD_ENOMEM;
@@ -285,7 +286,7 @@ static void play_close(play *y)
 {
     uint32_t views = y->g->members_len * y->g->code->primes_len;
     views_free(y->seen, views);
-    views_free(y->first, views);
+    views_free(y->known, views);
     for (uint32_t i = 0; i < SHERD__TABLE_PRIMES; i++) sherd__unmasked_fini(&y->unmasked[i]);
     sherd__free(y->targets);
     sherd__free(y->value);
@@ -303,7 +304,8 @@ static int play_round(play *y, const sherd_entropy *e, uint32_t round)
 {
     double *row = y->value + (size_t)round * y->len * STATISTICS;
     y->coin[round] = (uint8_t)sherd__entropy_below(e, 2);
-    int err = hide(y, y->coin[round], y->seen);
+    int err = hide(y, 0, y->known);
+    if (err == 0) err = hide(y, y->coin[round], y->seen);
     for (uint32_t i = 0; i < y->len && err == 0; i++) {
         read_signal(y, &y->signals[i]);
         err = measure(y, &y->signals[i], row + (size_t)i * STATISTICS);
@@ -324,8 +326,6 @@ int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__aud
                            g->rows, g->cols, g->members_len, y.rounds);
     err = play_open(&y);
     if (err == 0) err = find_signals(&y);
-    y.first_coin = (uint32_t)sherd__entropy_below(&e, 2);
-    if (err == 0) err = hide(&y, y.first_coin, y.first);
     for (uint32_t i = 0; i < y.len && err == 0; i++) aim(&y, &y.signals[i]);
     for (uint32_t i = 0; i < y.rounds && err == 0; i++) err = play_round(&y, &e, i);
     if (err == 0) err = conclude(l, &y, opt);

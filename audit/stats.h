@@ -142,10 +142,11 @@ typedef struct sherd__game {
 } sherd__game;
 
 /**
- * Plays opt->rounds rounds: a fair coin chooses the operand, the encoder hides it, the attacker says
- * which. On the first half it sees the coin and chooses, among its statistics (size, spread, repeats,
- * likeness to either operand, of each share, each combination without masks, and each share less that
- * of an earlier encoding), the one and the threshold that guess best; the second half is counted.
+ * Plays opt->rounds rounds: operand 0 is hidden, the attacker knowing that; then a fair coin chooses
+ * the operand that is hidden, and the attacker says which. On the first half it sees the coin and
+ * chooses, among its statistics (size, spread, repeats, likeness to either operand, of each share,
+ * each combination without masks, and each share less the known one), the one and the threshold that
+ * guess best; the second half is counted.
  * Appends one finding: advantage 2*right/rounds - 1 in the second half with its 99 % interval, and
  * the exact binomial p-value. Errors as above, and the encoder's. Blocks of some hundred entries
  * are enough.

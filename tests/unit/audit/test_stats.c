@@ -26,7 +26,7 @@ static size_t flagged(const sherd__findings *l, const char *test)
     return n;
 }
 
-/* The smallest p of a test, and how many there were. */
+/* The smallest p of a test's statistic (NULL: any). */
 static double smallest(const sherd__findings *l, const char *test, const char *statistic)
 {
     double least = 0;
@@ -202,9 +202,8 @@ static void k_plus_t_shares_rebuild_every_entry(void **s)
         sherd__audit_options opt = {.seed = k, .coalitions = 20};
         uint32_t all = shapes[k][0] + shapes[k][1], drawn;
         honest_make(&h, shapes[k][0], shapes[k][1], shapes[k][2], 20, 16, k);
-        for (size_t e = 0; e < 320; e++) h.blocks[0][e] += 0; /* the truth is not touched */
         assert_int_equal(sherd__audit_coalitions(&l, &h.seen, all, &opt, &drawn, NULL), 0);
-        assert_true(drawn == 20 || drawn < 20);
+        assert_true(drawn >= 1 && drawn <= 20);
         size_t rebuilt = 0;
         for (size_t i = 0; i < l.len; i++) {
             const sherd__finding *f = &l.list[i];
@@ -265,12 +264,12 @@ static void shares_that_nobody_was_sent_are_left_out(void **s)
 /* Rule: masks are fresh per value. Here every row has the same. */
 static void masks_that_repeat_from_row_to_row_are_found(void **s)
 {
-    honest h, zero;
+    honest h;
     sherd__findings l = {0};
     (void)s;
     honest_make(&h, 1, 1, 3, 24, 24, 10);
-    honest_make(&zero, 1, 1, 3, 24, 24, 11);
-    for (size_t v = 0; v < 6; v++) /* share = its own first row's mask part + the other rows' data */
+    /* Each row gets the first one's mask: its residue, with the other data put into it. */
+    for (size_t v = 0; v < 6; v++)
         for (size_t e = 24; e < 576; e++) {
             uint32_t p = h.code.primes[v % 2];
             uint32_t was = sherd__audit_residue(h.blocks[0][e % 24], p);
@@ -285,10 +284,9 @@ static void masks_that_repeat_from_row_to_row_are_found(void **s)
     assert_true(smallest(&l, "differences", NULL) < log(1e-12));
     sherd__findings_fini(&l);
     honest_free(&h);
-    honest_free(&zero);
 }
 
-/* Rule: a mask per encoding. The control has the same data; here it is the scheme's masks again. */
+/* Rule: a mask per encoding. The control has two operands; here one is hidden twice by one key. */
 static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **s)
 {
     honest a, b;
