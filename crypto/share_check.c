@@ -4,7 +4,9 @@
  * once per panel and once per tile, their products make a small table per position, and an answer
  * of any slot is judged by the table and the slot's weights: no share is touched. r and s are kept
  * as long as the encoding; the first wrong answer has all of them drawn anew, and what was
- * projected with the old ones is forgotten and made again where it is needed.
+ * projected with the old ones is forgotten and made again where it is needed. An answer that comes
+ * after its position was decoded is of no use; it is judged all the same, unless that would mean to
+ * project again.
  *
  * Transposed, Y = u^T*d: (u*r) and (d*s) take the places of rT*u and v*s.
  */
@@ -166,6 +168,7 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
 {
     share *d = ctx;
     share_spot *spot = share_spot_of(d, c.tile, c.panel);
+    if (spot->decoded && !spot->gram) return SHERD_OK;
     int err = table(d, c.tile, c.panel, spot);
     size_t rows = d->transposed ? d->k : share_panel_rows(d, c.panel);
     const double *r = d->transposed ? d->rt : d->panel[c.panel].r;

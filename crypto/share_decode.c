@@ -8,10 +8,10 @@
  * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the
  * sum over blocks, panels add up modulo each prime, and the last one converts.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/bytes.h"
 #include "crypto/share_internal.h"
 #include "matrix/residue.h"
 
@@ -165,28 +165,46 @@ static int decode_sum(share *d, const answers *a)
         recombine(d, 0, n, x);
         place(d, a, 0, d->k, from, n, x);
     }
-    tile->decoded++;
     if (!last) return SHERD_OK;
     sherd__share_forget(tile->sum);
     tile->sum = NULL;
     return SHERD_OK;
 }
 
-/* What only an open position needs. r*A stays where the next product multiplies the same shares. */
+/* Whether a position of the panel was hidden, and its answers cannot be judged yet. */
+static bool awaits_projection(const share *d, uint32_t panel)
+{
+    for (uint32_t t = 0; t < d->tiles; t++) {
+        const share_spot *spot = share_spot_of(d, t, panel);
+        if (spot->batch.bytes && !spot->gram) return true;
+    }
+    return false;
+}
+
+/*
+ * Frees what only open positions need. rT*A stays where the next product multiplies the same shares;
+ * the next tile projects it anew while it encodes. The small table is kept for answers that come
+ * late.
+ */
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
 {
     share_spot *spot = share_spot_of(d, tile, panel);
+    share_panel *p = &d->panel[panel];
+    share_tile *t = &d->tile[tile];
+    spot->decoded = true;
     sherd__share_batch_close(d, &spot->batch);
-    sherd__share_forget(spot->gram);
     sherd__share_forget(spot->ds);
-    spot->gram = NULL;
     spot->ds = NULL;
-    if (d->p.left_stays) {
-        sherd__share_batch_close(d, &d->panel[panel].left);
-        return;
+    if (++t->decoded == d->panels) {
+        sherd__share_forget(t->vs);
+        t->vs = NULL;
     }
-    sherd__share_forget(d->panel[panel].ru);
-    d->panel[panel].ru = NULL;
+    if (d->p.left_stays) {
+        sherd__share_batch_close(d, &p->left);
+    } else if (!awaits_projection(d, panel)) {
+        sherd__share_forget(p->ru);
+        p->ru = NULL;
+    }
 }
 
 /* Slots ascending, with their bodies: one order, one set of weights. */
@@ -213,7 +231,8 @@ int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t
     answers a = { .slots = order, .bodies = by, .tile = tile, .panel = panel,
                   .rows = d->transposed ? d->k : share_panel_rows(d, panel),
                   .width = share_tile_width(d, tile) };
-    int err = order && by && len == d->threshold ? SHERD_OK : SHERD_ENOMEM;
+    int err = order && by ? SHERD_OK : SHERD_ENOMEM;
+    assert(len == d->threshold && !share_spot_of(d, tile, panel)->decoded);
     size_t room = ((size_t)d->p.primes_len * d->p.code.blocks + 1) * PIECE;
     if (!err && !d->line && !(d->line = sherd__share_secret(room, 1, 1, sizeof *d->line)))
         err = SHERD_ENOMEM;

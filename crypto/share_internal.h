@@ -64,11 +64,12 @@ typedef struct share_tile {
     double *s;   /* [q][t][width] */
     double *vs;  /* [q][t][term][k] = terms of B * s */
     double *sum; /* transposed: [q][k][width] of the panels decoded so far */
-    uint32_t decoded;
+    uint32_t decoded; /* panels */
 } share_tile;
 
 /** One (tile, panel): open until it is decoded. */
 typedef struct share_spot {
+    bool decoded;
     share_batch batch;
     double *ds;     /* transposed: [q][t][term][rows] = terms of D * s */
     uint32_t *gram; /* [q][t][term of left][term of right] */

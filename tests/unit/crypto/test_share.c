@@ -575,6 +575,26 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
     }
 }
 
+static void a_wrong_answer_that_comes_late_is_refused_and_does_no_harm(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        fixture f = random_fixture();
+        product x;
+        open_product(&x, f);
+        answers a = all_answers(&x);
+        run_product(&x, NULL, 0);
+        size_t which = below(a.n);
+        a.body[which][0] ^= 1;
+        assert_int_equal(judge(&x, cell_at(&x, which), a.body[which]), SHERD_EWRONG);
+        a.body[which][0] ^= 1;
+        for (size_t j = 0; j < a.n; j++) assert_int_equal(judge(&x, cell_at(&x, j), a.body[j]), 0);
+        result_is_exact(&x);
+        free_answers(&a);
+        close_product(&x);
+    }
+}
+
 /* --- the same share again, and nothing else in common ---------------------------------------- */
 
 static uint8_t *hidden(product *x, sherd__cell c, uint64_t *len)
@@ -963,6 +983,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
         cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
+        cmocka_unit_test(a_wrong_answer_that_comes_late_is_refused_and_does_no_harm),
         cmocka_unit_test(a_share_asked_for_again_is_the_same),
         cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
         cmocka_unit_test(two_encodings_have_nothing_in_common),
