@@ -178,6 +178,7 @@ static const char *const environment[][2] = {
     {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels; sherd doctor says what that hides"},
     {"XDG_CONFIG_HOME, HOME", "where the user's configuration file is"},
     {"XDG_RUNTIME_DIR", "where a local cluster keeps its state"},
+    {"XDG_STATE_HOME, HOME", "where it is counted which masks of sherd prepare were used"},
     {"TMPDIR", "where temporary files go"},
 };
 
@@ -187,6 +188,8 @@ static const char *const files[][2] = {
     {"/etc/sherd/config", "the system's; never a file that merely lies in the working directory"},
     {"*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
               "one dimension counts as one row; written as <f8 in C order. No pickles"},
+    {"*.masks", "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
+                "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)"},
     {"*.npz", "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it"},
 };
 
