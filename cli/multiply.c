@@ -176,7 +176,8 @@ const sherd__verb sherd__verb_multiply = {
         "gamma_k |A||B| in every entry; otherwise exit 9, and nothing is written.\n"
         "\n"
         "permute deals A's columns to the nodes and shuffles; it does not encrypt. plain hides "
-        "nothing.",
+        "nothing. blind hides A from all nodes together by masks that sherd prepare made ahead for this "
+        "B, which is shown; each product uses up as many of them as A has rows.",
     .examples = examples,
     .options = options,
     .args_min = 2,
