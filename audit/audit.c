@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/controls.h"
 #include "core/alloc.h"
 #include "core/diag.h"
 
@@ -107,4 +108,134 @@ int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, cons
     }
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
     return err;
+}
+
+/* --- shares ------------------------------------------------------------------------------------ */
+
+#define GAME_ROWS 8u /* games and controls are of the code, not of the data: small ones tell as much */
+#define GAME_COLS 8u
+#define CONTROL_ROWS 32u
+#define CONTROL_COLS 64u
+#define TRUTH_MAX ((uint64_t)1 << 24) /* entries of A that coalitions are measured against */
+
+/* A cut into the blocks of the code, the rows that are here: for measuring only. */
+static int cut_blocks(double ***out, const sherd__shares *s, const sherd__truth *t)
+{
+    const sherd__seen *a = &s->seen[0];
+    uint32_t k = s->code.blocks;
+    double **blocks = sherd__calloc(k, sizeof *blocks), *line = sherd__calloc(a->cols, sizeof *line);
+    int err = blocks && line ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t b = 0; b < k && !err; b++) {
+        blocks[b] = sherd__calloc(a->rows, a->cols * sizeof **blocks);
+        if (!blocks[b]) err = SHERD_ENOMEM;
+        for (size_t r = 0; r < a->rows && !err; r++) {
+            uint64_t row = b * s->share_rows + r;
+            if (row < t->a.rows) sherd__truth_row(t, (size_t)row, blocks[b] + r * a->cols);
+        }
+    }
+    sherd__free(line);
+    *out = blocks;
+    return err;
+}
+
+static void free_blocks(double **blocks, uint32_t k)
+{
+    for (uint32_t b = 0; blocks && b < k; b++) sherd__free(blocks[b]);
+    sherd__free(blocks);
+}
+
+/* Every share as if it were values. */
+static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
+                      const sherd__truth *truth, const sherd__public *pub, const sherd__audit_plan *plan,
+                      sherd_diag *d)
+{
+    sherd__clear_options opt = { .n = plan->n, .share_rows = s->share_rows };
+    bool blind = s->kind == SHERD__SHARES_BLIND;
+    uint32_t len = blind ? s->seen_len : s->code.shares;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < len && !err && !blind; i++) {
+        sherd__gallery *g = i == plan->show ? &r->gallery : NULL;
+        err = sherd__audit_coded(&r->findings, g, &s->seen[0], i, names[i], truth, pub, &opt, d);
+        if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u shares", i + 1, len);
+    }
+    return err;
+}
+
+/* All encodings, by coalitions of one size; *s says how many were attacked. */
+static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t size,
+                      const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < s->seen_len && !err; i++)
+        err = sherd__audit_coalitions(&r->findings, &s->seen[i], size, opt, drawn, d);
+    return err;
+}
+
+static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t drawn, size_t first,
+                     sherd_diag *d)
+{
+    sherd__members m;
+    if (sherd__members_choose(&m, n, size, 1, 0))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (r->scopes_len < SHERD__AUDIT_SIZES)
+        r->scopes[r->scopes_len++] = (sherd__audit_scope){ size, drawn, m.of, first, r->findings.len };
+    sherd__members_fini(&m);
+    return SHERD_OK;
+}
+
+static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth, size_t first,
+                   const sherd__audit_options *opt, sherd_diag *d)
+{
+    uint32_t drawn = 0, t = s->code.masks, n = s->code.shares;
+    uint64_t entries = (uint64_t)s->seen[0].rows * s->seen[0].cols * s->code.blocks;
+    double **blocks = NULL;
+    int err = SHERD_OK;
+    if (truth && entries <= TRUTH_MAX && cut_blocks(&blocks, s, truth))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
+    if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
+    if (!err && t > 1) { /* else single nodes are the coalitions of T */
+        err = add_scope(r, n, 1, n, first, d);
+        first = r->findings.len;
+    }
+    if (!err) err = coalitions(r, s, t, opt, &drawn, d);
+    if (!err) err = add_scope(r, n, t, drawn, first, d);
+    first = r->findings.len;
+    if (!err) err = coalitions(r, s, t + 1, opt, &drawn, d);
+    if (!err) err = add_scope(r, n, t + 1, drawn, first, d);
+    if (!err) err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+    if (!err) err = sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+    s->seen[0].blocks = NULL;
+    free_blocks(blocks, s->code.blocks);
+    return err;
+}
+
+int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
+                        const sherd__truth *truth, const sherd__public *pub,
+                        const sherd__audit_plan *plan, sherd_diag *d)
+{
+    sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
+                                 .domain_names = names };
+    bool blind = s->kind == SHERD__SHARES_BLIND;
+    size_t first = r->findings.len;
+    r->colluding = plan->colluding ? plan->colluding : 1;
+    if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
+    int err = each_share(r, s, names, truth, pub, plan, d);
+    if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
+    if (!err && blind) err = add_scope(r, r->nodes, 1, r->nodes, first, d);
+    if (!err && !blind) err = by_code(r, s, truth, first, &opt, d);
+    return err;
+}
+
+int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d)
+{
+    sherd__control missed;
+    bool controls = false;
+    if (sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
+    if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERNAL, "please report this",
+                       "the audit did not flag its negative control '%s': it proves nothing",
+                       sherd__control_name(missed));
 }

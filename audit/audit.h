@@ -7,8 +7,9 @@
 
 #include <jansson.h>
 
-#include "audit/clear.h"
+#include "audit/coded.h"
 #include "audit/members.h"
+#include "audit/shares.h"
 
 #define SHERD__AUDIT_SIZES 3u
 
@@ -58,6 +59,19 @@ typedef struct sherd__audit_plan {
 int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, const char *const *names,
                         uint32_t nodes, const sherd__truth *truth, const sherd__public *pub,
                         const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
+
+/**
+ * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has: uniformity and
+ * reuse, coalitions of T and, as a control, of T+1, games, and the negative controls,
+ * judged by sherd__audit_judge. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
+ */
+int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
+                        const sherd__truth *truth, const sherd__public *pub,
+                        const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
+
+/** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control is there and was not
+ *  flagged, so that the audit proves nothing. */
+int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;
 
 /** What the report says: its fields, for a JSON object that has schema and ok already. SHERD_ENOMEM. */
 int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;

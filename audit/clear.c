@@ -10,24 +10,13 @@
 #include <string.h>
 
 #include "audit/assign.h"
+#include "audit/clear_internal.h"
 #include "audit/tail.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
 
-#define TEST_ROWS 1000u
-
 static const char *const how_text[] = { "own statistics", "with correlations", "with correlations and order" };
-
-/* What is known of the sight after counting; the attacks do not see it. */
-typedef struct counting {
-    const sherd__sight *s;
-    const char *who;
-    uint32_t *col, *alike; /* by column of the sight */
-    size_t sheaf, first;   /* the widest aligned sheaf and its first column */
-    uint32_t *row;         /* by kept row of it */
-    size_t *test, tests;   /* rows of it on which attacks are counted */
-} counting;
 
 static double *alloc_matrix(size_t rows, size_t cols)
 {
@@ -44,16 +33,16 @@ void sherd__gallery_fini(sherd__gallery *g)
     memset(g, 0, sizeof *g);
 }
 
-static sherd__finding about(const counting *k, const char *test, const char *statistic)
+sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, const char *statistic)
 {
-    sherd__finding f = { .test = test, .statistic = statistic, .subject = "A", .chance = NAN,
-                         .low = NAN, .high = NAN, .log_p = NAN };
+    sherd__finding f = { .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN };
     snprintf(f.who, sizeof f.who, "%s", k->who);
+    snprintf(f.subject, sizeof f.subject, "%s", k->subject);
     return f;
 }
 
 /* hits of n, each by chance with probability p. */
-static void judge_hits(sherd__finding *f, double hits, size_t n, double p)
+void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
 {
     uint64_t whole = (uint64_t)hits;
     f->value = n ? hits / (double)n : 0;
@@ -76,7 +65,7 @@ static size_t widest(const sherd__sight *s, size_t *first)
     return best;
 }
 
-static int locate(counting *k, const sherd__truth *t, size_t test_rows)
+static int locate(sherd__counting *k, const sherd__truth *t, size_t test_rows)
 {
     const sherd__sight *s = k->s;
     size_t at = 0, known = 0;
@@ -98,7 +87,7 @@ static int locate(counting *k, const sherd__truth *t, size_t test_rows)
     return SHERD_OK;
 }
 
-static void counting_fini(counting *k)
+static void counting_fini(sherd__counting *k)
 {
     sherd__free(k->col);
     sherd__free(k->alike);
@@ -107,9 +96,9 @@ static void counting_fini(counting *k)
 }
 
 /* Entries of A that stand in the view as they are. */
-static int verbatim(sherd__findings *l, const counting *k, const sherd__truth *t)
+static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t)
 {
-    sherd__finding f = about(k, "verbatim", "fraction of the entries of A");
+    sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
     const sherd__sight *s = k->s;
     double entries = 0, all = (double)t->a.rows * (double)t->a.cols;
     size_t at = 0, columns = 0, telling = 0;
@@ -132,9 +121,9 @@ static int verbatim(sherd__findings *l, const counting *k, const sherd__truth *t
 }
 
 /* Which entries are zero, of those that can be told apart by row. */
-static int zero_mask(sherd__findings *l, const counting *k, const sherd__truth *t, double *line)
+int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, double *line)
 {
-    sherd__finding f = about(k, "zero mask", "F1");
+    sherd__finding f = sherd__clear_about(k, "zero mask", "F1");
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     double hit = 0, said = 0, is = 0, all = 0;
     for (size_t i = 0; i < k->tests; i++) {
@@ -162,10 +151,10 @@ static int zero_mask(sherd__findings *l, const counting *k, const sherd__truth *
 
 /* --- columns ----------------------------------------------------------------------------------- */
 
-static int matched(sherd__findings *l, const counting *k, const sherd__truth *t,
+int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                    const sherd__public *pub, sherd__match_how how, const size_t *to)
 {
-    sherd__finding f = about(k, "columns", how_text[how]);
+    sherd__finding f = sherd__clear_about(k, "columns", how_text[how]);
     double hits = 0;
     size_t known = 0;
     for (size_t j = 0; j < k->s->cols; j++) {
@@ -174,7 +163,7 @@ static int matched(sherd__findings *l, const counting *k, const sherd__truth *t,
         if (to[j] == SHERD__ASSIGN_NONE) continue;
         if (t->first[to[j]] == k->col[j]) hits += 1 / (double)k->alike[j];
     }
-    judge_hits(&f, hits, known, 1 / (double)pub->cols);
+    sherd__clear_hits(&f, hits, known, 1 / (double)pub->cols);
     snprintf(f.sentence, sizeof f.sentence,
              "%.1f %% of its %zu columns recognised among %zu public ones, %s (by chance %.2g %%); "
              "%zu public rows", 100 * f.value, known, pub->cols, how_text[how], 100 * f.chance, pub->rows);
@@ -183,10 +172,10 @@ static int matched(sherd__findings *l, const counting *k, const sherd__truth *t,
 
 /* --- labels and rows --------------------------------------------------------------------------- */
 
-static int labels(sherd__findings *l, const counting *k, const sherd__truth *t,
+int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                   const sherd__inferred *in, unsigned which)
 {
-    sherd__finding f = about(k, "labels", which ? "5 nearest public rows" : "linear");
+    sherd__finding f = sherd__clear_about(k, "labels", which ? "5 nearest public rows" : "linear");
     size_t right = 0, of[256] = { 0 }, most = 0;
     if (!t->labels || !in->label[which] || k->tests == 0) return SHERD_OK;
     for (size_t i = 0; i < k->tests; i++) {
@@ -194,20 +183,30 @@ static int labels(sherd__findings *l, const counting *k, const sherd__truth *t,
         right += in->label[which][i] == is;
         if (++of[is] > most) most = of[is];
     }
-    judge_hits(&f, (double)right, k->tests, (double)most / (double)k->tests);
+    sherd__clear_hits(&f, (double)right, k->tests, (double)most / (double)k->tests);
     snprintf(f.sentence, sizeof f.sentence,
              "labels of %.1f %% of %zu rows read, %s (always naming the most frequent one: %.1f %%)",
              100 * f.value, k->tests, f.statistic, 100 * f.chance);
     return sherd__findings_add(l, &f);
 }
 
-/* R^2 over all columns of the tested rows, and in how many rows the guess beats the public mean. */
-static int rebuilt(sherd__findings *l, const counting *k, const sherd__truth *t, const sherd__public *pub,
-                   const sherd__inferred *in, unsigned which, double *line)
+double *sherd__clear_test_rows(const sherd__counting *k)
 {
-    sherd__finding f = about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
+    const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
+    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0, *x = alloc_matrix(k->tests, h->cols);
+    for (size_t i = 0; i < k->tests && x; i++)
+        for (size_t j = 0; j < h->cols; j++)
+            x[i * h->cols + j] = h->values[k->test[i] * h->cols + j] * scale;
+    return x;
+}
+
+/* R^2 over all columns of the tested rows, and in how many rows the guess beats the public mean. */
+int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, const sherd__public *pub,
+                         const sherd__inferred *in, unsigned which, double *line, double *r2)
+{
+    sherd__finding f = sherd__clear_about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
     size_t cols = t->a.cols, better = 0;
-    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0, off = 0, off_mean = 0, spread = 0;
+    double scale = k->scale, off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
     if (!mean) return SHERD_ENOMEM;
     for (size_t i = 0; i < k->tests; i++) {
@@ -231,7 +230,7 @@ static int rebuilt(sherd__findings *l, const counting *k, const sherd__truth *t,
     }
     sherd__free(mean);
     if (!(spread > 0)) return SHERD_OK;
-    f.value = 1 - off / spread;
+    f.value = *r2 = 1 - off / spread;
     f.chance = 1 - off_mean / spread;
     f.log_p = better ? sherd__tail_binomial(better, k->tests, 0.5) : 0;
     snprintf(f.sentence, sizeof f.sentence,
@@ -248,7 +247,7 @@ static uint8_t shade(double v)
     return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : lrint(255 * v));
 }
 
-static int draw(sherd__gallery *g, const counting *k, const sherd__truth *t, const size_t *to,
+int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t, const size_t *to,
                 const double *better)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
@@ -266,7 +265,7 @@ static int draw(sherd__gallery *g, const counting *k, const sherd__truth *t, con
         size_t pick = i * k->tests / rows, r = k->test[pick];
         sherd__truth_row(t, k->row[r], line);
         for (size_t c = 0; c < cols; c++) {
-            o.truth[i * cols + c] = shade(line[c] * scale);
+            o.truth[i * cols + c] = shade(line[c] * k->scale);
             o.rebuilt[i * cols + c] = shade(better[pick * cols + c]);
         }
         for (size_t j = 0; j < h->cols; j++) {
@@ -287,31 +286,24 @@ static int draw(sherd__gallery *g, const counting *k, const sherd__truth *t, con
 
 /* --- all of it --------------------------------------------------------------------------------- */
 
-static int infer_rows(sherd__findings *l, sherd__gallery *g, const counting *k, const sherd__truth *t,
+static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                       const sherd__public *pub, const size_t *to, double *line)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
-    double scale = k->s->largest > 0 ? 1 / k->s->largest : 0, *x = alloc_matrix(k->tests, h->cols);
+    double *x = sherd__clear_test_rows(k), r2[2] = { -INFINITY, -INFINITY };
     sherd__inferred in = { 0 };
-    if (!x) return SHERD_ENOMEM;
-    for (size_t i = 0; i < k->tests; i++)
-        for (size_t j = 0; j < h->cols; j++)
-            x[i * h->cols + j] = h->values[k->test[i] * h->cols + j] * scale;
-    int err = sherd__infer(&in, x, k->tests, h->cols, to + k->first, pub);
-    size_t before = l->len;
-    for (unsigned which = 0; which < 2 && !err; which++) err = labels(l, k, t, &in, which);
-    double r2[2] = { 0 };
-    for (unsigned which = 0; which < 2 && !err; which++) {
-        err = rebuilt(l, k, t, pub, &in, which, line);
-        if (!err && l->len > before) r2[which] = l->list[l->len - 1].value;
-    }
-    if (!err && g) err = draw(g, k, t, to, in.rebuilt[r2[1] > r2[0]]);
+    int err = x ? sherd__infer(&in, x, k->tests, h->cols, to + k->first, pub) : SHERD_ENOMEM;
+    for (unsigned which = 0; which < 2 && !err; which++)
+        err = sherd__clear_labels(l, k, t, &in, which);
+    for (unsigned which = 0; which < 2 && !err; which++)
+        err = sherd__clear_rebuilt(l, k, t, pub, &in, which, line, &r2[which]);
+    if (!err && g) err = sherd__clear_draw(g, k, t, to, in.rebuilt[r2[1] > r2[0]]);
     sherd__inferred_fini(&in);
     sherd__free(x);
     return err;
 }
 
-static int recognise(sherd__findings *l, sherd__gallery *g, const counting *k, const sherd__truth *t,
+static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                      const sherd__public *pub, const sherd__clear_options *opt, double *line)
 {
     size_t *to = sherd__calloc(k->s->cols, sizeof *to);
@@ -323,7 +315,7 @@ static int recognise(sherd__findings *l, sherd__gallery *g, const counting *k, c
     for (int how = opt->sketch || all ? last : 0; how <= last && !err; how++) {
         if (how == SHERD__MATCH_TOGETHER && !aligned) continue;
         err = sherd__match(k->s, opt->n, pub, (sherd__match_how)how, to);
-        if (!err) err = matched(l, k, t, pub, (sherd__match_how)how, to);
+        if (!err) err = sherd__clear_matched(l, k, t, pub, (sherd__match_how)how, to);
     }
     if (!err && aligned && k->tests > 0) err = infer_rows(l, g, k, t, pub, to, line);
     sherd__free(to);
@@ -334,15 +326,16 @@ int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight
                        const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d)
 {
-    counting k = { .s = s, .who = who };
+    sherd__counting k = { .s = s, .who = who, .subject = "A",
+                          .scale = s->largest > 0 ? 1 / s->largest : 0 };
     if (s->cols == 0 || !truth) return SHERD_OK;
     if (pub && pub->cols != truth->a.cols)
         return sherd__fail(d, SHERD_ESHAPE, "give public data with the columns of A",
                            "the public data have %zu columns, A has %zu", pub->cols, truth->a.cols);
     double *line = sherd__calloc(truth->a.cols, sizeof *line);
-    int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : TEST_ROWS) : SHERD_ENOMEM;
+    int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS) : SHERD_ENOMEM;
     if (!err && !opt->sketch) err = verbatim(l, &k, truth);
-    if (!err && !opt->sketch) err = zero_mask(l, &k, truth, line);
+    if (!err && !opt->sketch) err = sherd__clear_zero_mask(l, &k, truth, line);
     if (!err && pub) err = recognise(l, g, &k, truth, pub, opt, line);
     counting_fini(&k);
     sherd__free(line);

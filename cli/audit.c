@@ -28,6 +28,12 @@ static const char *const form_text[] = {
     "plain: whole rows in clear",
 };
 
+static const char *const coded_text[] = {
+    [SHERD__SHARES_BOTH] = "share: both operands as coded residues",
+    [SHERD__SHARES_ONE] = "share1: A as coded residues, B public",
+    [SHERD__SHARES_BLIND] = "blind: A masked, B public",
+};
+
 /* ---- what there is to attack ------------------------------------------------------------------ */
 
 static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
@@ -69,6 +75,18 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
                              sherd_strerror(err)) : 0;
 }
 
+static int read_shares(sherd__auditing *a, size_t kept, sherd_diag *d)
+{
+    uint64_t job, n = a->data.there ? a->data.view.rows : 0;
+    uint32_t colluding = (uint32_t)sherd__opt_int(a->cli, "colluding");
+    if (!sherd__shares_job(&a->views, &job))
+        return sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
+                           "%s: no product is in the record", a->cli->args[0]);
+    a->coded = true;
+    return sherd__shares_read(&a->shares, &a->views, job, n, colluding,
+                              (uint32_t)sherd__opt_int(a->cli, "spare"), kept, d);
+}
+
 static int read_records(sherd__auditing *a, sherd_diag *d)
 {
     uint64_t job = 0;
@@ -89,11 +107,13 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
         if (v->trouble[0]) sherd__audit_warn(&a->report, "%s: %s", v->name, v->trouble);
         if (clear) err = sherd__sight_of(&a->sights[i], v, job, kept);
     }
+    if (err) return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
+    if (!clear) err = read_shares(a, kept, d);
     snprintf(a->report.subject, sizeof a->report.subject, "%.100s%s", sherd__path_tail(a->cli->args[0]),
              a->views.of_coordinator ? ", a coordinator's record" : ", recorded by nodes");
     snprintf(a->report.form, sizeof a->report.form, "%s",
-             clear ? "values in clear" : "no product of values in clear");
-    return err ? sherd__fail(d, err, NULL, "out of memory for what the nodes saw; give fewer --rows") : 0;
+             clear ? "values in clear" : a->coded ? coded_text[a->shares.kind] : "no product");
+    return err;
 }
 
 /* ---- what is known besides -------------------------------------------------------------------- */
@@ -139,10 +159,10 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
 
 static int open_truth(sherd__auditing *a, sherd_diag *d)
 {
-    bool integers = false;
-    double largest = 0;
+    bool integers = a->coded;
+    double largest = a->coded ? 65535 : 0; /* of residues it cannot be told: the default of 17 bits */
     if (!a->data.there) return 0;
-    for (uint32_t i = 0; i < a->nodes; i++) {
+    for (uint32_t i = 0; i < a->nodes && !a->coded; i++) {
         integers |= a->sights[i].integers;
         if (a->sights[i].largest > largest) largest = a->sights[i].largest;
     }
@@ -211,17 +231,19 @@ static int attack(sherd__auditing *a, sherd_diag *d)
     for (uint32_t i = 0; i < a->nodes; i++) names[i] = a->names[i];
     a->report.nodes = a->nodes;
     int err = in_clear(a, d);
-    if (!err && a->report.truth)
+    if (!err && a->coded)
+        err = sherd__audit_shares(&a->report, &a->shares, names, a->report.truth ? &a->truth : NULL,
+                                  a->pub.rows ? &a->pub : NULL, &plan, d);
+    else if (!err && a->report.truth)
         err = sherd__audit_sights(&a->report, a->sights, names, a->nodes, &a->truth,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
-    else if (!err)
+    if (!err && !a->report.truth)
         sherd__audit_warn(&a->report, "without --data nothing can be counted: give the operand A to see "
                                       "how much of it the nodes could tell");
     if (!err && a->report.truth && a->pub.rows == 0)
         sherd__audit_warn(&a->report, "without --public-data no column can be recognised: give data of the "
                                       "same kind to see what an attacker who has such makes of it");
-    if (!err && sherd__findings_judge(&a->report.findings, SHERD__AUDIT_FAMILY))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) err = sherd__audit_judge(&a->report, d);
     sherd__free(names);
     return err;
 }
@@ -252,6 +274,7 @@ static void auditing_fini(sherd__auditing *a)
     for (uint32_t i = 0; i < a->nodes; i++) sherd__sight_fini(&a->sights[i]);
     sherd__free(a->sights);
     sherd__free(a->names);
+    sherd__shares_fini(&a->shares);
     sherd__views_fini(&a->views);
     sherd__truth_fini(&a->truth);
     sherd__public_fini(&a->pub);
@@ -328,7 +351,9 @@ static const sherd__option options[] = {
     {.name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
      .help = "which of the possible draws of exposures and coalitions"},
     {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 64, .preset = "1",
-     .help = "attack coalitions of T and of T+1 domains too"},
+     .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run"},
+    {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
+     .help = "share: the --spare S of the recorded run"},
     {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000, .preset = "200",
      .help = "of one size at most; drawn where there are more"},
     {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",

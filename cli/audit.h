@@ -30,6 +30,8 @@ typedef struct sherd__auditing {
     sherd__audit_matrix data, labels, pub_data, pub_labels;
     sherd__views views;
     sherd__sight *sights;
+    sherd__shares shares;
+    bool coded; /* shares, not sights, were seen */
     char (*names)[96];
     uint32_t nodes;
     uint8_t *label_bytes; /* of A's rows */
@@ -42,11 +44,10 @@ typedef struct sherd__auditing {
 void sherd__audit_tell(const sherd__auditing *a);
 
 /**
- * The end of `sherd demo`: what one of `nodes` nodes reads out of x (rows of drawn digits from 0 on)
- * under permute as published and as sent here, in a few lines or, where `out` is not NULL, as its
- * member "audit".
+ * The end of `sherd demo`: what one of `nodes` nodes reads out of drawn digits under permute (as
+ * published, and as sent here) and under share, in a few lines or, where `out` is not NULL, as its
+ * member "audit". About a second.
  */
-int sherd__audit_glance(sherd__cli *cli, sherd_view x, uint32_t nodes, json_t *out,
-                        sherd_diag *d) SHERD_MUST;
+int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -31,13 +31,13 @@ static bool worse(const sherd__finding *a, const sherd__finding *b)
     return a->value > b->value;
 }
 
-static size_t gather(const sherd__findings *l, size_t first, size_t end, figure *out)
+static size_t gather(const sherd__findings *l, size_t first, size_t end, bool control, figure *out)
 {
     size_t len = 0;
     for (size_t i = first; i < end; i++) {
         const sherd__finding *f = &l->list[i];
         size_t at = 0;
-        if (f->control) continue;
+        if (f->control != control) continue;
         while (at < len && (strcmp(out[at].worst->test, f->test) != 0 ||
                             strcmp(out[at].worst->statistic, f->statistic) != 0))
             at++;
@@ -57,7 +57,7 @@ static size_t gather(const sherd__findings *l, size_t first, size_t end, figure 
 static const char *amount(double v, bool share, char out[24])
 {
     if (isnan(v)) snprintf(out, 24, "-");
-    else if (!share) snprintf(out, 24, "%.3f", v);
+    else if (!share) snprintf(out, 24, fabs(v) < 1e4 ? "%.3f" : "%.3g", v);
     else if (v != 0 && fabs(v) < 0.001) snprintf(out, 24, "%.2g %%", 100 * v);
     else snprintf(out, 24, "%.*f %%", fabs(v) < 0.01 ? 2 : 1, 100 * v);
     return out;
@@ -71,8 +71,8 @@ static void show(figure *f)
                  strcmp(w->test, "labels") == 0 || strcmp(w->test, "in clear") == 0;
     if (f->values == NULL) return;
     qsort(f->values, f->len, sizeof *f->values, compare);
-    snprintf(name, sizeof name, "%s: %s", w->test, w->statistic);
-    printf("  %-44s %9s %9s %9s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
+    snprintf(name, sizeof name, "%s: %.40s", w->test, w->statistic);
+    printf("  %-50s %9s %9s %9s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
            amount(w->value, share, most), amount(w->chance, share, chance),
            f->flagged ? "FLAGGED, " : "", w->who);
 }
@@ -80,15 +80,43 @@ static void show(figure *f)
 static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
 {
     figure f[FIGURES_MAX];
-    size_t len = gather(&a->report.findings, s->first, s->end, f);
+    size_t len = gather(&a->report.findings, s->first, s->end, false, f);
     if (s->size == 1) printf("\nEach node by itself (%" PRIu32 "):\n", s->attacked);
     else if (s->attacked == s->of)
         printf("\nCoalitions of %" PRIu32 " domains (all %" PRIu32 "):\n", s->size, s->attacked);
     else printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
                 s->attacked, s->of);
-    printf("  %-44s %9s %9s %9s  %s\n", "", "median", "worst", "chance", "");
+    if (len > 0)
+        printf("  %-50s %9s %9s %9s  %s\n", "", "median", "worst", "chance", "");
+    else printf("  more than the scheme withstands: a control, see below\n");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
+        sherd__free(f[i].values);
+    }
+}
+
+/* Games and whatever else is about the scheme as a whole. */
+static void show_rest(const sherd__findings *l, size_t first)
+{
+    figure f[FIGURES_MAX];
+    size_t len = gather(l, first, l->len, false, f);
+    if (len > 0) printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s\n", "", "median", "worst", "chance");
+    for (size_t i = 0; i < len; i++) {
+        show(&f[i]);
+        sherd__free(f[i].values);
+    }
+}
+
+/* What must be flagged, since an audit that cannot fail proves nothing. */
+static void show_controls(const sherd__findings *l)
+{
+    figure f[FIGURES_MAX];
+    size_t len = gather(l, 0, l->len, true, f);
+    if (len > 0) printf("\nControls, broken on purpose:\n");
+    for (size_t i = 0; i < len; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "%s: %s", f[i].worst->test, f[i].worst->statistic);
+        printf("  %-50s %s\n", name, f[i].flagged ? "flagged, as it must be" : "-");
         sherd__free(f[i].values);
     }
 }
@@ -105,6 +133,8 @@ void sherd__audit_tell(const sherd__auditing *a)
     putchar('\n');
     for (uint32_t i = 0; i < r->warnings_len; i++) printf("note: %s\n", r->warnings[i]);
     for (uint32_t i = 0; i < r->scopes_len; i++) show_scope(a, &r->scopes[i]);
+    show_rest(&r->findings, r->scopes_len ? r->scopes[r->scopes_len - 1].end : 0);
+    show_controls(&r->findings);
     size_t flagged = sherd__audit_flagged(r);
     if (flagged > 0)
         printf("\nFLAGGED: %zu of %zu findings are beyond chance (Holm over %zu tests, family-wise "

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/audit.h"
 #include "cli/nodes.h"
 #include "cli/work.h"
 #include "core/alloc.h"
@@ -262,7 +263,11 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) show_nodes(&m);
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
+    uint32_t nodes = m.cluster != NULL ? sherd_cluster_size(m.cluster) : 0;
     sherd_cluster_close(m.cluster);
+    uint64_t calls = sherd__blas_calls();
+    if (!err) err = sherd__audit_glance(nodes, m.out, d);
+    m.local_calls += sherd__blas_calls() - calls; /* the attack's own */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);
@@ -287,6 +292,7 @@ static const sherd__option options[] = {
     SHERD__OPT_RECORD,
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_PROGRESS,
+    SHERD__OPT_SAME_HOST,
     {.name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
      .preset = "60000", .help = "how many images"},
     {.name = "data", .type = SHERD__DIR, .arg = "DIR",

@@ -1,0 +1,201 @@
+/*
+ * A share as a sight: residues as numbers in (-1, 1), all columns in their places. Inference is made
+ * once, and counted against every block.
+ */
+#include "audit/coded.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/clear_internal.h"
+#include "audit/tail.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+
+#define COLUMNS_MAX 96u
+#define KEPT_MAX 10000u
+
+/* Columns every `step`-th of the share, rows as far as they are kept. */
+static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen, uint32_t share, size_t step)
+{
+    const uint32_t *x = seen->residues[(size_t)share * seen->code->primes_len];
+    double p = seen->code->primes[0];
+    size_t cols = (seen->cols + step - 1) / step, kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
+    *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
+    *s = (sherd__sight){ .sheaves = f, .len = 1, .cols = cols, .integers = true, .largest = (p - 1) / 2 };
+    if (!sherd__mul(kept, cols, &len)) return SHERD_ENOMEM;
+    f->values = sherd__calloc(len, sizeof *f->values);
+    f->keys = sherd__calloc(cols, sizeof *f->keys);
+    if (!f->values || !f->keys) return SHERD_ENOMEM;
+    for (size_t r = 0; r < kept; r++)
+        for (size_t j = 0; j < cols; j++) {
+            double v = x[r * seen->cols + j * step];
+            f->values[r * cols + j] = v > (p - 1) / 2 ? v - p : v;
+        }
+    return SHERD_OK;
+}
+
+static void drop_sight(sherd__sheaf *f)
+{
+    sherd__free(f->values);
+    sherd__free(f->keys);
+}
+
+static int open_counting(sherd__counting *k, const sherd__sight *s, const sherd__truth *t, size_t step,
+                         size_t tests)
+{
+    const sherd__sheaf *h = &s->sheaves[0];
+    k->s = s;
+    k->col = sherd__calloc(s->cols, sizeof *k->col);
+    k->alike = sherd__calloc(s->cols, sizeof *k->alike);
+    k->row = sherd__calloc(h->kept, sizeof *k->row);
+    k->tests = h->kept < tests ? h->kept : tests;
+    k->test = sherd__calloc(k->tests, sizeof *k->test);
+    if (!k->col || !k->alike || !k->row || !k->test) return SHERD_ENOMEM;
+    uint32_t *alike = sherd__calloc(t->a.cols, sizeof *alike); /* by the first of them */
+    if (!alike) return SHERD_ENOMEM;
+    for (size_t c = 0; c < t->a.cols; c++) alike[t->first[c]]++;
+    for (size_t j = 0; j < s->cols; j++) {
+        k->col[j] = t->first[j * step];
+        k->alike[j] = alike[k->col[j]];
+    }
+    sherd__free(alike);
+    return SHERD_OK;
+}
+
+static void close_counting(sherd__counting *k)
+{
+    sherd__free(k->col);
+    sherd__free(k->alike);
+    sherd__free(k->row);
+    sherd__free(k->test);
+}
+
+static double scale_of(const sherd__truth *t, double *line)
+{
+    double largest = 0;
+    for (size_t r = 0; r < t->a.rows; r++) {
+        sherd__truth_row(t, r, line);
+        for (size_t c = 0; c < t->a.cols; c++)
+            if (isfinite(line[c]) && fabs(line[c]) > largest) largest = fabs(line[c]);
+    }
+    return largest > 0 ? 1 / largest : 0;
+}
+
+/* Row r of the share is row r of block b: those that A has are tested. */
+static size_t at_block(sherd__counting *k, const sherd__truth *t, uint64_t height, uint32_t b)
+{
+    size_t first = (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept, have = 0;
+    if (first < t->a.rows) have = t->a.rows - first < kept ? t->a.rows - first : kept;
+    for (size_t r = 0; r < kept; r++) k->row[r] = r < have ? (uint32_t)(first + r) : SHERD__TRUTH_NONE;
+    return have;
+}
+
+static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, double p,
+                    size_t have, double *line)
+{
+    sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
+    const sherd__sheaf *h = &k->s->sheaves[0];
+    uint64_t same = 0, all = 0;
+    for (size_t r = 0; r < have; r++) {
+        sherd__truth_row(t, k->row[r], line);
+        for (size_t j = 0; j < h->cols; j++) same += h->values[r * h->cols + j] == line[j];
+        all += h->cols;
+    }
+    if (all == 0) return SHERD_OK;
+    f.value = (double)same / (double)all;
+    f.chance = 1 / p;
+    f.log_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
+    snprintf(f.sentence, sizeof f.sentence, "%llu of %llu entries of %s stand in the share at their place "
+             "(by chance %.2g)", (unsigned long long)same, (unsigned long long)all, k->subject,
+             (double)all / p);
+    return sherd__findings_add(l, &f);
+}
+
+/* Shares show their columns' places; here they are left out, to see whether values tell them. */
+static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share, const char *who,
+                     const sherd__truth *t, const sherd__public *pub)
+{
+    sherd__sheaf f;
+    sherd__sight s;
+    sherd__counting k = { .who = who, .subject = "A" };
+    size_t step = seen->cols / COLUMNS_MAX + 1;
+    size_t *to = sherd__calloc(seen->cols, sizeof *to);
+    int err = make_sight(&s, &f, seen, share, step);
+    if (!err) err = to ? open_counting(&k, &s, t, step, 1) : SHERD_ENOMEM;
+    for (int how = SHERD__MATCH_OWN; how <= SHERD__MATCH_TOGETHER && !err; how++) {
+        err = sherd__match(&s, seen->rows, pub, (sherd__match_how)how, to);
+        if (!err) err = sherd__clear_matched(l, &k, t, pub, (sherd__match_how)how, to);
+    }
+    sherd__free(to);
+    close_counting(&k);
+    drop_sight(&f);
+    return err;
+}
+
+static int count_block(sherd__findings *l, sherd__counting *k, const sherd__truth *t,
+                       const sherd__public *pub, const sherd__inferred *in, double p, size_t have,
+                       double *line)
+{
+    double r2;
+    int err = verbatim(l, k, t, p, have, line);
+    size_t all = k->tests, tests = 0;
+    while (tests < all && k->row[k->test[tests]] != SHERD__TRUTH_NONE) tests++;
+    k->tests = tests; /* the last block may be short */
+    if (!err && tests > 0) err = sherd__clear_zero_mask(l, k, t, line);
+    for (unsigned which = 0; which < 2 && !err && pub && tests > 0; which++) {
+        err = sherd__clear_labels(l, k, t, in, which);
+        if (!err) err = sherd__clear_rebuilt(l, k, t, pub, in, which, line, &r2);
+    }
+    k->tests = all;
+    return err;
+}
+
+int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen *seen, uint32_t share,
+                       const char *who, const sherd__truth *truth, const sherd__public *pub,
+                       const sherd__clear_options *opt, sherd_diag *d)
+{
+    sherd__sheaf f = { 0 };
+    sherd__sight s;
+    sherd__counting k = { .who = who };
+    sherd__inferred in = { 0 };
+    double *x = NULL, *line = NULL, p = seen->code->primes[0];
+    size_t *to = NULL, tests = opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS;
+    char subject[40];
+    if (!truth || !seen->residues[(size_t)share * seen->code->primes_len]) return SHERD_OK;
+    if (seen->cols != truth->a.cols || (pub && pub->cols != truth->a.cols))
+        return sherd__fail(d, SHERD_ESHAPE, "give the A of this record, and public data with its columns",
+                           "A has %zu columns, the shares %zu, the public data %zu", truth->a.cols,
+                           seen->cols, pub ? pub->cols : 0);
+    int err = make_sight(&s, &f, seen, share, 1);
+    if (!err) err = open_counting(&k, &s, truth, 1, tests);
+    line = sherd__calloc(truth->a.cols, sizeof *line);
+    to = sherd__calloc(seen->cols, sizeof *to);
+    if (!err && (!line || !to)) err = SHERD_ENOMEM;
+    if (!err) k.scale = scale_of(truth, line);
+    for (size_t j = 0; j < seen->cols && !err; j++) to[j] = j;
+    for (size_t i = 0; i < k.tests && !err; i++) k.test[i] = i * f.kept / k.tests;
+    if (!err && pub) {
+        x = sherd__clear_test_rows(&k);
+        err = x ? sherd__infer(&in, x, k.tests, f.cols, to, pub) : SHERD_ENOMEM;
+    }
+    for (uint32_t b = 0; b < seen->code->blocks && !err; b++) {
+        snprintf(subject, sizeof subject, "A, block %u", b + 1);
+        k.subject = subject;
+        size_t have = at_block(&k, truth, opt->share_rows ? opt->share_rows : seen->rows, b);
+        err = count_block(l, &k, truth, pub, &in, p, have, line);
+        if (!err && g && b == 0 && pub && have >= f.kept)
+            err = sherd__clear_draw(g, &k, truth, to, in.rebuilt[0]);
+    }
+    if (!err && pub && !opt->sketch) err = recognise(l, seen, share, who, truth, pub);
+    sherd__inferred_fini(&in);
+    sherd__free(x);
+    sherd__free(line);
+    sherd__free(to);
+    close_counting(&k);
+    drop_sight(&f);
+    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err), who)
+               : SHERD_OK;
+}

@@ -1,0 +1,44 @@
+/*
+ * What nodes saw of coded operands, read out of records as the arrays that stats.h attacks. Which scheme it
+ * was is told by what travelled: under `share` every node has a B of its own, under share1 and blind all
+ * have the same; shares of share1 have one height, rows of blind add up to A's.
+ */
+#ifndef AUDIT_SHARES_H
+#define AUDIT_SHARES_H
+
+#include "audit/stats.h"
+#include "audit/view.h"
+
+typedef enum sherd__shares_kind {
+    SHERD__SHARES_BOTH,  /* share */
+    SHERD__SHARES_ONE,   /* share1 */
+    SHERD__SHARES_BLIND  /* blind */
+} sherd__shares_kind;
+
+/** Opaque arrays behind `seen`. */
+typedef struct sherd__shares {
+    sherd__shares_kind kind;
+    sherd__seen_code code;   /* of `share` and share1: K, T, N */
+    sherd__seen_code single; /* of blind: one share, one mask */
+    sherd__seen *seen;       /* share: A, B; share1: A; blind: A's rows of each node */
+    uint32_t seen_len;
+    uint64_t share_rows;     /* of a share of A, all of them; seen[0].rows of them are here */
+    uint32_t **arrays;
+    size_t arrays_len;
+    uint32_t *domains;       /* blind: of each seen */
+    const uint32_t **index;
+    char note[200];          /* what was left out, or empty */
+} sherd__shares;
+
+/** The job of the record that moved the most bytes of residues; false: there is none. */
+bool sherd__shares_job(const sherd__views *v, uint64_t *job);
+/**
+ * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of each
+ * share are kept. SHERD_ENOMEM; SHERD_EINVAL: no code of so many nodes, masks and spares is possible, or none
+ * has shares of this height.
+ */
+int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n, uint32_t masks,
+                       uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;
+void sherd__shares_fini(sherd__shares *s);
+
+#endif
