@@ -97,18 +97,39 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
     return err ? sherd__fail(d, err, NULL, "cannot commit to the seed") : 0;
 }
 
-static void fill_nodes(sherd__certificate *c, const sherd__work *w)
+/* Domains are counted by their names: those of a cluster tell them apart. */
+static uint32_t count_domains(const sherd__work *w)
 {
-    char domains[1000][64];
+    sherd_node_info info, other;
+    uint32_t count = 0, before;
+    for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
+        sherd_cluster_node(w->cluster, i, &info);
+        for (before = 0; before < i; before++) {
+            sherd_cluster_node(w->cluster, before, &other);
+            if (strcmp(info.domain, other.domain) == 0) break;
+        }
+        count += before == i;
+    }
+    return count;
+}
+
+static int fill_nodes(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
+{
     c->nodes = sherd_cluster_size(w->cluster);
+    c->domains = count_domains(w);
     c->domains_simulated = sherd_cluster_simulated(w->cluster);
+    bool listed = c->nodes <= SHERD__CERTIFICATE_NODES;
+    if (!listed) sherd__certificate_warn(c, "the nodes are too many to be listed");
+    else if (sherd__certificate_list(c, c->nodes))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the certificate");
     for (uint32_t i = 0; i < c->nodes; i++) {
         sherd_node_info info;
-        uint32_t seen = 0;
         sherd_cluster_node(w->cluster, i, &info);
         if (*info.blas_core) sherd__certificate_core(c, info.blas_core);
-        while (seen < c->domains && strcmp(domains[seen], info.domain) != 0) seen++;
-        if (seen == c->domains && seen < 1000) memcpy(domains[c->domains++], info.domain, 64);
+        if (!listed) continue;
+        memcpy(c->list[i].name, info.name, sizeof info.name);
+        memcpy(c->list[i].domain, info.domain, sizeof info.domain);
+        memcpy(c->list[i].key, info.key, sizeof info.key);
     }
     if (w->report.nodes_lost > 0)
         sherd__certificate_warn(c, "%u nodes were lost", w->report.nodes_lost);
@@ -116,6 +137,7 @@ static void fill_nodes(sherd__certificate *c, const sherd__work *w)
         sherd__certificate_warn(c, "wrong answers were turned away from %s", w->report.banned);
     if (w->report.check_tolerant)
         sherd__certificate_warn(c, "float answers were checked for gross errors only");
+    return 0;
 }
 
 static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
@@ -168,7 +190,8 @@ int sherd__work_certify(sherd__work *w, sherd_diag *d)
     snprintf(c.protocol_version, sizeof c.protocol_version, "sherd/1");
     int err = fill_matrices(&c, w, d);
     if (!err) err = fill_scheme(&c, w, d);
-    if (err) return err;
-    fill_nodes(&c, w);
-    return sign_and_save(&c, w, d);
+    if (!err) err = fill_nodes(&c, w, d);
+    if (!err) err = sign_and_save(&c, w, d);
+    sherd__certificate_fini(&c);
+    return err;
 }

@@ -237,8 +237,21 @@ static void say(const verification *v, const sherd__cli *cli)
                        sherd__cli_seconds(v->w.verdict.seconds, t));
     say_check(c, cli);
     if (c->domains_simulated) sherd__cli_say(cli, "domains: simulated on one host");
+    for (uint32_t i = 0; i < c->list_len; i++)
+        sherd__cli_note(cli, "node %s of domain %s, key=%s", c->list[i].name, c->list[i].domain,
+                        c->list[i].key);
     for (uint32_t i = 0; i < c->warnings_len; i++)
         sherd__cli_say(cli, "the certificate warns: %s", c->warnings[i]);
+}
+
+/* Empty where the certificate does not name them. */
+static json_t *nodes_array(const sherd__certificate *c)
+{
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < c->list_len; i++)
+        json_array_append_new(all, json_pack("{s:s, s:s, s:s}", "name", c->list[i].name, "domain",
+                                             c->list[i].domain, "key", c->list[i].key));
+    return all;
 }
 
 static json_t *tell(const verification *v, const sherd__cli *cli)
@@ -251,6 +264,7 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "mode", json_string(c->exact ? "exact" : "float"));
     json_object_set_new(obj, "inputs_compared", json_boolean(c->has_inputs));
     json_object_set_new(obj, "domains_simulated", json_boolean(c->domains_simulated));
+    json_object_set_new(obj, "nodes", nodes_array(c));
     json_object_set_new(obj, "verification", check_object(c));
     json_object_set_new(obj, "warnings", warnings);
     for (uint32_t i = 0; i < c->warnings_len; i++)
@@ -284,6 +298,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
         say(v, cli);
     for (unsigned i = 0; i < 2; i++) sherd_npy_close(v->w.in[i].file);
     sherd_npy_close(v->out.file);
+    if (loaded) sherd__certificate_fini(&v->cert);
     sherd__free(v->copy);
     sherd__free(v);
     return err;

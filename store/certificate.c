@@ -61,6 +61,23 @@ void sherd__certificate_core(sherd__certificate *c, const char *core)
         memcpy(c->cores[c->cores_len++], line, sizeof line);
 }
 
+int sherd__certificate_list(sherd__certificate *c, uint32_t len)
+{
+    if (len > SHERD__CERTIFICATE_NODES) return SHERD_EINVAL;
+    sherd__certificate_node *list = sherd__calloc(len, sizeof *list);
+    if (!list) return SHERD_ENOMEM;
+    sherd__free(c->list);
+    c->list = list;
+    c->list_len = len;
+    return SHERD_OK;
+}
+
+void sherd__certificate_fini(sherd__certificate *c)
+{
+    sherd__free(c->list);
+    memset(c, 0, sizeof *c);
+}
+
 /* The signed bytes of an object; *msg is the caller's. */
 static int signed_bytes(const json_t *root, uint8_t **msg, size_t *len, sherd_diag *d)
 {
@@ -199,6 +216,7 @@ int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t l
                 : sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
     if (!err) err = check_signature(c, root, where, d);
     if (!err) *out = *c;
+    else if (c) sherd__certificate_fini(c);
     sherd__free(c);
     json_decref(root);
     return err;

@@ -5,7 +5,8 @@
  *
  * Signed bytes: "sherd-certificate-v1\n", then the object without its member "signature", keys
  * sorted, no white space (jansson's JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII). All numbers
- * are integers. A reader that knows fewer members than the file has still verifies them all.
+ * are integers. A reader that knows fewer members than the file has still verifies them all, so a
+ * member that is added later (nodes.list) needs no other schema, and may be missing when read.
  *
  * Who learns it: input digests let a holder test guesses of the inputs, which the file says in its
  * member "notice"; has_inputs = false leaves them out. It holds no seed, permutation, mask or check
@@ -24,6 +25,7 @@
 #define SHERD__CERTIFICATE_BYTES_MAX ((size_t)1 << 20)
 #define SHERD__CERTIFICATE_CORES 64u
 #define SHERD__CERTIFICATE_WARNINGS 16u
+#define SHERD__CERTIFICATE_NODES 3000u /* that are listed: the file stays readable, in both senses */
 
 typedef enum sherd__certified {
     SHERD__UNCHECKED = 0, /* not compared with a centralized computation */
@@ -36,6 +38,11 @@ typedef struct sherd__certificate_matrix {
     uint64_t rows, cols;
     sherd__digest digest; /* of an input only where has_inputs */
 } sherd__certificate_matrix;
+
+typedef struct sherd__certificate_node {
+    char name[64], domain[64];
+    char key[56]; /* "sha256:...", as in node files */
+} sherd__certificate_node;
 
 typedef struct sherd__certificate {
     int64_t created_unix;
@@ -70,6 +77,8 @@ typedef struct sherd__certificate {
 
     uint32_t nodes, domains;
     bool domains_simulated;    /* one host played all nodes */
+    sherd__certificate_node *list; /* owned; which nodes, `nodes` of them, or none: list_len 0 */
+    uint32_t list_len;
     char sherd_version[32], protocol_version[16], blas_version[96];
     char cores[SHERD__CERTIFICATE_CORES][32]; /* BLAS cores of the nodes, each once */
     uint32_t cores_len;
@@ -94,6 +103,10 @@ void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /** Adds a BLAS core, once. */
 void sherd__certificate_core(sherd__certificate *c, const char *core);
+/** Room in c->list for `len` nodes, zeroed. SHERD_ENOMEM; SHERD_EINVAL beyond SHERD__CERTIFICATE_NODES. */
+int sherd__certificate_list(sherd__certificate *c, uint32_t len) SHERD_MUST;
+/** Frees what a filled or read certificate owns, and zeroes it. */
+void sherd__certificate_fini(sherd__certificate *c);
 
 /**
  * Renders c, signs it as `key` (raw Ed25519) and gives the whole file's text in *text (NUL
@@ -109,7 +122,7 @@ int sherd__certificate_save(sherd__certificate *c, const char *path, const uint8
                             sherd_diag *d) SHERD_MUST;
 
 /**
- * Reads a certificate and verifies its signature by the key that it names; whether that key is the
+ * Reads a certificate, which is to be sherd__certificate_fini'd, and verifies its signature by the key that it names; whether that key is the
  * coordinator's the caller must ask. SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: malformed, or a member
  * missing or out of range, by name; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does
  * not fit the text (edited, or damaged).

@@ -116,6 +116,32 @@ static json_t *lines_json(const char *first, size_t pitch, size_t len)
     return NULL;
 }
 
+/* `len` bytes at most of a text that anybody may have chosen. */
+static json_t *plain_json(const char *text, size_t size)
+{
+    char plain[64];
+    size_t len = strnlen(text, size < sizeof plain ? size : sizeof plain - 1);
+    for (size_t i = 0; i < len; i++) plain[i] = text[i] < 0x20 || text[i] >= 0x7f ? '?' : text[i];
+    return json_stringn(plain, len);
+}
+
+static json_t *list_json(const sherd__certificate *c)
+{
+    json_t *list = json_array();
+    int bad = 0;
+    for (uint32_t i = 0; i < c->list_len; i++) {
+        const sherd__certificate_node *n = &c->list[i];
+        json_t *o = json_object();
+        bad |= json_object_set_new(o, "name", plain_json(n->name, sizeof n->name));
+        bad |= json_object_set_new(o, "domain", plain_json(n->domain, sizeof n->domain));
+        bad |= json_object_set_new(o, "key", plain_json(n->key, sizeof n->key));
+        bad |= json_array_append_new(list, o);
+    }
+    if (!bad) return list;
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *time_json(int64_t t)
 {
     struct tm tm;
@@ -148,6 +174,8 @@ static int set_special(const sherd__certificate *c, json_t *root)
                                json_string(verdicts[c->equal]));
     bad |= json_object_set_new(json_object_get(root, "nodes"), "cores",
                                lines_json(c->cores[0], sizeof c->cores[0], c->cores_len));
+    if (c->list_len)
+        bad |= json_object_set_new(json_object_get(root, "nodes"), "list", list_json(c));
     bad |= json_object_set_new(root, "warnings",
                                lines_json(c->warnings[0], sizeof c->warnings[0], c->warnings_len));
     return bad;
@@ -175,6 +203,8 @@ static const char *out_of_range(const sherd__certificate *c)
     if (c->group > INT64_MAX) return "group";
     if ((unsigned)c->equal >= COUNT(verdicts)) return "equal";
     if (c->cores_len > SHERD__CERTIFICATE_CORES) return "cores";
+    if (c->list_len > SHERD__CERTIFICATE_NODES || (c->list_len && c->list_len != c->nodes))
+        return "nodes.list";
     if (c->warnings_len > SHERD__CERTIFICATE_WARNINGS) return "warnings";
     return NULL;
 }
@@ -365,6 +395,26 @@ static bool read_time(int64_t *out, const char *text)
     return true;
 }
 
+/* Certificates of earlier versions do not name their nodes. */
+static int read_list(sherd__certificate *c, const json_t *list, const reader *r)
+{
+    size_t len = json_array_size(list);
+    if (!list) return SHERD_OK;
+    if (!json_is_array(list) || len > SHERD__CERTIFICATE_NODES)
+        return wrong(r, "nodes", "list", "a list of nodes, 3000 at most");
+    if (len && sherd__certificate_list(c, (uint32_t)len))
+        return sherd__fail(r->d, SHERD_ENOMEM, NULL, "%s: out of memory", r->where);
+    for (size_t i = 0; i < len; i++) {
+        const json_t *o = json_array_get(list, i);
+        sherd__certificate_node *n = &c->list[i];
+        if (!read_text(n->name, sizeof n->name, json_object_get(o, "name")) ||
+            !read_text(n->domain, sizeof n->domain, json_object_get(o, "domain")) ||
+            !read_text(n->key, sizeof n->key, json_object_get(o, "key")))
+            return wrong(r, "nodes", "list", "each node's name, domain and key");
+    }
+    return SHERD_OK;
+}
+
 static int read_special(sherd__certificate *c, const json_t *root, const reader *r)
 {
     const json_t *group = json_object_get(json_object_get(root, "scheme"), "group");
@@ -390,7 +440,8 @@ static int read_special(sherd__certificate *c, const json_t *root, const reader 
     if (!read_lines(c->warnings[0], sizeof c->warnings[0], &c->warnings_len,
                     SHERD__CERTIFICATE_WARNINGS, json_object_get(root, "warnings")))
         return wrong(r, NULL, "warnings", "a list of sentences");
-    return read_arithmetic(c, json_object_get(root, "arithmetic"), r);
+    int err = read_list(c, json_object_get(nodes, "list"), r);
+    return err ? err : read_arithmetic(c, json_object_get(root, "arithmetic"), r);
 }
 
 int sherd__certificate_from_json(sherd__certificate *out, const json_t *root, const char *where,

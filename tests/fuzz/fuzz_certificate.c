@@ -15,7 +15,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (err)
         assert(d.code == err && d.message[0]);
     else
-        assert(c->has_signature && c->inputs_len >= 1 && c->inputs_len <= 2);
+        assert(c->has_signature && c->inputs_len >= 1 && c->inputs_len <= 2 &&
+               c->list_len <= SHERD__CERTIFICATE_NODES);
+    if (!err) sherd__certificate_fini(c);
     free(c);
     return 0;
 }

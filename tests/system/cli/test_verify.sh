@@ -58,6 +58,14 @@ run verify C.json A.npy B.npy C.npy --json
 py "d = json.load(open('out')); assert d['ok'] and d['equal'] and d['entries'] == 403 == d['bit_equal']"
 report $? "a program gets the verdict as JSON"
 
+py "n = json.load(open('C.json'))['nodes']['list']
+assert [x['name'] for x in n] == ['node-1', 'node-2', 'node-3'] and len({x['key'] for x in n}) == 3
+assert all(x['key'].startswith('sha256:') for x in n)"
+report $? "a certificate names its nodes and their keys"
+run verify C.json A.npy B.npy C.npy --json
+py "n = json.load(open('out'))['nodes']; assert n[2]['name'] == 'node-3' and n[2]['domain'] == 'simulated-3'"
+report $? "and verify tells them"
+
 run meta build z=dot:31x17x13 --nodes 3 -o C3.npz && run multiply A.npy B.npy -o C3.npy -n 3 --meta C3.npz --certificate C3.json
 [ $code = 0 ] && py "c = json.load(open('C3.json')); m = json.loads(bytes(np.load('C3.npz')['manifest']))
 assert c['scheme']['seed_commitment'] == m['seed_commitment']"

@@ -30,7 +30,15 @@ static int refuse_to_sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig
 /* A certificate with every member set to something of its own. */
 static void make(sherd__certificate *c)
 {
+    static sherd__certificate_node nodes[7]; /* not freed: only what was read is */
     memset(c, 0, sizeof *c);
+    for (int i = 0; i < 7; i++) {
+        snprintf(nodes[i].name, sizeof nodes[i].name, "node-%d", i + 1);
+        snprintf(nodes[i].domain, sizeof nodes[i].domain, "rack \"%d\"", i / 2);
+        snprintf(nodes[i].key, sizeof nodes[i].key, "sha256:%043d", i);
+    }
+    c->list = nodes;
+    c->list_len = 7;
     c->created_unix = 1795219199;
     strcpy(c->operation, "product");
     c->inputs_len = 2;
@@ -90,7 +98,8 @@ static void what_is_written_is_read_back(void **s)
     (void)s;
     sherd__certificate a, b;
     make(&a);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
+        if (i == 4) a.list_len = 0; /* as of a version that named no nodes */
         if (i == 1) a.has_inputs = a.has_seed = false;
         if (i == 2) a.exact = false, a.bits[0] = a.bits[1] = a.primes_len = 0, a.group = 0;
         if (i == 3) a.inputs_len = 1, a.equal = SHERD__UNCHECKED, a.cores_len = 0;
@@ -100,8 +109,10 @@ static void what_is_written_is_read_back(void **s)
         assert_string_equal(text, again);
         assert_memory_equal(b.key, public_key, 32);
         assert_true(b.has_signature);
+        assert_true((strstr(text, "\"list\"") != NULL) == (i < 4) && b.list_len == a.list_len);
         sherd__free(text);
         sherd__free(again);
+        sherd__certificate_fini(&b);
     }
     make(&a);
     char *text = text_of(&a);
@@ -116,6 +127,9 @@ static void what_is_written_is_read_back(void **s)
     assert_true(b.freivalds_error_log2 == -43 && b.equal == SHERD__EQUAL && b.nodes == 7);
     assert_true(b.cores_len == 2 && !strcmp(b.cores[1], "Haswell"));
     assert_string_equal(b.warnings[0], "operand \"A.npy\" was ? used before");
+    assert_int_equal(b.list_len, 7);
+    assert_memory_equal(b.list, a.list, 7 * sizeof *a.list);
+    sherd__certificate_fini(&b);
     sherd__free(text);
 }
 
@@ -130,6 +144,7 @@ static void the_file_is_private_and_python_reads_it(void **s)
         "assert c['inputs'][0] == {'dtype': '|u1', 'shape': [60000, 784], 'sha256': 'a1' * 32}\n"
         "assert c['arithmetic']['primes'] == [5931641, 5931637]\n"
         "assert c['nodes']['domains_simulated'] is True\n"
+        "assert c['nodes']['list'][6]['name'] == 'node-7' and len(c['nodes']['list']) == 7\n"
         "assert 'test guesses' in c['notice']\n"
         "assert c['signature']['algorithm'] == 'Ed25519'\n"
         "sig = c.pop('signature')\n"
@@ -146,6 +161,7 @@ static void the_file_is_private_and_python_reads_it(void **s)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(sherd__certificate_load(&c, path, NULL), 0);
+    sherd__certificate_fini(&c);
     assert_int_equal(scratch_python(program), 0);
     uint8_t *msg = scratch_read(scratch_path("signed"), &len);
     size_t hex_len, got;
@@ -190,6 +206,7 @@ static void white_space_and_order_may_change_and_no_value_may(void **s)
                                              secret_key, NULL), 0);
     assert_int_equal(scratch_python(program), 0);
     assert_int_equal(sherd__certificate_load(&c, scratch_path("reordered.json"), NULL), 0);
+    sherd__certificate_fini(&c);
     uint8_t *count = scratch_read(scratch_path("count"), &len);
     int n = atoi((char *)count);
     free(count);
@@ -237,6 +254,7 @@ static void flipped_bits_never_pass_as_another_certificate(void **s)
             assert_string_equal(again, text);
             text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
             sherd__free(again);
+            sherd__certificate_fini(&b);
         }
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
     }
@@ -287,7 +305,7 @@ static void members_out_of_range_are_not_written(void **s)
 {
     (void)s;
     char *text = (char *)public_key;
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         sherd__certificate c;
         make(&c);
         switch (i) {
@@ -297,6 +315,7 @@ static void members_out_of_range_are_not_written(void **s)
         case 3: c.equal = (sherd__certified)3; break;
         case 4: c.warnings_len = 17; break;
         case 5: strcpy(c.check, "hope"); break;
+        case 6: c.nodes = 8; break; /* one more than are listed */
         default: c.inputs[1].rows = UINT64_MAX; break;
         }
         assert_int_equal(sherd__certificate_text(&c, public_key, sign, secret_key, &text, NULL),
@@ -330,6 +349,39 @@ static void warnings_and_cores_stop_at_their_room(void **s)
     assert_int_equal(c.cores_len, SHERD__CERTIFICATE_CORES);
     assert_int_equal(c.warnings_len, SHERD__CERTIFICATE_WARNINGS);
     assert_int_equal(strlen(c.warnings[15]), sizeof c.warnings[0] - 1);
+}
+
+/* Written by a version before. */
+static void a_certificate_that_names_no_nodes_still_verifies(void **s)
+{
+    (void)s;
+    sherd__certificate c;
+    assert_int_equal(sherd__certificate_load(&c, "tests/fuzz/corpus/certificate/exact", NULL), 0);
+    assert_true(c.nodes > 0 && c.list_len == 0 && c.list == NULL);
+    sherd__certificate_fini(&c);
+}
+
+static void more_nodes_than_a_file_holds_are_not_listed(void **s)
+{
+    (void)s;
+    sherd__certificate a, b;
+    make(&a);
+    a.list = NULL;
+    assert_int_equal(sherd__certificate_list(&a, SHERD__CERTIFICATE_NODES + 1), SHERD_EINVAL);
+    assert_int_equal(sherd__certificate_list(&a, SHERD__CERTIFICATE_NODES), SHERD_OK);
+    a.nodes = SHERD__CERTIFICATE_NODES;
+    for (uint32_t i = 0; i < a.nodes; i++) { /* as long as texts can be */
+        memset(a.list[i].name, 'n', 63);
+        memset(a.list[i].domain, '\\', 63);
+        memset(a.list[i].key, 'k', 55);
+    }
+    char *text = text_of(&a);
+    assert_int_equal(parse(&b, text, NULL), 0);
+    assert_int_equal(b.list_len, a.list_len);
+    assert_memory_equal(b.list, a.list, a.list_len * sizeof *a.list);
+    sherd__certificate_fini(&a);
+    sherd__certificate_fini(&b);
+    sherd__free(text);
 }
 
 static void the_seed_is_committed_to_as_in_a_metadata_file(void **s)
@@ -374,6 +426,7 @@ static void every_failed_allocation_is_survived(void **s)
         if (!err) err = sherd__certificate_load(&b, path, NULL);
         reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (!err) sherd__certificate_fini(&b);
     }
 }
 
@@ -390,6 +443,8 @@ int main(void)
         cmocka_unit_test(members_out_of_range_are_not_written),
         cmocka_unit_test(a_key_that_does_not_sign_leaves_no_file),
         cmocka_unit_test(warnings_and_cores_stop_at_their_room),
+        cmocka_unit_test(a_certificate_that_names_no_nodes_still_verifies),
+        cmocka_unit_test(more_nodes_than_a_file_holds_are_not_listed),
         cmocka_unit_test(the_seed_is_committed_to_as_in_a_metadata_file),
         cmocka_unit_test(a_fingerprint_is_of_the_key_in_der),
         cmocka_unit_test(every_failed_allocation_is_survived),
