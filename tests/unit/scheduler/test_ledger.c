@@ -308,6 +308,35 @@ static int begin(void **state)
     return 0;
 }
 
+/* Whatever a plan or a repeated send asks for: one share a domain, one domain a share, for good. */
+static void two_shares_never_meet_in_one_domain(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 200; round++) {
+        layout l;
+        uint32_t slot_of[MOST], holder[MOST], domain_of[MOST] = { 0 }, domains = 1 + below(MOST);
+        sherd_ledger *led;
+        draw(&l);
+        l.shape.threshold = 1;
+        memset(slot_of, 0xff, sizeof slot_of);
+        memset(holder, 0xff, sizeof holder);
+        sherd__hiding h = { &ops, &l };
+        sherd__ledger_options o = { &h, domains, 1, domain_of }; /* a rogue plan: all to one */
+        assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
+        for (unsigned i = 0; i < 100; i++) {
+            sherd__cell c = { below(l.shape.slots), below(l.shape.tiles), below(l.shape.panels) };
+            uint32_t d = below(domains);
+            bool may = (slot_of[d] == UINT32_MAX || slot_of[d] == c.slot) &&
+                       (holder[c.slot] == UINT32_MAX || holder[c.slot] == d);
+            assert_int_equal(sherd__ledger_may(led, d, c), may);
+            assert_int_equal(sherd__ledger_give(led, d, c), may ? SHERD_OK : SHERD_EEXPOSURE);
+            if (may) slot_of[d] = c.slot, holder[c.slot] = d;
+            if (below(10) == 0) sherd__ledger_next_left(led); /* a further product: it still counts */
+        }
+        sherd__ledger_free(led);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(both_directions_of_an_operand_are_one_account),
         cmocka_unit_test(a_node_that_comes_back_costs_nothing_and_its_successor_counts),
         cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(two_shares_never_meet_in_one_domain),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

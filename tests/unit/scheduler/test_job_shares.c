@@ -1,0 +1,272 @@
+/* The job's state machine, of schemes of which some answers are enough (job_world.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "scheduler/job_internal.h"
+#include "tests/unit/scheduler/job_world.h"
+
+static world of(uint32_t threshold)
+{
+    world w = { .scheme.shape.threshold = threshold };
+    return w;
+}
+
+/* Open tasks that the node has been asked. */
+static size_t asked(const world *w)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->nodes; i++) n += w->ends[i].asked;
+    return n;
+}
+
+static void any_answers_that_are_enough_finish_the_job(void **state)
+{
+    (void)state;
+    for (uint32_t silent = 0; silent < 5; silent++) {
+        world w = of(4);
+        world_start(&w, 5, 2, 3, 2, 0, false);
+        world_work(&w, silent);
+        world_must_be_done(&w, SHERD_OK);
+        sherd__job_stats stats;
+        sherd__job_count(w.job, &stats);
+        assert_int_equal(stats.accepted, 4 * 2 * 3);
+        assert_int_equal(stats.folded, stats.cells);
+        assert_int_equal(sherd__job_node_tasks(w.job, silent), 0);
+        world_stop(&w);
+    }
+}
+
+static void what_is_no_longer_needed_is_cancelled_at_once(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 5, 1, 4, 2, 0, false);
+    world_settle(&w);
+    assert_int_equal(asked(&w), 5 * 2);
+    for (uint32_t i = 0; i < 3; i++) world_answer(&w, i, 0);
+    world_settle(&w);
+    assert_int_equal(w.scheme.decoded[0], 1);
+    for (uint32_t i = 3; i < 5; i++) /* told so, and given the next instead */
+        for (size_t t = 0; t < w.ends[i].asked; t++)
+            assert_true((w.ends[i].tasks[t].task - 1) / 5 != 0);
+    sherd__job_stats stats;
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.cancelled, 2);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void nodes_run_ahead_by_the_window_and_no_further(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 4, 1, 8, 3, 0, false);
+    world_settle(&w);
+    for (unsigned i = 0; i < 3; i++) world_answer(&w, 0, 0); /* a quick one among slow ones */
+    world_settle(&w);
+    assert_int_equal(w.ends[0].asked, 0);
+    assert_int_equal(asked(&w), 3 * 3);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void a_late_answer_that_was_on_its_way_changes_nothing(void **state)
+{
+    (void)state;
+    world w = of(2);
+    w.behind = true; /* several answers come before one is judged */
+    world_start(&w, 4, 1, 2, 2, 0, false);
+    world_settle(&w);
+    for (uint32_t i = 0; i < 4; i++) world_answer(&w, i, i == 3 ? -1 : 0); /* a wrong one, too */
+    world_settle(&w);
+    assert_int_equal(w.ends[3].expelled, SHERD_EWRONG);
+    world_work(&w, 3);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void a_share_stays_with_its_domain(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 4, 1, 3, 2, 0, false);
+    world_settle(&w);
+    world_part(&w, 2, true, false); /* gone for good: nobody takes over */
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_null(strstr(w.said, "takes over"));
+    for (uint32_t s = 0; s < 4; s++) assert_int_equal(sherd__job_node_tasks(w.job, s), s == 2 ? 0 : 3);
+    world_stop(&w);
+}
+
+static void another_node_of_the_domain_may_answer_for_it(void **state)
+{
+    (void)state;
+    world w = of(3);
+    static const uint32_t domain[] = { 0, 1, 2, 1 };
+    memcpy(w.domain, domain, sizeof domain);
+    for (uint32_t i = 4; i < NODES_MAX; i++) w.domain[i] = 2;
+    w.domains_set = true;
+    w.scheme.shape.slots = 3;
+    world_start(&w, 4, 1, 3, 2, 0, false);
+    world_settle(&w);
+    assert_int_equal(w.ends[3].asked, 0); /* one node of a domain is enough */
+    world_part(&w, 1, true, false);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_non_null(strstr(w.said, "node-4 takes over from node-2"));
+    world_stop(&w);
+}
+
+static void too_few_that_are_left_end_it_as_starved(void **state)
+{
+    (void)state;
+    for (unsigned liar = 0; liar < 2; liar++) {
+        world w = of(3);
+        uint32_t alive;
+        world_start(&w, 4, 1, 3, 2, 0, false);
+        world_settle(&w);
+        world_part(&w, 0, true, false);
+        world_settle(&w);
+        assert_false(world_is_done(&w));
+        assert_false(sherd__job_starved(w.job, &alive));
+        assert_int_equal(alive, 3);
+        if (liar) {
+            world_answer(&w, 1, -1);
+            world_settle(&w);
+        } else {
+            world_part(&w, 1, true, false);
+        }
+        world_must_be_done(&w, SHERD_EFEWNODES);
+        assert_true(sherd__job_starved(w.job, &alive));
+        assert_int_equal(alive, 2);
+        world_stop(&w);
+    }
+}
+
+static void an_answer_that_is_in_counts_though_its_node_is_gone(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 3, 1, 1, 2, 0, false); /* all of three, one position */
+    world_settle(&w);
+    world_answer(&w, 0, 0);
+    world_settle(&w);
+    world_part(&w, 0, true, false);
+    assert_false(world_is_done(&w));
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void one_that_comes_back_is_given_its_own_share_again(void **state)
+{
+    (void)state;
+    world w = of(4);
+    world_start(&w, 4, 1, 2, 2, 0, false);
+    world_settle(&w);
+    world_part(&w, 3, true, true);
+    world_work(&w, 3);
+    assert_false(world_is_done(&w));
+    world_join(&w, 3);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(sherd__job_node_tasks(w.job, 3), 2);
+    world_stop(&w);
+}
+
+static void run_again(world *w)
+{
+    sherd__job_rest(w->job);
+    memset(w->scheme.decoded, 0, sizeof w->scheme.decoded);
+    w->scheme.finished = 0;
+    assert_int_equal(sherd__job_again(w->job), SHERD_OK);
+    for (uint32_t i = 0; i < w->nodes; i++)
+        if (w->ends[i].here && sherd__session_ready(w->ends[i].here))
+            sherd__job_node_up(w->job, i, w->ends[i].here, w->ends[i].sessions, w->now);
+}
+
+static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
+{
+    (void)state;
+    world w = of(3);
+    w.scheme.shape.left_stays = true;
+    world_start(&w, 3, 2, 2, 2, 0, false);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(w.scheme.lefts, 3 * 2);
+    assert_int_equal(w.scheme.residents, 3 * 2);
+    assert_int_equal(w.ends[0].blocks, 2 + 2);
+
+    w.scheme.shape.tiles = 3; /* a wider operand than before */
+    run_again(&w);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(w.scheme.lefts, 3 * 2);
+    assert_int_equal(w.scheme.residents, 3 * 2 + 3 * 3);
+    assert_int_equal(w.ends[0].blocks, 2 + 2 + 3);
+    assert_true(w.ends[0].drops >= 2 + 2);
+
+    sherd__job_rest(w.job);
+    world_part(&w, 1, false, true); /* a new session holds nothing */
+    world_join(&w, 1);
+    run_again(&w);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(w.scheme.lefts, 3 * 2 + 2);
+    world_stop(&w);
+}
+
+static void a_product_of_the_transposed_left_operand_says_so(void **state)
+{
+    (void)state;
+    world w = of(2);
+    w.scheme.shape.transposed = true;
+    world_start(&w, 2, 1, 1, 2, 0, false);
+    world_settle(&w);
+    assert_int_equal(w.ends[0].tasks[0].op, SHERD__OP_MULTIPLY_T);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void a_slot_without_a_domain_is_no_job(void **state)
+{
+    (void)state;
+    fake f = { .shape = { .slots = 3, .tiles = 1, .panels = 1, .threshold = 2 } };
+    sherd__hiding h = { &fake_ops, &f };
+    uint32_t domain[3] = { 0, 1, 1 };
+    sherd__job_options o = { .hiding = &h, .nodes = 3, .domain = domain, .depth = 1 };
+    sherd_job *j;
+    assert_int_equal(sherd__job_new(&j, &o), SHERD_EINVAL);
+    assert_null(j);
+}
+
+#define T(name) cmocka_unit_test(name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(any_answers_that_are_enough_finish_the_job),
+        T(what_is_no_longer_needed_is_cancelled_at_once),
+        T(nodes_run_ahead_by_the_window_and_no_further),
+        T(a_late_answer_that_was_on_its_way_changes_nothing),
+        T(a_share_stays_with_its_domain),
+        T(another_node_of_the_domain_may_answer_for_it),
+        T(too_few_that_are_left_end_it_as_starved),
+        T(an_answer_that_is_in_counts_though_its_node_is_gone),
+        T(one_that_comes_back_is_given_its_own_share_again),
+        T(left_blocks_stay_over_runs_and_right_ones_go),
+        T(a_product_of_the_transposed_left_operand_says_so),
+        T(a_slot_without_a_domain_is_no_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
