@@ -1,0 +1,126 @@
+/*
+ * A few cells of a product, hidden and folded here without a node: their time, times how many there
+ * are. The first position of a tile makes what the others use (projections, permutations, weights), so
+ * it counts once a tile. Answers are zeros: folding does not care what it adds. They are not checked,
+ * since a check that fails stops early; that part is counted by its bytes.
+ */
+#include "scheduler/forecast.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "wire/session.h"
+
+#define ENOUGH_S 0.03
+#define POSITIONS_MAX 4u
+/* Bytes a second of one thread: of answers that are judged, and of what is not rehearsed. */
+#define JUDGE_F64 8e9
+#define JUDGE_RESIDUES 1.5e9
+#define MADE_RATE 0.5e9
+
+typedef struct rehearsal {
+    sherd__prepared *p;
+    sherd__scheme_shape shape;
+    uint8_t *zeros;
+    double hide_s, fold_s; /* of the last position */
+} rehearsal;
+
+static int hide(rehearsal *r, uint32_t panel, bool *empty)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    double began = sherd__clock_s();
+    int err = SHERD_OK;
+    for (uint32_t slot = 0; slot < r->shape.slots && !err; slot++) {
+        sherd__cell_work w = { 0 };
+        err = h->ops->hide(h->ctx, (sherd__cell){ slot, 0, panel }, &w);
+        empty[slot] = w.empty;
+        sherd__fragment_free(w.left);
+        sherd__fragment_free(w.right);
+    }
+    r->hide_s = sherd__clock_s() - began;
+    return err;
+}
+
+static int fold(rehearsal *r, uint32_t panel, const bool *empty)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    const uint8_t *bodies[64];
+    uint32_t slots[64], len = r->shape.threshold;
+    double began = sherd__clock_s();
+    int err = SHERD_OK;
+    if (len > 64) return SHERD_EUNSUPPORTED;
+    for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = r->zeros;
+    if (len) err = h->ops->decode(h->ctx, 0, panel, slots, bodies, len);
+    for (uint32_t slot = 0; slot < r->shape.slots && !len && !err; slot++)
+        err = h->ops->fold(h->ctx, (sherd__cell){ slot, 0, panel }, empty[slot] ? NULL : r->zeros);
+    r->fold_s = sherd__clock_s() - began;
+    return err;
+}
+
+static int rehearse_cells(rehearsal *r, sherd__rehearsal *out)
+{
+    bool *empty = sherd__calloc(r->shape.slots, sizeof *empty);
+    double first_hide = 0, first_fold = 0, hide_s = 0, fold_s = 0, all = 0;
+    uint32_t panel = 0, panels = r->shape.panels;
+    int err = empty ? SHERD_OK : SHERD_ENOMEM;
+    for (; panel < panels && panel < POSITIONS_MAX && (panel < 2 || all < ENOUGH_S) && !err; panel++) {
+        err = hide(r, panel, empty);
+        if (!err) err = fold(r, panel, empty);
+        *(panel ? &hide_s : &first_hide) += r->hide_s;
+        *(panel ? &fold_s : &first_fold) += r->fold_s;
+        all += r->hide_s + r->fold_s;
+    }
+    sherd__free(empty);
+    if (err || panel == 0) return err;
+    double rest = panel > 1 ? (double)(panels - 1) / (double)(panel - 1) : 0;
+    out->hide_s = (first_hide + rest * hide_s) * r->shape.tiles;
+    out->fold_s = (first_fold + rest * fold_s) * r->shape.tiles;
+    return SHERD_OK;
+}
+
+/* The beginning of each slot's resident block, as the loop thread makes it. */
+static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    uint8_t *part = sherd__alloc(SHERD__CHUNK);
+    uint32_t slots = r->shape.shared ? 1 : r->shape.slots;
+    uint64_t read = 0;
+    double began = sherd__clock_s();
+    int err = part ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t slot = 0; slot < slots && !err; slot++) {
+        sherd_fragment *f;
+        err = h->ops->resident(h->ctx, slot, 0, &f);
+        if (err) break;
+        uint64_t len = sherd__fragment_info_of(f)->len;
+        size_t n = len < SHERD__CHUNK ? (size_t)len : SHERD__CHUNK;
+        err = sherd__fragment_read(f, 0, part, n);
+        sherd__fragment_free(f);
+        read += n;
+    }
+    double took = sherd__clock_s() - began;
+    out->fill_s = read ? took * (double)bytes / (double)read : 0;
+    sherd__free(part);
+    return err;
+}
+
+int sherd__rehearse(sherd__rehearsal *out, sherd__prepared *p, const sherd__traffic *t)
+{
+    rehearsal r = { .p = p };
+    int err = SHERD_OK;
+    *out = (sherd__rehearsal){ 0 };
+    p->hiding.ops->shape(p->hiding.ctx, &r.shape);
+    if (t->tasks == 0) return SHERD_OK;
+    if (p->masks) {
+        out->hide_s = (double)t->left / MADE_RATE;
+        out->fold_s = (double)t->answer / MADE_RATE;
+        return SHERD_OK;
+    }
+    r.zeros = sherd__calloc(r.shape.result_max ? r.shape.result_max : 1, 1);
+    if (!r.zeros) err = SHERD_ENOMEM;
+    if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
+    if (!err) err = rehearse_cells(&r, out);
+    out->fold_s += (double)t->answer / (r.shape.primes_len ? JUDGE_RESIDUES : JUDGE_F64);
+    sherd__free(r.zeros);
+    return err;
+}

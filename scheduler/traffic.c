@@ -1,0 +1,131 @@
+/*
+ * What will travel, cell by cell, as job_send.c sends it: a resident block where a node needs it, a left
+ * block and a task for each cell that is not empty, its result. Numbers in descriptions are as long as
+ * they are large, so blocks, tasks and attempts are numbered here as the job numbers them; in which
+ * order cells go makes no difference to the sum.
+ */
+#include "scheduler/forecast.h"
+
+#include "core/alloc.h"
+#include "sherd/mat.h"
+#include "wire/size.h"
+
+typedef struct count {
+    sherd__traffic *t;
+    const sherd__prepared *p;
+    sherd__scheme_shape shape;
+    uint32_t attempt, passing; /* numbers so far */
+    uint64_t *weight;          /* by slot: bytes of its bodies */
+    bool *works;               /* by slot: some cell of the tile is not empty */
+} count;
+
+static uint32_t right_number(const count *c, sherd__cell cell)
+{
+    return 1 + (c->shape.shared ? 0 : cell.slot) * c->shape.tiles + cell.tile;
+}
+
+/* Numbers in a left block, and with them the multiply-adds for one column. */
+static double values_of(const sherd__fragment_info *i)
+{
+    double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
+    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes */
+    double each = (double)sherd_dtype_size((sherd_dtype)i->dtype), width = sherd__csr_width(i->cols);
+    return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
+}
+
+static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
+{
+    sherd__traffic *t = c->t;
+    uint32_t after = 1 + c->shape.slots * c->shape.tiles;
+    c->attempt++;
+    if (s->empty) return;
+    sherd__task task = { .op = c->p->op, .flags = SHERD__DROP_LEFT, .left = after + c->passing++,
+                         .right = c->shape.resident ? right_number(c, cell) : 0,
+                         .primes_len = c->shape.primes_len, .result = s->result };
+    for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
+    t->out += sherd__size_put(&s->left);
+    t->left += s->left.len;
+    if (s->right.len) {
+        task.flags |= SHERD__DROP_RIGHT;
+        task.right = after + c->passing++;
+        t->out += sherd__size_put(&s->right);
+    }
+    t->out += sherd__size_task(&task);
+    t->in += sherd__size_result(&s->result, c->attempt);
+    t->answer += s->result.len;
+    double each = values_of(&s->left) * (double)s->result.cols;
+    bool residues = s->left.dtype == SHERD__RESIDUES;
+    t->flops += 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
+    t->tasks++;
+    c->works[cell.slot] = true;
+    c->weight[cell.slot] += s->left.len + s->result.len;
+}
+
+/* The blocks of a tile that stay at the nodes of the slots that have work in it. */
+static int count_resident(count *c, uint32_t tile)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
+        sherd_fragment *f;
+        if (!c->works[slot]) {
+            c->t->at_most = c->t->at_most || c->shape.shared;
+            continue;
+        }
+        int err = h->ops->resident(h->ctx, c->shape.shared ? 0 : slot, tile, &f);
+        if (err) return err;
+        uint64_t bytes = sherd__size_put(sherd__fragment_info_of(f));
+        c->t->first += bytes;
+        c->t->out += bytes;
+        sherd__fragment_free(f);
+    }
+    return SHERD_OK;
+}
+
+static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    sherd__cell_sizes s = { .empty = true };
+    for (uint32_t panel = 0; panel < c->shape.panels; panel++) {
+        sherd__cell cell = { slot, tile, panel };
+        bool known = alike && panel > 0 && panel + 1 < c->shape.panels;
+        int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
+        if (err) return err;
+        count_cell(c, cell, &s);
+    }
+    return SHERD_OK;
+}
+
+static void find_busiest(count *c)
+{
+    uint64_t all = 0, most = 0;
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
+        all += c->weight[slot];
+        if (c->weight[slot] > most) most = c->weight[slot];
+    }
+    c->t->busiest = all ? (double)most / (double)all : 1;
+}
+
+int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike)
+{
+    count c = { .t = out, .p = p };
+    int err = SHERD_OK;
+    *out = (sherd__traffic){ 0 };
+    if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;
+    p->hiding.ops->shape(p->hiding.ctx, &c.shape);
+    c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);
+    c.works = sherd__calloc(c.shape.slots, sizeof *c.works);
+    if (!c.weight || !c.works) err = SHERD_ENOMEM;
+    out->at_most = (c.shape.threshold && c.shape.threshold < c.shape.slots) ||
+                   (c.shape.shared && !c.shape.threshold && c.shape.tiles > 1);
+    for (uint32_t tile = 0; tile < c.shape.tiles && !err; tile++) {
+        for (uint32_t slot = 0; slot < c.shape.slots && !err; slot++) {
+            c.works[slot] = false;
+            err = count_slot(&c, tile, slot, alike);
+        }
+        if (!err && c.shape.resident) err = count_resident(&c, tile);
+    }
+    if (!err) find_busiest(&c);
+    sherd__free(c.weight);
+    sherd__free(c.works);
+    return err;
+}

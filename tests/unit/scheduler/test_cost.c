@@ -1,0 +1,133 @@
+/* The model of time, by cases that were computed by hand: what sets the pace, and what nodes on this
+ * machine change. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "scheduler/cost.h"
+
+static void near(double have, double want)
+{
+    if (fabs(have - want) > 1e-9 * (1 + fabs(want))) fail_msg("%.12g, expected %.12g", have, want);
+}
+
+/* Nodes elsewhere: 1 GB/s of sessions, 100 MB/s of links, 4 nodes of 10 GF/s. */
+static sherd__cost_input remote(void)
+{
+    return (sherd__cost_input){ .bytes_out = 300000000, .bytes_in = 200000000,
+                                .bytes_first = 100000000, .flops = 80e9, .busiest = 0.25,
+                                .gflops = 40, .node_gflops = 10, .cores = 2, .session_rate = 1e9,
+                                .link_rate = 1e8 };
+}
+
+static void over_a_slow_network_the_link_sets_the_pace(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    sherd__cost_predict(&c, &in);
+    near(c.first_s, 1);                    /* 100 MB at 100 MB/s */
+    near(c.links_s, 3);                    /* and then 200 MB out, beside 200 MB in */
+    near(c.nodes_s, 2);                    /* a quarter of 80 GF at 10 GF/s */
+    near(c.cores_s, 0);
+    near(c.seconds, 3);                    /* 1 + 2: links and nodes alike */
+    in.bytes_in = 700000000;               /* one way at a time is full */
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 8);
+    assert_int_equal(c.bound, SHERD__BOUND_LINKS);
+}
+
+static void the_busiest_node_sets_the_pace_where_work_is_uneven(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.busiest = 0.5;
+    in.moved = 8e9; /* 2 s of one core, of which the busiest has half */
+    sherd__cost_predict(&c, &in);
+    near(c.nodes_s, 4 + 1);
+    near(c.seconds, 1 + 5);
+    assert_int_equal(c.bound, SHERD__BOUND_NODES);
+}
+
+static void sessions_bound_what_a_fast_network_carries(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.link_rate = 1e12;
+    in.flops = 0;
+    in.tasks = 1000; /* 15 us each */
+    sherd__cost_predict(&c, &in);
+    near(c.first_s, 0.1);
+    near(c.seconds, 0.1 + 0.4 + 0.015); /* both ways pass one thread */
+    assert_int_equal(c.bound, SHERD__BOUND_LINKS);
+}
+
+static void hiding_and_folding_can_take_longest(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.hide_s = 7;
+    in.fold_s = 2;
+    in.fill_s = 3;
+    sherd__cost_predict(&c, &in);
+    near(c.here_s, 9);
+    near(c.first_s, 3.1); /* the blocks are made while they are sent: 3 s, and 0.1 of sessions */
+    near(c.seconds, 12.1);
+    assert_int_equal(c.bound, SHERD__BOUND_HERE);
+}
+
+static void nodes_on_this_machine_share_its_cores(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.local = true;
+    in.link_rate = 1; /* no matter */
+    in.hide_s = 1;
+    in.fold_s = 0.5;
+    in.fill_s = 0.1;
+    in.tasks = 2000;
+    sherd__cost_predict(&c, &in);
+    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides */
+    near(c.cores_s, (4 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
+    near(c.nodes_s, 1);
+    near(c.links_s, 0.1 + 0.1 + 0.4 + 0.03);
+    near(c.seconds, c.cores_s);
+    assert_int_equal(c.bound, SHERD__BOUND_CORES);
+    in.cores = 64;
+    in.gflops = 64 * 20;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 0.2 + 1.5); /* with cores enough, the compute thread here */
+    assert_int_equal(c.bound, SHERD__BOUND_HERE);
+}
+
+static void nothing_takes_no_time(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = { .gflops = 1, .node_gflops = 1, .cores = 1, .session_rate = 1,
+                             .link_rate = 1, .local = true };
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(over_a_slow_network_the_link_sets_the_pace),
+        cmocka_unit_test(the_busiest_node_sets_the_pace_where_work_is_uneven),
+        cmocka_unit_test(sessions_bound_what_a_fast_network_carries),
+        cmocka_unit_test(hiding_and_folding_can_take_longest),
+        cmocka_unit_test(nodes_on_this_machine_share_its_cores),
+        cmocka_unit_test(nothing_takes_no_time),
+    };
+    return cmocka_run_group_tests_name("scheduler/cost", tests, NULL, NULL);
+}
