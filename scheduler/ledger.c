@@ -223,13 +223,14 @@ bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
-    uint64_t a, b, from = right_from(l, cell);
+    uint64_t a, b, from;
     if (!sherd__ledger_may(l, domain, cell)) return SHERD_EEXPOSURE;
     if (l->shape.threshold) {
         l->share_of[domain] = cell.slot;
         l->holder[cell.slot] = domain;
         return SHERD_OK;
     }
+    from = right_from(l, cell);
     l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
     int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
                                   from + b);
