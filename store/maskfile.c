@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -449,17 +450,11 @@ static int check_rows(sherd__maskfile *f, uint64_t first, uint64_t n, sherd_diag
 /* The folder in which the file lies under its own name, links followed. */
 static int sync_folder(const sherd__maskfile *f, sherd_diag *d)
 {
-    char *real = realpath(f->path, NULL);
-    char *slash = real ? strrchr(real, '/') : NULL;
-    if (!slash) {
-        int e = errno;
-        free(real);
-        return fail_file(f, "find its folder", e, d);
-    }
+    char real[PATH_MAX];
+    if (!realpath(f->path, real)) return fail_file(f, "find its folder", errno, d);
+    char *slash = strrchr(real, '/');
     slash[slash == real] = '\0';
-    int err = sherd__file_sync_folder(real, d);
-    free(real);
-    return err;
+    return sherd__file_sync_folder(real, d);
 }
 
 static int move_mark(sherd__maskfile *f, uint64_t used, sherd_diag *d)
