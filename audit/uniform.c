@@ -1,5 +1,8 @@
 /*
- * Uniformity of residues. Cells hold slightly different numbers of residues, since no power of two
+ * Uniformity of residues. chi2 is the likelihood ratio's (2 sum count ln(count/expected)) with
+ * Williams' correction, and not Pearson's: that one's tail is too heavy for its distribution where
+ * cells are few and p is small (12 times at p = 1e-12 with 8 cells of 32), while the likelihood
+ * ratio decays as it should however far out. Cells hold slightly different numbers of residues, since no power of two
  * divides a prime; expected counts are taken from m exactly, otherwise a large sample would accuse a
  * perfect generator.
  */
@@ -15,12 +18,12 @@
 
 enum { CELLS = 256, SIDE = 16, EACH = 32, REPEATS_MAX = 65536 };
 
-/* Largest power of two of cells, at most `most`, that leaves EACH of n to each; 0: none. */
+/* Largest power of two of cells, at most `most`, that leaves EACH of n to each; 0: not even 4. */
 static unsigned cells_for(size_t n, uint64_t m, unsigned most)
 {
     unsigned b = most;
-    while (b > 1 && (n / b < EACH || b > m / 2)) b /= 2;
-    return b > 1 ? b : 0;
+    while (b > 2 && (n / b < EACH || b > m / 2)) b /= 2;
+    return b > 2 ? b : 0;
 }
 
 /* Residues x < m with x*b/m = i. */
@@ -30,77 +33,78 @@ static uint64_t in_bin(uint64_t m, unsigned b, unsigned i)
     return to - from;
 }
 
-/*
- * The chi2 distribution is the limit of many small deviations. Far out the likeliest way to a large sum
- * is one cell that holds too much, and to a small one that all cells are even. p is no less than the
- * chance of these, or it would sink below what n numbers can say at all.
- */
-static double far_above(double chi2, double n, double b)
+/* A chi2 as it grows cell by cell. */
+typedef struct growing {
+    double g;       /* 2 sum count ln(count/expected) */
+    double inverse; /* sum 1/chance */
+} growing;
+
+static void add_cell(growing *s, size_t count, double n, double chance)
 {
-    double each = n / b, count = each + sqrt(each * chi2 * (b - 1) / b);
-    return log(b) + sherd__tail_binomial((uint64_t)ceil(count - 1e-6), (uint64_t)n, 1 / b);
+    if (count > 0) s->g += 2 * (double)count * log((double)count / (n * chance));
+    s->inverse += 1 / chance;
 }
 
-static double far_below(double n, double b)
+/*
+ * Counts are whole numbers: below the chi2 distribution lies at least the chance that all cells are
+ * even, and half a step of the lattice is added before it is asked.
+ */
+static double tail_below(double chi2, double n, double cells)
 {
     int sign;
-    return lgamma_r(n + 1, &sign) - b * lgamma_r(n / b + 1, &sign) - n * log(b);
+    double each = n / cells;
+    double even = lgamma_r(n + 1, &sign) - cells * lgamma_r(each + 1, &sign) - n * log(cells);
+    return fmax(sherd__tail_chi2_below(cells - 1, chi2 + 1 / each), even);
 }
 
-static sherd__looked judge(double chi2, size_t n, unsigned cells)
+static sherd__looked judge(const growing *s, double n, unsigned cells)
 {
-    double df = cells - 1.0, all = (double)n;
-    double above = fmax(sherd__tail_chi2_above(df, chi2), far_above(chi2, all, cells));
-    double below = fmax(sherd__tail_chi2_below(df, chi2), far_below(all, cells));
+    double df = cells - 1.0, chi2 = s->g / (1 + (s->inverse - 1) / (6 * n * df));
+    double above = sherd__tail_chi2_above(df, chi2), below = tail_below(chi2, n, cells);
     return (sherd__looked){
         .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells};
-}
-
-static double part(double count, double expected)
-{
-    return (count - expected) * (count - expected) / expected;
 }
 
 sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m)
 {
     unsigned b = cells_for(n, m, CELLS);
     size_t count[CELLS] = {0};
-    double chi2 = 0;
+    growing s = {0};
     if (b == 0) return (sherd__looked){0};
     for (size_t i = 0; i < n; i++) count[x[i] * b / m]++;
     for (unsigned i = 0; i < b; i++)
-        chi2 += part((double)count[i], (double)n * (double)in_bin(m, b, i) / (double)m);
-    return judge(chi2, n, b);
+        add_cell(&s, count[i], (double)n, (double)in_bin(m, b, i) / (double)m);
+    return judge(&s, (double)n, b);
 }
 
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m)
 {
     unsigned b = cells_for(n, m, CELLS);
     size_t count[CELLS] = {0};
-    double chi2 = 0;
+    growing s = {0};
     if (b == 0) return (sherd__looked){0};
     for (size_t i = 0; i < n; i++) count[x[i] % b]++;
     for (unsigned i = 0; i < b; i++) {
         uint64_t values = m / b + (i < m % b ? 1 : 0);
-        chi2 += part((double)count[i], (double)n * (double)values / (double)m);
+        add_cell(&s, count[i], (double)n, (double)values / (double)m);
     }
-    return judge(chi2, n, b);
+    return judge(&s, (double)n, b);
 }
 
 sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m)
 {
     size_t pairs = n / 2, count[SIDE * SIDE] = {0};
     unsigned b = SIDE;
-    double chi2 = 0;
+    growing s = {0};
     while (b > 1 && (pairs / (b * b) < EACH || b > m / 2)) b /= 2;
     if (b < 2) return (sherd__looked){0};
     for (size_t i = 0; i < pairs; i++) count[x[2 * i] * b / m * b + x[2 * i + 1] * b / m]++;
     for (unsigned i = 0; i < b * b; i++) {
         double first = (double)in_bin(m, b, i / b) / (double)m;
         double second = (double)in_bin(m, b, i % b) / (double)m;
-        chi2 += part((double)count[i], (double)pairs * first * second);
+        add_cell(&s, count[i], (double)pairs, first * second);
     }
-    return judge(chi2, pairs, b * b);
+    return judge(&s, (double)pairs, b * b);
 }
 
 /* Puts v (not 0) into a table of 2^bits places, open addressing; true if it was there. */

@@ -26,8 +26,9 @@ typedef struct sherd__looked {
 } sherd__looked;
 
 /**
- * chi2 with as many cells (a power of two, at most 256) as leave 32 numbers for each: there the chi2
- * distribution is right within a factor 1.3 at p = 1e-12. Expected counts are exact for m.
+ * chi2 with as many cells (a power of two, 4 to 256) as leave 32 numbers for each: p is right within a
+ * factor 1.3 from 1 to 1e-18 (importance sampling), and further out no smaller than counting allows.
+ * Expected counts are exact for m. Below 128 numbers: no test.
  */
 sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m);
