@@ -13,8 +13,10 @@
 #include "crypto/share_internal.h"
 #include "matrix/residue.h"
 
-#define CACHE_BYTES ((size_t)16 << 20)
+/* 16 MB, and 1 MB for each term from the 17th on: then what a session asks for at a time, 256 KB of a
+ * share, fits in however many terms there are, and the next slot finds it. */
 #define CHUNK_BYTES ((size_t)1 << 20) /* where a row is not larger */
+#define CHUNKS 16u
 
 /* --- terms of some rows ---------------------------------------------------------------------- */
 
@@ -31,7 +33,8 @@ static void size_chunks(const share *d, share_loop *l)
     size_t row = d->tile_cols * d->b.terms * sizeof(double);
     l->rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
     if (l->rows > d->k) l->rows = d->k;
-    size_t chunks = CACHE_BYTES / (l->rows * row);
+    size_t cache = (d->b.terms > CHUNKS ? d->b.terms : CHUNKS) * CHUNK_BYTES;
+    size_t chunks = cache / (l->rows * row);
     l->chunks = chunks < 2 ? 2 : chunks > SHARE_CHUNKS ? SHARE_CHUNKS : (uint32_t)chunks;
 }
 
