@@ -13,8 +13,8 @@
 #include "crypto/share_internal.h"
 #include "matrix/residue.h"
 
-/* 16 MB, and 1 MB for each term from the 17th on: then what a session asks for at a time, 256 KB of a
- * share, fits in however many terms there are, and the next slot finds it. */
+/* 16 MB, and 1 MB for each term from the 17th on: then what a session asks for at a time, 256 KB
+ * of a share, fits in however many terms there are, and the next slot finds it. */
 #define CHUNK_BYTES ((size_t)1 << 20) /* where a row is not larger */
 #define CHUNKS 16u
 
