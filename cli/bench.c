@@ -39,8 +39,12 @@ static const measurement measurements[] = {
     {"connection", "one connection", sherd__bench_connection},
     {"tasks", "small products", sherd__bench_tasks},
     {"memory", "the coordinator's memory", sherd__bench_memory},
+    {"modular", "a product modulo a prime, beside dgemm", sherd__bench_modular},
+    {"encode", "all shares of an operand, beside memcpy", sherd__bench_encode},
+    {"freivalds", "checks of answers, beside their products", sherd__bench_freivalds},
 };
-#define NAMES "meta, seed, group1, all-4096, all-8192, connection, tasks, memory"
+#define NAMES                                                                                      \
+    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, freivalds"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -254,7 +258,12 @@ const sherd__verb sherd__verb_bench = {
         "one that stays, at the best of nine depths, and the round trip at depth 1; both at the "
         "session, below jobs.\n"
         "\n"
-        "memory: VmHWM of a process that does nothing but the product, less operands and result.",
+        "memory: VmHWM of a process that does nothing but the product, less operands and result.\n"
+        "\n"
+        "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, two "
+        "primes, fresh masks included, packed shares out; bytes read and written against those of "
+        "memcpy, one thread each. freivalds: both operands projected, answers modulo two primes "
+        "checked, on one thread; against the two products on all cores.",
     .examples = examples,
     .options = options,
     .run = run_bench,

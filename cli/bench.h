@@ -133,6 +133,9 @@ int sherd__bench_all_8192(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_connection(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_tasks(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_memory(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_modular(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_encode(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_freivalds(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 
