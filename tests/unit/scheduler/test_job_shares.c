@@ -101,6 +101,10 @@ static void a_share_stays_with_its_domain(void **state)
         world_start(&w, 4, 1, 3, 2, 0, false);
         if (!early) world_settle(&w);
         world_part(&w, 0, true, false); /* gone for good: nobody takes over */
+        world_settle(&w);
+        for (uint32_t i = 1; i < 4; i++)
+            for (size_t t = 0; t < w.ends[i].asked; t++)
+                assert_int_equal((w.ends[i].tasks[t].task - 1) % 4, i);
         world_work(&w, NOBODY);
         world_must_be_done(&w, SHERD_OK);
         assert_null(strstr(w.said, "takes over"));
