@@ -13,6 +13,7 @@
 #include "node/worker.h"
 #include "scheduler/job.h"
 #include "scheduler/prepare.h"
+#include "sherd/masks.h"
 
 #define RETRY_MS 300u
 #define TICK_MS 100u
@@ -514,6 +515,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
     po.seed = seed;
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k), vb = sherd_view_c(b, SHERD_F64, o->k, o->m);
     sherd__prepared p;
+    sherd_masks_options masks = { .rows = o->n, .state = po.masks_state };
+    if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
     if (sherd__prepare_multiply(&p, va, vb, c, o->m, &nodes, &po, &d)) {
         out->err = d.code;
         snprintf(out->message, sizeof out->message, "%s", d.message);
@@ -525,7 +528,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
                               .op = p.op, .id = 77, .nodes = o->nodes, .domain = domain,
                               .depth = p.plan.depth, .return_ms = 1500, .strict = po.strict,
                               .owner = { job_touch, job_expel, job_log, job_name, &s } };
-    if (sherd__job_new(&s.job, &jo)) abort();
+    if (sherd__job_new(&s.job, &jo) || sherd__prepared_commit(&p, &d)) abort();
     run_clock(&s, &d);
     snprintf(out->message, sizeof out->message, "%s", d.message);
     out->virtual_ms = s.now - 1000;
