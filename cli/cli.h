@@ -124,6 +124,7 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name);
  * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
  */
 extern const char *const sherd__choices_progress[]; /* auto bar plain none */
+extern const char *const sherd__choices_encoding[]; /* auto dense csr: as sherd_encoding */
 extern const char *const sherd__choices_scheme[];   /* permute plain share share1 blind */
 /** "share" for SHERD_SHARE, as --scheme takes it. */
 #define sherd__scheme_name(s) (sherd__choices_scheme[(int)(s)-1])
@@ -231,7 +232,10 @@ extern const char *const sherd__choices_mode[];     /* float exact */
          .help = "permute: columns that share one permutation, 1 to all"},                         \
         SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
         {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
-         .help = "permute: A's rows travel in another order in every group"}
+         .help = "permute: A's rows travel in another order in every group"},                      \
+        {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
+         .choices = sherd__choices_encoding,                                                       \
+         .help = "permute, plain: how A travels: dense, csr (without zeros) or as is quicker"}
 /* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads both. */
 #define SHERD__OPTS_ARITHMETIC                                                                     \
     {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \

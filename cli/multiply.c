@@ -8,6 +8,7 @@
 #include "cli/nodes.h"
 #include "cli/work.h"
 #include "core/rand.h"
+#include "scheduler/encoding.h"
 #include "scheduler/launch.h"
 
 static int agree(const sherd__work *w, sherd_diag *d)
@@ -23,22 +24,31 @@ static int agree(const sherd__work *w, sherd_diag *d)
 
 static json_t *estimate_object(const char *choice, bool chosen, const sherd_estimate *e)
 {
-    return json_pack("{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:i}", "choice",
+    json_t *o = json_pack("{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:i}", "choice",
                      choice, "chosen", chosen, "bytes_out", (json_int_t)e->bytes_out, "bytes_in",
                      (json_int_t)e->bytes_in, "flops", (json_int_t)e->flops, "exposure_a",
                      e->exposure_a, "exposure_b", e->exposure_b, "node_memory",
                      (json_int_t)e->node_memory, "panels", (json_int_t)e->panels, "tiles",
                      (json_int_t)e->tiles, "tasks", (json_int_t)e->tasks, "primes",
                      (int)e->primes);
+    if (e->encoding == SHERD_ENCODING_AUTO) return o;
+    json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[e->encoding]));
+    json_object_set_new(o, "tasks_csr", json_integer((json_int_t)e->tasks_csr));
+    if (e->dense_seconds > 0) { /* else there was nothing to choose */
+        json_object_set_new(o, "seconds_dense", json_real(e->dense_seconds));
+        json_object_set_new(o, "seconds_csr", json_real(e->csr_seconds));
+    }
+    return o;
 }
 
 static void print_estimate(const char *choice, bool chosen, const sherd_estimate *e)
 {
     char out[24], in[24], memory[24];
-    printf("%s %-18s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 "\n", chosen ? "*" : " ",
+    printf("%s %-18s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s\n", chosen ? "*" : " ",
            choice, sherd__cli_bytes(e->bytes_out, out), sherd__cli_bytes(e->bytes_in, in),
            (double)e->flops, 100 * e->exposure_a, 100 * e->exposure_b,
-           sherd__cli_bytes(e->node_memory, memory), e->tasks);
+           sherd__cli_bytes(e->node_memory, memory), e->tasks,
+           e->encoding == SHERD_ENCODING_AUTO ? "-" : sherd__choices_encoding[e->encoding]);
 }
 
 /* Budget that the estimate counts on: --node-memory, or what -n would give each node. */
@@ -76,18 +86,20 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     static const uint32_t groups[] = {1, 16, 0};
     sherd_product_options opt = w->opt;
     uint32_t nodes;
+    bool here;
     json_t *rows = w->cli->json ? json_array() : NULL;
     w->dry = true;
     int err = sherd__work_seed(w, d);
-    if (!err) err = sherd__nodes_count(&nodes, w->cli, d);
+    if (!err) err = sherd__nodes_count(&nodes, &here, w->cli, d);
+    if (!err) w->opt.link_rate = sherd__link_rate(here);
     if (!err && w->opt.seed == NULL) { /* one draw of exposures for all rows of the table */
         sherd_entropy os = sherd__entropy_os();
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
     if (!err && rows == NULL)
-        printf("  %-18s %9s %9s %9s %8s %8s %9s %8s\n", "scheme, group", "out", "in", "flops",
-               "of A", "of B", "memory", "tasks");
+        printf("  %-18s %9s %9s %9s %8s %8s %9s %8s %6s\n", "scheme, group", "out", "in", "flops",
+               "of A", "of B", "memory", "tasks", "A as");
     if (!err) err = estimate(w, nodes, w->opt, true, rows, d);
     opt = w->opt;
     opt.shuffles = NULL;

@@ -69,10 +69,11 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
+int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d)
 {
     source s;
     sherd__peers peers;
+    bool local = true;
     int err;
     if (sherd__opt_text(cli, "nodes") != NULL) {
         memset(&s, 0, sizeof s); /* no key is needed to count */
@@ -80,6 +81,7 @@ int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
     } else if ((err = find_source(&s, cli, d)) != 0) {
         return err;
     }
+    if (here != NULL) *here = true;
     if (s.local > 0) {
         *out = s.local;
         return 0;
@@ -87,8 +89,12 @@ int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d)
     err = sherd__peers_load(&peers, s.nodes, d);
     if (err) return err;
     uint32_t n = 0;
-    for (size_t i = 0; i < peers.len; i++)
-        if (strcmp(peers.list[i].role, "coordinator") != 0) n++;
+    for (size_t i = 0; i < peers.len; i++) {
+        if (strcmp(peers.list[i].role, "coordinator") == 0) continue;
+        local = local && sherd__peer_loopback(&peers.list[i]);
+        n++;
+    }
+    if (here != NULL) *here = local;
     sherd__peers_fini(&peers);
     if (n == 0) return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: lists no node", s.nodes);
     *out = n;

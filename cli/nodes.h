@@ -20,7 +20,8 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
  * SHERD_EINVAL naming both. `cli` must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
-/** How many nodes that would be, without opening anything (--dry-run). Errors as above. */
-int sherd__nodes_count(uint32_t *out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** How many nodes that would be, without opening anything (--dry-run), and whether all of them are on
+ *  loopback (here; may be NULL). Errors as above. */
+int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

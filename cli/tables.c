@@ -11,6 +11,7 @@
 const char *const sherd__choices_progress[] = {"auto", "bar", "plain", "none", NULL};
 const char *const sherd__choices_scheme[] = {"permute", "plain", "share", "share1", "blind", NULL};
 const char *const sherd__choices_public[] = {"b", NULL};
+const char *const sherd__choices_encoding[] = {"auto", "dense", "csr", NULL};
 const char *const sherd__choices_exposure[] = {"uniform", "balanced", NULL};
 const char *const sherd__choices_mode[] = {"float", "exact", NULL};
 

@@ -75,6 +75,16 @@ static void say_nodes(const sherd__work *w)
     }
 }
 
+/* Only what is not as everybody expects. */
+static void say_encoding(const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    if (r->encoding != SHERD_ENCODING_CSR) return;
+    sherd__cli_say(w->cli, "A travelled in CSR, without zeros, in %" PRIu64 " of %" PRIu64 " tasks%s",
+                   r->tasks_csr, r->tasks,
+                   r->tasks_csr < r->tasks ? " (dense was smaller in the others)" : "");
+}
+
 static void say_check(const sherd__work *w)
 {
     const sherd__verdict *v = &w->verdict;
@@ -143,6 +153,7 @@ static void say_all(const sherd__work *w)
                    sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
                    sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
                    r->tasks_repeated);
+    say_encoding(w);
     if (r->check_tolerant)
         sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
                                "--mode exact does)");
@@ -247,6 +258,10 @@ static void add_report(const sherd__work *w, json_t *obj)
         json_object_set_new(obj, "scale_b", json_integer(r->scale_b));
         json_object_set_new(obj, "bits_a", whole(r->bits_a));
         json_object_set_new(obj, "bits_b", whole(r->bits_b));
+    }
+    if (r->encoding != SHERD_ENCODING_AUTO) {
+        json_object_set_new(obj, "encoding", json_string(sherd__choices_encoding[r->encoding]));
+        json_object_set_new(obj, "tasks_csr", whole(r->tasks_csr));
     }
     json_object_set_new(obj, "check_error", number(r->check_error));
     json_object_set_new(obj, "check_tolerant", json_boolean(r->check_tolerant));

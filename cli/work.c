@@ -57,6 +57,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
         w->opt.masks = sherd__opt_text(cli, "masks");
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
         w->opt.shuffle_rows = sherd__opt_flag(cli, "shuffle-rows");
+        w->opt.encoding = (sherd_encoding)sherd__opt_choice(cli, "encoding");
     }
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
@@ -121,6 +122,9 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
                                "--%s has no effect under --scheme %s%s", of_share[i], scheme,
                                sherd__work_private(w) ? "" : ", which is not private");
+    if (sherd__work_private(w) && asked(w->cli, "encoding"))
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: a coded operand has no zeros to leave out",
+                           "--encoding has no effect under --scheme %s", scheme);
     if (w->op == 0 && (w->opt.masks != NULL) != (w->opt.scheme == SHERD_BLIND))
         return sherd__fail(d, SHERD_EINVAL, "give both: --scheme blind --masks FILE (sherd prepare)",
                            w->opt.masks != NULL ? "--masks has no effect under --scheme %s"
@@ -336,7 +340,7 @@ static int check_exposures(sherd__work *w, sherd_diag *d)
 {
     uint32_t nodes;
     if (w->opt.exposure_max <= 0) return 0;
-    int err = sherd__nodes_count(&nodes, w->cli, d);
+    int err = sherd__nodes_count(&nodes, NULL, w->cli, d);
     if (err) return err;
     sherd__work_seed_settle(w);
     return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);

@@ -65,7 +65,7 @@ static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
     sherd__cli *cli = w->cli;
     const char *odd = NULL;
     uint32_t nodes;
-    int err = sherd__nodes_count(&nodes, cli, d);
+    int err = sherd__nodes_count(&nodes, NULL, cli, d);
     if (err) return err;
     if (nodes != s->nodes)
         return sherd__fail(d, SHERD_ESHAPE, "use as many nodes, or build metadata for these",

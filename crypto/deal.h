@@ -73,7 +73,7 @@ uint64_t sherd__deal_csr_cells(const sherd__hiding *h);
 typedef struct sherd__deal_total {
     uint64_t cells, csr_cells;  /* that are not empty */
     uint64_t bytes;             /* of their left blocks */
-    uint64_t rows, entries;     /* of one tile: rows of answers, and what is not zero in A */
+    uint64_t rows, values;      /* of one tile: rows of answers, and numbers of A, zeros too where dense */
 } sherd__deal_total;
 /** Reads A as hiding it will, and sends nothing. Not while a job runs. SHERD_ENOMEM, or of perm. */
 int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out) SHERD_MUST;

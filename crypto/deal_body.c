@@ -11,32 +11,35 @@
 #include "matrix/clones.h"
 
 SHERD__CLONES
-static size_t nonzeros_long(const double *x, size_t n)
+static void flags(const double *x, size_t n, uint8_t *out)
 {
-    size_t sum = 0;
-    for (size_t j = 0; j < n; j++) sum += x[j] != 0;
-    return sum;
+    for (size_t j = 0; j < n; j++) out[j] = x[j] != 0;
+}
+
+/* Bit j is set where x[j] is not zero; n <= 64. A product gathers the flags of eight bytes: byte i
+ * goes to bit 56 + i, and no two terms meet. */
+static uint64_t mask_of(const double *x, size_t n)
+{
+    uint64_t mask = 0, eight;
+    uint8_t flag[64] = { 0 };
+    if (n < 8) { /* a call would cost more */
+        for (size_t j = 0; j < n; j++) mask |= (uint64_t)(x[j] != 0) << j;
+        return mask;
+    }
+    flags(x, n, flag);
+    for (size_t j = 0; j < 64; j += 8) {
+        memcpy(&eight, flag + j, sizeof eight);
+        mask |= (eight * UINT64_C(0x0102040810204080) >> 56) << j;
+    }
+    return mask;
 }
 
 static size_t nonzeros(const double *x, size_t n)
 {
     size_t sum = 0;
-    if (n >= 16) return nonzeros_long(x, n);
-    for (size_t j = 0; j < n; j++) sum += x[j] != 0; /* a call would cost more */
+    for (size_t j = 0; j < n; j += 64)
+        sum += (size_t)__builtin_popcountll(mask_of(x + j, n - j < 64 ? n - j : 64));
     return sum;
-}
-
-/* Columns and values of what is not zero, in order, and room for one more of each: without branches,
- * which nobody could foresee. */
-static size_t compact(const double *x, uint32_t first, size_t n, uint32_t *column, double *value)
-{
-    size_t m = 0;
-    for (size_t j = 0; j < n; j++) {
-        column[m] = first + (uint32_t)j;
-        value[m] = x[j];
-        m += x[j] != 0;
-    }
-    return m;
 }
 
 static uint32_t widest(const deal_slot *s)
@@ -58,7 +61,6 @@ void sherd__deal_size(const deal *d, const deal_slot *s, size_t rows, deal_size 
 void sherd__deal_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
 {
     size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
-    uint64_t values = 0;
     *out = (deal_size){ .widest = widest(s) };
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const deal_group *g = &s->groups[q];
@@ -67,11 +69,11 @@ void sherd__deal_measure(const deal *d, const deal_slot *s, size_t rows, deal_si
             if (d->p.skip_zeros && n == 0) continue;
             out->rows++;
             out->entries += n;
-            values += g->len;
+            out->values += g->len;
         }
     }
     uint64_t csr = sherd__csr_len(s->ngroups, out->rows, out->widest, out->entries, each);
-    out->len = 8 * (uint64_t)s->ngroups + values * each;
+    out->len = 8 * (uint64_t)s->ngroups + out->values * each;
     if (!d->csr || csr >= out->len) return;
     out->encoding = SHERD__CSR;
     out->len = csr;
@@ -90,19 +92,35 @@ void sherd__deal_body_begin(deal_body *b, const deal *d, const deal_slot *s, con
     b->values = b->columns + (size_t)size->entries * width;
 }
 
-static void put_number(uint8_t *out, unsigned width, uint32_t v)
+static void put_numbers(uint8_t *out, unsigned width, const uint32_t *x, size_t n)
 {
-    if (width == 1) *out = (uint8_t)v;
-    else if (width == 2) sherd__put_u16(out, (uint16_t)v);
-    else sherd__put_u32(out, v);
+    for (size_t i = 0; i < n && width == 1; i++) out[i] = (uint8_t)x[i];
+    for (size_t i = 0; i < n && width == 2; i++) sherd__put_u16(out + 2 * i, (uint16_t)x[i]);
+    for (size_t i = 0; i < n && width == 4; i++) sherd__put_u32(out + 4 * i, x[i]);
+}
+
+enum { AT_ONCE = 512 };
+
+/* Columns and values of what is not zero in x, up to AT_ONCE entries of it. */
+static size_t compact(const double *x, uint32_t first, uint32_t n, uint32_t *column, double *value)
+{
+    size_t m = 0;
+    for (uint32_t j = 0; j < n; j += 64) {
+        uint64_t mask = mask_of(x + j, n - j < 64 ? n - j : 64);
+        for (; mask; mask &= mask - 1, m++) {
+            uint32_t at = j + (uint32_t)__builtin_ctzll(mask);
+            column[m] = first + at;
+            value[m] = x[at];
+        }
+    }
+    return m;
 }
 
 void sherd__deal_body_row(deal_body *b, const double *x, uint32_t len)
 {
-    enum { AT_ONCE = 256 };
     size_t each = sherd_dtype_size((sherd_dtype)b->dtype);
-    uint32_t column[AT_ONCE + 1], count = 0;
-    double value[AT_ONCE + 1];
+    uint32_t column[AT_ONCE], count = 0;
+    double value[AT_ONCE];
     if (b->encoding != SHERD__CSR) {
         sherd__deal_narrow(b->dtype, x, len, b->bytes + b->values);
         b->values += len * each;
@@ -111,14 +129,13 @@ void sherd__deal_body_row(deal_body *b, const double *x, uint32_t len)
     for (uint32_t j = 0, n; j < len; j += n) {
         n = len - j < AT_ONCE ? len - j : AT_ONCE;
         size_t m = compact(x + j, j, n, column, value);
-        for (size_t i = 0; i < m; i++)
-            put_number(b->bytes + b->columns + i * b->width, b->width, column[i]);
+        put_numbers(b->bytes + b->columns, b->width, column, m);
         sherd__deal_narrow(b->dtype, value, m, b->bytes + b->values);
         b->columns += m * b->width;
         b->values += m * each;
         count += (uint32_t)m;
     }
-    put_number(b->bytes + b->counts, b->width, count);
+    put_numbers(b->bytes + b->counts, b->width, &count, 1);
     b->counts += b->width;
 }
 
@@ -152,7 +169,7 @@ int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out)
             out->csr_cells += size.encoding == SHERD__CSR ? d->tiles : 0;
             out->bytes += size.len * d->tiles;
             out->rows += size.rows;
-            out->entries += size.entries;
+            out->values += size.encoding == SHERD__CSR ? size.entries : size.values;
         }
     }
     return SHERD_OK;

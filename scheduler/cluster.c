@@ -178,14 +178,20 @@ static uint32_t usable_domains(sherd_cluster *c)
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
+    uint32_t threads = 0;
+    double slowest = 0;
     pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->nodes[i].info.state != SHERD_NODE_BANNED && c->nodes[i].info.memory &&
-            c->nodes[i].info.memory < least)
-            least = c->nodes[i].info.memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd_node_info *info = &c->nodes[i].info;
+        if (info->state == SHERD_NODE_BANNED || !info->memory) continue; /* or never heard of */
+        if (info->memory < least) least = info->memory;
+        if (info->threads > threads) threads = info->threads;
+        if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
+    }
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
-                           .memory = least, .usable = usable_domains(c),
+                           .memory = least, .usable = usable_domains(c), .gflops = slowest,
+                           .threads = threads, .remote = !c->simulated,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
                            .domain_hint = c->domain_hint };
 }

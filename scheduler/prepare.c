@@ -5,6 +5,7 @@
 #include "scheduler/prepare_internal.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
@@ -192,6 +193,10 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
     if (private_scheme(opt->scheme) && opt->bits_b && (opt->bits_b < 2 || opt->bits_b > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
                            "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
+    if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h has what there is",
+                           "unknown encoding %d, or a link of %g bytes a second",
+                           (int)opt->encoding, opt->link_rate);
     if (opt->exposure_max < 0 || opt->exposure_max > 1)
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
                            "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
@@ -199,10 +204,11 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
 }
 
 static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
-                   bool *finite, double *density, sherd_diag *d)
+                   bool *finite, double *density, uint64_t *nonzeros, sherd_diag *d)
 {
     sherd__scan scan;
     *density = 1;
+    *nonzeros = 0;
     sherd__view_scan(b, &scan);
     p->b_finite = scan.nonfinite == 0;
     *finite = p->b_finite && a.data;
@@ -210,6 +216,7 @@ static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_p
         sherd__view_scan(a, &scan);
         *finite = *finite && scan.nonfinite == 0;
         size_t all = a.rows * a.cols;
+        *nonzeros = scan.nonzeros;
         if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
     }
     p->tolerant = !opt->exact;
@@ -217,12 +224,50 @@ static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_p
     return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
 }
 
+/* How A's panels travel: as asked for, or by predicted time. Zeros count where B is not finite. */
+static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
+{
+    sherd__encoding_input *in = &p->encoding_in;
+    in->rows = a.rows;
+    in->nonzeros = nonzeros;
+    bool possible = p->b_finite && a.data && !(in->skips && in->widest <= 1);
+    p->encoding = (sherd__encoding){ 0 };
+    if (possible) sherd__encoding_choose(&p->encoding, in);
+    if (p->asked != SHERD_ENCODING_AUTO) p->encoding.csr = possible && p->asked == SHERD_ENCODING_CSR;
+    sherd__deal_sparse(&p->hiding, p->encoding.csr);
+}
+
+/* Nodes on this machine have its processors between them. */
+static uint32_t sharing(uint32_t nodes)
+{
+    long here = sysconf(_SC_NPROCESSORS_ONLN);
+    return here > 0 && (uint32_t)here < nodes ? (uint32_t)here : nodes;
+}
+
+static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size_t widest,
+                            const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    sherd__scheme_shape shape;
+    bool plain = opt->scheme == SHERD_PLAIN;
+    size_t g = plain || opt->group == 0 || opt->group > widest ? widest : opt->group, groups = 0;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++) groups += (p->planned[i] + g - 1) / g;
+    p->asked = opt->encoding;
+    p->encoding_in = (sherd__encoding_input){
+        .cols = a.cols, .groups = plain ? 1 : groups, .widest = g, .skips = p->b_finite && !plain,
+        .value_bytes = p->size_a, .m = b.cols, .tiles = shape.tiles, .primes_len = p->primes_len,
+        .nodes = nodes->remote ? nodes->count : sharing(nodes->count), .gflops = nodes->gflops, .threads = nodes->threads,
+        .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
+    };
+}
+
 static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                    const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     bool finite, plain = opt->scheme == SHERD_PLAIN;
     double density;
-    int err = look_at(p, a, b, opt, &finite, &density, d);
+    uint64_t nonzeros;
+    int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
     if (!err && !plain) err = draw(p, a.cols, opt);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
@@ -247,6 +292,8 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__deal_planned(&p->hiding, i);
+    set_up_encoding(p, a, b, widest, nodes, opt);
+    choose_encoding(p, a, nonzeros);
     return set_up_ledger(p, nodes, opt, d);
 }
 
@@ -363,9 +410,13 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
         if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
         if (err) return err;
         p->fixed_a = fixed;
+        p->encoding_in.value_bytes = wire_size(a, true, &fixed);
+        choose_encoding(p, a, sherd__view_nonzeros(a));
         return sherd__deal_next(&p->hiding, a, c, ldc, true, &fixed);
     }
     sherd__view_scan(a, &scan);
+    p->encoding_in.value_bytes = wire_size(a, false, &fixed);
+    choose_encoding(p, a, scan.nonzeros);
     return sherd__deal_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
 }
 

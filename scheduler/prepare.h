@@ -9,6 +9,7 @@
 #include "core/rand.h"
 #include "crypto/lagrange.h"
 #include "matrix/fixed.h"
+#include "scheduler/encoding.h"
 #include "scheduler/ledger.h"
 #include "scheduler/plan.h"
 #include "sherd/product.h"
@@ -22,6 +23,9 @@ typedef struct sherd__nodes {
     uint64_t memory;        /* of the smallest, as it declared */
     uint32_t usable;        /* domains of which a node is up and none has lied */
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they are */
+    double gflops;          /* of the slowest, as it measured; 0: not known */
+    uint32_t threads;       /* most that one has */
+    bool remote;            /* not all are on loopback */
 } sherd__nodes;
 
 typedef struct sherd__prepared {
@@ -40,6 +44,9 @@ typedef struct sherd__prepared {
     uint32_t *planned;     /* per slot */
     uint32_t slots;
     bool b_finite;
+    sherd_encoding asked;  /* permute, plain: how A travels, as asked for and as it was chosen */
+    sherd__encoding_input encoding_in;
+    sherd__encoding encoding;
     sherd__lcc code;       /* share: the code, and how many answers decode */
     uint32_t threshold;
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */

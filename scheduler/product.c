@@ -47,6 +47,18 @@ static int report_init(sherd_report *r, uint32_t nodes)
     return SHERD_ENOMEM;
 }
 
+static sherd_encoding encoding_of(const sherd__prepared *p)
+{
+    return p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+}
+
+static void report_deal(sherd_report *r, const sherd__prepared *p)
+{
+    sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    r->encoding = encoding_of(p);
+    r->tasks_csr = sherd__deal_csr_cells(&p->hiding);
+}
+
 static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__nodes *nodes,
                         const sherd__run_result *run)
 {
@@ -63,7 +75,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->panels = shape.panels;
     r->tiles = shape.tiles;
     if (!p->elementwise && !p->threshold && !p->masks)
-        sherd__deal_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+        report_deal(r, p);
     r->blocks = p->code.blocks;
     r->threshold = p->threshold;
     r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
@@ -148,6 +160,27 @@ static int time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* What earlier encodings cost counts, too. */
+static void add_up(sherd_report *r, sherd_report *before)
+{
+    char both[sizeof r->banned];
+    for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
+        r->bytes_out[i] += before->bytes_out[i];
+        r->bytes_in[i] += before->bytes_in[i];
+    }
+    r->tasks += before->tasks;
+    r->tasks_repeated += before->tasks_repeated;
+    r->tasks_cancelled += before->tasks_cancelled;
+    r->nodes_lost += before->nodes_lost;
+    r->nodes_banned += before->nodes_banned;
+    r->seconds += before->seconds;
+    if (before->banned[0]) {
+        snprintf(both, sizeof both, "%s%s%.200s", before->banned, r->banned[0] ? ", " : "", r->banned);
+        memcpy(r->banned, both, sizeof both);
+    }
+    sherd_report_fini(before);
+}
+
 /*
  * Too few domains are left to decode what they hold: their answers so far are worth nothing. Everything
  * is coded anew for those that are left, with fresh masks, into fewer blocks; answers of two encodings
@@ -176,8 +209,10 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         if (err) return err;
         sherd__cluster_say(c, SHERD_LOG_WARN, "%s: all shares are made anew for the %u domains that "
                             "are left", last.message, left);
-        if (r) sherd_report_fini(r);
+        sherd_report before = r ? *r : (sherd_report){ 0 };
+        if (r) *r = (sherd_report){ 0 };
         err = once(c, &p, nodes, &fewer, r, &starved, d);
+        if (r) add_up(r, &before);
         if (r) r->encodings = encodings;
     }
     return err;
@@ -324,37 +359,61 @@ static void count_shares(sherd_estimate *e, const sherd__prepared *p, sherd_view
     e->tasks = (uint64_t)shape.panels * shape.tiles * shape.slots;
 }
 
-static void count_cells(sherd_estimate *e, const sherd__prepared *p, sherd_view a, sherd_view b,
-                        const sherd_product_options *opt)
+/* What the cells of all slots send of A and ask back, of one tile. */
+typedef struct sent {
+    uint64_t bytes, rows, values, csr_cells;
+} sent;
+
+/* Zeros are left out here and there: then A is read as hiding will read it. */
+static int count_left(sherd__prepared *p, const sherd__scheme_shape *shape, sent *t)
+{
+    sherd__deal_total all;
+    bool rounds = p->exact && !p->fixed_a.integers; /* what is small may become zero */
+    if (p->masks || !p->b_finite ||
+        (p->encoding_in.nonzeros == p->entries_a && !rounds)) {
+        t->bytes *= shape->tiles;
+        return SHERD_OK;
+    }
+    int err = sherd__deal_cost(&p->hiding, &all);
+    *t = (sent){ all.bytes, all.rows, all.values, all.csr_cells };
+    return err;
+}
+
+static int count_cells(sherd_estimate *e, sherd__prepared *p, sherd_view a, sherd_view b,
+                       const sherd_product_options *opt)
 {
     sherd__scheme_shape shape;
+    sent t = { 0 };
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     bool plain = opt->scheme == SHERD_PLAIN || p->masks;
-    size_t answer = p->primes_len ? 3 * p->primes_len : 8;
-    double density = 1;
-    if (opt->group == 1 && !plain && a.rows && a.cols && p->b_finite)
-        density = (double)sherd__view_nonzeros(a) / ((double)a.rows * (double)a.cols);
+    uint64_t answer = p->primes_len ? 3 * p->primes_len : 8;
     for (uint32_t i = 0; i < p->slots; i++) {
         uint64_t cols = plain ? a.cols : p->planned[i], rows = plain ? p->planned[i] : a.rows;
         uint64_t g = opt->group == 0 || opt->group > cols ? cols : opt->group;
         uint64_t groups = plain ? 1 : g ? (cols + g - 1) / g : 0;
-        double kept = (double)rows * (double)groups * density;
-        e->bytes_out += (uint64_t)((double)(rows * cols * p->size_a) * density) * shape.tiles;
-        e->bytes_out += cols * b.cols * p->size_b;
-        if (!p->masks)
-            e->bytes_out += 8 * groups * ((uint64_t)shape.panels * shape.tiles + shape.tiles);
-        e->bytes_in += (uint64_t)(kept * (double)b.cols * (double)answer);
-        e->flops += (uint64_t)(2.0 * (double)(rows * cols) * density * (double)b.cols) *
-                    (p->primes_len ? p->primes_len : 1);
+        uint64_t tables = p->masks ? 0 : 8 * groups;
+        t.bytes += rows * cols * p->size_a + tables * shape.panels;
+        t.rows += rows * groups;
+        t.values += rows * cols;
+        e->bytes_out += cols * b.cols * p->size_b + tables * shape.tiles;
         double xa = a.rows && a.cols ? (double)(rows * cols) / (double)p->entries_a : 0;
         double xb = b.rows ? (double)cols / (double)b.rows : 0;
         if (xa > e->exposure_a && !p->masks) e->exposure_a = xa;
         if (xb > e->exposure_b) e->exposure_b = xb;
         e->columns[i] = p->planned[i];
     }
+    int err = count_left(p, &shape, &t);
+    e->bytes_out += t.bytes;
+    e->bytes_in = t.rows * b.cols * answer;
+    e->flops = 2 * t.values * b.cols * (p->primes_len ? p->primes_len : 1);
     e->panels = shape.panels;
     e->tiles = shape.tiles;
     e->tasks = (uint64_t)shape.panels * shape.tiles * shape.slots;
+    e->encoding = p->masks ? SHERD_ENCODING_AUTO : encoding_of(p);
+    e->tasks_csr = t.csr_cells;
+    e->dense_seconds = p->encoding.dense_s;
+    e->csr_seconds = p->encoding.csr_s;
+    return err;
 }
 
 int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b, uint32_t nodes,
@@ -379,8 +438,12 @@ int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b, uin
         out->node_memory = p.plan.node_bytes;
         out->primes = p.primes_len;
         if (p.threshold) count_shares(out, &p, a, b);
-        else count_cells(out, &p, a, b, opt);
+        else err = count_cells(out, &p, a, b, opt);
         sherd__prepared_fini(&p);
+        if (err) {
+            sherd_estimate_fini(out);
+            sherd__fail(d, err, NULL, "cannot estimate the product: %s", sherd_strerror(err));
+        }
     }
     sherd__free(domain);
     return err;

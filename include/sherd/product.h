@@ -22,6 +22,14 @@ typedef enum sherd_scheme {
     SHERD_BLIND = 5    /* A masked by masks prepared ahead (masks), B in clear: all may collude */
 } sherd_scheme;
 
+/** permute, plain: how panels of A travel. A panel for which CSR is not smaller is dense in any case, and
+ *  all are where B holds NaN or infinity (zeros count then), or of single columns (group 1). */
+typedef enum sherd_encoding {
+    SHERD_ENCODING_AUTO = 0,  /* by predicted time, from how many entries are zero */
+    SHERD_ENCODING_DENSE = 1,
+    SHERD_ENCODING_CSR = 2    /* zeros are left out */
+} sherd_encoding;
+
 typedef enum sherd_elementwise {
     SHERD_OP_SIGMOID = 16,
     SHERD_OP_MINUS = 17,
@@ -63,6 +71,10 @@ typedef struct sherd_product_options {
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
+    sherd_encoding encoding;
+    double link_rate;      /* bytes a second that links carry, for the choice of the encoding; 0: as
+                              this machine enciphers where nodes are on loopback, else as its fastest
+                              network interface says (1 Gbit/s where none does) */
     uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or more */
     const char *masks;     /* blind: file of sherd_masks_prepare for this B; bits 0: as it says */
     const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
@@ -91,6 +103,8 @@ typedef struct sherd_report {
     uint64_t fragments;         /* permute: (row, group) pieces that a node multiplied */
     uint64_t panels, tiles;     /* row panels and column tiles of the plan */
     uint64_t rows_skipped;      /* wholly zero rows (entries, where group = 1) that were not sent */
+    sherd_encoding encoding;    /* permute, plain: of the plan, DENSE or CSR; else AUTO */
+    uint64_t tasks_csr;         /* tasks whose panel travelled in CSR, repeated ones once */
     uint32_t blocks, threshold; /* share, share1: K, and how many answers give a product back; else 0 */
     uint32_t domains;           /* of the nodes: shares that were made */
     uint64_t tasks_cancelled;   /* answers that were no longer needed */
@@ -180,8 +194,11 @@ SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
 /** What a product would cost, without sending anything (--dry-run). */
 typedef struct sherd_estimate {
     uint64_t panels, tiles, tasks, panel_rows, tile_cols;
-    uint64_t bytes_out, bytes_in;   /* of all nodes together: bodies, not the records around them;
-                                       rows of zeros count only with group = 1 */
+    uint64_t bytes_out, bytes_in;   /* of all nodes together: bodies, not the records around them */
+    sherd_encoding encoding;        /* of the plan; permute, plain: DENSE or CSR, else AUTO */
+    uint64_t tasks_csr;             /* tasks whose panel will travel in CSR */
+    double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in common;
+                                       0, 0: CSR was not possible */
     uint64_t flops;                 /* multiply-adds count two */
     double exposure_a, exposure_b;  /* of the most exposed node */
     uint64_t node_memory;           /* most that one node holds at a time */

@@ -510,7 +510,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
 
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
     for (uint32_t i = 0; i < o->nodes; i++) domain[i] = i;
-    sherd__nodes nodes = { o->nodes, domain, o->nodes, o->node_memory };
+    sherd__nodes nodes = { .count = o->nodes, .domain = domain, .domains = o->nodes,
+                           .memory = o->node_memory };
     sherd_product_options po = o->product;
     po.seed = seed;
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k), vb = sherd_view_c(b, SHERD_F64, o->k, o->m);

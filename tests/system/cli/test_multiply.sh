@@ -118,6 +118,27 @@ run multiply A.npy B.npy -n 3 --dry-run --json
 [ $code = 0 ] && json "d['dry_run'] and len(d['choices']) >= 4 and sum(c['chosen'] for c in d['choices']) == 1 and all(c['bytes_out'] > 0 for c in d['choices'])"
 report $? "--dry-run tells the cost of each choice and needs no output"
 
+py "r = np.random.default_rng(3); a = r.integers(1, 200, (300, 60)).astype('u1'); a[r.random(a.shape) > .1] = 0
+np.save('sparse.npy', a); np.save('tall.npy', r.standard_normal((60, 40)))"
+run multiply sparse.npy tall.npy -n 3 --seed seed --dry-run --encoding csr
+[ $code = 0 ] && grep -q 'A as' out && grep -q '^\* permute, all .* csr$' out && grep -q ' permute, 1 .* dense$' out
+report $? "--dry-run says how A would travel"
+for mode in float exact; do
+    rm -f C.npy; run multiply sparse.npy tall.npy -o C.npy -n 3 --seed seed --mode $mode --encoding dense --json --check
+    cp out dense; cp C.npy C-dense.npy; rm -f C.npy
+    run multiply sparse.npy tall.npy -o C.npy -n 3 --seed seed --mode $mode --encoding csr --json --check
+    [ $code = 0 ] && py "a, b = json.load(open('dense')), json.load(open('out'))
+assert a['encoding'] == 'dense' and a['tasks_csr'] == 0 and b['encoding'] == 'csr' and b['tasks_csr'] == b['tasks']
+assert b['bytes_out'] < a['bytes_out'] - 8000 and b['check']['equal']" &&
+        { [ $mode = float ] || cmp -s C.npy C-dense.npy; }
+    report $? "$mode: CSR sends fewer bytes and gives the result"
+done
+rm -f C.npy; run multiply sparse.npy tall.npy -o C.npy -n 3 --encoding csr
+[ $code = 0 ] && grep -q 'A travelled in CSR, without zeros, in ' err
+report $? "a run says that zeros were left out"
+fails 2 'has no effect under --scheme share' multiply A.npy B.npy -o C.npy -n 3 --scheme share --encoding csr
+report $? "a coded operand has no zeros to leave out"
+
 for op in sigmoid square relu tanh exp; do
     rm -f C.npy; run apply $op edge.npy -o C.npy -n 2 --check
     [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && py "

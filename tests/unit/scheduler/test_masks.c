@@ -27,7 +27,8 @@ static char dir[64], path[128], state[128];
 static double a_data[12 * 20], b_data[20 * 10], other_data[20 * 10], c_data[12 * 10];
 static sherd_view a, b;
 static const uint32_t domain[] = { 0, 1, 2, 0 };
-static const sherd__nodes nodes = { 4, domain, 3, UINT64_C(1) << 26, 3, NULL, NULL };
+static const sherd__nodes nodes = { .count = 4, .domain = domain, .domains = 3,
+                                    .memory = UINT64_C(1) << 26, .usable = 3 };
 
 static int begin(void **s)
 {

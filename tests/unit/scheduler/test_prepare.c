@@ -18,7 +18,8 @@ static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
 static sherd_view a, b;
 static const uint8_t seed[32] = { 1, 2, 3 };
 static const uint32_t domain[] = { 0, 1, 2, 0 };
-static const sherd__nodes nodes = { 4, domain, 3, UINT64_C(1) << 24 };
+static const sherd__nodes nodes = { .count = 4, .domain = domain, .domains = 3,
+                                    .memory = UINT64_C(1) << 24 };
 
 static int begin(void **state)
 {
@@ -90,6 +91,7 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
         { options(), SHERD_EINVAL, "unknown scheme" }, { options(), SHERD_EINVAL, "1 bits" },
         { options(), SHERD_EINVAL, "27 bits" },        { options(), SHERD_EINVAL, "exposure bound" },
         { options(), SHERD_EINVAL, "exposure bound" }, { options(), SHERD_EFEWNODES, "does not fit" },
+        { options(), SHERD_EINVAL, "unknown encoding 3" }, { options(), SHERD_EINVAL, "a link of -1" },
     };
     cases[0].o.scheme = (sherd_scheme)9;
     cases[1].o.exact = true, cases[1].o.bits = 1;
@@ -97,14 +99,16 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
     cases[3].o.exposure_max = -0.1;
     cases[4].o.exposure_max = 1.01;
     cases[5].o.memory = 100;
-    for (unsigned i = 0; i < 6; i++) {
+    cases[6].o.encoding = (sherd_encoding)3;
+    cases[7].o.link_rate = -1;
+    for (unsigned i = 0; i < 8; i++) {
         sherd_diag d = { 0 };
         assert_int_equal(prepare(&p, &cases[i].o, &d), cases[i].err);
         if (!strstr(d.message, cases[i].says)) fail_msg("%u: %s", i, d.message);
     }
     sherd_product_options o = options();
     sherd_diag d = { 0 };
-    sherd__nodes none = { 0, domain, 0, 0 };
+    sherd__nodes none = { .domain = domain };
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &none, &o, &d), SHERD_EFEWNODES);
     assert_int_equal(sherd__prepare_multiply(&p, a, a, c_data, 20, &nodes, &o, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 9, &nodes, &o, NULL), SHERD_EINVAL);
@@ -286,7 +290,7 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
     sherd__prepared p;
     sherd__scheme_shape shape;
     static const uint32_t own[] = { 0, 1, 2, 3 };
-    sherd__nodes four = { 4, own, 4, UINT64_C(1) << 24 };
+    sherd__nodes four = { .count = 4, .domain = own, .domains = 4, .memory = UINT64_C(1) << 24 };
     sherd_product_options o = options();
     o.balanced = true;
     o.exposure_max = 0.4;
