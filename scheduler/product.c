@@ -209,10 +209,10 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         if (err) return err;
         sherd__cluster_say(c, SHERD_LOG_WARN, "%s: all shares are made anew for the %u domains that "
                             "are left", last.message, left);
-        sherd_report before = r ? *r : (sherd_report){ 0 };
+        sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
         err = once(c, &p, nodes, &fewer, r, &starved, d);
-        if (r) add_up(r, &before);
+        if (r) add_up(r, &so_far);
         if (r) r->encodings = encodings;
     }
     return err;
