@@ -154,8 +154,8 @@ static int look_at(attack *a, const solved *v, uint32_t row)
             sherd__predicted(a->s->blocks, g, c->blocks, c->primes[i], a->sample, a->guess);
             err = sherd__uniform_guess(a->l, &f, a->x, a->guess, a->sample, c->primes[i]);
         }
-        if (i != 1 || err != 0 || !sherd__weights_agree(w[0], c->primes[0], g, c->primes[1], c->blocks))
-            continue;
+        if (i != 1 || err != 0) continue;
+        if (!sherd__weights_agree(w[0], c->primes[0], g, c->primes[1], c->blocks)) continue;
         sherd__joined(a->mixed[0] + row * a->sample, scale[0], c->primes[0],
                       a->mixed[1] + row * a->sample, scale[1], c->primes[1], a->sample, a->x);
         snprintf(f.subject, sizeof f.subject, "%s, two primes", what);

@@ -46,7 +46,8 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
 {
     sherd__control_view v;
     sherd__findings tried = {0};
-    int err = sherd__control_make(&v, c, code, rows, cols, blocks, opt->seed + 7919 * ((uint64_t)c + 1));
+    uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
+    int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
     if (err != 0) return err;
     /* An honest encoding has nothing to show to single domains: only the coalition may accuse it. */
     if (c != SHERD__CONTROL_COALITION)
@@ -123,7 +124,7 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
-    /* One mask for all primes is for the statistics to find: the game's attacker does not join primes. */
+    /* One mask for all primes is left to the statistics: the game's attacker does not join primes. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
                    (const double *const *)made, opt, d);

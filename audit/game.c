@@ -73,7 +73,8 @@ static void aim(play *y, signal *s)
                 if (s->kind == AGAINST_KNOWN) v -= y->g->operand[0][j][e];
                 sum = (sum + (int64_t)s->weight[j] * ((int64_t)v % p)) % p;
             }
-            s->target[b][e] = (double)sherd__modular_centre((uint64_t)(sum < 0 ? sum + p : sum), s->modulus);
+            if (sum < 0) sum += p;
+            s->target[b][e] = (double)sherd__modular_centre((uint64_t)sum, s->modulus);
         }
     }
 }
@@ -90,7 +91,8 @@ static int find_signals(play *y)
     for (uint32_t i = 0; i < c->primes_len; i++) {
         for (uint32_t r = 0; r < rows; r++) {
             signal s = {.kind = UNMASKED, .which = r, .prime = i, .modulus = c->primes[i]};
-            memcpy(s.weight, y->unmasked[i].weight + (size_t)r * c->blocks, c->blocks * sizeof *s.weight);
+            memcpy(s.weight, y->unmasked[i].weight + (size_t)r * c->blocks,
+                   c->blocks * sizeof *s.weight);
             s.scale = sherd__modular_shorten(s.weight, c->blocks, c->primes[i]);
             add_signal(y, &s);
         }

@@ -1,8 +1,8 @@
 /*
- * Linear algebra modulo a prime, as an attacker does it who knows the code: what blocks and masks weigh
- * in each share, which combinations of shares contain no mask, and how to scale a combination so that
- * small data stays small. Apart from crypto/lagrange.h on purpose, and for any points: an audit that
- * takes the weights from the code it judges would share its mistakes.
+ * Linear algebra modulo a prime, as an attacker does it who knows the code: what blocks and masks
+ * weigh in each share, which combinations of shares contain no mask, and how to scale a combination
+ * so that small data stays small. Apart from crypto/lagrange.h on purpose, and for any points: an
+ * audit that takes the weights from the code it judges would share its mistakes.
  */
 #ifndef AUDIT_MODULAR_H
 #define AUDIT_MODULAR_H
@@ -21,9 +21,9 @@ int64_t sherd__modular_centre(uint64_t x, uint64_t p);
 uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q);
 
 /**
- * SHERD_EINVAL unless K, T, N >= 1 and within the limits of crypto/lagrange.h, the primes are primes and
- * distinct, and the K+T points beta are distinct modulo each. alpha may be anything: that is for the
- * attack to find.
+ * SHERD_EINVAL unless K, T, N >= 1 and within the limits of crypto/lagrange.h, the primes are primes
+ * and distinct, and the K+T points beta are distinct modulo each. alpha may be anything: that is for
+ * the attack to find.
  */
 int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d) SHERD_MUST;
 /** w[j], j < K+T: what block or mask j weighs in `share`, modulo the prime_index-th prime. */

@@ -1,4 +1,4 @@
-/* What the statistical attacks share: options with their defaults, names, judging what they were given. */
+/* What the statistical attacks share: options with their defaults, names, checks of what they get. */
 #ifndef AUDIT_STATS_INTERNAL_H
 #define AUDIT_STATS_INTERNAL_H
 
@@ -25,8 +25,9 @@ bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b);
 /** A finding with everything empty: no value, no p. */
 sherd__finding sherd__finding_of(const char *test, const char *statistic, bool control);
 
-/** Weights of both primes that are the same numbers, -p/2..p/2: combinations of them may be joined. */
-bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q, uint32_t len);
+/** True if weights modulo two primes are the same numbers, centred: combinations may be joined. */
+bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q,
+                          uint32_t len);
 /** out[i] = sum weight[j] * blocks[j][i] modulo p: a combination of the data without masks. */
 void sherd__predicted(const double *const *blocks, const uint32_t *weight, uint32_t len, uint32_t p,
                       size_t n, uint64_t *out);
@@ -37,7 +38,7 @@ void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t
                    uint32_t q, size_t n, uint64_t *out);
 
 /**
- * A linear attacker: fits block j to the features on even entries, for each j, and is judged on odd ones.
+ * A linear attacker: fits each block to the features on even entries and is judged on odd ones.
  * feature[f] and block[j] hold n doubles. Appends the best block's R^2. SHERD_ENOMEM.
  */
 int sherd__audit_linear(sherd__findings *l, const sherd__finding *about, const double *const *feature,
@@ -46,7 +47,7 @@ int sherd__audit_linear(sherd__findings *l, const sherd__finding *about, const d
 
 /** `blocks` blocks of n zeros in one allocation: sherd__free(*out). SHERD_ENOMEM. */
 int sherd__audit_blocks(double ***out, uint32_t blocks, size_t n) SHERD_MUST;
-/** Fills them like images: four in five entries 0, the others 1..255, brighter rows and darker ones. */
+/** Fills them like images: four in five entries 0, the others 1..255, some rows brighter. */
 void sherd__audit_make_up(const sherd_entropy *e, double *const *blocks, uint32_t len, size_t rows,
                           size_t cols);
 /** out = in with all its entries, over all blocks, in a drawn order. */

@@ -2,9 +2,9 @@
  * Uniformity of residues. chi2 is the likelihood ratio's (2 sum count ln(count/expected)) with
  * Williams' correction, and not Pearson's: that one's tail is too heavy for its distribution where
  * cells are few and p is small (12 times at p = 1e-12 with 8 cells of 32), while the likelihood
- * ratio decays as it should however far out. Cells hold slightly different numbers of residues, since no power of two
- * divides a prime; expected counts are taken from m exactly, otherwise a large sample would accuse a
- * perfect generator.
+ * ratio decays as it should however far out. Cells hold slightly different numbers of residues, since
+ * no power of two divides a prime; expected counts are exact for m, otherwise a large sample would
+ * accuse a perfect generator.
  */
 #include "audit/uniform.h"
 
@@ -202,7 +202,7 @@ int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const 
                        .expected = (double)n / (double)m,
                        .log_p = sherd__tail_binomial(right, n, 1 / (double)m),
                        .cells = 1};
-    return note(l, about, "entries as guessed", &r, "number of entries that confirm a guess of the data");
+    return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
 
 /* ---- what it cannot see ----------------------------------------------------------------------- */
@@ -213,7 +213,8 @@ static double needed(double log_p)
     double low = 0, high = 1e6;
     for (int i = 0; i < 100; i++) {
         double mid = (low + high) / 2;
-        if (sherd__tail_both(sherd__tail_chi2_above(CELLS - 1, CELLS - 1 + mid), 0) > log_p) low = mid;
+        double above = sherd__tail_chi2_above(CELLS - 1, CELLS - 1 + mid);
+        if (sherd__tail_both(above, 0) > log_p) low = mid;
         else high = mid;
     }
     return high;

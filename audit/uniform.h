@@ -16,7 +16,7 @@ enum {
     SHERD__LOOK_LOW = 2,     /* chi2 of x mod B, both tails */
     SHERD__LOOK_PAIRS = 4,   /* chi2 of (x[2i], x[2i+1]), high bits of each, both tails */
     SHERD__LOOK_REPEATS = 8, /* values that occurred before; structured data has many */
-    SHERD__LOOK_SMALL = 16,  /* distance from 0, by its logarithm; data that is not masked is near 0 */
+    SHERD__LOOK_SMALL = 16,  /* distance from 0, by its logarithm; data without masks is near 0 */
     SHERD__LOOK_ALL = 31
 };
 
@@ -34,15 +34,16 @@ sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m);
 /**
- * Repeats among the first 65536: at most Poisson of mean n(n-1)/2m, whatever the order (each number hits
- * one of the i before it with chance i/m at most; Hoeffding 1956). An upper bound of p. SHERD_ENOMEM.
+ * Repeats among the first 65536: at most Poisson of mean n(n-1)/2m, whatever the order (each number
+ * hits one of the i before it with chance i/m at most; Hoeffding 1956). A bound on p. SHERD_ENOMEM.
  */
 int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looked *out) SHERD_MUST;
-/** -sum ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): under gamma(n), hence an upper bound of p. */
+/** Mean of -ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): the sum is below one of gamma(n),
+ *  so p is a bound. */
 sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m);
 
-/** Runs `looks` on x and appends a copy of *about for each, with statistic, values and sentence written.
- *  SHERD_ENOMEM. */
+/** Runs `looks` on x and appends a copy of *about for each, with statistic, values and sentence
+ *  written. SHERD_ENOMEM. */
 int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x, size_t n,
                         uint64_t m, unsigned looks) SHERD_MUST;
 

@@ -147,6 +147,41 @@ static void t_shares_have_no_combination_without_masks_and_more_have(void **s)
     }
 }
 
+static bool next(uint32_t *chosen, uint32_t size, uint32_t of)
+{
+    uint32_t i = size;
+    while (i > 0 && chosen[i - 1] == of - size + i - 1) i--;
+    if (i == 0) return false;
+    for (uint32_t v = chosen[--i] + 1; i < size; i++, v++) chosen[i] = v;
+    return true;
+}
+
+/* Rule: no alpha is a beta, and every T x T minor of the masks' weights is invertible, in any prime. */
+static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
+{
+    static const sherd__primes *const tables[] = {&sherd__primes_default, &sherd__primes_wide};
+    size_t all = 0;
+    (void)s;
+    for (uint32_t n = 3; n <= 16; n++) {
+        for (uint32_t t = 1; t <= 3; t++) {
+            uint32_t k = sherd__lcc_blocks(n, t, 0, true), first[3] = {0, 1, 2}, members[3];
+            for (uint32_t which = 0; k > 0 && which < 8; which++) {
+                sherd__seen_code c = {.blocks = k, .masks = t, .shares = n, .primes_len = 1,
+                                      .primes = {tables[which / 4]->p[which % 4]}};
+                memcpy(members, first, sizeof members);
+                do {
+                    sherd__unmasked u;
+                    assert_int_equal(sherd__unmasked_find(&u, &c, 0, members, t), 0);
+                    assert_int_equal(u.rows, 0);
+                    sherd__unmasked_fini(&u);
+                    all++;
+                } while (next(members, t, n));
+            }
+        }
+    }
+    assert_true(all > 20000);
+}
+
 static void broken_points_are_found_within_t(void **s)
 {
     static const uint32_t twins[] = {7, 9, 7, 8}, block[] = {7, 1, 8, 9};
@@ -219,6 +254,7 @@ int main(void)
         cmocka_unit_test(a_share_at_a_blocks_point_is_that_block),
         cmocka_unit_test(short_multiples_are_the_shortest),
         cmocka_unit_test(t_shares_have_no_combination_without_masks_and_more_have),
+        cmocka_unit_test(no_t_shares_of_any_code_in_use_cancel_their_masks),
         cmocka_unit_test(broken_points_are_found_within_t),
         cmocka_unit_test(codes_that_are_none_are_refused),
         cmocka_unit_test(want_of_memory_is_reported),
