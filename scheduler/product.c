@@ -163,7 +163,7 @@ static int time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
 /* What earlier encodings cost counts, too. */
 static void add_up(sherd_report *r, sherd_report *before)
 {
-    char both[sizeof r->banned];
+    char both[2 * sizeof r->banned + 2];
     for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
         r->bytes_out[i] += before->bytes_out[i];
         r->bytes_in[i] += before->bytes_in[i];
@@ -175,8 +175,8 @@ static void add_up(sherd_report *r, sherd_report *before)
     r->nodes_banned += before->nodes_banned;
     r->seconds += before->seconds;
     if (before->banned[0]) {
-        snprintf(both, sizeof both, "%s%s%.200s", before->banned, r->banned[0] ? ", " : "", r->banned);
-        memcpy(r->banned, both, sizeof both);
+        snprintf(both, sizeof both, "%s%s%s", before->banned, r->banned[0] ? ", " : "", r->banned);
+        snprintf(r->banned, sizeof r->banned, "%.255s", both);
     }
     sherd_report_fini(before);
 }
@@ -343,20 +343,19 @@ void sherd_resident_free(sherd_resident *k)
 /* Every share of A, and B's shares or (share1) B itself; every node answers. */
 static void count_shares(sherd_estimate *e, const sherd__prepared *p, sherd_view a, sherd_view b)
 {
-    sherd__scheme_shape shape;
-    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    bool shared = p->threshold < 2 * p->code.blocks + 2 * p->code.masks - 1;
     uint64_t n = p->slots, rows = p->planned[0], wire = 3 * p->primes_len;
-    uint64_t size_b = shape.shared ? p->size_b : wire;
-    e->bytes_out = n * (rows * a.cols * wire * shape.tiles + (uint64_t)a.cols * b.cols * size_b);
+    uint64_t size_b = shared ? p->size_b : wire;
+    e->panels = rows ? (rows - 1) / p->plan.panel_rows + 1 : 0;
+    e->tiles = b.cols ? (b.cols - 1) / p->plan.tile_cols + 1 : 0;
+    e->tasks = e->panels * e->tiles * n;
+    e->bytes_out = n * (rows * a.cols * wire * e->tiles + (uint64_t)a.cols * b.cols * size_b);
     e->bytes_in = n * rows * b.cols * wire;
     e->flops = 2 * n * rows * a.cols * b.cols * p->primes_len;
-    e->exposure_b = shape.shared ? 1 : 0;
+    e->exposure_b = shared ? 1 : 0;
     e->blocks = p->code.blocks;
     e->threshold = p->threshold;
     for (uint32_t i = 0; i < n; i++) e->columns[i] = (uint32_t)rows;
-    e->panels = shape.panels;
-    e->tiles = shape.tiles;
-    e->tasks = (uint64_t)shape.panels * shape.tiles * shape.slots;
 }
 
 /* What the cells of all slots send of A and ask back, of one tile. */
