@@ -54,7 +54,7 @@ static int weights(share *d)
 
 static void close_right(share *d)
 {
-    sherd__share_redraw(d);
+    sherd__share_forget_right(d);
     for (uint32_t t = 0; d->tile && t < d->tiles; t++) sherd__share_forget(d->tile[t].sum);
     for (size_t i = 0; d->spot && i < (size_t)d->tiles * d->panels; i++)
         sherd__share_batch_close(d, &d->spot[i].batch);
@@ -113,6 +113,7 @@ static void clear_result(share *d)
 static void share_free(void *ctx)
 {
     share *d = ctx;
+    sherd__share_redraw(d);
     close_right(d);
     for (uint32_t i = 0; d->panel && i < d->panels; i++)
         sherd__share_batch_close(d, &d->panel[i].left);
@@ -248,7 +249,8 @@ static bool in_range(const share *d, size_t terms, const sherd__fixed *b)
 {
     sherd__primes table = { .block = 0 };
     size_t needed;
-    memcpy(table.p, d->p.primes, d->p.primes_len * sizeof *table.p);
+    for (size_t q = 0; q < SHERD__TABLE_PRIMES; q++)
+        table.p[q] = q < d->p.primes_len ? d->p.primes[q] : 1;
     int err = sherd__exact_primes_needed(terms, d->p.fixed_a.bound, b->bound, &table, &needed);
     return !err && needed <= d->p.primes_len;
 }

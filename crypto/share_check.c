@@ -44,13 +44,8 @@ static void drop(double **p)
     *p = NULL;
 }
 
-void sherd__share_redraw(share *d)
+void sherd__share_forget_right(share *d)
 {
-    for (uint32_t i = 0; d->panel && i < d->panels; i++) {
-        drop(&d->panel[i].r);
-        drop(&d->panel[i].ru);
-        drop(&d->panel[i].ur);
-    }
     for (uint32_t i = 0; d->tile && i < d->tiles; i++) {
         drop(&d->tile[i].s);
         drop(&d->tile[i].vs);
@@ -60,7 +55,17 @@ void sherd__share_redraw(share *d)
         sherd__share_forget(d->spot[i].gram);
         d->spot[i].gram = NULL;
     }
+}
+
+void sherd__share_redraw(share *d)
+{
+    for (uint32_t i = 0; d->panel && i < d->panels; i++) {
+        drop(&d->panel[i].r);
+        drop(&d->panel[i].ru);
+        drop(&d->panel[i].ur);
+    }
     drop(&d->rt);
+    sherd__share_forget_right(d);
 }
 
 /* --- projections ----------------------------------------------------------------------------- */

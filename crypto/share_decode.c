@@ -182,9 +182,9 @@ static bool awaits_projection(const share *d, uint32_t panel)
 }
 
 /*
- * Frees what only open positions need. rT*A stays where the next product multiplies the same shares;
- * the next tile projects it anew while it encodes. The small table is kept for answers that come
- * late.
+ * Frees what only open positions need. rT*A stays where the next product multiplies the same
+ * shares; the next tile projects it anew while it encodes. The small table is kept for answers that
+ * come late.
  */
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
 {

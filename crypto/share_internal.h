@@ -169,8 +169,10 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
 /** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
 int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
 int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
-/** Wipes and frees all check vectors and what was made of them. */
+/** Wipes and frees all check vectors and what was made of them: the next ones are drawn anew. */
 void sherd__share_redraw(share *d);
+/** Those of the right operand alone: r, and A's part, are good for the next product. */
+void sherd__share_forget_right(share *d);
 /** Throws away the shares that nobody asked for. */
 void sherd__share_batch_close(const share *d, share_batch *b);
 /** Bytes of one slot's share of a span, or of an answer of that size. */

@@ -24,13 +24,14 @@
 #include "matrix/residue.h"
 #include "matrix/view.h"
 
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd_entropy_seeded rng_state, scheme_state;
+static sherd_entropy rng, scheme_rng; /* of the tests, and of what they test */
 
 static int seed(void **state)
 {
     (void)state;
     rng = sherd__entropy_seeded(&rng_state, 11);
+    scheme_rng = sherd__entropy_seeded(&scheme_state, 12);
     return 0;
 }
 
@@ -114,7 +115,7 @@ static void open_product(product *x, fixture f)
         .a = x->a, .b = x->b, .c = x->c, .ldc = f.m, .code = { f.blocks, f.masks, f.shares },
         .public_b = f.public_b, .left_stays = f.left_stays, .panel_rows = f.panel_rows,
         .tile_cols = f.tile_cols, .fixed_a = x->fa, .fixed_b = x->fb,
-        .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes), .entropy = rng,
+        .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes), .entropy = scheme_rng,
     };
     memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
     assert_int_equal(sherd__share_open(&x->h, &x->p), 0);
@@ -559,20 +560,37 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
         if (transposed) next_product(&x, 6, true);
         answers a = all_answers(&x);
         for (size_t i = 0; i < a.n; i++) assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
-        uint64_t drawn = rng_state.drawn;
+        uint64_t drawn = scheme_state.drawn;
         for (size_t i = 0; i < a.n; i++) assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
-        assert_true(rng_state.drawn == drawn);
+        assert_true(scheme_state.drawn == drawn);
         a.body[0][0] ^= 1;
         assert_int_equal(judge(&x, cell_at(&x, 0), a.body[0]), SHERD_EWRONG);
         a.body[0][0] ^= 1;
         for (size_t i = a.n; i-- > 0;) { /* r and s, of panels and tiles that are open already */
             assert_int_equal(judge(&x, cell_at(&x, i), a.body[i]), 0);
-            if (i == a.n - 1 || i == 0) assert_true(rng_state.drawn > drawn);
-            if (i == a.n - 1) drawn = rng_state.drawn;
+            if (i == a.n - 1 || i == 0) assert_true(scheme_state.drawn > drawn);
+            if (i == a.n - 1) drawn = scheme_state.drawn;
         }
         free_answers(&a);
         close_product(&x);
     }
+}
+
+static void what_was_projected_of_a_serves_the_next_product(void **state)
+{
+    (void)state;
+    fixture f = { .n = 800, .k = 2, .m = 1, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 50,
+                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true };
+    product x;
+    open_product(&x, f);
+    uint64_t start = scheme_state.drawn;
+    run_product(&x, NULL, 0);
+    uint64_t first = scheme_state.drawn - start;
+    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 1, &x.fb), 0);
+    run_product(&x, NULL, 0);
+    uint64_t second = scheme_state.drawn - start - first; /* B's masks and s, no r: 4 x 400 words */
+    assert_true(second + 4 * 400 * 4 <= first);
+    close_product(&x);
 }
 
 static void a_wrong_answer_that_comes_late_is_refused_and_does_no_harm(void **state)
@@ -688,7 +706,8 @@ static void two_encodings_have_nothing_in_common(void **state)
 {
     (void)state;
     fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5,
-                  .left_stays = true, .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64, .bits = 9,
+                  .left_stays = true, .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64,
+                  .bits = 9,
                   .primes = 2 };
     product x, y;
     open_product(&x, f);
@@ -983,6 +1002,7 @@ int main(void)
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
         cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
+        cmocka_unit_test(what_was_projected_of_a_serves_the_next_product),
         cmocka_unit_test(a_wrong_answer_that_comes_late_is_refused_and_does_no_harm),
         cmocka_unit_test(a_share_asked_for_again_is_the_same),
         cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
