@@ -1,6 +1,6 @@
 /*
- * A share as a sight: residues as numbers in (-1, 1), all columns in their places. Inference is made
- * once, and counted against every block.
+ * A share as a sight: residues as numbers around 0, over the largest of them, all columns in their
+ * places. Inference is made once, and counted against every block.
  */
 #include "audit/coded.h"
 
@@ -24,7 +24,7 @@ static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen,
     double p = seen->code->primes[0];
     size_t cols = (seen->cols + step - 1) / step, kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
     *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
-    *s = (sherd__sight){ .sheaves = f, .len = 1, .cols = cols, .integers = true, .largest = (p - 1) / 2 };
+    *s = (sherd__sight){ .sheaves = f, .len = 1, .cols = cols, .integers = true };
     if (!sherd__mul(kept, cols, &len)) return SHERD_ENOMEM;
     f->values = sherd__calloc(len, sizeof *f->values);
     f->keys = sherd__calloc(cols, sizeof *f->keys);
@@ -33,6 +33,7 @@ static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen,
         for (size_t j = 0; j < cols; j++) {
             double v = x[r * seen->cols + j * step];
             f->values[r * cols + j] = v > (p - 1) / 2 ? v - p : v;
+            if (fabs(f->values[r * cols + j]) > s->largest) s->largest = fabs(f->values[r * cols + j]);
         }
     return SHERD_OK;
 }

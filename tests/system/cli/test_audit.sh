@@ -1,0 +1,141 @@
+#!/bin/sh
+# `sherd audit`: on records of real runs, on views of its own, and on what is no record. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL NO_COLOR
+export HOME="$T" XDG_CONFIG_HOME="$T/config"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; head -c 3000 out | sed 's/^/# out: /'; sed 's/^/# err: /' err
+    fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP no MNIST at ../shared/data/mnist"; }
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json
+def worst(d, test, statistic, size=1):
+    return max((f for f in d['findings'] if (f['test'], f['statistic'], f['size']) == (test, statistic, size)),
+               key=lambda f: f['value'])
+def median(d, test, statistic, size=1):
+    v = sorted(f['value'] for f in d['findings'] if (f['test'], f['statistic'], f['size']) == (test, statistic, size))
+    return v[len(v) // 2]
+$1" >>err 2>&1; }
+
+# Rows of two kinds, that go together by columns, and public rows like them.
+/usr/bin/python3 -c "
+import numpy as np
+g = np.random.default_rng(1)
+shape = g.random((10, 60)) * g.random(60)
+def rows(n):
+    kind = g.integers(0, 10, n)
+    x = np.clip(shape[kind] * 200 + g.standard_normal((n, 60)) * 25, 0, 255)
+    x[g.random((n, 60)) < .3] = 0
+    return x.astype('u1'), kind.astype('u1')
+A, L = rows(1500)
+P, Q = rows(2000)
+np.save('A.npy', A); np.save('L.npy', L); np.save('P.npy', P); np.save('Q.npy', Q)
+np.save('F.npy', A.astype('f8') / 7)
+np.save('B.npy', g.standard_normal((60, 20)))"
+SIDE="--data A.npy --labels L.npy --public-data P.npy --public-labels Q.npy"
+
+run audit; [ $code = 2 ] && grep -q 'record' err && grep -q -- '--simulate' err
+report $? "without a record and without --simulate: exit 2, naming both"
+run audit nowhere; [ $code = 4 ]
+report $? "a folder that is not there is exit 4"
+mkdir empty; run audit empty; [ $code = 3 ] && grep -q 'empty' err
+report $? "a folder that is no record is exit 3"
+
+"$S" multiply A.npy B.npy -o C.npy -n 5 --record perm -q 2>err
+run audit perm $SIDE --json -q
+[ $code = 0 ] && [ ! -s err ] && py "d = json.load(open('out'))
+assert d['ok'] and d['schema'] == 'sherd/audit/1' and d['nodes'] == 5 and (d['rows'], d['cols']) == (1500, 60)
+assert d['truth'] and d['labels'] and d['public_rows'] == 2000 and d['tests'] > 20
+assert [(c['size'], c['attacked'], c['of']) for c in d['coalitions']] == [(1, 5, 5), (2, 10, 10)]
+assert .98 < sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) <= 1
+w = worst(d, 'columns', 'with correlations and order')
+assert w['flagged'] and w['value'] > .5 and abs(w['chance'] - 1 / 60) < 1e-9
+assert worst(d, 'labels', '5 nearest public rows')['flagged']
+for f in d['findings']:
+    assert f['sentence'] and f['chance'] is not None and (f['ln_p'] is None or f['ln_p'] <= 1e-9)"
+report $? "a record of permute: columns and labels are read, each beside chance"
+
+run audit perm --data A.npy -q
+[ $code = 0 ] && grep -q 'verbatim' out && ! grep -q 'columns: own' out && grep -q -- '--public-data' out
+report $? "without side information what stands there verbatim is told, and what is missing"
+run audit perm -q; [ $code = 0 ] && grep -q 'in clear' out && grep -q -- '--data' out
+report $? "with the record alone it says that values were in clear"
+
+"$S" multiply F.npy B.npy -o C.npy -n 5 --bits 17 --record fixed -q 2>err
+run audit fixed --data F.npy --json -q
+py "d = json.load(open('out'))
+assert .98 < sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) <= 1"
+report $? "what travelled in fixed point is found in the floats that it came from"
+
+"$S" multiply A.npy B.npy -o C.npy -n 5 --scheme plain --record plain -q 2>err
+run audit plain $SIDE --json -q
+py "d = json.load(open('out'))
+assert abs(sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) - 1) < 1e-9
+assert median(d, 'labels', '5 nearest public rows') > .7"
+report $? "plain: whole rows, labels read"
+
+"$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share --colluding 1 --record share -q 2>err
+run audit share $SIDE --json -q --html page.html
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['form'].startswith('share') and d['flagged'] == 0
+assert all(f['control'] for f in d['findings'] if f['flagged'])
+controls = [f for f in d['findings'] if f['test'] == 'control']
+assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta'} <= {f['subject'] for f in controls}
+assert any(f['test'] == 'labels' for f in d['findings']) and any(f['test'] == 'game' for f in d['findings'])"
+report $? "a record of share: nothing beyond chance, every negative control flagged"
+[ "$(stat -c %a page.html)" = 600 ] && py "import re, base64
+p = open('page.html').read()
+assert '://' not in re.sub('base64,[A-Za-z0-9+/=]*', '', p) and '<script' not in p and 'href=' not in p
+assert p.count('src=\"data:image/png') == p.count('src=') >= 1"
+report $? "the page is self-contained, and its owner's alone"
+
+# A record that was damaged is used as far as it goes, and said to be so.
+cp -r perm cut; f=$(ls cut/*.sent | head -1); truncate -s 20000 "$f"
+run audit cut --data A.npy -q; [ $code = 0 ] && grep -q 'note: ' out
+report $? "a record that was cut is audited as far as it goes, and the cut is told"
+cp -r perm lost; rm lost/index.json
+run audit lost --data A.npy -q; [ $code = 0 ] && grep -q 'no index' out && grep -q 'verbatim' out
+report $? "a record without its index is read by its files"
+cp -r perm edited; sed -i 's/"node-1"/"..\/node-1"/' edited/index.json
+run audit edited --data A.npy -q; [ $code = 3 ] && grep -q 'plain name' err
+report $? "an index that points elsewhere is exit 3"
+run audit perm --data P.npy --public-data B.npy -q; [ $code = 3 ]
+report $? "public data of another width are exit 3"
+run audit perm --labels L.npy; [ $code = 2 ]
+report $? "labels without their data are exit 2"
+
+run audit --simulate permute-published -q --json --coalitions 0 --rows 3000
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert median(d, 'columns', 'with correlations') >= .35 and abs(d['findings'][-1]['chance']) < .2
+assert median(d, 'labels', '5 nearest public rows') >= .55"
+report $? "permute as published, on drawn digits: a third of the columns, most labels"
+
+if [ -d "${MNIST:-/nowhere}" ]; then
+    M="--data $MNIST/train-images-idx3-ubyte.gz --labels $MNIST/train-labels-idx1-ubyte.gz
+       --public-data $MNIST/t10k-images-idx3-ubyte.gz --public-labels $MNIST/t10k-labels-idx1-ubyte.gz"
+    run audit --simulate permute-published $M -q --json --coalitions 0
+    [ $code = 0 ] && py "d = json.load(open('out'))
+assert d['public_rows'] == 10000
+for node in {f['who'] for f in d['findings']}:
+    of = {(f['test'], f['statistic']): f for f in d['findings'] if f['who'] == node}
+    assert of['columns', 'with correlations']['value'] >= .35
+    assert abs(of['columns', 'with correlations']['chance'] - 1 / 784) < 1e-9
+    assert of['labels', '5 nearest public rows']['value'] >= .55
+    assert .1 < of['labels', '5 nearest public rows']['chance'] < .15"
+    report $? "MNIST, permute as published: 35 % of the columns, 55 % of the labels, for each node"
+else
+    skip "MNIST, permute as published: 35 % of the columns, 55 % of the labels, for each node"
+fi
+
+echo "1..$n"

@@ -1,0 +1,427 @@
+/*
+ * Attacks on clear values and on shares: planted truth is found, noise is at chance, and nothing that an
+ * attack says depends on the truth it is counted with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/assign.h"
+#include "audit/coded.h"
+#include "core/alloc.h"
+#include "core/rand.h"
+#include "learn/digits.h"
+#include "matrix/fixed.h"
+#include "matrix/view.h"
+
+#define N 1500u
+#define P 1000u
+#define K SHERD__DIGIT_PIXELS
+
+static uint8_t pixels[N * K], labels[N], pub_pixels[P * K], pub_labels[P];
+static sherd__public pub;
+static uint32_t cols[112];
+
+static int draw(void **state)
+{
+    (void)state;
+    sherd__digits_draw(7, 0, N, pixels, labels);
+    sherd__digits_draw(7, N, P, pub_pixels, pub_labels);
+    sherd_view l = sherd_view_c(pub_labels, SHERD_U8, P, 1);
+    for (uint32_t i = 0; i < 112; i++) cols[i] = 7 * i + i % 5;
+    return sherd__public_make(&pub, sherd_view_c(pub_pixels, SHERD_U8, P, K), &l, P, NULL);
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    sherd__public_fini(&pub);
+    return 0;
+}
+
+static sherd_view all(void)
+{
+    return sherd_view_c(pixels, SHERD_U8, N, K);
+}
+
+static const sherd__finding *find(const sherd__findings *l, const char *test, const char *statistic)
+{
+    for (size_t i = 0; i < l->len; i++)
+        if (!strcmp(l->list[i].test, test) && !strcmp(l->list[i].statistic, statistic)) return &l->list[i];
+    return NULL;
+}
+
+static void attack(sherd__findings *l, sherd__form form, sherd_view a, const uint8_t *lab, bool side)
+{
+    sherd__sight s;
+    sherd__truth t;
+    sherd__clear_options opt = { .n = a.rows, .test_rows = 400 };
+    memset(l, 0, sizeof *l);
+    assert_int_equal(sherd__truth_open(&t, a, false, 0, NULL), 0);
+    t.labels = lab;
+    assert_int_equal(sherd__sight_make(&s, form, a, cols, 112, 100, 700, 1200), 0);
+    assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
+    sherd__sight_fini(&s);
+    sherd__truth_fini(&t);
+}
+
+static void published_permute_gives_columns_and_labels_away(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack(&l, SHERD__FORM_PUBLISHED, all(), labels, true);
+    const sherd__finding *f = find(&l, "columns", "with correlations");
+    assert_true(f->value >= 0.35 && f->flagged && f->low < f->value && f->value < f->high);
+    assert_true(fabs(f->chance - 1.0 / K) < 1e-12);
+    assert_true(find(&l, "columns", "own statistics")->value < f->value);
+    assert_null(find(&l, "columns", "with correlations and order"));
+    f = find(&l, "labels", "5 nearest public rows");
+    assert_true(f->value >= 0.55 && f->flagged);
+    size_t of[10] = { 0 }, most = 0; /* the 400 that were tested are spread over the 1200 kept */
+    for (size_t r = 0; r < 1200; r += 3) of[labels[r]]++;
+    for (unsigned c = 0; c < 10; c++) most = of[c] > most ? of[c] : most;
+    assert_true(fabs(f->chance - (double)most / 400) < 1e-9);
+    f = find(&l, "rebuilding", "R2, linear");
+    assert_true(f->value > 0.3 && f->flagged && fabs(f->chance) < 0.05);
+    f = find(&l, "verbatim", "fraction of the entries of A");
+    assert_true(fabs(f->value - 112.0 / K) < 1e-12 && f->flagged);
+    f = find(&l, "zero mask", "F1");
+    assert_true(f->value == 1 && f->chance < 0.95 && f->flagged);
+    sherd__findings_fini(&l);
+}
+
+static void the_order_of_columns_helps_where_it_shows(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack(&l, SHERD__FORM_GROUP, all(), labels, true);
+    const sherd__finding *f = find(&l, "columns", "with correlations and order");
+    assert_true(f->value > find(&l, "columns", "with correlations")->value);
+    sherd__findings_fini(&l);
+}
+
+/* --group 1 has no rows to compare, so that nothing can be said of rows, and only order helps. */
+static void single_columns_show_statistics_only(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack(&l, SHERD__FORM_SINGLE, all(), labels, true);
+    assert_true(find(&l, "columns", "own statistics")->flagged);
+    assert_null(find(&l, "columns", "with correlations"));
+    assert_null(find(&l, "labels", "linear"));
+    assert_null(find(&l, "rebuilding", "R2, linear"));
+    assert_true(find(&l, "verbatim", "fraction of the entries of A")->value < 112.0 / K / 2);
+    sherd__findings_fini(&l);
+}
+
+static void plain_shows_whole_rows(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack(&l, SHERD__FORM_PLAIN, all(), labels, true);
+    assert_true(find(&l, "columns", "with correlations and order")->value > 0.5);
+    assert_true(fabs(find(&l, "verbatim", "fraction of the entries of A")->value - 700.0 / N) < 1e-9);
+    assert_true(find(&l, "labels", "5 nearest public rows")->value > 0.8);
+    sherd__findings_fini(&l);
+}
+
+/* Values that have nothing to do with the public data: at chance, and not flagged. */
+static void noise_is_at_chance(void **state)
+{
+    (void)state;
+    static uint8_t noise[N * K], any[N];
+    sherd_entropy_seeded seed;
+    sherd_entropy e = sherd__entropy_seeded(&seed, 3);
+    e.fill(e.ctx, noise, sizeof noise);
+    for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
+    sherd__findings l;
+    attack(&l, SHERD__FORM_PUBLISHED, sherd_view_c(noise, SHERD_U8, N, K), any, true);
+    for (size_t i = 0; i < l.len; i++)
+        if (strcmp(l.list[i].test, "verbatim") && strcmp(l.list[i].test, "zero mask") && l.list[i].flagged)
+            fail_msg("%s %s: %s", l.list[i].test, l.list[i].statistic, l.list[i].sentence);
+    assert_true(find(&l, "columns", "with correlations")->value < 0.05);
+    assert_true(find(&l, "labels", "linear")->value < 0.25);
+    assert_true(find(&l, "rebuilding", "R2, linear")->value < 0.05);
+    sherd__findings_fini(&l);
+}
+
+/* Labels that are drawn anew are read at chance, whatever the attack: it cannot have been told them. */
+static void labels_that_say_nothing_are_not_read(void **state)
+{
+    (void)state;
+    static uint8_t any[N];
+    sherd_entropy_seeded seed;
+    sherd_entropy e = sherd__entropy_seeded(&seed, 4);
+    for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
+    sherd__findings l;
+    attack(&l, SHERD__FORM_GROUP, all(), any, true);
+    assert_false(find(&l, "labels", "linear")->flagged);
+    assert_false(find(&l, "labels", "5 nearest public rows")->flagged);
+    assert_true(find(&l, "columns", "with correlations")->flagged);
+    sherd__findings_fini(&l);
+}
+
+static void without_side_information_only_what_stands_there_is_told(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack(&l, SHERD__FORM_GROUP, all(), labels, false);
+    assert_int_equal(l.len, 2);
+    assert_non_null(find(&l, "verbatim", "fraction of the entries of A"));
+    sherd__findings_fini(&l);
+}
+
+static void public_data_of_other_columns_are_refused(void **state)
+{
+    (void)state;
+    sherd__findings l = { 0 };
+    sherd__sight s;
+    sherd__truth t;
+    sherd__clear_options opt = { .n = N };
+    sherd_view part = sherd_view_sub(all(), 0, N, 0, 700);
+    assert_int_equal(sherd__truth_open(&t, part, false, 0, NULL), 0);
+    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, part, cols, 50, 0, N, N), 0);
+    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, &pub, &opt, NULL), SHERD_ESHAPE);
+    sherd__sight_fini(&s);
+    sherd__truth_fini(&t);
+    sherd__findings_fini(&l);
+}
+
+/* --- truth ------------------------------------------------------------------------------------- */
+
+static void columns_are_told_whatever_their_order_and_rows(void **state)
+{
+    (void)state;
+    sherd__truth t;
+    sherd__sight s;
+    uint32_t col[112], alike[112], row[1200];
+    const uint32_t mixed[5] = { 400, 33, 399, 0, 411 };
+    assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
+    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_PUBLISHED, all(), mixed, 5, 0, N, 1200), 0);
+    sherd__truth_columns(&t, &s.sheaves[0], col, alike);
+    for (unsigned j = 0; j < 5; j++) {
+        assert_int_equal(t.first[mixed[j]], col[j]);
+        assert_true(alike[j] >= 1);
+        if (alike[j] == 1) assert_int_equal(col[j], mixed[j]);
+    }
+    assert_true(alike[3] > 1); /* the corner: empty, as many others are */
+    assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
+    for (size_t r = 0; r < 1200; r++) {
+        assert_true(row[r] < N);
+        for (unsigned j = 0; j < 5; j++)
+            assert_true(pixels[row[r] * K + mixed[j]] == s.sheaves[0].values[r * 5 + j]);
+    }
+    s.sheaves[0].keys[0].sum++; /* one that A does not have */
+    sherd__truth_columns(&t, &s.sheaves[0], col, alike);
+    assert_true(col[0] == SHERD__TRUTH_NONE && alike[0] == 0);
+    sherd__sight_fini(&s);
+    sherd__truth_fini(&t);
+}
+
+static void floats_are_compared_as_they_travelled(void **state)
+{
+    (void)state;
+    double x[40 * 6], fixed[40 * 6];
+    sherd_entropy_seeded seed;
+    sherd_entropy e = sherd__entropy_seeded(&seed, 8);
+    for (size_t i = 0; i < 240; i++) x[i] = (double)(int64_t)sherd__entropy_u64(&e) * 0x1p-66;
+    sherd_view a = sherd_view_c(x, SHERD_F64, 40, 6);
+    sherd__fixed f;
+    sherd__truth t;
+    sherd__sight s;
+    uint32_t col[6], alike[6];
+    const uint32_t three[3] = { 1, 4, 5 };
+    assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), 0);
+    sherd__fixed_dense(&f, a, fixed, 6);
+    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, sherd_view_c(fixed, SHERD_F64, 40, 6), three,
+                                       3, 0, 40, 40), 0);
+    assert_int_equal(sherd__truth_open(&t, a, true, s.largest, NULL), 0);
+    sherd__truth_columns(&t, &s.sheaves[0], col, alike);
+    for (unsigned j = 0; j < 3; j++) assert_int_equal(col[j], three[j]);
+    sherd__truth_fini(&t);
+    sherd__sight_fini(&s);
+}
+
+/* --- pooling ----------------------------------------------------------------------------------- */
+
+static void aligned_sheaves_are_laid_side_by_side(void **state)
+{
+    (void)state;
+    sherd__sight a, b, c, j;
+    const sherd__sight *parts[3] = { &a, &b, &c };
+    static uint8_t mixed[N * K]; /* the same rows in another order */
+    for (size_t r = 0; r < N; r++) memcpy(mixed + r * K, pixels + (r * 7 + 5) % N * K, K);
+    assert_int_equal(sherd__sight_make(&a, SHERD__FORM_GROUP, all(), cols, 50, 0, N, 800), 0);
+    assert_int_equal(sherd__sight_make(&b, SHERD__FORM_GROUP, all(), cols + 40, 50, 0, N, 800), 0);
+    assert_int_equal(sherd__sight_make(&c, SHERD__FORM_GROUP, sherd_view_c(mixed, SHERD_U8, N, K), cols + 90,
+                                       20, 0, N, 800), 0);
+    assert_int_equal(sherd__sight_join(&j, parts, 3, K), 0);
+    assert_int_equal(j.len, 2); /* what is shuffled stays apart */
+    size_t twice = 0;           /* ten columns were there twice; of empty ones none can be told */
+    for (size_t i = 40; i < 50; i++) twice += a.sheaves[0].keys[i].nonzeros > 0;
+    assert_int_equal(j.sheaves[0].cols, 100 - twice);
+    assert_int_equal(j.cols, 120 - twice);
+    assert_false(j.ordered);
+    for (size_t r = 0; r < 800; r++)
+        assert_true(j.sheaves[0].values[r * j.sheaves[0].cols + 7] == a.sheaves[0].values[r * 50 + 7]);
+    sherd__sight_fini(&j);
+    sherd__sight_fini(&a);
+    sherd__sight_fini(&b);
+    sherd__sight_fini(&c);
+}
+
+static void rows_of_plain_are_stacked(void **state)
+{
+    (void)state;
+    sherd__sight a, b, j;
+    const sherd__sight *parts[2] = { &a, &b };
+    assert_int_equal(sherd__sight_make(&a, SHERD__FORM_PLAIN, all(), NULL, 0, 0, 300, N), 0);
+    assert_int_equal(sherd__sight_make(&b, SHERD__FORM_PLAIN, all(), NULL, 0, 300, 200, N), 0);
+    assert_int_equal(sherd__sight_join(&j, parts, 2, K), 0);
+    assert_true(j.len == 1 && j.cols == K && j.ordered && j.sheaves[0].rows == 500);
+    assert_true(j.sheaves[0].values[499 * K + 400] == pixels[499 * K + 400]);
+    sherd__sight_fini(&j);
+    sherd__sight_fini(&a);
+    sherd__sight_fini(&b);
+}
+
+/* --- shares ------------------------------------------------------------------------------------ */
+
+/* One share of a code of one block: hidden by a mask, or (mask NULL) not. */
+static void attack_share(sherd__findings *l, bool hidden)
+{
+    static uint32_t share[N * K];
+    const uint32_t *index[1] = { share };
+    sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1, .primes = { 5931641 } };
+    sherd__seen seen = { .name = "A", .code = &code, .rows = N, .cols = K, .residues = index };
+    sherd__clear_options opt = { .n = N, .test_rows = 300 };
+    sherd_entropy_seeded seed;
+    sherd_entropy e = sherd__entropy_seeded(&seed, 6);
+    sherd__truth t;
+    for (size_t i = 0; i < N * K; i++)
+        share[i] = hidden ? (uint32_t)((sherd__entropy_u64(&e) % 5931641 + pixels[i]) % 5931641) : pixels[i];
+    memset(l, 0, sizeof *l);
+    assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
+    t.labels = labels;
+    assert_int_equal(sherd__audit_coded(l, NULL, &seen, 0, "node-1", &t, &pub, &opt, NULL), 0);
+    assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
+    sherd__truth_fini(&t);
+}
+
+static void a_share_gives_nothing_away(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack_share(&l, true);
+    assert_in_range(l.len, 8, 8);
+    for (size_t i = 0; i < l.len; i++) {
+        if (l.list[i].flagged) fail_msg("%s", l.list[i].sentence);
+        assert_true(isfinite(l.list[i].chance));
+    }
+    sherd__findings_fini(&l);
+}
+
+static void a_share_without_a_mask_is_flagged(void **state)
+{
+    (void)state;
+    sherd__findings l;
+    attack_share(&l, false);
+    assert_true(find(&l, "verbatim", "fraction of the entries of A")->flagged);
+    assert_true(find(&l, "zero mask", "F1")->flagged);
+    assert_true(find(&l, "columns", "with correlations")->flagged);
+    assert_true(find(&l, "labels", "5 nearest public rows")->flagged);
+    assert_true(find(&l, "rebuilding", "R2, linear")->flagged);
+    sherd__findings_fini(&l);
+}
+
+/* --- inference --------------------------------------------------------------------------------- */
+
+static void equations_are_solved(void **state)
+{
+    (void)state;
+    double s[9] = { 4, 2, 1, 2, 5, 3, 1, 3, 6 }, w[6] = { 1, -2, 0, 3, 2, 1 }, r[6] = { 0 };
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned c = 0; c < 2; c++)
+            for (unsigned q = 0; q < 3; q++) r[i * 2 + c] += s[i * 3 + q] * w[q * 2 + c];
+    assert_int_equal(sherd__cholesky_solve(s, 3, r, 2), 0);
+    for (unsigned i = 0; i < 6; i++) assert_true(fabs(r[i] - w[i]) < 1e-12);
+    double bad[4] = { 1, 2, 2, 1 };
+    assert_int_equal(sherd__cholesky_solve(bad, 2, r, 1), SHERD_ERANGE);
+}
+
+static void labels_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    sherd__public p;
+    double wrong[4] = { 1, 2, 0.5, 3 };
+    sherd_view data = sherd_view_c(pub_pixels, SHERD_U8, 4, K), l = sherd_view_c(wrong, SHERD_F64, 4, 1);
+    assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_EFORMAT);
+    l = sherd_view_c(wrong, SHERD_F64, 3, 1);
+    assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd__public_make(&p, sherd_view_c(pub_pixels, SHERD_U8, 1, K), NULL, 100, NULL),
+                     SHERD_EINVAL);
+}
+
+static void want_of_memory_is_told(void **state)
+{
+    (void)state;
+    sherd_view a = sherd_view_sub(all(), 0, 60, 200, 30), p = sherd_view_c(pub_pixels, SHERD_U8, 50, 30);
+    sherd_view lp = sherd_view_c(pub_labels, SHERD_U8, 50, 1);
+    const uint32_t some[6] = { 1, 4, 9, 14, 20, 28 };
+    for (size_t n = 1; n < 500; n++) {
+        sherd__truth t = { 0 };
+        sherd__public q = { 0 };
+        sherd__sight s = { 0 };
+        sherd__findings l = { 0 };
+        sherd__gallery g = { 0 };
+        sherd__clear_options opt = { .n = 60 };
+        sherd__alloc_fail_nth(n);
+        int err = sherd__public_make(&q, p, &lp, 50, NULL);
+        if (!err) err = sherd__truth_open(&t, a, false, 0, NULL);
+        t.labels = labels;
+        if (!err) err = sherd__sight_make(&s, SHERD__FORM_GROUP, a, some, 6, 0, 60, 60);
+        if (!err) err = sherd__audit_clear(&l, &g, &s, "x", &t, &q, &opt, NULL);
+        bool reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        sherd__gallery_fini(&g);
+        sherd__findings_fini(&l);
+        sherd__sight_fini(&s);
+        sherd__truth_fini(&t);
+        sherd__public_fini(&q);
+        if (!reached) return;
+    }
+    fail();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_permute_gives_columns_and_labels_away),
+        cmocka_unit_test(the_order_of_columns_helps_where_it_shows),
+        cmocka_unit_test(single_columns_show_statistics_only),
+        cmocka_unit_test(plain_shows_whole_rows),
+        cmocka_unit_test(noise_is_at_chance),
+        cmocka_unit_test(labels_that_say_nothing_are_not_read),
+        cmocka_unit_test(without_side_information_only_what_stands_there_is_told),
+        cmocka_unit_test(public_data_of_other_columns_are_refused),
+        cmocka_unit_test(columns_are_told_whatever_their_order_and_rows),
+        cmocka_unit_test(floats_are_compared_as_they_travelled),
+        cmocka_unit_test(aligned_sheaves_are_laid_side_by_side),
+        cmocka_unit_test(rows_of_plain_are_stacked),
+        cmocka_unit_test(a_share_gives_nothing_away),
+        cmocka_unit_test(a_share_without_a_mask_is_flagged),
+        cmocka_unit_test(equations_are_solved),
+        cmocka_unit_test(labels_that_are_none_are_refused),
+        cmocka_unit_test(want_of_memory_is_told),
+    };
+    return cmocka_run_group_tests(tests, draw, clear);
+}

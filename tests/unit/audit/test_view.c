@@ -1,0 +1,281 @@
+/* Records that are whole, cut, edited, without an index, and those that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/shares.h"
+#include "audit/sight.h"
+#include "core/alloc.h"
+#include "sherd/mat.h"
+#include "tests/unit/audit/spool.h"
+
+#define JOB 77
+
+static spool in, out;
+static uint8_t left[2][600], right[400];
+static sherd__fragment_info left_info, right_info, result;
+
+/* Two panels of one slot: 20 rows of 5 columns in all; panel 1 is sent again for another tile. */
+static void a_conversation(spool *s)
+{
+    uint8_t values[2][50];
+    for (unsigned p = 0; p < 2; p++)
+        for (unsigned i = 0; i < 50; i++) values[p][i] = (uint8_t)(i % 5 == 4 ? 0 : 1 + p * 50 + i);
+    memset(right, 9, sizeof right);
+    s->len = 0;
+    spool_hello(s);
+    (void)spool_group(&right_info, right + 8, 5, 3, right);
+    result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 10, .cols = 3,
+                                     .len = 240 };
+    spool_put(s, JOB, 1, &right_info, right);
+    for (unsigned p = 0; p < 2; p++) {
+        (void)spool_group(&left_info, values[p], 10, 5, left[p]);
+        spool_put(s, JOB, 10 + p, &left_info, left[p]);
+        spool_record(s, 8, 0, 1 + p, 0, NULL, 0); /* a ping */
+        spool_task(s, JOB, 1 + p, 10 + p, 1, NULL, 0, &result);
+    }
+    spool_put(s, JOB, 2, &right_info, right);
+    spool_put(s, JOB, 20, &left_info, left[1]);
+    (void)spool_group(&left_info, values[0], 10, 5, left[0]);
+    spool_put(s, JOB, 21, &left_info, left[0]);
+    spool_task(s, JOB, 3, 21, 2, NULL, 0, &result);
+}
+
+static const char *a_folder(const spool *s)
+{
+    const char *dir = spool_folder();
+    out.len = 0;
+    spool_welcome(&out);
+    spool_file(dir, "node-1.sent", s->bytes, s->len);
+    spool_file(dir, "node-1.received", out.bytes, out.len);
+    return dir;
+}
+
+static void what_was_put_is_read_back(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    sherd__sight s;
+    uint64_t job;
+    size_t jobs;
+    uint8_t body[600];
+    a_conversation(&in);
+    assert_int_equal(sherd__views_add(&v, a_folder(&in), NULL), 0);
+    assert_true(v.of_coordinator && v.len == 1 && v.nodes[0].tasks_len == 3);
+    assert_true(v.trouble[0] != 0 && v.nodes[0].trouble[0] == 0);
+    assert_int_equal(v.nodes[0].blocks_len, 6);
+    assert_int_equal(sherd__view_body(&v.nodes[0], &v.nodes[0].blocks[1], body), 0);
+    assert_memory_equal(body, left[0], 58);
+    assert_true(sherd__sight_job(&v, &job, &jobs) && job == JOB && jobs == 1);
+    assert_int_equal(sherd__sight_of(&s, &v.nodes[0], job, 100), 0);
+    assert_int_equal(s.len, 1);
+    assert_true(s.ordered && s.cols == 5 && s.sheaves[0].rows == 20 && s.sheaves[0].kept == 20);
+    for (unsigned r = 0; r < 20; r++)
+        for (unsigned c = 0; c < 5; c++)
+            assert_true(s.sheaves[0].values[r * 5 + c] == (c == 4 ? 0 : 1 + r * 5 + c));
+    assert_true(s.sheaves[0].keys[4].nonzeros == 0 && s.sheaves[0].keys[0].nonzeros == 20);
+    sherd__sight_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void a_node_that_recorded_itself_is_told_by_the_direction_of_the_greeting(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    const char *dir = spool_folder();
+    a_conversation(&in);
+    out.len = 0;
+    spool_welcome(&out);
+    spool_file(dir, "session-1.received", in.bytes, in.len);
+    spool_file(dir, "session-1.sent", out.bytes, out.len);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_true(!v.of_coordinator && v.nodes[0].tasks_len == 3);
+    assert_int_equal(sherd__views_add(&v, a_folder(&in), NULL), SHERD_EINVAL);
+    assert_int_equal(v.len, 1);
+    sherd__views_fini(&v);
+}
+
+/* Whatever is left of a record is used, and nothing beyond it is read. */
+static void every_prefix_is_read_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    static spool cut;
+    a_conversation(&in);
+    size_t most = 0;
+    for (size_t len = 36; len <= in.len; len += len % 7 == 0 ? 1 : 5) {
+        sherd__views v = { 0 };
+        sherd__sight s = { 0 };
+        const char *dir = len == 36 ? a_folder(&in) : NULL;
+        static char path[64];
+        if (dir) strcpy(path, dir);
+        memcpy(cut.bytes, in.bytes, len);
+        cut.len = len;
+        spool_file(path, "node-1.sent", cut.bytes, cut.len);
+        assert_int_equal(sherd__views_add(&v, path, NULL), 0);
+        assert_true(v.nodes[0].blocks_len >= most);
+        most = v.nodes[0].blocks_len;
+        assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
+        sherd__sight_fini(&s);
+        sherd__views_fini(&v);
+    }
+    assert_int_equal(most, 6);
+}
+
+/* No flipped bit makes the reader go astray: the sanitizers watch. */
+static void any_byte_may_be_wrong(void **state)
+{
+    (void)state;
+    static spool bad;
+    char path[64];
+    a_conversation(&in);
+    strcpy(path, a_folder(&in));
+    for (size_t i = 36; i < in.len; i++) {
+        sherd__views v = { 0 };
+        sherd__sight s = { 0 };
+        sherd__shares shares;
+        memcpy(bad.bytes, in.bytes, in.len);
+        bad.bytes[i] ^= (uint8_t)(1u << i % 8);
+        spool_file(path, "node-1.sent", bad.bytes, in.len);
+        assert_int_equal(sherd__views_add(&v, path, NULL), 0);
+        assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
+        if (sherd__shares_read(&shares, &v, JOB, 20, 1, 0, 100, NULL) == 0) sherd__shares_fini(&shares);
+        sherd__sight_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
+static void a_new_session_after_a_cut_is_found_again(void **state)
+{
+    (void)state;
+    static spool two;
+    sherd__views v = { 0 };
+    a_conversation(&in);
+    two.len = 0;
+    spool_hello(&two);
+    spool_put(&two, JOB, 1, &right_info, right);
+    spool_put(&two, JOB, 10, &left_info, left[0]);
+    two.len -= 20; /* the connection was cut in a body */
+    memcpy(two.bytes + two.len, in.bytes, in.len);
+    two.len += in.len;
+    assert_int_equal(sherd__views_add(&v, a_folder(&two), NULL), 0);
+    assert_int_equal(v.nodes[0].tasks_len, 3);
+    assert_string_equal(v.nodes[0].trouble, "");
+    const sherd__view_block *b = &v.nodes[0].blocks[v.nodes[0].tasks[0].left];
+    assert_true(b->whole && b->at > 150); /* of the second session */
+    sherd__views_fini(&v);
+}
+
+static void an_index_cannot_send_us_elsewhere(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "../x", "/etc/passwd", ".hidden", "", "a b", "a\\u0000b" };
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        sherd__views v = { 0 };
+        sherd_diag d = { 0 };
+        char text[256];
+        a_conversation(&in);
+        const char *dir = a_folder(&in);
+        int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/1\", \"side\": \"coordinator\", "
+                           "\"complete\": true, \"peers\": [{\"name\": \"%s\"}]}", names[i]);
+        spool_file(dir, "index.json", text, (size_t)len);
+        assert_int_equal(sherd__views_add(&v, dir, &d), SHERD_EFORMAT);
+        assert_int_equal(v.len, 0);
+    }
+}
+
+static void a_file_that_is_not_as_long_as_the_index_says_is_told(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    char text[256];
+    a_conversation(&in);
+    const char *dir = a_folder(&in);
+    int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/1\", \"complete\": true, \"peers\": "
+                       "[{\"name\": \"node-1\", \"about\": \"x\", \"sent\": {\"bytes\": %zu}}]}", in.len + 1);
+    spool_file(dir, "index.json", text, (size_t)len);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_non_null(strstr(v.nodes[0].trouble, "not as long"));
+    assert_string_equal(v.nodes[0].about, "x");
+    sherd__views_fini(&v);
+}
+
+static void what_is_no_record_is_refused(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    const char *dir = spool_folder();
+    assert_int_equal(sherd__views_add(&v, "/tmp/there is no such folder", NULL), SHERD_EOPEN);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), SHERD_EFORMAT);
+    spool_file(dir, "node-1.sent", "hello", 5);
+    spool_file(dir, "node-1.received", "", 0);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), SHERD_EFORMAT);
+    spool_file(dir, "index.json", "[]", 2);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), SHERD_EFORMAT);
+    sherd__views_fini(&v);
+}
+
+/* A description may claim any size: memory is taken for what is there. */
+static void a_block_that_claims_too_much_takes_no_memory(void **state)
+{
+    (void)state;
+    static spool s;
+    sherd__views v = { 0 };
+    sherd__sight sight;
+    sherd__fragment_info huge = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .groups = 1,
+                                  .rows = UINT64_C(1) << 31, .cols = 1 << 10,
+                                  .len = 8 + (UINT64_C(1) << 44) };
+    a_conversation(&in);
+    s.len = 0;
+    spool_hello(&s);
+    spool_put(&s, JOB, 1, &right_info, right);
+    spool_head(&s, JOB, 5, &huge);
+    spool_task(&s, JOB, 1, 5, 1, NULL, 0, &result);
+    assert_int_equal(sherd__views_add(&v, a_folder(&s), NULL), 0);
+    assert_int_equal(sherd__sight_of(&sight, &v.nodes[0], JOB, 100), 0);
+    assert_int_equal(sight.cols, 0);
+    sherd__views_fini(&v);
+}
+
+static void want_of_memory_is_told(void **state)
+{
+    (void)state;
+    char path[64];
+    a_conversation(&in);
+    strcpy(path, a_folder(&in));
+    for (size_t n = 1; n < 2000; n++) {
+        sherd__views v = { 0 };
+        sherd__sight s = { 0 };
+        sherd__alloc_fail_nth(n);
+        int err = sherd__views_add(&v, path, NULL);
+        if (!err) err = sherd__sight_of(&s, &v.nodes[0], JOB, 100);
+        bool reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (!err) sherd__sight_fini(&s);
+        sherd__views_fini(&v);
+        if (!reached) return;
+    }
+    fail();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_put_is_read_back),
+        cmocka_unit_test(a_node_that_recorded_itself_is_told_by_the_direction_of_the_greeting),
+        cmocka_unit_test(every_prefix_is_read_as_far_as_it_goes),
+        cmocka_unit_test(any_byte_may_be_wrong),
+        cmocka_unit_test(a_new_session_after_a_cut_is_found_again),
+        cmocka_unit_test(an_index_cannot_send_us_elsewhere),
+        cmocka_unit_test(a_file_that_is_not_as_long_as_the_index_says_is_told),
+        cmocka_unit_test(what_is_no_record_is_refused),
+        cmocka_unit_test(a_block_that_claims_too_much_takes_no_memory),
+        cmocka_unit_test(want_of_memory_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
