@@ -254,8 +254,9 @@ static void products_at_every_density_equal_the_loop(void **s)
 static void products_beyond_one_panel_equal_the_loop(void **s)
 {
     (void)s;
-    static const uint32_t sizes[][3] = { { 1030, 9, 5 },  { 5, 2055, 9 },    { 3, 7, 1030 },
-                                         { 1025, 3, 1025 }, { 2, 70000, 3 }, { 4, 3100, 1060 } };
+    static const uint32_t sizes[][3] = { { 1030, 9, 5 },    { 5, 2055, 9 },    { 3, 7, 1030 },
+                                         { 1025, 3, 1025 }, { 2, 70000, 3 }, { 4, 3100, 1060 },
+                                         { 40, 1500, 20 } };
     static const unsigned densities[] = { 0, 1, 30, 250, 600 };
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (unsigned j = 0; j < sizeof densities / sizeof *densities; j++)
