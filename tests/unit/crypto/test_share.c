@@ -707,8 +707,7 @@ static void two_encodings_have_nothing_in_common(void **state)
     (void)state;
     fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5,
                   .left_stays = true, .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64,
-                  .bits = 9,
-                  .primes = 2 };
+                  .bits = 9, .primes = 2 };
     product x, y;
     open_product(&x, f);
     open_product(&y, f);
