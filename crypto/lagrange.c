@@ -9,14 +9,11 @@
 
 #include <string.h>
 
+#include "crypto/lagrange_internal.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
-#define MAGIC 0x1.8p52
-enum {
-    CHUNK = 512, /* columns at a time, so that all terms of them lie in the first-level cache */
-    TERMS = 8    /* summed at a time */
-};
+enum { CHUNK = LCC_CHUNK, TERMS = LCC_TERMS };
 
 /* ---- the code -------------------------------------------------------------------------------- */
 
@@ -122,28 +119,23 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, 
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/*
- * out[i] = sum_j w[j]*in[j][i] modulo p in [0, p). Sums begin at MAGIC = 1.5*2^52, so that their lowest
- * 32 bits are those of the sum in two's complement, and so are those of the quotient; the remainder is
- * small and needs no more. The quotient is that by 2^51/floor(2^51/p), which makes MAGIC times it whole:
- * for |sum| <= 8*h^2 it is off by 2^-4 at most, so that -p < r < p. Inlined for each number of terms, so
- * that weights and pointers stay in registers.
- */
+/* out[i] = sum_j w[j]*in[j][i] modulo p in [0, p), see lcc_division. Inlined for each number of terms, so
+ * that weights and pointers stay in registers. */
 static inline __attribute__((always_inline)) void sum_words(uint32_t terms, const double *w,
                                                             const double *const *in, size_t n,
                                                             uint32_t p, int32_t *restrict out)
 {
-    double whole = (double)((UINT64_C(1) << 51) / p), inverse = whole * 0x1p-51;
-    double start = MAGIC - 3.0 * whole, v[TERMS];
+    const lcc_division d = lcc_divide_by(p);
     const double *x[TERMS];
+    double v[TERMS];
     for (uint32_t j = 0; j < terms; j++) {
         v[j] = w[j];
         x[j] = in[j];
     }
     for (size_t i = 0; i < n; i++) {
-        double sum = MAGIC;
+        double sum = LCC_MAGIC;
         for (uint32_t j = 0; j < terms; j++) sum += v[j] * x[j][i];
-        double quotient = sum * inverse + start;
+        double quotient = sum * d.inverse + d.start;
         uint64_t s, q;
         memcpy(&s, &sum, sizeof s);
         memcpy(&q, &quotient, sizeof q);
@@ -201,7 +193,8 @@ void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32
 {
     int32_t words[CHUNK];
     const double *x[SHERD__LCC_BLOCKS_MAX];
-    for (size_t at = 0; at < n; at += CHUNK) {
+    size_t wide = sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
+    for (size_t at = wide; at < n; at += CHUNK) {
         size_t part = n - at < CHUNK ? n - at : CHUNK;
         for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + at;
         for (uint32_t i = 0; i < shares; i++) {

@@ -21,6 +21,10 @@
 #define SHERD__CLONES_WHOLE                                                                        \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"),                   \
                    optimize("fp-contract=fast")))
+/** What no compiler makes of portable loops: a function for such processors alone, called where
+ *  SHERD__IS_V4. Not defined where there is no such thing. */
+#define SHERD__V4 __attribute__((target("arch=x86-64-v4")))
+#define SHERD__IS_V4 __builtin_cpu_supports("x86-64-v4")
 #else
 #define SHERD__CLONES
 #define SHERD__CLONES_FMA

@@ -1,0 +1,130 @@
+/*
+ * Encoding with AVX-512, in intrinsics, since two things pay here that no compiler finds in the loops
+ * of lagrange.c: terms are loaded once for two shares, and what comes out goes from registers to bytes.
+ * A quarter fewer operations a share; the same bits. Sixteen columns at a time: two vectors of
+ * doubles, whose low words join to one of 16 remainders, whose low three bytes join to 48. 64 are
+ * written, so the last columns are left to lagrange.c.
+ */
+#include "crypto/lagrange_internal.h"
+
+#include "matrix/clones.h"
+#include "matrix/residue.h"
+
+#ifndef SHERD__V4
+size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                              const double *const *in, size_t n, uint8_t *const *out)
+{
+    (void)w, (void)shares, (void)blocks, (void)p, (void)in, (void)n, (void)out;
+    return 0;
+}
+#else
+#include <immintrin.h>
+#include <stdbool.h>
+
+#define INLINED SHERD__V4 static inline __attribute__((always_inline))
+enum { GROUP = 16 };
+
+typedef struct constants {
+    __m512d inverse, start;
+    __m512i p, even, bytes, words;
+} constants;
+
+INLINED void constants_of(uint32_t p, constants *k)
+{
+    const lcc_division d = lcc_divide_by(p);
+    k->inverse = _mm512_set1_pd(d.inverse);
+    k->start = _mm512_set1_pd(d.start);
+    k->p = _mm512_set1_epi32((int)p);
+    k->even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    k->bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0));
+    k->words = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 3, 3, 3);
+}
+
+/* 16 sums to 48 bytes, and 16 bytes of no use. */
+INLINED void put(const __m512d *low, const __m512d *high, const constants *k, uint8_t *out)
+{
+    __m512i a = _mm512_castpd_si512(*low), b = _mm512_castpd_si512(*high);
+    __m512i c = _mm512_castpd_si512(_mm512_fmadd_pd(*low, k->inverse, k->start));
+    __m512i d = _mm512_castpd_si512(_mm512_fmadd_pd(*high, k->inverse, k->start));
+    __m512i sum = _mm512_permutex2var_epi32(a, k->even, b);
+    __m512i quotient = _mm512_permutex2var_epi32(c, k->even, d);
+    __m512i r = _mm512_sub_epi32(sum, _mm512_mullo_epi32(quotient, k->p));
+    r = _mm512_min_epu32(r, _mm512_add_epi32(r, k->p));
+    r = _mm512_permutexvar_epi32(k->words, _mm512_shuffle_epi8(r, k->bytes));
+    _mm512_storeu_si512(out, r);
+}
+
+/* One share, or two. `terms` and `two` are constants where this is inlined. The empty asm keeps a term in
+ * a register: it would be loaded for each use of it. */
+INLINED void encode(uint32_t terms, bool two, const double *w, const double *u, uint32_t p,
+                    const double *const *in, size_t groups, uint8_t *out, uint8_t *next)
+{
+    const __m512d start = _mm512_set1_pd(LCC_MAGIC);
+    __m512d v[2][LCC_TERMS];
+    const double *x[LCC_TERMS];
+    constants k;
+    constants_of(p, &k);
+    for (uint32_t j = 0; j < terms; j++) {
+        v[0][j] = _mm512_set1_pd(w[j]);
+        v[1][j] = _mm512_set1_pd(u[j]);
+        x[j] = in[j];
+    }
+    for (size_t i = 0; i < groups; i++) {
+        __m512d a = start, b = start, c = start, d = start;
+        for (uint32_t j = 0; j < terms; j++) {
+            __m512d y = _mm512_loadu_pd(x[j] + GROUP * i), z = _mm512_loadu_pd(x[j] + GROUP * i + 8);
+            __asm__("" : "+v"(y), "+v"(z));
+            a = _mm512_fmadd_pd(v[0][j], y, a);
+            b = _mm512_fmadd_pd(v[0][j], z, b);
+            if (two) c = _mm512_fmadd_pd(v[1][j], y, c);
+            if (two) d = _mm512_fmadd_pd(v[1][j], z, d);
+        }
+        put(&a, &b, &k, out + SHERD__RESIDUE_BYTES * GROUP * i);
+        if (two) put(&c, &d, &k, next + SHERD__RESIDUE_BYTES * GROUP * i);
+    }
+}
+
+#define CASE(terms)                                                                                \
+    case terms:                                                                                    \
+        if (next != NULL) encode(terms, true, w, u, p, in, groups, out, next);                     \
+        else encode(terms, false, w, w, p, in, groups, out, NULL);                                 \
+        break
+
+SHERD__V4
+static void encode_chunk(uint32_t terms, const double *w, const double *u, uint32_t p,
+                         const double *const *in, size_t groups, uint8_t *out, uint8_t *next)
+{
+    switch (terms) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+    }
+}
+
+size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                              const double *const *in, size_t n, uint8_t *const *out)
+{
+    if (!SHERD__IS_V4 || blocks > LCC_TERMS || n < GROUP + 6) return 0;
+    size_t groups = (n - 6) / GROUP, chunk = LCC_CHUNK / GROUP; /* six values for the 16 bytes beyond */
+    const double *x[LCC_TERMS];
+    for (size_t g = 0, some; g < groups; g += some) {
+        size_t at = SHERD__RESIDUE_BYTES * GROUP * g;
+        some = groups - g < chunk ? groups - g : chunk;
+        for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + GROUP * g;
+        for (uint32_t i = 0, next; i < shares; i = next + 1) {
+            for (; i < shares && out[i] == NULL; i++) continue;
+            for (next = i + 1; next < shares && out[next] == NULL; next++) continue;
+            if (i < shares)
+                encode_chunk(blocks, w + (size_t)i * blocks,
+                             next < shares ? w + (size_t)next * blocks : NULL, p, x, some, out[i] + at,
+                             next < shares ? out[next] + at : NULL);
+        }
+    }
+    return GROUP * groups;
+}
+#endif
