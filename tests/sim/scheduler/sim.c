@@ -42,7 +42,8 @@ typedef struct sim_node {
     sherd__client *client;
     sherd_session *here, *there; /* coordinator's end, node's end */
     pipe_end down, up;           /* to the node, from it */
-    bool dead, stopped, lying, banned;
+    bool dead, stopped, lying, colluding, banned;
+    uint32_t slow_ms;
     uint64_t resume_ms, retry_ms;
     unsigned retries;
     uint64_t sessions;
@@ -66,7 +67,7 @@ typedef struct sim {
 } sim;
 
 static const char *const fault_names[] = { "none", "kill", "cut", "stop", "pause", "lie", "garbage",
-                                           "twice" };
+                                           "twice", "drop", "slow", "collude" };
 
 const char *sim_fault_name(sim_fault f)
 {
@@ -95,18 +96,40 @@ static void note(sim *s, const char *fmt, ...)
 
 /* --- a backend that can lie ------------------------------------------------------------------ */
 
+/* Twice the right answer: on a polynomial of the right degree, if all lie so. */
+static void double_all(const sherd__task *t, uint8_t *out)
+{
+    uint64_t each = t->result.rows * t->result.cols;
+    for (uint64_t i = 0; i < each * t->primes_len; i++, out += 3) {
+        uint32_t p = t->primes[i / each];
+        uint32_t v = 2 * (out[0] | (uint32_t)out[1] << 8 | (uint32_t)out[2] << 16) % p;
+        for (int b = 0; b < 3; b++) out[b] = (uint8_t)(v >> 8 * b);
+    }
+}
+
+/* One residue one higher, in one prime. */
+static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
+{
+    uint32_t p = t->primes[at / (t->result.rows * t->result.cols)];
+    uint8_t *x = out + 3 * at;
+    uint32_t v = ((x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16) + 1) % p;
+    for (int b = 0; b < 3; b++) x[b] = (uint8_t)(v >> 8 * b);
+}
+
 static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l, const sherd_fragment *r,
                     uint8_t *out, sherd_diag *d)
 {
     sim_node *n = ctx;
     int err = sherd__backend_cpu.run(n->backend, t, l, r, out, d);
-    if (!err && n->lying) {
+    if (!err && n->colluding && t->primes_len) double_all(t, out);
+    if (!err && n->lying && t->primes_len && t->result.len) {
+        add_one(t, below(n->sim, t->result.len / 3), out);
+    } else if (!err && n->lying && t->result.len) {
         size_t i = (size_t)below(n->sim, t->result.len / 8);
         double x;
         memcpy(&x, out + 8 * i, 8);
         x += x < 0 ? -1 : 1;
-        if (t->result.dtype == SHERD_F64) memcpy(out + 8 * i, &x, 8);
-        else out[8 * i] ^= 1;
+        memcpy(out + 8 * i, &x, 8);
     }
     return err;
 }
@@ -126,10 +149,10 @@ static void pipe_clear(pipe_end *p)
     p->tail = &p->head;
 }
 
-static void pipe_push(sim *s, pipe_end *p, const uint8_t *bytes, size_t len)
+static void pipe_push(sim *s, pipe_end *p, uint32_t more_ms, const uint8_t *bytes, size_t len)
 {
     segment *seg = calloc(1, sizeof *seg);
-    uint64_t at = s->now + below(s, s->o->delay_ms + 1);
+    uint64_t at = s->now + below(s, s->o->delay_ms + 1) + more_ms;
     if (at < p->last_ms) at = p->last_ms;
     *seg = (segment){ .bytes = malloc(len), .len = len, .at_ms = at };
     memcpy(seg->bytes, bytes, len);
@@ -147,7 +170,7 @@ static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool
     size_t len;
     while (session && (len = sherd__session_pending(session, s->now, &bytes)) > 0) {
         size_t part = len > 200 && below(s, 4) == 0 ? 1 + (size_t)below(s, len) : len;
-        pipe_push(s, to, bytes, part);
+        pipe_push(s, to, from_node ? n->slow_ms : 0, bytes, part);
         if (from_node && part == len) {
             free(n->last);
             n->last = memcpy(malloc(len), bytes, len);
@@ -266,6 +289,15 @@ static void deliver_there(sim *s, sim_node *n, segment *seg)
     }
 }
 
+static void lose_bytes(pipe_end *p)
+{
+    segment *seg = p->head;
+    if (!seg) return;
+    if (!(p->head = seg->next)) p->tail = &p->head;
+    free(seg->bytes);
+    free(seg);
+}
+
 static void strike(sim *s, sim_node *n)
 {
     uint8_t junk[64];
@@ -285,11 +317,14 @@ static void strike(sim *s, sim_node *n)
     case SIM_LIE: n->lying = true; break;
     case SIM_GARBAGE:
         s->rng.fill(s->rng.ctx, junk, sizeof junk);
-        pipe_push(s, &n->up, junk, sizeof junk);
+        pipe_push(s, &n->up, 0, junk, sizeof junk);
         break;
     case SIM_TWICE:
-        if (n->last) pipe_push(s, &n->up, n->last, n->last_len);
+        if (n->last) pipe_push(s, &n->up, 0, n->last, n->last_len);
         break;
+    case SIM_DROP: lose_bytes(n->up.head ? &n->up : &n->down); break;
+    case SIM_SLOW: n->slow_ms = 2000; break;
+    case SIM_COLLUDE: n->colluding = true; break;
     default: break;
     }
     n->fault = SIM_NONE;
@@ -454,7 +489,6 @@ static void run_clock(sim *s, sherd_diag *d)
 {
     uint64_t tick = s->now + TICK_MS;
     int err = 0;
-    for (uint32_t i = 0; i < s->o->nodes; i++) connect_node(s, &s->nodes[i]);
     while (!sherd__job_done(s->job, &err, d) && s->now < END_MS) {
         pull_all(s);
         s->now = next_time(s, tick);
@@ -495,6 +529,37 @@ static void fill_matrix(sim *s, double *x, size_t n)
         x[i] = below(s, 4) == 0 ? 0 : ((double)below(s, 2001) - 1000) / 256;
 }
 
+/* One encoding, or the whole of a scheme that has none. */
+static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth, sherd_diag *d)
+{
+    sim_outcome *out = s->out;
+    sherd__job_stats stats;
+    sherd__job_options jo = { .hiding = &p->hiding, .ledger = p->ledger, .executor = s->executor,
+                              .op = p->op, .id = 77 + nth, .nodes = nodes->count,
+                              .domain = nodes->domain, .depth = p->plan.depth, .return_ms = 1500,
+                              .strict = s->o->product.strict,
+                              .owner = { job_touch, job_expel, job_log, job_name, s } };
+    if (sherd__job_new(&s->job, &jo) || sherd__prepared_commit(p, d)) abort();
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        sim_node *n = &s->nodes[i];
+        if (nth == 0) connect_node(s, n);
+        else if (n->here && sherd__session_ready(n->here) && !n->banned)
+            sherd__job_node_up(s->job, i, n->here, n->sessions, s->now);
+        else sherd__job_node_down(s->job, i, !n->banned && n->retry_ms, "it is not there", s->now);
+    }
+    run_clock(s, d);
+    sherd__job_count(s->job, &stats);
+    out->banned += stats.banned;
+    out->lost += stats.lost;
+    out->repeated += stats.repeated;
+    out->cancelled += stats.cancelled;
+    out->bound = sherd__ledger_bound(p->ledger, 0);
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        double x = sherd__ledger_fraction(p->ledger, i, 0);
+        if (x > out->exposure) out->exposure = x;
+    }
+}
+
 void sim_run(const sim_options *o, sim_outcome *out)
 {
     sim s = { .o = o, .out = out, .now = 1000 };
@@ -511,44 +576,38 @@ void sim_run(const sim_options *o, sim_outcome *out)
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
     for (uint32_t i = 0; i < o->nodes; i++) domain[i] = i;
     sherd__nodes nodes = { .count = o->nodes, .domain = domain, .domains = o->nodes,
-                           .memory = o->node_memory };
+                           .memory = o->node_memory, .usable = o->nodes };
     sherd_product_options po = o->product;
-    po.seed = seed;
+    bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
+    if (!coded) po.seed = seed;
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k), vb = sherd_view_c(b, SHERD_F64, o->k, o->m);
     sherd__prepared p;
     sherd_masks_options masks = { .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
-    if (sherd__prepare_multiply(&p, va, vb, c, o->m, &nodes, &po, &d)) {
-        out->err = d.code;
-        snprintf(out->message, sizeof out->message, "%s", d.message);
-        goto out;
-    }
     if (sherd__executor_new_inline(&s.executor)) abort();
     make_nodes(&s);
-    sherd__job_options jo = { .hiding = &p.hiding, .ledger = p.ledger, .executor = s.executor,
-                              .op = p.op, .id = 77, .nodes = o->nodes, .domain = domain,
-                              .depth = p.plan.depth, .return_ms = 1500, .strict = po.strict,
-                              .owner = { job_touch, job_expel, job_log, job_name, &s } };
-    if (sherd__job_new(&s.job, &jo) || sherd__prepared_commit(&p, &d)) abort();
-    run_clock(&s, &d);
+    for (bool more = true; more;) {
+        more = false;
+        d = (sherd_diag){ 0 };
+        if (sherd__prepare_multiply(&p, va, vb, c, o->m, &nodes, &po, &d)) {
+            out->err = d.code;
+            break;
+        }
+        run_once(&s, &p, &nodes, out->encodings++, &d);
+        uint32_t alive, before = nodes.usable;
+        more = sherd__job_starved(s.job, &alive) && !out->hung;
+        nodes.usable = alive;
+        po.spare = 0;
+        more = more && alive < before;
+        out->threshold = p.threshold;
+        sherd__job_free(s.job);
+        sherd__prepared_fini(&p);
+    }
     snprintf(out->message, sizeof out->message, "%s", d.message);
     out->virtual_ms = s.now - 1000;
-    sherd__job_stats stats;
-    sherd__job_count(s.job, &stats);
-    out->banned = stats.banned;
-    out->lost = stats.lost;
-    out->repeated = stats.repeated;
-    out->bound = sherd__ledger_bound(p.ledger, 0);
-    for (uint32_t i = 0; i < o->nodes; i++) {
-        double x = sherd__ledger_fraction(p.ledger, i, 0);
-        if (x > out->exposure) out->exposure = x;
-    }
     out->equal = !out->err && !out->hung && same(o, va, vb, c);
     free_nodes(&s);
-    sherd__job_free(s.job);
     sherd__executor_free(s.executor);
-    sherd__prepared_fini(&p);
-out:
     free(a);
     free(b);
     free(c);

@@ -21,6 +21,9 @@ typedef enum sim_fault {
     SIM_LIE,     /* well-formed wrong numbers from then on */
     SIM_GARBAGE, /* bytes that are no record */
     SIM_TWICE,   /* an answer once more */
+    SIM_DROP,    /* bytes on their way, to it or from it, are lost */
+    SIM_SLOW,    /* from then on all that it sends takes two seconds more */
+    SIM_COLLUDE, /* lies that agree with those of others who do: all residues doubled */
     SIM_FAULTS
 } sim_fault;
 
@@ -45,6 +48,8 @@ typedef struct sim_outcome {
     uint64_t events;
     uint32_t banned, lost;
     uint64_t repeated;
+    uint32_t threshold, encodings; /* share: answers that decode; times that shares were made */
+    uint64_t cancelled;
     double exposure;          /* largest fraction of A that a domain was given, and the bound */
     double bound;
     uint32_t struck;          /* faults that happened before the job was done */

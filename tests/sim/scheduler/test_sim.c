@@ -30,6 +30,7 @@ static sim_options drawn(uint64_t seed)
     o.product.scheme = sherd__entropy_below(&e, 3) ? SHERD_PERMUTE : SHERD_PLAIN;
     o.product.exact = sherd__entropy_below(&e, 2);
     o.product.group = groups[sherd__entropy_below(&e, 4)];
+    o.product.encoding = seed % 2 ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE; /* by no clock */
     o.product.balanced = true; /* equal shares: the default bound then holds one slot more */
     o.product.memory = UINT64_C(1) << (16 + sherd__entropy_below(&e, 4)); /* small cells, many of them */
     o.delay_ms = (uint32_t)(1 << sherd__entropy_below(&e, 6));

@@ -1,0 +1,230 @@
+/*
+ * Schedules of a whole cluster under share and share1. As many nodes as may be missing are slow, dead,
+ * cut off, lying or lying together: always the exact product, in one encoding. More than that: shares
+ * are made anew for those that are left, or the job ends with a reason; never a wrong product, never
+ * later than the deadlines allow. SIM_SEED=n runs one schedule, SIM_VERBOSE=1 prints it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/rand.h"
+#include "crypto/lagrange.h"
+#include "sim.h"
+
+#define WITHIN_MS 15000u
+
+/* Shapes of all kinds, among them those that K does not divide and single rows and columns. */
+static sim_options drawn(uint64_t seed)
+{
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5a4e));
+    sim_options o = { .seed = seed, .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 14),
+                      .n = 1 + sherd__entropy_below(&e, 30), .k = 1 + sherd__entropy_below(&e, 20),
+                      .m = 1 + sherd__entropy_below(&e, 20), .node_memory = 1 << 22 };
+    sherd_product_options_init(&o.product);
+    bool both = sherd__entropy_below(&e, 4) != 0;
+    o.product.scheme = both ? SHERD_SHARE : SHERD_SHARE1;
+    o.product.exact = true;
+    o.product.memory = UINT64_C(1) << (14 + sherd__entropy_below(&e, 5)); /* cells of a few rows */
+    uint32_t most = both ? (o.nodes - 1) / 2 : o.nodes - 1; /* of T, with K = 1 and S = 0 */
+    o.product.colluding = 1 + (uint32_t)sherd__entropy_below(&e, most);
+    uint32_t left = o.nodes - (both ? 2 * o.product.colluding + 1 : o.product.colluding + 1);
+    o.product.spare = (uint32_t)sherd__entropy_below(&e, left + 1);
+    o.delay_ms = (uint32_t)(1 << sherd__entropy_below(&e, 6));
+    return o;
+}
+
+/* How many nodes may fail without anything being coded anew. */
+static uint32_t slack(const sim_options *o)
+{
+    bool both = o->product.scheme == SHERD_SHARE;
+    uint32_t k = sherd__lcc_blocks(o->nodes, o->product.colluding, o->product.spare, both);
+    if (k > o->n) k = (uint32_t)o->n;
+    return o->nodes - sherd__lcc_threshold(k, o->product.colluding, both);
+}
+
+static void describe(const sim_options *o, const sim_outcome *r, const char *what)
+{
+    fail_msg("seed %llu: %s (error %d \"%s\", after %llu ms, %u encodings, %s on %u of %u nodes, "
+             "%u colluding, %u spare)", (unsigned long long)o->seed, what, r->err, r->message,
+             (unsigned long long)r->virtual_ms, r->encodings, sim_fault_name(o->fault), o->faulty,
+             o->nodes, o->product.colluding, o->product.spare);
+}
+
+static void must_be_right(const sim_options *o, sim_outcome *r)
+{
+    sim_run(o, r);
+    if (r->hung) describe(o, r, "it hangs");
+    if (r->err) describe(o, r, "it failed");
+    if (!r->equal) describe(o, r, "the product is wrong");
+    if (r->virtual_ms > WITHIN_MS) describe(o, r, "it took more than 15 s");
+}
+
+static void without_faults_every_product_is_right(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 100000; seed < 100600; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        must_be_right(&o, &r);
+        if (r.encodings != 1 || r.lost || r.banned) describe(&o, &r, "something happened");
+    }
+}
+
+/* Every kind of fault on as many nodes as may be missing: one encoding is enough. */
+static void as_many_faults_as_are_spare_change_nothing(void **state)
+{
+    (void)state;
+    unsigned struck = 0, cancelled = 0;
+    for (uint64_t seed = 110000; seed < 112600; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        o.faulty = slack(&o);
+        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS); /* SIM_FAULTS: any mix */
+        o.fault_early = seed % 3 == 0;
+        must_be_right(&o, &r);
+        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+        struck += r.struck;
+        cancelled += r.cancelled > 0;
+    }
+    assert_true(struck > 1500);
+    assert_true(cancelled > 200);
+}
+
+/* Of T colluders no two answers agree with a wrong polynomial unnoticed. */
+static void liars_that_agree_are_named_and_change_nothing(void **state)
+{
+    (void)state;
+    unsigned named = 0;
+    for (uint64_t seed = 120000; seed < 120500; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        uint32_t may = slack(&o);
+        o.faulty = o.product.colluding < may ? o.product.colluding : may;
+        o.fault = SIM_COLLUDE;
+        o.fault_early = true;
+        must_be_right(&o, &r);
+        if (r.banned > o.faulty) describe(&o, &r, "an honest node was named");
+        named += r.banned;
+    }
+    assert_true(named > 100);
+}
+
+static void more_faults_end_rightly_or_with_a_reason(void **state)
+{
+    (void)state;
+    unsigned right = 0, anew = 0, refused = 0;
+    for (uint64_t seed = 130000; seed < 131400; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        uint32_t may = slack(&o);
+        o.faulty = may + 1 + (uint32_t)(seed % (o.nodes - may));
+        if (o.faulty > o.nodes) o.faulty = o.nodes;
+        o.fault = SIM_FAULTS;
+        o.fault_early = seed % 2;
+        sim_run(&o, &r);
+        if (r.hung) describe(&o, &r, "it hangs");
+        if (r.err == 0) {
+            if (!r.equal) describe(&o, &r, "the product is wrong");
+            right++;
+            anew += r.encodings > 1;
+        } else {
+            if (r.err != SHERD_EFEWNODES) describe(&o, &r, "it failed for another reason");
+            if (!r.message[0]) describe(&o, &r, "it does not say why");
+            refused++;
+        }
+    }
+    assert_true(right > 300);
+    assert_true(anew > 50);
+    assert_true(refused > 50);
+}
+
+static void strict_ends_with_the_first_lie(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (uint64_t seed = 140000; seed < 140100; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        o.faulty = 1;
+        o.fault = SIM_LIE;
+        o.fault_early = true;
+        o.product.strict = true;
+        sim_run(&o, &r);
+        assert_false(r.hung);
+        if (r.err) assert_int_equal(r.err, SHERD_EWRONG);
+        else assert_true(r.equal);
+        refused += r.err != 0;
+    }
+    assert_true(refused > 20);
+}
+
+static void a_hundred_nodes_decode_with_any_that_are_left(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 150000; seed < 150100; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        o.nodes = 100;
+        o.n = o.k = o.m = 24;
+        o.product.scheme = SHERD_SHARE;
+        o.product.colluding = 1 + (uint32_t)(seed % 20);
+        o.product.spare = 20;
+        o.product.memory = 1 << 20;
+        o.faulty = 20;
+        o.fault = SIM_FAULTS;
+        must_be_right(&o, &r);
+        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+    }
+}
+
+static void one_seed_gives_one_sequence_of_events(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 160000; seed < 160030; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome one, two;
+        o.fault = SIM_FAULTS;
+        o.faulty = 2;
+        sim_run(&o, &one);
+        sim_run(&o, &two);
+        assert_true(one.log_hash == two.log_hash);
+        assert_true(one.events == two.events && one.events > 5);
+    }
+}
+
+static void one_schedule(uint64_t seed)
+{
+    sim_options o = drawn(seed);
+    sim_outcome r;
+    o.fault = SIM_FAULTS;
+    o.faulty = slack(&o);
+    sim_run(&o, &r);
+    printf("seed %llu: error %d %s, equal %d, %u encodings, %llu ms\n", (unsigned long long)seed,
+           r.err, r.message, r.equal, r.encodings, (unsigned long long)r.virtual_ms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_faults_every_product_is_right),
+        cmocka_unit_test(as_many_faults_as_are_spare_change_nothing),
+        cmocka_unit_test(liars_that_agree_are_named_and_change_nothing),
+        cmocka_unit_test(more_faults_end_rightly_or_with_a_reason),
+        cmocka_unit_test(strict_ends_with_the_first_lie),
+        cmocka_unit_test(a_hundred_nodes_decode_with_any_that_are_left),
+        cmocka_unit_test(one_seed_gives_one_sequence_of_events),
+    };
+    if (getenv("SIM_SEED")) {
+        one_schedule(strtoull(getenv("SIM_SEED"), NULL, 10));
+        return 0;
+    }
+    return cmocka_run_group_tests_name("scheduler/shares", tests, NULL, NULL);
+}
