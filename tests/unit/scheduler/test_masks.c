@@ -288,7 +288,8 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
     sherd_masks_options mo = masks_of(12);
     make(b, &mo, NULL);
     sherd_view other = sherd_view_c(other_data, SHERD_F64, 20, 10);
-    sherd_view long_a = sherd_view_c(other_data, SHERD_F64, 13, 20);
+    static double long_data[13 * 20];
+    sherd_view long_a = sherd_view_c(long_data, SHERD_F64, 13, 20);
     struct {
         sherd_view a, b;
         sherd_product_options o;
