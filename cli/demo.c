@@ -164,8 +164,9 @@ static json_t *run_object(const sherd__work *w, double local)
         json_array_append_new(planned, json_integer(r->planned[i]));
         json_array_append_new(exposed, json_real(r->exposed_a[i]));
     }
-    return json_pack("{s:b, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "equal",
-                     w->verdict.equal, "planned", planned, "exposed_a", exposed, "bytes_out",
+    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "equal",
+                     w->verdict.equal, "encoding", sherd__choices_encoding[r->encoding], "planned",
+                     planned, "exposed_a", exposed, "bytes_out",
                      (json_int_t)total(r->bytes_out, r->nodes), "bytes_in",
                      (json_int_t)total(r->bytes_in, r->nodes), "tasks", (json_int_t)r->tasks,
                      "seconds", r->seconds, "local_seconds", local, "max_abs", x->max_abs,
