@@ -125,7 +125,8 @@ static const sherd__lcc code = {BLOCKS, MASKS, SHARES};
 /* dim x dim, cut into blocks of `height` rows, of which the last may lack some. */
 typedef struct coding {
     size_t dim, height;
-    double *a, *copy, *data, *mask; /* data: ROWS rows of each block, quantised */
+    double *a, *copy, *scratch;
+    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines of 64 bytes */
     sherd__fixed fixed;
     double w[PRIMES][SHARES * TERMS];
     uint8_t *out[PRIMES][SHARES];
@@ -138,8 +139,7 @@ static void coding_fini(coding *c)
         for (unsigned i = 0; i < SHARES; i++) sherd__free(c->out[q][i]);
     sherd__free(c->a);
     sherd__free(c->copy);
-    sherd__free(c->data);
-    sherd__free(c->mask);
+    sherd__free(c->scratch);
     sherd__masks_free(c->masks);
 }
 
@@ -147,9 +147,10 @@ static int coding_init(coding *c, size_t dim, sherd_diag *d)
 {
     const sherd_entropy e = sherd__entropy_os();
     *c = (coding){.dim = dim, .height = (dim + BLOCKS - 1) / BLOCKS, .a = room(dim * dim),
-                  .copy = room(dim * dim), .data = room(BLOCKS * ROWS * dim),
-                  .mask = room(ROWS * dim)};
-    if (!c->a || !c->copy || !c->data || !c->mask) return no_memory(d);
+                  .copy = room(dim * dim), .scratch = room(TERMS * ROWS * dim + 8)};
+    if (!c->a || !c->copy || !c->scratch) return no_memory(d);
+    c->data = c->scratch + (64 - (uintptr_t)c->scratch % 64) % 64 / sizeof *c->data;
+    c->mask = c->data + BLOCKS * ROWS * dim;
     for (unsigned q = 0; q < PRIMES; q++)
         for (unsigned i = 0; i < SHARES; i++) {
             size_t len = SHERD__RESIDUE_BYTES * c->height * dim;

