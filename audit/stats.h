@@ -75,7 +75,8 @@ typedef struct sherd__seen_code {
     const uint32_t *beta;  /* K+T points; NULL: those of crypto/lagrange.h */
 } sherd__seen_code;
 
-/** What all nodes together were sent of one encoding of one operand. Borrowed. */
+/** What all nodes together were sent of one encoding of one operand; a share that was sent again, the
+ *  same bytes to the same domain, is still one. Borrowed. */
 typedef struct sherd__seen {
     const char *name;           /* for people: "A", "B of step 3" */
     const sherd__seen_code *code;
@@ -101,8 +102,8 @@ typedef struct sherd__audit_options {
 /**
  * Residues of every share modulo every prime: chi2 of high bits, of low bits and of pairs of
  * neighbours, both tails; repeats; small values. Then what differences would show if a mask had been
- * used twice: of one share in two encodings (200 pairs at most, and 1600 of pair and share), of
- * neighbouring rows, and across primes (the difference, and the number that the residues stand for).
+ * used twice: of what a domain holds of two encodings (200 pairs at most, and 1600 of pair and share;
+ * under different codes only where T is 1), of neighbouring rows, and across primes (the difference, and the number that the residues stand for).
  * Appends. SHERD_ENOMEM; SHERD_EINVAL: shapes or a code that are none, a residue not below its prime.
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,

@@ -153,71 +153,124 @@ static int single(looking *g, const sherd__seen *s)
     return err;
 }
 
-/* ---- one share in two encodings --------------------------------------------------------------- */
+/* ---- what one domain holds of two encodings --------------------------------------------------- */
+
+/* first * x - second * y, modulo one prime: no mask is left in it if both had the same. */
+typedef struct mixture {
+    uint32_t first, second;
+    uint32_t weight[2 * SHERD__LCC_BLOCKS_MAX]; /* of the blocks of one and of the other */
+} mixture;
+
+/* With one code masks cancel in the plain difference; with two where there is a single mask. */
+static bool comparable(const sherd__seen_code *a, const sherd__seen_code *b)
+{
+    if (a->primes_len != b->primes_len) return false;
+    if (memcmp(a->primes, b->primes, a->primes_len * sizeof *a->primes) != 0) return false;
+    return sherd__code_same(a, b) || (a->masks == 1 && b->masks == 1);
+}
+
+static mixture mix_of_one_code(const looking *g, uint32_t share, uint32_t prime)
+{
+    const shortened *s = shorten(g, prime, share, false);
+    mixture m = {.first = s->scale, .second = s->scale};
+    uint32_t k = g->code->blocks, p = g->code->primes[prime];
+    for (uint32_t j = 0; j < k; j++) {
+        m.weight[j] = s->weight[j];
+        m.weight[k + j] = subtract(0, s->weight[j], p);
+    }
+    return m;
+}
+
+static mixture mix_of_two_codes(const sherd__seen_code *a, uint32_t i, const sherd__seen_code *b,
+                                uint32_t j, uint32_t prime)
+{
+    uint32_t p = a->primes[prime], v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX];
+    sherd__modular_weights(a, prime, i, v);
+    sherd__modular_weights(b, prime, j, w);
+    mixture m = {.first = w[b->blocks], .second = v[a->blocks]};
+    for (uint32_t k = 0; k < a->blocks; k++)
+        m.weight[k] = (uint32_t)((uint64_t)m.first * v[k] % p);
+    for (uint32_t k = 0; k < b->blocks; k++)
+        m.weight[a->blocks + k] = subtract(0, (uint32_t)((uint64_t)m.second * w[k] % p), p);
+    uint64_t scale = sherd__modular_shorten(m.weight, a->blocks + b->blocks, p);
+    m.first = (uint32_t)(m.first * scale % p);
+    m.second = (uint32_t)(m.second * scale % p);
+    return m;
+}
 
 /* The part that both have, entry under entry: rows may be of different length. */
-static size_t difference(const sherd__seen *a, const sherd__seen *b, uint32_t share, uint32_t prime,
-                         size_t room, uint32_t *out)
+static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sherd__seen *b,
+                  uint32_t j, uint32_t prime, size_t room, uint32_t *out)
 {
-    const uint32_t *x = sherd__seen_residues(a, share, prime);
-    const uint32_t *y = sherd__seen_residues(b, share, prime);
-    size_t common = a->rows < b->rows ? a->rows : b->rows, n = 0;
+    const uint32_t *x = sherd__seen_residues(a, i, prime), *y = sherd__seen_residues(b, j, prime);
+    size_t rows = a->rows < b->rows ? a->rows : b->rows, n = 0;
     size_t cols = a->cols < b->cols ? a->cols : b->cols;
-    for (size_t r = 0; r < common; r++)
+    uint64_t p = a->code->primes[prime], minus = p - m->second;
+    for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols && n < room; c++)
-            out[n++] = subtract(x[r * a->cols + c], y[r * b->cols + c], a->code->primes[prime]);
+            out[n++] =
+                (uint32_t)((m->first * (uint64_t)x[r * a->cols + c] + minus * y[r * b->cols + c]) % p);
     return n;
 }
 
-/* Whether the difference is that of the operands themselves, for one who guessed both. */
-static int confirm(looking *g, const sherd__finding *f, const sherd__seen *a, const sherd__seen *b,
-                   const uint32_t *w, uint32_t prime, size_t n)
+/* Whether the mixture is that of the operands themselves, for one who guessed both. */
+static int confirm(looking *g, const sherd__finding *f, const mixture *m, const sherd__seen *a,
+                   const sherd__seen *b, uint32_t p, size_t n)
 {
-    const sherd__seen_code *c = a->code;
-    uint32_t p = c->primes[prime];
+    uint32_t k = a->code->blocks;
     if (a->blocks == NULL || b->blocks == NULL || a->rows != b->rows || a->cols != b->cols)
         return SHERD_OK;
-    sherd__predicted(b->blocks, w, c->blocks, p, n, g->guess);
-    for (size_t i = 0; i < n; i++) g->second[i] = (uint32_t)g->guess[i];
-    sherd__predicted(a->blocks, w, c->blocks, p, n, g->guess);
-    for (size_t i = 0; i < n; i++) g->guess[i] = subtract((uint32_t)g->guess[i], g->second[i], p);
+    sherd__predicted(b->blocks, m->weight + k, b->code->blocks, p, n, g->guess);
+    for (size_t e = 0; e < n; e++) g->second[e] = (uint32_t)g->guess[e];
+    sherd__predicted(a->blocks, m->weight, k, p, n, g->guess);
+    for (size_t e = 0; e < n; e++) g->guess[e] = (g->guess[e] + g->second[e]) % p;
     return sherd__uniform_guess(g->l, f, g->x, g->guess, n, p);
 }
 
-static int pair_share(looking *g, const sherd__seen *a, const sherd__seen *b, uint32_t share)
+static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b, uint32_t j)
 {
     const sherd__seen_code *c = a->code;
-    sherd__finding f = about(g, "differences", a, share);
+    bool one = sherd__code_same(c, b->code);
+    sherd__finding f = about(g, "differences", a, i);
+    mixture m[2];
     size_t n = 0;
     int err = SHERD_OK;
-    for (uint32_t i = 0; i < c->primes_len && err == 0; i++) {
-        n = difference(a, b, share, i, g->room, g->first);
-        sherd__scaled(g->first, n, shorten(g, i, share, false)->scale, c->primes[i], g->x);
+    for (uint32_t q = 0; q < c->primes_len && err == 0; q++) {
+        mixture *now = &m[q > 0];
+        *now = one ? mix_of_one_code(g, i, q) : mix_of_two_codes(c, i, b->code, j, q);
+        n = mix(now, a, i, b, j, q, g->room, g->first);
+        sherd__scaled(g->first, n, 1, c->primes[q], g->x);
         snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, prime %u", a->name, b->name,
-                 c->primes[i]);
-        err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[i],
+                 c->primes[q]);
+        err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[q],
                                   SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
-        if (err == 0) err = confirm(g, &f, a, b, shorten(g, i, share, false)->weight, i, n);
+        if (err == 0) err = confirm(g, &f, now, a, b, c->primes[q], n);
+        if (q != 1 || err != 0 ||
+            !sherd__weights_agree(m[0].weight, c->primes[0], m[1].weight, c->primes[1],
+                                  c->blocks + b->code->blocks))
+            continue;
+        (void)mix(&m[0], a, i, b, j, 0, g->room, g->second);
+        sherd__joined(g->second, 1, c->primes[0], g->first, 1, c->primes[1], n, g->x);
+        snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, two primes", a->name, b->name);
+        err = sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
+                                  SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
     }
-    if (err != 0 || c->primes_len < 2) return err;
-    const shortened *v = shorten(g, 0, share, false), *w = shorten(g, 1, share, false);
-    if (!sherd__weights_agree(v->weight, c->primes[0], w->weight, c->primes[1], c->blocks))
-        return SHERD_OK;
-    (void)difference(a, b, share, 0, g->room, g->first);
-    (void)difference(a, b, share, 1, g->room, g->second);
-    sherd__joined(g->first, v->scale, c->primes[0], g->second, w->scale, c->primes[1], n, g->x);
-    snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, two primes", a->name, b->name);
-    return sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
-                               SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
+    return err;
 }
 
 static int pair(looking *g, const sherd__seen *a, const sherd__seen *b)
 {
     int err = SHERD_OK;
-    if (!sherd__code_same(a->code, b->code)) return SHERD_OK;
+    if (!comparable(a->code, b->code)) return SHERD_OK;
+    bool one = sherd__code_same(a->code, b->code);
     err = know_code(g, a->code);
-    for (uint32_t i = 0; i < a->code->shares && err == 0; i++)
-        if (sherd__seen_has(a, i) && sherd__seen_has(b, i)) err = pair_share(g, a, b, i);
+    for (uint32_t i = 0; i < a->code->shares && err == 0; i++) {
+        if (!sherd__seen_has(a, i)) continue;
+        for (uint32_t j = 0; j < b->code->shares && err == 0; j++) {
+            bool both = one ? i == j : sherd__seen_domain(a, i) == sherd__seen_domain(b, j);
+            if (both && sherd__seen_has(b, j)) err = pair_shares(g, a, i, b, j);
+        }
+    }
     return err;
 }
 

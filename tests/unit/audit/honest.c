@@ -52,8 +52,9 @@ static void encode(honest *h, sherd__masks *m, uint32_t prime)
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed)
 {
-    sherd_entropy_seeded state;
+    sherd_entropy_seeded state, mask_state; /* one seed: one key of masks, whatever the code */
     sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd_entropy key = sherd__entropy_seeded(&mask_state, ~seed);
     sherd__masks *m;
     h->code = (sherd__seen_code){.blocks = k, .masks = t, .shares = n, .primes_len = 2,
                                  .primes = {5931641, 5931637}};
@@ -68,7 +69,7 @@ void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, siz
                             .residues = h->pointers, .domain = h->domains,
                             .blocks = (const double *const *)h->blocks};
     sherd__audit_make_up(&e, h->blocks, k, rows, cols);
-    assert_int_equal(sherd__masks_new(&m, &e), 0);
+    assert_int_equal(sherd__masks_new(&m, &key), 0);
     for (uint32_t i = 0; i < h->code.primes_len; i++) encode(h, m, i);
     sherd__masks_free(m);
 }

@@ -306,6 +306,39 @@ static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **
     }
 }
 
+/* After a loss operands are coded anew, with fewer blocks: with the old masks that would be this. */
+static void a_mask_used_under_two_codes_is_found(void **s)
+{
+    honest a, b;
+    sherd__findings l = {0};
+    (void)s;
+    honest_make(&a, 3, 1, 7, 16, 20, 21);
+    honest_make(&b, 2, 1, 6, 24, 20, 21);
+    b.domains[0] = 4; /* who holds share 0 of one may hold another of the other */
+    b.domains[4] = 0;
+    sherd__seen seen[2] = {a.seen, b.seen};
+    assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
+    judge(&l);
+    assert_int_equal(flagged(&l, "uniformity"), 0);
+    assert_true(smallest(&l, "differences", "smallness") < -1000);
+    size_t domains = 0;
+    for (size_t i = 0; i < l.len; i++)
+        domains += strcmp(l.list[i].statistic, "smallness") == 0 && l.list[i].log_p < -1000 &&
+                   strstr(l.list[i].subject, "two primes") != NULL;
+    assert_int_equal(domains, 6);
+    sherd__findings_fini(&l);
+    honest_free(&b);
+    /* And fresh ones under two codes are not accused. */
+    honest_make(&b, 2, 1, 6, 24, 20, 22);
+    seen[1] = b.seen;
+    assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
+    judge(&l);
+    assert_int_equal(flagged(&l, NULL), 0);
+    sherd__findings_fini(&l);
+    honest_free(&a);
+    honest_free(&b);
+}
+
 /* Rule: residues by rejection from enough bits; what is seen at which size is test_uniform's. */
 static void masks_of_24_bits_reduced_are_found(void **s)
 {
@@ -426,6 +459,7 @@ int main(void)
         cmocka_unit_test(shares_that_nobody_was_sent_are_left_out),
         cmocka_unit_test(masks_that_repeat_from_row_to_row_are_found),
         cmocka_unit_test(a_mask_used_for_two_encodings_is_found_whatever_the_operands),
+        cmocka_unit_test(a_mask_used_under_two_codes_is_found),
         cmocka_unit_test(masks_of_24_bits_reduced_are_found),
         cmocka_unit_test(views_that_are_none_are_refused),
         cmocka_unit_test(single_entries_are_audited_too),
