@@ -17,7 +17,7 @@
 #include "crypto/keystream.h"
 #include "matrix/clones.h"
 
-enum { WORDS = 4096, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4, CIPHERS = 64, KEY = 32 };
+enum { WORDS = 4096, PIECE = 256, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4, CIPHERS = 64, KEY = 32 };
 #define LABEL "sherd mask-v1"
 
 typedef struct cipher {
@@ -163,14 +163,18 @@ static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *ou
     return err;
 }
 
-/* Elements of one row, from their words. */
+/* Elements of one row, from their words: a piece that has one to be dropped is gone through again. */
 static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, uint64_t element, uint32_t p,
                     double *out)
 {
+    const double least = (double)((1u << 30) % p) - 0x1p29;
     int err = SHERD_OK;
-    if (!scale(w, n, p, (double)((1 << 30) % p) - 0x1p29, out)) return SHERD_OK;
-    for (size_t i = 0; i < n && err == 0; i++)
-        if (!residue_of(w[i], p, out + i)) err = redraw(ks, element + i, p, out + i);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t end = n - at < PIECE ? n : at + PIECE;
+        if (!scale(w + at, end - at, p, least, out + at)) continue;
+        for (size_t i = at; i < end && err == 0; i++)
+            if (!residue_of(w[i], p, out + i)) err = redraw(ks, element + i, p, out + i);
+    }
     return err;
 }
 
