@@ -78,6 +78,17 @@ py "d = json.load(open('out'))
 assert .98 < sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) <= 1"
 report $? "what travelled in fixed point is found in the floats that it came from"
 
+"$S" multiply A.npy B.npy -o C.npy -n 5 --encoding csr --group 4 --record csr -q 2>err
+run audit csr --data A.npy --json -q
+py "d = json.load(open('out'))
+assert .7 < sum(f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1) <= 1
+import re
+for f in d['findings']:
+    if f['test'] == 'verbatim' and f['size'] == 1:
+        found, sent = re.search(r'sent of (\d+) of (\d+) columns', f['sentence']).groups()
+        assert found == sent, f"
+report $? "blocks that leave zeros out (CSR) are read as well"
+
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme plain --record plain -q 2>err
 run audit plain $SIDE --json -q
 py "d = json.load(open('out'))

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Audits' figures as docs/THREATS.md shows them.
+
+    tools/audit-table.py sum NAME=REPORT.json... >docs/audit-mnist.json   (reports: sherd audit --json)
+    tools/audit-table.py table docs/audit-mnist.json                      (the table, in Markdown)
+
+tests/system/docs/test_threats.sh holds the table in docs/THREATS.md against docs/audit-mnist.json.
+"""
+import json
+import sys
+
+FIGURES = [
+    ('verbatim', 'fraction of the entries of A', 'entries of A sent as they are', '%'),
+    ('zero mask', 'F1', 'zeros among them, F1', ''),
+    ('columns', 'own statistics', 'columns recognised by their own statistics', '%'),
+    ('columns', 'with correlations', '... with correlations', '%'),
+    ('columns', 'with correlations and order', '... and their order', '%'),
+    ('labels', 'linear', 'digits read, linear', '%'),
+    ('labels', '5 nearest public rows', 'digits read, 5 nearest', '%'),
+    ('rebuilding', 'R2, linear', 'images rebuilt, R2, linear', ''),
+    ('rebuilding', 'R2, 5 nearest public rows', 'images rebuilt, R2, 5 nearest', ''),
+]
+RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('single', '`permute --group 1`'),
+        ('plain', '`plain`'), ('share', '`share`')]
+
+
+def summary(report):
+    """Median, worst and chance of each figure, over single nodes."""
+    out = []
+    for test, statistic, _, _ in FIGURES:
+        of = [f for f in report['findings']
+              if (f['test'], f['statistic'], f['size']) == (test, statistic, 1)]
+        if not of:
+            continue
+        values = sorted(f['value'] for f in of)
+        out.append({'test': test, 'statistic': statistic, 'findings': len(of),
+                    'median': round(values[len(values) // 2], 6), 'worst': round(values[-1], 6),
+                    'chance': round(sorted(f['chance'] for f in of)[len(of) // 2], 9),
+                    'flagged': sum(f['flagged'] for f in of)})
+    return {'form': report['form'], 'rows': report['rows'], 'cols': report['cols'], 'nodes': report['nodes'],
+            'public_rows': report['public_rows'], 'tests': report['tests'], 'flagged': report['flagged'],
+            'figures': out}
+
+
+def amount(value, unit):
+    if unit != '%':
+        return '%.2f' % (value + 0.0)
+    value *= 100
+    return '0 %' if value == 0 else '%.2g %%' % value if value < 0.995 else '%.0f %%' % value
+
+
+def table(data):
+    runs = [(key, name) for key, name in RUNS if key in data['runs']]
+    lines = ['| of one node, median (worst) of seven | ' + ' | '.join(name for _, name in runs) + ' | by chance |',
+             '|---' * (len(runs) + 2) + '|']
+    for test, statistic, says, unit in FIGURES:
+        cells, chance = [], []
+        for key, _ in runs:
+            found = [f for f in data['runs'][key]['figures'] if (f['test'], f['statistic']) == (test, statistic)]
+            cells += ['%s (%s)' % (amount(f['median'], unit), amount(f['worst'], unit)) for f in found] or ['-']
+            chance += [amount(f['chance'], unit) for f in found]
+        both = list(dict.fromkeys(chance))
+        cells.append(both[0] if len(both) == 1 else both[0] + '; `share` ' + both[-1] if
+                     len(set(chance[:-1])) == 1 else ' to '.join((min(both), max(both))))
+        lines.append('| %s | %s |' % (says, ' | '.join(cells)))
+    return '\n'.join(lines)
+
+
+def main(argv):
+    if len(argv) > 2 and argv[1] == 'sum':
+        runs = {}
+        for arg in argv[2:]:
+            name, path = arg.split('=', 1)
+            with open(path, encoding='utf-8') as f:
+                runs[name] = summary(json.load(f))
+        print(json.dumps({'schema': 'sherd/audit-summary/1', 'data': 'MNIST', 'runs': runs}, indent=1))
+    elif len(argv) == 3 and argv[1] == 'table':
+        with open(argv[2], encoding='utf-8') as f:
+            print(table(json.load(f)))
+    else:
+        sys.exit(__doc__)
+
+
+main(sys.argv)
