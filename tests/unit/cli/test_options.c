@@ -117,8 +117,8 @@ static void a_slip_names_the_nearest_option(void **state)
     assert_fails(SHERD_EINVAL, "try -o x --zzzzzz", "unknown option --zzzzzz", "sherd help try");
     assert_fails(SHERD_EINVAL, "try -o x -Z", "unknown option -Z", "sherd help try");
     assert_fails(SHERD_EINVAL, "try -qZ", "unknown option -Z", "sherd help try");
-    assert_fails(SHERD_EINVAL, "try --show -o x", "unknown option --show",
-                 "--show belongs to `sherd keygen`");
+    assert_fails(SHERD_EINVAL, "try --listen -o x", "unknown option --listen",
+                 "--listen belongs to `sherd node`");
 }
 
 static void missing_and_needless_values_are_told(void **state)
@@ -255,7 +255,7 @@ static void a_wrong_configuration_names_file_and_line(void **state)
         {"seed = s\n", ":1: seed: cannot be set in a configuration file",
          "give it on the command line"},
         {"config = s\n", ":1: config: cannot be set in a configuration file", NULL},
-        {"scheme = plian", ":1: scheme: expected permute or plain", "did you mean plain?"},
+        {"scheme = plian", ":1: scheme: expected permute, plain, ", "did you mean plain?"},
         {"progress =\n", ":1: progress: expected auto, bar, plain or none, found ''", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
