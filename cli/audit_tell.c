@@ -1,12 +1,14 @@
 /*
- * What an audit says to people: for single nodes and for coalitions, one line for each figure with its
- * median, its worst and what chance gives. All of it, each finding by itself, is in --json and --html.
+ * What an audit says to people: for single nodes and for coalitions, one line for each figure with
+ * its median, its worst, what chance gives and how likely chance alone is to do as much; and each
+ * control. All of it, each finding by itself, is in --json and --html.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/controls.h"
 #include "cli/audit.h"
 #include "core/alloc.h"
 
@@ -26,9 +28,20 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of tests the one that chance explains least, of measurements the largest. */
 static bool worse(const sherd__finding *a, const sherd__finding *b)
 {
-    return a->value > b->value;
+    if (isnan(a->log_p) || isnan(b->log_p)) return a->value > b->value;
+    return a->log_p != b->log_p ? a->log_p < b->log_p : a->value > b->value;
+}
+
+static const char *chance_of(double log_p, char out[24])
+{
+    double digits = -log_p / log(10);
+    if (isnan(log_p)) snprintf(out, 24, "-");
+    else if (digits < 3) snprintf(out, 24, "%.3f", exp(log_p));
+    else snprintf(out, 24, "1e-%.0f", floor(digits));
+    return out;
 }
 
 static size_t gather(const sherd__findings *l, size_t first, size_t end, bool control, figure *out)
@@ -65,15 +78,15 @@ static const char *amount(double v, bool share, char out[24])
 
 static void show(figure *f)
 {
-    char name[96], median[24], most[24], chance[24];
+    char name[96], median[24], most[24], chance[24], p[24];
     const sherd__finding *w = f->worst;
     bool share = strcmp(w->test, "verbatim") == 0 || strcmp(w->test, "columns") == 0 ||
                  strcmp(w->test, "labels") == 0 || strcmp(w->test, "in clear") == 0;
     if (f->values == NULL) return;
     qsort(f->values, f->len, sizeof *f->values, compare);
     snprintf(name, sizeof name, "%s: %.40s", w->test, w->statistic);
-    printf("  %-50s %9s %9s %9s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
-           amount(w->value, share, most), amount(w->chance, share, chance),
+    printf("  %-50s %9s %9s %9s %8s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
+           amount(w->value, share, most), amount(w->chance, share, chance), chance_of(w->log_p, p),
            f->flagged ? "FLAGGED, " : "", w->who);
 }
 
@@ -87,7 +100,7 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
     else printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
                 s->attacked, s->of);
     if (len > 0)
-        printf("  %-50s %9s %9s %9s  %s\n", "", "median", "worst", "chance", "");
+        printf("  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
     else printf("  more than the scheme withstands: a control, see below\n");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
@@ -100,25 +113,49 @@ static void show_rest(const sherd__findings *l, size_t first)
 {
     figure f[FIGURES_MAX];
     size_t len = gather(l, first, l->len, false, f);
-    if (len > 0) printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s\n", "", "median", "worst", "chance");
+    if (len > 0)
+        printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
         sherd__free(f[i].values);
     }
 }
 
+/* The least p of a control's findings and the best game that was won; NULL: none. */
+static const sherd__finding *of_control(const sherd__findings *l, const char *test, const char *name)
+{
+    const sherd__finding *found = NULL;
+    for (size_t i = 0; i < l->len; i++) {
+        const sherd__finding *f = &l->list[i];
+        if (!f->control || strcmp(f->test, test) != 0 || strcmp(f->subject, name) != 0) continue;
+        if (found == NULL || worse(f, found)) found = f;
+    }
+    return found;
+}
+
 /* What must be flagged, since an audit that cannot fail proves nothing. */
 static void show_controls(const sherd__findings *l)
 {
-    figure f[FIGURES_MAX];
-    size_t len = gather(l, 0, l->len, true, f);
-    if (len > 0) printf("\nControls, broken on purpose:\n");
-    for (size_t i = 0; i < len; i++) {
-        char name[96];
-        snprintf(name, sizeof name, "%s: %s", f[i].worst->test, f[i].worst->statistic);
-        printf("  %-50s %s\n", name, f[i].flagged ? "flagged, as it must be" : "-");
-        sherd__free(f[i].values);
+    const sherd__finding *record = NULL;
+    char p[24];
+    for (size_t i = 0; i < l->len; i++) /* more than T domains of the record itself */
+        if (l->list[i].control && strncmp(l->list[i].test, "control", 7) != 0 &&
+            !isnan(l->list[i].log_p) && (record == NULL || worse(&l->list[i], record)))
+            record = &l->list[i];
+    for (int c = 0; c < SHERD__CONTROLS; c++) {
+        const char *name = sherd__control_name((sherd__control)c);
+        const sherd__finding *f = of_control(l, "control", name), *g = of_control(l, "control game", name);
+        if (f == NULL) continue;
+        if (c == 0)
+            printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "", "p",
+                   "game");
+        printf("  %-50s %8s", name, chance_of(f->log_p, p));
+        if (g != NULL) printf("  advantage %.2f", g->value);
+        printf("%s\n", f->flagged || (g != NULL && g->flagged) ? "" : "  MISSED");
     }
+    if (record != NULL)
+        printf("  %-50s %8s  %s\n", "this record, seen by one domain more than T",
+               chance_of(record->log_p, p), record->who);
 }
 
 void sherd__audit_tell(const sherd__auditing *a)
