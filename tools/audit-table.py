@@ -44,9 +44,11 @@ def summary(report):
 
 def amount(value, unit):
     if unit != '%':
-        return '%.2f' % (value + 0.0)
+        return '%.2f' % (round(value, 2) + 0.0)
     value *= 100
-    return '0 %' if value == 0 else '%.2g %%' % value if value < 0.995 else '%.0f %%' % value
+    if value == 0:
+        return '0 %'
+    return '%.0f %%' % value if value >= 0.995 else ('%.6f' % value).rstrip('0')[:8] + ' %' if value < 0.01 else '%.2g %%' % value
 
 
 def table(data):
@@ -58,10 +60,9 @@ def table(data):
         for key, _ in runs:
             found = [f for f in data['runs'][key]['figures'] if (f['test'], f['statistic']) == (test, statistic)]
             cells += ['%s (%s)' % (amount(f['median'], unit), amount(f['worst'], unit)) for f in found] or ['-']
-            chance += [amount(f['chance'], unit) for f in found]
-        both = list(dict.fromkeys(chance))
-        cells.append(both[0] if len(both) == 1 else both[0] + '; `share` ' + both[-1] if
-                     len(set(chance[:-1])) == 1 else ' to '.join((min(both), max(both))))
+            chance += [f['chance'] for f in found]
+        ends = [amount(v, unit) for v in (min(chance), max(chance))]
+        cells.append(ends[0] if ends[0] == ends[1] else ' to '.join(ends))
         lines.append('| %s | %s |' % (says, ' | '.join(cells)))
     return '\n'.join(lines)
 
