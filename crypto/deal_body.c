@@ -1,6 +1,6 @@
 /*
- * The bytes of a cell's left block: the group table, and behind it the rows that stay, dense or in CSR
- * (crypto/fragment.h). CSR is written where it was asked for and is the smaller of the two for this
+ * The bytes of a cell's left block: the group table, and behind it the rows that stay, dense or in
+ * CSR (crypto/fragment.h). CSR is written where it was asked for and is the smaller of the two for this
  * very cell, so that a panel with more values than the others never takes more room than it was
  * planned for. Rows come from the gathered panel, which is still in cache.
  */
@@ -74,7 +74,7 @@ void sherd__deal_measure(const deal *d, const deal_slot *s, size_t rows, deal_si
     }
     uint64_t csr = sherd__csr_len(s->ngroups, out->rows, out->widest, out->entries, each);
     out->len = 8 * (uint64_t)s->ngroups + out->values * each;
-    if (!d->csr || csr >= out->len) return;
+    if (!d->csr || csr >= out->len || csr > SHERD__CSR_MAX) return;
     out->encoding = SHERD__CSR;
     out->len = csr;
 }

@@ -127,7 +127,8 @@ bool sherd__csr_layout(const sherd__fragment_info *i, sherd__csr *out)
         return false;
     unsigned width = sherd__csr_width(i->cols);
     uint64_t counts = 8 * (uint64_t)i->groups, columns = counts + width * i->rows; /* < 2^35 */
-    if (i->len < columns || (i->len - columns) % (width + each)) return false;
+    if (i->len < columns || i->len > SHERD__CSR_MAX) return false;
+    if ((i->len - columns) % (width + each)) return false;
     uint64_t entries = (i->len - columns) / (width + each);
     if (entries > i->rows * i->cols) return false;
     *out = (sherd__csr){ width, entries, counts, columns, columns + width * entries };

@@ -17,8 +17,8 @@
  * dtype SHERD__RESIDUES: 3-byte unsigned values in [0, p), `primes` of such blocks one after the
  * other, groups = 0 or 1.
  *
- * encoding SHERD__CSR, hidden blocks only, no residues: zeros are left out. Behind a table of one or
- * more groups stand three sections, each over all rows of all groups in order: how many entries
+ * encoding SHERD__CSR, hidden blocks only, no residues: zeros are left out. Behind a table of one
+ * or more groups stand three sections, each over all rows of all groups in order: how many entries
  * every row has, the columns of these entries (counted within the row's group, ascending), their
  * values. Counts and columns are unsigned, LE, of the one width that holds info.cols: 1, 2 or 4
  * bytes. How many entries there are follows from len. It is a left operand and nothing else.
@@ -46,6 +46,9 @@ typedef enum sherd__origin {
 enum { SHERD__DENSE = 0, SHERD__CSR = 1 };
 
 #define SHERD__GROUPS_MAX (1u << 24)
+
+/** Most bytes of a CSR body: a node reads it through on the thread that serves everybody. */
+#define SHERD__CSR_MAX (1u << 28)
 
 typedef struct sherd__fragment_info {
     uint8_t origin;   /* sherd__origin */

@@ -40,6 +40,7 @@ static bool csr_allowed(const sherd__fragment_info *i)
     wide width = i->cols < 256 ? 1 : i->cols < 65536 ? 2 : 4, each = width + element(i->dtype);
     wide head = (wide)8 * i->groups + width * i->rows, most = (wide)i->rows * i->cols;
     if (i->origin != SHERD__HIDDEN || i->primes || !i->groups || i->len < head) return false;
+    if (i->len > SHERD__CSR_MAX) return false;
     wide entries = (i->len - head) / each;
     return entries * each == i->len - head && entries <= most;
 }
@@ -293,6 +294,18 @@ static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
     }
 }
 
+static void a_csr_body_has_a_greatest_length(void **state)
+{
+    (void)state;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 1,
+                               .encoding = SHERD__CSR, .rows = SHERD__CSR_MAX - 8, .cols = 1,
+                               .len = SHERD__CSR_MAX };
+    assert_int_equal(sherd__fragment_info_check(&i, NULL), SHERD_OK);
+    i.rows++;
+    i.len++;
+    assert_int_equal(sherd__fragment_info_check(&i, NULL), SHERD_EFRAME);
+}
+
 static void every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound(void **state)
 {
     (void)state;
@@ -453,6 +466,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums),
         cmocka_unit_test(sums_that_wrap_in_the_table_are_refused),
         cmocka_unit_test(a_csr_body_agrees_with_its_description_or_is_refused),
+        cmocka_unit_test(a_csr_body_has_a_greatest_length),
         cmocka_unit_test(every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound),
         cmocka_unit_test(random_bytes_as_a_csr_body_are_never_read_beyond_their_end),
         cmocka_unit_test(bytes_are_read_in_any_range_and_given_back_to_whom_they_belong),

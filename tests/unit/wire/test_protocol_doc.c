@@ -272,6 +272,7 @@ static void every_time_and_limit_has_this_value(void **state)
         CONSTANT(SHERD__STALL_MS), CONSTANT(SHERD__STALL_BYTES), CONSTANT(SHERD__CHUNK),
         CONSTANT(SHERD__CONTROL_MAX), CONSTANT(SHERD__UNKNOWN_MAX), CONSTANT(SHERD__TASKS_MAX),
         CONSTANT(SHERD__TEXT_MAX), CONSTANT(SHERD__PRIMES_MAX), CONSTANT(SHERD__GROUPS_MAX),
+        CONSTANT(SHERD__CSR_MAX),
         CONSTANT(SHERD__ANSWERS_MAX), CONSTANT(SHERD__MINOR),
     };
     table t = find_table("| constant | value |");
