@@ -1,6 +1,6 @@
 /*
- * The Hungarian method with potentials, a row at a time by a shortest augmenting path, and its ordered
- * kin by dynamic programming. Both are exact.
+ * The Hungarian method with potentials, a row at a time by a shortest augmenting path, and its
+ * ordered kin by dynamic programming. Both are exact.
  */
 #include "audit/assign.h"
 
@@ -16,7 +16,8 @@ typedef struct solver {
     size_t rows, cols;     /* rows <= cols */
     bool turned;           /* cost is read transposed */
     double *u, *v, *least; /* potentials of rows and columns; least reduced cost to each column */
-    size_t *owner, *from;  /* of a column: its row, and the column before it on the path; cols+1 each */
+    size_t *owner, *from;  /* of a column: its row, and the column before it on the path; cols+1
+                              each */
     bool *done;
 } solver;
 
@@ -100,8 +101,10 @@ int sherd__assign_ascending(const double *cost, size_t rows, size_t cols, size_t
     size_t cells;
     if (rows > cols) return SHERD_EINVAL;
     if (!sherd__mul(rows, cols, &cells)) return SHERD_ENOMEM;
-    /* best[c]: least sum of the rows so far with the last of them at c or before; took: is it at c? */
-    double *best = sherd__calloc(cols + 1, sizeof *best), *next = sherd__calloc(cols + 1, sizeof *next);
+    /* best[c]: least sum of the rows so far with the last of them at c or before; took: is it at
+     * c? */
+    double *best = sherd__calloc(cols + 1, sizeof *best),
+           *next = sherd__calloc(cols + 1, sizeof *next);
     bool *took = sherd__calloc(cells, sizeof *took);
     int err = best && next && took ? SHERD_OK : SHERD_ENOMEM;
     for (size_t r = 0; r < rows && !err; r++) {

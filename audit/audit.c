@@ -1,7 +1,7 @@
 /*
- * Who is attacked: one node, T domains, T+1 domains. The coalition attack is the same attack on what the
- * members have together. Every node counts as a domain of its own: a record names nodes, not who runs
- * them.
+ * Who is attacked: one node, T domains, T+1 domains. The coalition attack is the same attack on
+ * what the members have together. Every node counts as a domain of its own: a record names nodes,
+ * not who runs them.
  */
 #include "audit/audit.h"
 
@@ -73,22 +73,23 @@ static int attack(running *a, const uint32_t *m, uint32_t size, sherd_diag *d)
     join_names(who, a->names, m, size);
     bool show = size == 1 && m[0] == a->plan->show;
     if (!err)
-        err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth, a->pub,
-                                 &opt, d);
+        err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth,
+                                 a->pub, &opt, d);
     a->done++;
     if (!err && a->plan->step && a->plan->step(a->plan->ctx, a->done, a->total))
-        err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u attacks", a->done,
-                          a->total);
+        err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u attacks",
+                          a->done, a->total);
     sherd__sight_fini(&joined);
     sherd__free(part);
     return err;
 }
 
-int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, const char *const *names,
-                        uint32_t nodes, const sherd__truth *truth, const sherd__public *pub,
-                        const sherd__audit_plan *plan, sherd_diag *d)
+int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights,
+                        const char *const *names, uint32_t nodes, const sherd__truth *truth,
+                        const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
-    running a = { .r = r, .sights = sights, .names = names, .truth = truth, .pub = pub, .plan = plan };
+    running a = { .r = r, .sights = sights, .names = names, .truth = truth, .pub = pub,
+                  .plan = plan };
     uint32_t t = plan->colluding ? plan->colluding : 1, most = plan->coalitions;
     const uint32_t size[SHERD__AUDIT_SIZES] = { 1, t > 1 ? t : 0, t + 1 };
     sherd__members m[SHERD__AUDIT_SIZES] = { { 0 } };
@@ -104,15 +105,17 @@ int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, cons
         for (uint32_t j = 0; j < m[i].len && !err; j++)
             err = attack(&a, m[i].list + (size_t)j * m[i].size, m[i].size, d);
         if (!err && m[i].len && r->scopes_len < SHERD__AUDIT_SIZES)
-            r->scopes[r->scopes_len++] = (sherd__audit_scope){ m[i].size, m[i].len, m[i].of, first, r->findings.len };
+            r->scopes[r->scopes_len++] =
+                (sherd__audit_scope){ m[i].size, m[i].len, m[i].of, first, r->findings.len };
     }
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
     return err;
 }
 
-/* --- shares ------------------------------------------------------------------------------------ */
+/* --- shares ----------------------------------------------------------------------------------- */
 
-#define GAME_ROWS 8u /* games and controls are of the code, not of the data: small ones tell as much */
+#define GAME_ROWS 8u /* games and controls are of the code, not of the data: small ones tell as
+                        much */
 #define GAME_COLS 8u
 #define CONTROL_ROWS 32u
 #define CONTROL_COLS 64u
@@ -123,7 +126,8 @@ static int cut_blocks(double ***out, const sherd__shares *s, const sherd__truth 
 {
     const sherd__seen *a = &s->seen[0];
     uint32_t k = s->code.blocks;
-    double **blocks = sherd__calloc(k, sizeof *blocks), *line = sherd__calloc(a->cols, sizeof *line);
+    double **blocks = sherd__calloc(k, sizeof *blocks),
+           *line = sherd__calloc(a->cols, sizeof *line);
     int err = blocks && line ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t b = 0; b < k && !err; b++) {
         blocks[b] = sherd__calloc(a->rows, a->cols * sizeof **blocks);
@@ -146,8 +150,8 @@ static void free_blocks(double **blocks, uint32_t k)
 
 /* Every share as if it were values. */
 static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
-                      const sherd__truth *truth, const sherd__public *pub, const sherd__audit_plan *plan,
-                      sherd_diag *d)
+                      const sherd__truth *truth, const sherd__public *pub,
+                      const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__clear_options opt = { .n = plan->n, .share_rows = s->share_rows };
     bool blind = s->kind == SHERD__SHARES_BLIND;
@@ -157,7 +161,8 @@ static int each_share(sherd__audit_report *r, const sherd__shares *s, const char
         sherd__gallery *g = i == plan->show ? &r->gallery : NULL;
         err = sherd__audit_coded(&r->findings, g, &s->seen[0], i, names[i], truth, pub, &opt, d);
         if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u shares", i + 1, len);
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u shares",
+                              i + 1, len);
     }
     return err;
 }
@@ -172,20 +177,21 @@ static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t s
     return err;
 }
 
-static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t drawn, size_t first,
-                     sherd_diag *d)
+static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t drawn,
+                     size_t first, sherd_diag *d)
 {
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (r->scopes_len < SHERD__AUDIT_SIZES)
-        r->scopes[r->scopes_len++] = (sherd__audit_scope){ size, drawn, m.of, first, r->findings.len };
+        r->scopes[r->scopes_len++] =
+            (sherd__audit_scope){ size, drawn, m.of, first, r->findings.len };
     sherd__members_fini(&m);
     return SHERD_OK;
 }
 
-static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth, size_t first,
-                   const sherd__audit_options *opt, sherd_diag *d)
+static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth,
+                   size_t first, const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->code.shares;
     uint64_t entries = (uint64_t)s->seen[0].rows * s->seen[0].cols * s->code.blocks;
@@ -203,8 +209,11 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     first = r->findings.len;
     if (!err) err = coalitions(r, s, t + 1, opt, &drawn, d);
     if (!err) err = add_scope(r, n, t + 1, drawn, first, d);
-    if (!err) err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, opt, d);
-    if (!err) err = sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+    if (!err)
+        err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+    if (!err)
+        err =
+            sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
     s->seen[0].blocks = NULL;
     free_blocks(blocks, s->code.blocks);
     return err;

@@ -1,6 +1,7 @@
 /*
- * An audit as a whole: every node by itself and coalitions of T and of T+1, all attacks on each, judged
- * together. What comes out is a report: findings beside what chance gives, and how many were attacked.
+ * An audit as a whole: every node by itself and coalitions of T and of T+1, all attacks on each,
+ * judged together. What comes out is a report: findings beside what chance gives, and how many were
+ * attacked.
  */
 #ifndef AUDIT_AUDIT_H
 #define AUDIT_AUDIT_H
@@ -53,35 +54,40 @@ typedef struct sherd__audit_plan {
 } sherd__audit_plan;
 
 /**
- * Attacks sights (clear schemes): each of `nodes` by itself, then coalitions, and appends to the report.
- * truth, pub: as for sherd__audit_clear. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
+ * Attacks sights (clear schemes): each of `nodes` by itself, then coalitions, and appends to the
+ * report. truth, pub: as for sherd__audit_clear. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
-int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights, const char *const *names,
-                        uint32_t nodes, const sherd__truth *truth, const sherd__public *pub,
-                        const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
+int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights,
+                        const char *const *names, uint32_t nodes, const sherd__truth *truth,
+                        const sherd__public *pub, const sherd__audit_plan *plan,
+                        sherd_diag *d) SHERD_MUST;
 
 /**
- * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has: uniformity and
- * reuse, coalitions of T and, as a control, of T+1, games, and the negative controls,
- * judged by sherd__audit_judge. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
+ * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has:
+ * uniformity and reuse, coalitions of T and, as a control, of T+1, games, and the negative
+ * controls, judged by sherd__audit_judge. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED,
+ * SHERD_EINVAL.
  */
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__public *pub,
                         const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
 
-/** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control is there and was not
- *  flagged, so that the audit proves nothing. */
+/** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control is there and was
+ *  not flagged, so that the audit proves nothing. */
 int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;
 
-/** What the report says: its fields, for a JSON object that has schema and ok already. SHERD_ENOMEM. */
+/** What the report says: its fields, for a JSON object that has schema and ok already.
+ *  SHERD_ENOMEM. */
 int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;
 /** How many findings are flagged, controls apart. */
 size_t sherd__audit_flagged(const sherd__audit_report *r);
 
 /**
  * The report as one HTML page without anything that it would have to load; *out (sherd__free) is
- * terminated. Pictures are drawn `width` columns to a line where that divides A's columns. SHERD_ENOMEM.
+ * terminated. Pictures are drawn `width` columns to a line where that divides A's columns.
+ * SHERD_ENOMEM.
  */
-int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, size_t *len) SHERD_MUST;
+int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out,
+                      size_t *len) SHERD_MUST;
 
 #endif

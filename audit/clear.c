@@ -1,7 +1,7 @@
 /*
- * Runs the attacks on one sight and counts. An attack gets the sight and the public data, nothing else;
- * the truth comes in afterwards. Where several of A's columns are equal (empty ones), nobody can tell
- * which of them a column was: naming one of c such is counted as 1/c.
+ * Runs the attacks on one sight and counts. An attack gets the sight and the public data, nothing
+ * else; the truth comes in afterwards. Where several of A's columns are equal (empty ones), nobody
+ * can tell which of them a column was: naming one of c such is counted as 1/c.
  */
 #include "audit/clear.h"
 
@@ -16,7 +16,8 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 
-static const char *const how_text[] = { "own statistics", "with correlations", "with correlations and order" };
+static const char *const how_text[] = { "own statistics", "with correlations",
+                                        "with correlations and order" };
 
 static double *alloc_matrix(size_t rows, size_t cols)
 {
@@ -35,7 +36,8 @@ void sherd__gallery_fini(sherd__gallery *g)
 
 sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, const char *statistic)
 {
-    sherd__finding f = { .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN };
+    sherd__finding f = { .test = test, .statistic = statistic, .chance = NAN, .low = NAN,
+                         .high = NAN, .log_p = NAN };
     snprintf(f.who, sizeof f.who, "%s", k->who);
     snprintf(f.subject, sizeof f.subject, "%s", k->subject);
     return f;
@@ -51,7 +53,7 @@ void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
     f->log_p = whole ? sherd__tail_binomial(whole, n, p) : 0;
 }
 
-/* --- what is there ----------------------------------------------------------------------------- */
+/* --- what is there ---------------------------------------------------------------------------- */
 
 static size_t widest(const sherd__sight *s, size_t *first)
 {
@@ -83,7 +85,8 @@ static int locate(sherd__counting *k, const sherd__truth *t, size_t test_rows)
     for (size_t r = 0; r < h->kept; r++) known += k->row[r] != SHERD__TRUTH_NONE;
     size_t want = known < test_rows ? known : test_rows, seen = 0;
     for (size_t r = 0; r < h->kept && k->tests < want; r++)
-        if (k->row[r] != SHERD__TRUTH_NONE && seen++ * want / known >= k->tests) k->test[k->tests++] = r;
+        if (k->row[r] != SHERD__TRUTH_NONE && seen++ * want / known >= k->tests)
+            k->test[k->tests++] = r;
     return SHERD_OK;
 }
 
@@ -114,14 +117,15 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     f.log_p = telling ? (double)telling * (log((double)t->a.cols) - 64 * M_LN2) : 0;
     if (f.log_p > 0) f.log_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%.3g %% of A's %.0f entries were sent as they are: all that was sent of %zu of %zu columns "
-             "is found in A (by chance none: their values agree in a 64-bit hash)",
+             "%.3g %% of A's %.0f entries were sent as they are: all that was sent of %zu of %zu "
+             "columns is found in A (by chance none: their values agree in a 64-bit hash)",
              100 * f.value, all, columns, s->cols);
     return sherd__findings_add(l, &f);
 }
 
 /* Which entries are zero, of those that can be told apart by row. */
-int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, double *line)
+int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
+                           double *line)
 {
     sherd__finding f = sherd__clear_about(k, "zero mask", "F1");
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
@@ -143,13 +147,14 @@ int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const s
     f.value = said + is > 0 ? 2 * hit / (said + is) : 0;
     f.chance = 2 * is * said / all / (said + is);
     snprintf(f.sentence, sizeof f.sentence,
-             "zeros of A among the entries that it holds: F1 %.3f (the same guesses in random places: "
-             "%.3f); %.0f entries of %zu rows", f.value, f.chance, all, k->tests);
+             "zeros of A among the entries that it holds: F1 %.3f (the same guesses in random "
+             "places: %.3f); %.0f entries of %zu rows",
+             f.value, f.chance, all, k->tests);
     f.flagged = f.value > f.chance + 0.05;
     return sherd__findings_add(l, &f);
 }
 
-/* --- columns ----------------------------------------------------------------------------------- */
+/* --- columns ---------------------------------------------------------------------------------- */
 
 int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                    const sherd__public *pub, sherd__match_how how, const size_t *to)
@@ -166,11 +171,12 @@ int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const she
     sherd__clear_hits(&f, hits, known, 1 / (double)pub->cols);
     snprintf(f.sentence, sizeof f.sentence,
              "%.1f %% of its %zu columns recognised among %zu public ones, %s (by chance %.2g %%); "
-             "%zu public rows", 100 * f.value, known, pub->cols, how_text[how], 100 * f.chance, pub->rows);
+             "%zu public rows",
+             100 * f.value, known, pub->cols, how_text[how], 100 * f.chance, pub->rows);
     return sherd__findings_add(l, &f);
 }
 
-/* --- labels and rows --------------------------------------------------------------------------- */
+/* --- labels and rows -------------------------------------------------------------------------- */
 
 int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                   const sherd__inferred *in, unsigned which)
@@ -185,7 +191,8 @@ int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sher
     }
     sherd__clear_hits(&f, (double)right, k->tests, (double)most / (double)k->tests);
     snprintf(f.sentence, sizeof f.sentence,
-             "labels of %.1f %% of %zu rows read, %s (always naming the most frequent one: %.1f %%)",
+             "labels of %.1f %% of %zu rows read, %s (always naming the most frequent one: %.1f "
+             "%%)",
              100 * f.value, k->tests, f.statistic, 100 * f.chance);
     return sherd__findings_add(l, &f);
 }
@@ -201,10 +208,12 @@ double *sherd__clear_test_rows(const sherd__counting *k)
 }
 
 /* R^2 over all columns of the tested rows, and in how many rows the guess beats the public mean. */
-int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, const sherd__public *pub,
-                         const sherd__inferred *in, unsigned which, double *line, double *r2)
+int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
+                         const sherd__public *pub, const sherd__inferred *in, unsigned which,
+                         double *line, double *r2)
 {
-    sherd__finding f = sherd__clear_about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
+    sherd__finding f =
+        sherd__clear_about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
     size_t cols = t->a.cols, better = 0;
     double scale = k->scale, off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
@@ -234,24 +243,25 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
     f.chance = 1 - off_mean / spread;
     f.log_p = better ? sherd__tail_binomial(better, k->tests, 0.5) : 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer than it "
-             "in %zu rows, by chance half)", cols, k->tests, f.value,
-             which ? "5 nearest public rows" : "linear", f.chance, better);
+             "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer "
+             "than it in %zu rows, by chance half)",
+             cols, k->tests, f.value, which ? "5 nearest public rows" : "linear", f.chance, better);
     return sherd__findings_add(l, &f);
 }
 
-/* --- pictures ---------------------------------------------------------------------------------- */
+/* --- pictures --------------------------------------------------------------------------------- */
 
 static uint8_t shade(double v)
 {
     return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : lrint(255 * v));
 }
 
-int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t, const size_t *to,
-                const double *better)
+int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
+                      const size_t *to, const double *better)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
-    size_t cols = t->a.cols, rows = k->tests < SHERD__CLEAR_PICTURES ? k->tests : SHERD__CLEAR_PICTURES;
+    size_t cols = t->a.cols,
+           rows = k->tests < SHERD__CLEAR_PICTURES ? k->tests : SHERD__CLEAR_PICTURES;
     double scale = k->s->largest > 0 ? 1 / k->s->largest : 0;
     sherd__gallery o = { .rows = rows, .cols = cols };
     double *line = sherd__calloc(cols, sizeof *line);
@@ -270,7 +280,8 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
         }
         for (size_t j = 0; j < h->cols; j++) {
             uint8_t v = shade(h->values[r * h->cols + j] * scale);
-            if (k->col[k->first + j] != SHERD__TRUTH_NONE) o.seen[i * cols + k->col[k->first + j]] = v;
+            if (k->col[k->first + j] != SHERD__TRUTH_NONE)
+                o.seen[i * cols + k->col[k->first + j]] = v;
             if (to[k->first + j] != SHERD__ASSIGN_NONE) o.placed[i * cols + to[k->first + j]] = v;
         }
     }
@@ -284,10 +295,11 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
     return SHERD_OK;
 }
 
-/* --- all of it --------------------------------------------------------------------------------- */
+/* --- all of it -------------------------------------------------------------------------------- */
 
-static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
-                      const sherd__public *pub, const size_t *to, double *line)
+static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counting *k,
+                      const sherd__truth *t, const sherd__public *pub, const size_t *to,
+                      double *line)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     double *x = sherd__clear_test_rows(k), r2[2] = { -INFINITY, -INFINITY };
@@ -303,14 +315,16 @@ static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counti
     return err;
 }
 
-static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
-                     const sherd__public *pub, const sherd__clear_options *opt, double *line)
+static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__counting *k,
+                     const sherd__truth *t, const sherd__public *pub,
+                     const sherd__clear_options *opt, double *line)
 {
     size_t *to = sherd__calloc(k->s->cols, sizeof *to);
     bool aligned = k->s->sheaves[k->sheaf].cols > 1;
     bool order = k->s->ordered && k->s->cols <= pub->cols;
     int last = order ? SHERD__MATCH_ASCENDING : aligned ? SHERD__MATCH_TOGETHER : SHERD__MATCH_OWN;
-    bool all = order && k->s->cols == pub->cols; /* then places tell them all, and nothing is to be searched */
+    /* Then places tell them all, and nothing is to be searched */
+    bool all = order && k->s->cols == pub->cols;
     int err = to ? SHERD_OK : SHERD_ENOMEM;
     for (int how = opt->sketch || all ? last : 0; how <= last && !err; how++) {
         if (how == SHERD__MATCH_TOGETHER && !aligned) continue;
@@ -322,8 +336,8 @@ static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__countin
     return err;
 }
 
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s, const char *who,
-                       const sherd__truth *truth, const sherd__public *pub,
+int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s,
+                       const char *who, const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d)
 {
     sherd__counting k = { .s = s, .who = who, .subject = "A",
@@ -333,12 +347,14 @@ int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight
         return sherd__fail(d, SHERD_ESHAPE, "give public data with the columns of A",
                            "the public data have %zu columns, A has %zu", pub->cols, truth->a.cols);
     double *line = sherd__calloc(truth->a.cols, sizeof *line);
-    int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS) : SHERD_ENOMEM;
+    int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS)
+                   : SHERD_ENOMEM;
     if (!err && !opt->sketch) err = verbatim(l, &k, truth);
     if (!err && !opt->sketch) err = sherd__clear_zero_mask(l, &k, truth, line);
     if (!err && pub) err = recognise(l, g, &k, truth, pub, opt, line);
     counting_fini(&k);
     sherd__free(line);
-    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err), who)
+    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
+                             who)
                : SHERD_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * The attacks on values that travel in clear, run on what one adversary saw, and what they got beside
- * what chance gives: verbatim exposure, zero mask, columns recognised in public data, labels, and rows
- * rebuilt from the columns that were recognised.
+ * The attacks on values that travel in clear, run on what one adversary saw, and what they got
+ * beside what chance gives: verbatim exposure, zero mask, columns recognised in public data,
+ * labels, and rows rebuilt from the columns that were recognised.
  */
 #ifndef AUDIT_CLEAR_H
 #define AUDIT_CLEAR_H
@@ -32,12 +32,12 @@ typedef struct sherd__clear_options {
 } sherd__clear_options;
 
 /**
- * Attacks one sight and appends findings of `who`. truth and pub may be NULL, each: what needs them is left
- * out. g (may be NULL) is filled where there is something to show. SHERD_ENOMEM; SHERD_ESHAPE: the
- * public data have other columns than the operand.
+ * Attacks one sight and appends findings of `who`. truth and pub may be NULL, each: what needs them
+ * is left out. g (may be NULL) is filled where there is something to show. SHERD_ENOMEM;
+ * SHERD_ESHAPE: the public data have other columns than the operand.
  */
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s, const char *who,
-                       const sherd__truth *truth, const sherd__public *pub,
+int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s,
+                       const char *who, const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -36,7 +36,7 @@ typedef struct attack {
     uint32_t open, rebuilt_by; /* coalitions that cancelled the masks; that solved for all blocks */
 } attack;
 
-/* ---- choosing --------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static void list_domains(attack *a)
 {
@@ -101,7 +101,7 @@ static void gather(attack *a)
     }
 }
 
-/* ---- one coalition ---------------------------------------------------------------------------- */
+/* ---- one coalition --------------------------------------------------------------------------- */
 
 typedef struct solved { /* what a coalition has modulo each prime */
     sherd__unmasked u[SHERD__TABLE_PRIMES];
@@ -125,7 +125,8 @@ static void combine(attack *a, const solved *v, uint32_t prime, uint32_t row, ui
                            a->s->code->primes[prime], a->sample, out);
 }
 
-static void name_row(const attack *a, const sherd__unmasked *u, uint32_t row, char *out, size_t size)
+static void name_row(const attack *a, const sherd__unmasked *u, uint32_t row, char *out,
+                     size_t size)
 {
     uint32_t block = sherd__unmasked_block(u, row);
     if (block != UINT32_MAX) snprintf(out, size, "%.24s, block %u", a->s->name, block);
@@ -201,12 +202,13 @@ static int rebuild(attack *a, const solved *v)
     f.value = (double)right / ((double)a->sample * a->s->code->blocks);
     f.chance = 0;
     f.flagged = f.value > 0;
-    snprintf(f.sentence, sizeof f.sentence, "%s: %u of %u blocks solved for, %.4g of all entries right",
-             f.subject, blocks, a->s->code->blocks, f.value);
+    snprintf(f.sentence, sizeof f.sentence,
+             "%s: %u of %u blocks solved for, %.4g of all entries right", f.subject, blocks,
+             a->s->code->blocks, f.value);
     return sherd__findings_add(a->l, &f);
 }
 
-/* ---- the linear attacker's features ----------------------------------------------------------- */
+/* ---- the linear attacker's features ---------------------------------------------------------- */
 
 static void feature_of(const uint32_t *x, uint32_t scale, uint32_t p, size_t n, double *out)
 {
@@ -261,11 +263,12 @@ static int coalition(attack *a)
     return err;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static int summary(attack *a, uint64_t attacked, uint64_t all)
 {
-    sherd__finding f = sherd__finding_of("coalition", "coalitions that cancel the masks", a->control);
+    sherd__finding f =
+        sherd__finding_of("coalition", "coalitions that cancel the masks", a->control);
     const sherd__seen_code *c = a->s->code;
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
     snprintf(f.who, sizeof f.who, "any %u domain%s", a->size, a->size > 1 ? "s" : "");
@@ -273,8 +276,8 @@ static int summary(attack *a, uint64_t attacked, uint64_t all)
     f.chance = 0;
     f.flagged = a->open > 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%s: %u of %llu coalitions of %u domain%s%s combine their shares so that no mask is left "
-             "(K = %u, T = %u); %u solve for every block",
+             "%s: %u of %llu coalitions of %u domain%s%s combine their shares so that no mask is "
+             "left (K = %u, T = %u); %u solve for every block",
              f.subject, a->open, (unsigned long long)attacked, a->size, a->size > 1 ? "s" : "",
              attacked < all ? " (drawn)" : "", c->blocks, c->masks, a->rebuilt_by);
     return sherd__findings_add(a->l, &f);
@@ -285,7 +288,8 @@ static int attack_open(attack *a)
     uint32_t n = a->s->code->shares;
     size_t cells, entries = a->sample < ENTRIES ? a->sample : ENTRIES;
     a->domains = sherd__alloc(((size_t)n + 1) * 4 * sizeof *a->domains);
-    if (a->domains == NULL || !sherd__mul(a->s->code->blocks * sizeof *a->mixed[0], a->sample, &cells))
+    if (a->domains == NULL ||
+        !sherd__mul(a->s->code->blocks * sizeof *a->mixed[0], a->sample, &cells))
         return SHERD_ENOMEM;
     a->chosen = a->domains + n + 1;
     a->who = a->chosen + n + 1;
@@ -331,7 +335,8 @@ int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_
             if (all > most) draw_subset(&e, a.chosen, size, a.domains_len);
             err = coalition(&a);
             done++;
-        } while (err == 0 && (all > most ? done < most : next_subset(a.chosen, size, a.domains_len)));
+        } while (err == 0 &&
+                 (all > most ? done < most : next_subset(a.chosen, size, a.domains_len)));
         if (err == 0) err = summary(&a, done, all);
     }
     attack_close(&a);

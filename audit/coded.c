@@ -18,11 +18,13 @@
 #define KEPT_MAX 10000u
 
 /* Columns every `step`-th of the share, rows as far as they are kept. */
-static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen, uint32_t share, size_t step)
+static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen, uint32_t share,
+                      size_t step)
 {
     const uint32_t *x = seen->residues[(size_t)share * seen->code->primes_len];
     double p = seen->code->primes[0];
-    size_t cols = (seen->cols + step - 1) / step, kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
+    size_t cols = (seen->cols + step - 1) / step,
+           kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
     *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
     *s = (sherd__sight){ .sheaves = f, .len = 1, .cols = cols, .integers = true };
     if (!sherd__mul(kept, cols, &len)) return SHERD_ENOMEM;
@@ -33,7 +35,8 @@ static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen,
         for (size_t j = 0; j < cols; j++) {
             double v = x[r * seen->cols + j * step];
             f->values[r * cols + j] = v > (p - 1) / 2 ? v - p : v;
-            if (fabs(f->values[r * cols + j]) > s->largest) s->largest = fabs(f->values[r * cols + j]);
+            if (fabs(f->values[r * cols + j]) > s->largest)
+                s->largest = fabs(f->values[r * cols + j]);
         }
     return SHERD_OK;
 }
@@ -44,8 +47,8 @@ static void drop_sight(sherd__sheaf *f)
     sherd__free(f->keys);
 }
 
-static int open_counting(sherd__counting *k, const sherd__sight *s, const sherd__truth *t, size_t step,
-                         size_t tests)
+static int open_counting(sherd__counting *k, const sherd__sight *s, const sherd__truth *t,
+                         size_t step, size_t tests)
 {
     const sherd__sheaf *h = &s->sheaves[0];
     k->s = s;
@@ -90,7 +93,8 @@ static size_t at_block(sherd__counting *k, const sherd__truth *t, uint64_t heigh
 {
     size_t first = (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept, have = 0;
     if (first < t->a.rows) have = t->a.rows - first < kept ? t->a.rows - first : kept;
-    for (size_t r = 0; r < kept; r++) k->row[r] = r < have ? (uint32_t)(first + r) : SHERD__TRUTH_NONE;
+    for (size_t r = 0; r < kept; r++)
+        k->row[r] = r < have ? (uint32_t)(first + r) : SHERD__TRUTH_NONE;
     return have;
 }
 
@@ -109,9 +113,9 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     f.value = (double)same / (double)all;
     f.chance = 1 / p;
     f.log_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
-    snprintf(f.sentence, sizeof f.sentence, "%llu of %llu entries of %s stand in the share at their place "
-             "(by chance %.2g)", (unsigned long long)same, (unsigned long long)all, k->subject,
-             (double)all / p);
+    snprintf(f.sentence, sizeof f.sentence,
+             "%llu of %llu entries of %s stand in the share at their place (by chance %.2g)",
+             (unsigned long long)same, (unsigned long long)all, k->subject, (double)all / p);
     return sherd__findings_add(l, &f);
 }
 
@@ -154,9 +158,9 @@ static int count_block(sherd__findings *l, sherd__counting *k, const sherd__trut
     return err;
 }
 
-int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen *seen, uint32_t share,
-                       const char *who, const sherd__truth *truth, const sherd__public *pub,
-                       const sherd__clear_options *opt, sherd_diag *d)
+int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen *seen,
+                       uint32_t share, const char *who, const sherd__truth *truth,
+                       const sherd__public *pub, const sherd__clear_options *opt, sherd_diag *d)
 {
     sherd__sheaf f = { 0 };
     sherd__sight s;
@@ -167,7 +171,8 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
     char subject[40];
     if (!truth || !seen->residues[(size_t)share * seen->code->primes_len]) return SHERD_OK;
     if (seen->cols != truth->a.cols || (pub && pub->cols != truth->a.cols))
-        return sherd__fail(d, SHERD_ESHAPE, "give the A of this record, and public data with its columns",
+        return sherd__fail(d, SHERD_ESHAPE,
+                           "give the A of this record, and public data with its columns",
                            "A has %zu columns, the shares %zu, the public data %zu", truth->a.cols,
                            seen->cols, pub ? pub->cols : 0);
     int err = make_sight(&s, &f, seen, share, 1);
@@ -197,6 +202,7 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
     sherd__free(to);
     close_counting(&k);
     drop_sight(&f);
-    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err), who)
+    return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
+                             who)
                : SHERD_OK;
 }

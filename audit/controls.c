@@ -81,7 +81,7 @@ void sherd__control_fini(sherd__control_view *v)
     memset(v, 0, sizeof *v);
 }
 
-/* ---- encoding --------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 /* Share = sum of weight * block + sum of weight * mask, modulo one prime. */
 static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)

@@ -41,16 +41,17 @@ void sherd__control_fini(sherd__control_view *v);
 
 /**
  * Runs the audit's own attacks and games on every control, and appends findings with `control` set:
- * for each its smallest p-value (times the number of tests) and by which attack, and for all but the
- * last also two games on made-up operands. Call it in every audit; after judging, each must be
- * flagged. Codes of more than 8 blocks or T+3 shares are stood for by ones of that size. blocks NULL,
- * or fewer than 1024 entries each: made-up ones. "one mask for all primes" needs two primes to run.
+ * for each its smallest p-value (times the number of tests) and by which attack, and for all but
+ * the last also two games on made-up operands. Call it in every audit; after judging, each must be
+ * flagged. Codes of more than 8 blocks or T+3 shares are stood for by ones of that size. blocks
+ * NULL, or fewer than 1024 entries each: made-up ones. "one mask for all primes" needs two primes
+ * to run.
  */
 int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                           size_t cols, const double *const *blocks,
                           const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
-/** After judging: true if every control that ran was flagged; else *missed (may be NULL) is one that
- *  was not. */
+/** After judging: true if every control that ran was flagged; else *missed (may be NULL) is one
+ *  that was not. */
 bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * The audit of the audit: the same attacks that judge a record are run on every broken scheme. A
- * control counts as found by its smallest p-value, multiplied by how many there were to choose from.
+ * control counts as found by its smallest p-value, multiplied by how many there were to choose
+ * from.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 
 enum { SIDE = 64, ENTRIES_MIN = 1024, GAME_SIDE = 12, BLOCKS = 8, SPARE = 3 };
 
-/* ---- attacks ---------------------------------------------------------------------------------- */
+/* ---- attacks --------------------------------------------------------------------------------- */
 
 static int report(sherd__findings *l, const sherd__findings *tried, sherd__control c,
                   uint32_t coalition)
@@ -35,8 +36,8 @@ static int report(sherd__findings *l, const sherd__findings *tried, sherd__contr
     snprintf(f.subject, sizeof f.subject, "%s", sherd__control_name(c));
     snprintf(f.who, sizeof f.who, "%u domain%s", coalition, coalition > 1 ? "s" : "");
     snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p = 1e-%.0f",
-             f.subject, best != NULL ? best->statistic : "nothing", best != NULL ? best->subject : "",
-             best != NULL ? best->who : "", f.value);
+             f.subject, best != NULL ? best->statistic : "nothing",
+             best != NULL ? best->subject : "", best != NULL ? best->who : "", f.value);
     return sherd__findings_add(l, &f);
 }
 
@@ -49,7 +50,8 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
     uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
     int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
     if (err != 0) return err;
-    /* An honest encoding has nothing to show to single domains: only the coalition may accuse it. */
+    /* An honest encoding has nothing to show to single domains: only the coalition may accuse
+     * it. */
     if (c != SHERD__CONTROL_COALITION)
         err = sherd__audit_uniformity(&tried, v.seen, v.seen_len, opt, d);
     if (err == 0) err = sherd__audit_coalitions(&tried, &v.seen[0], v.coalition, opt, NULL, d);
@@ -59,7 +61,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
     return err;
 }
 
-/* ---- games ------------------------------------------------------------------------------------ */
+/* ---- games ----------------------------------------------------------------------------------- */
 
 typedef struct playing {
     sherd__control control;
@@ -83,9 +85,9 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
 }
 
 /* sherd__audit_game takes its weights from the code: for alpha = beta that of a control's view. */
-static int game(sherd__findings *l, sherd__control c, const char *name, const sherd__seen_code *code,
-                const double *const *first, const double *const *second,
-                const sherd__audit_options *opt, sherd_diag *d)
+static int game(sherd__findings *l, sherd__control c, const char *name,
+                const sherd__seen_code *code, const double *const *first,
+                const double *const *second, const sherd__audit_options *opt, sherd_diag *d)
 {
     playing p = {c, *code, GAME_SIDE, GAME_SIDE, opt->seed + 104729 * ((uint64_t)c + 1)};
     uint32_t members[SHERD__LCC_BLOCKS_MAX];
@@ -124,7 +126,8 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
-    /* One mask for all primes is left to the statistics: the game's attacker does not join primes. */
+    /* One mask for all primes is left to the statistics: the game's attacker does not join
+     * primes. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
                    (const double *const *)made, opt, d);
@@ -138,10 +141,10 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
     return err;
 }
 
-/* ---- all -------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
-                          const double *const *blocks, const sherd__audit_options *opt,
+int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
+                          size_t cols, const double *const *blocks, const sherd__audit_options *opt,
                           sherd_diag *d)
 {
     sherd__seen_code small = *code;

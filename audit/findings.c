@@ -1,7 +1,7 @@
 /*
- * The list of findings and the judgement over it. Holm's procedure needs all p-values at once, hence
- * attacks only note theirs and nothing is flagged before the end. Controls are left out of the family:
- * they are meant to be found, and would loosen the thresholds of the rest.
+ * The list of findings and the judgement over it. Holm's procedure needs all p-values at once,
+ * hence attacks only note theirs and nothing is flagged before the end. Controls are left out of
+ * the family: they are meant to be found, and would loosen the thresholds of the rest.
  */
 #include <math.h>
 #include <stdlib.h>

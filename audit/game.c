@@ -1,10 +1,10 @@
 /*
  * The distinguishing game. The attacker knows both operands and the code, and may have operand 0
- * hidden once more just before each challenge (as with chosen plaintexts). It looks at signals: each
- * share as it is, each combination without masks, and each share less the one of the known operand;
- * and for each at six statistics. Which of them tells the operands apart, and at what threshold, it
- * learns on half the rounds; the other half, which it has not seen, is what counts, so that searching
- * among many statistics cannot flatter it.
+ * hidden once more just before each challenge (as with chosen plaintexts). It looks at signals:
+ * each share as it is, each combination without masks, and each share less the one of the known
+ * operand; and for each at six statistics. Which of them tells the operands apart, and at what
+ * threshold, it learns on half the rounds; the other half, which it has not seen, is what counts,
+ * so that searching among many statistics cannot flatter it.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,8 @@ typedef struct play {
     sherd__unmasked unmasked[SHERD__TABLE_PRIMES];
     signal signals[SIGNALS];
     uint32_t len;
-    uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 before it */
+    uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 before
+                                 it */
     double *targets;          /* SIGNALS x 2 x n */
     uint64_t *x;
     double *value;            /* rounds x (SIGNALS * STATISTICS) */
@@ -49,14 +50,15 @@ typedef struct play {
     uint32_t rounds;
 } play;
 
-/* ---- signals ---------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void add_signal(play *y, const signal *s)
 {
     if (y->len == SIGNALS) return;
     signal *made = &y->signals[y->len];
     *made = *s;
-    for (int b = 0; b < 2; b++) made->target[b] = y->targets + ((size_t)y->len * 2 + (size_t)b) * y->n;
+    for (int b = 0; b < 2; b++)
+        made->target[b] = y->targets + ((size_t)y->len * 2 + (size_t)b) * y->n;
     y->len++;
 }
 
@@ -120,7 +122,8 @@ static void read_signal(play *y, const signal *s)
 {
     const sherd__seen_code *c = y->g->code;
     uint32_t p = c->primes[s->prime], members = y->g->members_len;
-    const uint32_t *mine = s->kind == UNMASKED ? NULL : y->seen[s->which * c->primes_len + s->prime];
+    const uint32_t *mine =
+        s->kind == UNMASKED ? NULL : y->seen[s->which * c->primes_len + s->prime];
     if (s->kind == SHARE) {
         sherd__scaled(mine, y->n, s->scale, p, y->x);
     } else if (s->kind == AGAINST_KNOWN) {
@@ -138,7 +141,7 @@ static void read_signal(play *y, const signal *s)
     }
 }
 
-/* ---- statistics ------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 static int measure(const play *y, const signal *s, double out[STATISTICS])
 {
@@ -237,13 +240,13 @@ static int conclude(sherd__findings *l, const play *y, const sherd__audit_option
     snprintf(f.subject, sizeof f.subject, "%.60s", y->g->name);
     sherd__audit_who(f.who, opt, y->g->members, y->g->members_len);
     snprintf(f.sentence, sizeof f.sentence,
-             "%s: told apart in %u of %u rounds after learning on %u (advantage %.3f, 99 %% interval "
-             "%.3f to %.3f)",
+             "%s: told apart in %u of %u rounds after learning on %u (advantage %.3f, 99 %% "
+             "interval %.3f to %.3f)",
              f.subject, right, counted, half, f.value, f.low, f.high);
     return sherd__findings_add(l, &f);
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static uint32_t **views_new(uint32_t len, size_t n)
 {
@@ -324,8 +327,9 @@ int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__aud
     int err = sherd__modular_check(g->code, d);
     if (err != 0) return err;
     if (!sherd__mul(g->rows, g->cols, &y.n) || y.n == 0 || g->members_len == 0 || y.rounds < 4)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "a game of %zu x %zu entries, %u members, %u rounds",
-                           g->rows, g->cols, g->members_len, y.rounds);
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "a game of %zu x %zu entries, %u members, %u rounds", g->rows, g->cols,
+                           g->members_len, y.rounds);
     err = play_open(&y);
     if (err == 0) err = find_signals(&y);
     for (uint32_t i = 0; i < y.len && err == 0; i++) aim(&y, &y.signals[i]);

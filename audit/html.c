@@ -1,6 +1,7 @@
 /*
- * The report as a page. Nothing in it is loaded: pictures are PNG in data: addresses, the style is inline,
- * there is no script, and a policy in its head forbids the rest. Every word from outside is escaped.
+ * The report as a page. Nothing in it is loaded: pictures are PNG in data: addresses, the style is
+ * inline, there is no script, and a policy in its head forbids the rest. Every word from outside is
+ * escaped.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -43,7 +44,11 @@ static void put_text(page *p, const char *s)
 {
     for (; *s; s++) {
         char one[2] = { *s, '\0' };
-        put(p, *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : *s == '"' ? "&quot;" : one);
+        put(p, *s == '<'   ? "&lt;"
+               : *s == '>' ? "&gt;"
+               : *s == '&' ? "&amp;"
+               : *s == '"' ? "&quot;"
+                           : one);
     }
 }
 
@@ -52,14 +57,16 @@ static void put_base64(page *p, const uint8_t *x, size_t len)
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < len; i += 3) {
         size_t left = len - i;
-        uint32_t v = (uint32_t)x[i] << 16 | (left > 1 ? (uint32_t)x[i + 1] << 8 : 0) | (left > 2 ? x[i + 2] : 0u);
-        char four[5] = { digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
+        uint32_t v = (uint32_t)x[i] << 16 | (left > 1 ? (uint32_t)x[i + 1] << 8 : 0) |
+                     (left > 2 ? x[i + 2] : 0u);
+        char four[5] = { digits[v >> 18], digits[v >> 12 & 63],
+                         left > 1 ? digits[v >> 6 & 63] : '=',
                          left > 2 ? digits[v & 63] : '=', '\0' };
         put(p, four);
     }
 }
 
-/* --- pictures ---------------------------------------------------------------------------------- */
+/* --- pictures --------------------------------------------------------------------------------- */
 
 /* Columns to a line: what was asked for, or the side of a square. */
 static size_t line_of(size_t cols, size_t width)
@@ -70,7 +77,8 @@ static size_t line_of(size_t cols, size_t width)
 }
 
 /* All rows of a gallery side by side (below one another where they are single lines), with gaps. */
-static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t width, const char *says)
+static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t width,
+                   const char *says)
 {
     size_t w = line_of(cols, width), h = cols / w, gap = h > 1 ? 2 : 0, len;
     size_t all_w = h > 1 ? n * (w + gap) : w, all_h = h > 1 ? h : n;
@@ -79,12 +87,14 @@ static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t w
     memset(sheet, 64, all_w * all_h);
     for (size_t i = 0; i < n; i++)
         for (size_t y = 0; y < h; y++)
-            memcpy(sheet + (h > 1 ? y * all_w + i * (w + gap) : i * all_w), rows + i * cols + y * w, w);
+            memcpy(sheet + (h > 1 ? y * all_w + i * (w + gap) : i * all_w), rows + i * cols + y * w,
+                   w);
     int err = sherd__png_grey(&file, &len, sheet, all_w, all_h);
     if (!err) {
         put(p, "<figure><img alt=\"");
         put_text(p, says);
-        putf(p, "\" width=\"%zu\" height=\"%zu\" src=\"data:image/png;base64,", 2 * all_w, 2 * all_h);
+        putf(p, "\" width=\"%zu\" height=\"%zu\" src=\"data:image/png;base64,", 2 * all_w,
+             2 * all_h);
         put_base64(p, file, len);
         put(p, "\"><figcaption>");
         put_text(p, says);
@@ -110,7 +120,7 @@ static int pictures(page *p, const sherd__gallery *g, size_t width)
     return err;
 }
 
-/* --- figures ----------------------------------------------------------------------------------- */
+/* --- figures ---------------------------------------------------------------------------------- */
 
 static void put_number(page *p, double v)
 {
@@ -122,7 +132,9 @@ static void put_number(page *p, double v)
 static void put_bar(page *p, double v, double chance)
 {
     double a = v > 1 ? 1 : v > 0 ? v : 0, b = chance > 1 ? 1 : chance > 0 ? chance : 0;
-    putf(p, "<td><div class=\"bar\"><i style=\"width:%.1f%%\"></i><b style=\"left:%.1f%%\"></b></div></td>",
+    putf(p,
+         "<td><div class=\"bar\"><i style=\"width:%.1f%%\"></i><b "
+         "style=\"left:%.1f%%\"></b></div></td>",
          100 * a, 100 * b);
 }
 
@@ -141,16 +153,19 @@ static void put_finding(page *p, const sherd__finding *f)
     put_number(p, f->chance);
     put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
     put_number(p, isnan(f->log_p) ? NAN : f->log_p / M_LN10);
-    putf(p, "<td>%s</td><td class=\"s\">", f->control ? (f->flagged ? "flagged, as it must be" : "MISSED")
-                                                      : f->flagged ? "flagged" : "");
+    putf(p, "<td>%s</td><td class=\"s\">",
+         f->control   ? (f->flagged ? "flagged, as it must be" : "MISSED")
+         : f->flagged ? "flagged"
+                      : "");
     put_text(p, f->sentence);
     put(p, "</td></tr>\n");
 }
 
 static void put_findings(page *p, const sherd__findings *l, size_t first, size_t end)
 {
-    put(p, "<table><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</th>"
-           "<th>value, and chance as a mark</th><th>log10 p</th><th></th><th>in words</th></tr>\n");
+    put(p,
+        "<table><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
+        "th><th>value, and chance as a mark</th><th>log10 p</th><th></th><th>in words</th></tr>\n");
     size_t last = end - first > FINDINGS_MAX ? first + FINDINGS_MAX : end;
     for (size_t i = first; i < last; i++) put_finding(p, &l->list[i]);
     put(p, "</table>\n");
@@ -167,8 +182,9 @@ static void put_all(page *p, const sherd__audit_report *r)
             put_findings(p, &r->findings, at, s->first);
         }
         if (s->size == 1) putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
-        else putf(p, "<h2>Coalitions of %" PRIu32 " domains (%" PRIu32 " of %" PRIu64 ")</h2>\n", s->size,
-                  s->attacked, s->of);
+        else
+            putf(p, "<h2>Coalitions of %" PRIu32 " domains (%" PRIu32 " of %" PRIu64 ")</h2>\n",
+                 s->size, s->attacked, s->of);
         put_findings(p, &r->findings, s->first, s->end);
         at = s->end;
     }
@@ -183,13 +199,13 @@ static const char head[] =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
     "style-src 'unsafe-inline'\">\n<title>sherd audit</title>\n<style>"
     "body{font:15px/1.45 sans-serif;margin:2em;max-width:90em;color:#222}"
-    "table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:left;border-bottom:1px solid #ddd}"
-    "td.s{color:#555;font-size:13px}.flag td{background:#fff1ee}"
-    ".bar{position:relative;width:12em;height:.9em;background:#eee}"
-    ".bar i{position:absolute;left:0;top:0;bottom:0;background:#c33}"
-    ".bar b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}"
-    "figure{margin:.6em 0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}"
-    ".verdict{font-size:1.2em;font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
+    "table{border-collapse:collapse}td,th{padding:.15em .6em;text-align:left;border-bottom:1px "
+    "solid #ddd}td.s{color:#555;font-size:13px}.flag "
+    "td{background:#fff1ee}.bar{position:relative;width:12em;height:.9em;background:#eee}.bar "
+    "i{position:absolute;left:0;top:0;bottom:0;background:#c33}.bar "
+    "b{position:absolute;top:-.15em;bottom:-.15em;width:2px;background:#000}figure{margin:.6em "
+    "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
+    "font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
 
 int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, size_t *len)
 {
@@ -201,10 +217,14 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     put_text(&p, r->subject);
     put(&p, ": ");
     put_text(&p, r->form);
-    putf(&p, ". A is %" PRIu64 " x %" PRIu64 "; %" PRIu32 " nodes; side information: %" PRIu64 " rows%s.</p>\n",
+    putf(&p,
+         ". A is %" PRIu64 " x %" PRIu64 "; %" PRIu32 " nodes; side information: %" PRIu64
+         " rows%s.</p>\n",
          r->rows, r->cols, r->nodes, r->public_rows, r->labels ? " with labels" : "");
-    putf(&p, "<p class=\"verdict\">%zu of %zu findings are beyond chance.</p>\n<p>Corrected for %zu tests "
-             "(Holm, family-wise %.0e). Chance is what an attacker gets who has seen nothing.</p>\n",
+    putf(&p,
+         "<p class=\"verdict\">%zu of %zu findings are beyond chance.</p>\n<p>Corrected for %zu "
+         "tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "
+         "nothing.</p>\n",
          flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
     for (uint32_t i = 0; i < r->warnings_len; i++) {
         put(&p, "<p>Note: ");

@@ -1,7 +1,8 @@
 /*
- * Ridge regression and nearest neighbours, from the public data restricted to the matched columns. The
- * regression predicts all public columns and, by one column a class, the label; both at once, since they
- * share the one factorisation. Neighbours vote for the label and are averaged for the rest.
+ * Ridge regression and nearest neighbours, from the public data restricted to the matched columns.
+ * The regression predicts all public columns and, by one column a class, the label; both at once,
+ * since they share the one factorisation. Neighbours vote for the label and are averaged for the
+ * rest.
  */
 #include "audit/infer.h"
 
@@ -53,11 +54,13 @@ int sherd__cholesky_solve(double *s, size_t m, double *r, size_t k)
     return SHERD_OK;
 }
 
-/* The columns in use, side by side: what is seen and what is public of them, less the public mean. */
+/* The columns in use, side by side: what is seen and what is public of them, less the public
+ * mean. */
 typedef struct parts {
     size_t m, targets;
     double *x, *p;       /* rows x m; public rows x m */
-    double *mean, *y;    /* public rows x targets: all columns, then a column a class; mean: of these */
+    double *mean, *y;    /* public rows x targets: all columns, then a column a class; mean: of
+                            these */
 } parts;
 
 static void parts_fini(parts *t)
@@ -109,12 +112,14 @@ static int by_ridge(sherd__inferred *out, const parts *t, const sherd__public *p
     double *guess = alloc_matrix(out->rows, t->targets);
     int err = s && w && guess ? SHERD_OK : SHERD_ENOMEM;
     if (!err) err = sherd__gemm_t_f64(t->m, pub->rows, t->m, t->p, t->m, t->p, t->m, 0, s, t->m);
-    if (!err) err = sherd__gemm_t_f64(t->m, pub->rows, t->targets, t->p, t->m, t->y, t->targets, 0, w,
-                                      t->targets);
+    if (!err)
+        err = sherd__gemm_t_f64(t->m, pub->rows, t->targets, t->p, t->m, t->y, t->targets, 0, w,
+                                t->targets);
     for (size_t j = 0; j < t->m && !err; j++) s[j * t->m + j] += RIDGE * (double)pub->rows;
     if (!err) err = sherd__cholesky_solve(s, t->m, w, t->targets);
-    if (!err) err = sherd__gemm_f64(out->rows, t->m, t->targets, t->x, t->m, w, t->targets, 0, guess,
-                                    t->targets);
+    if (!err)
+        err = sherd__gemm_f64(out->rows, t->m, t->targets, t->x, t->m, w, t->targets, 0, guess,
+                              t->targets);
     for (size_t r = 0; r < out->rows && !err; r++) {
         double *g = guess + r * t->targets;
         for (size_t c = 0; c < t->targets; c++) g[c] += t->mean[c];
@@ -149,7 +154,8 @@ static void nearest(const double *dot, const double *norm, size_t n, size_t *bes
 
 static int by_neighbours(sherd__inferred *out, const parts *t, const sherd__public *pub)
 {
-    double *dot = alloc_matrix(out->rows, pub->rows), *norm = sherd__calloc(pub->rows, sizeof *norm);
+    double *dot = alloc_matrix(out->rows, pub->rows),
+           *norm = sherd__calloc(pub->rows, sizeof *norm);
     double *turned = alloc_matrix(t->m, pub->rows);
     int err = dot && norm && turned ? SHERD_OK : SHERD_ENOMEM;
     for (size_t r = 0; r < pub->rows && !err; r++)
@@ -158,8 +164,9 @@ static int by_neighbours(sherd__inferred *out, const parts *t, const sherd__publ
             turned[j * pub->rows + r] = v;
             norm[r] += v * v;
         }
-    if (!err) err = sherd__gemm_f64(out->rows, t->m, pub->rows, t->x, t->m, turned, pub->rows, 0, dot,
-                                    pub->rows);
+    if (!err)
+        err = sherd__gemm_f64(out->rows, t->m, pub->rows, t->x, t->m, turned, pub->rows, 0, dot,
+                              pub->rows);
     for (size_t r = 0; r < out->rows && !err; r++) {
         size_t best[SHERD__INFER_NEIGHBOURS], len;
         double votes[256] = { 0 };

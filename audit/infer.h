@@ -1,7 +1,7 @@
 /*
- * What follows from columns that are known: an attacker who has public rows of the same kind learns, from
- * the columns that it matched, to tell a row's label and to fill in the columns that it has not seen. Once
- * with a ridge regression, once with the nearest public rows.
+ * What follows from columns that are known: an attacker who has public rows of the same kind
+ * learns, from the columns that it matched, to tell a row's label and to fill in the columns that
+ * it has not seen. Once with a ridge regression, once with the nearest public rows.
  */
 #ifndef AUDIT_INFER_H
 #define AUDIT_INFER_H
@@ -18,14 +18,15 @@ typedef struct sherd__inferred {
 } sherd__inferred;
 
 /**
- * x: rows x m values of the matched columns, scaled as public data are; to: which public column each of
- * the m is taken for (SHERD__ASSIGN_NONE: not used). SHERD_ENOMEM.
+ * x: rows x m values of the matched columns, scaled as public data are; to: which public column
+ * each of the m is taken for (SHERD__ASSIGN_NONE: not used). SHERD_ENOMEM.
  */
 int sherd__infer(sherd__inferred *out, const double *x, size_t rows, size_t m, const size_t *to,
                  const sherd__public *pub) SHERD_MUST;
 void sherd__inferred_fini(sherd__inferred *i);
 
-/** Solves S W = R, S symmetric and positive definite m x m (destroyed), R m x k, W in R's place: Cholesky.
+/** Solves S W = R, S symmetric and positive definite m x m (destroyed), R m x k, W in R's place:
+ *  Cholesky.
  *  SHERD_ERANGE: S is not positive definite. */
 int sherd__cholesky_solve(double *s, size_t m, double *r, size_t k) SHERD_MUST;
 

@@ -1,7 +1,7 @@
 /*
- * A linear attacker: ordinary least squares from what a coalition holds to each block, fitted on even
- * entries and judged on odd ones, so that fitting noise earns nothing. The normal equations are
- * small (features squared) and solved by Cholesky; features are scaled to variance 1 first.
+ * A linear attacker: ordinary least squares from what a coalition holds to each block, fitted on
+ * even entries and judged on odd ones, so that fitting noise earns nothing. The normal equations
+ * are small (features squared) and solved by Cholesky; features are scaled to variance 1 first.
  */
 #include <math.h>
 #include <stdio.h>
@@ -96,13 +96,15 @@ static bool score(fit *f, const double *y, double *r2, double *correlation)
     return true;
 }
 
-int sherd__audit_linear(sherd__findings *l, const sherd__finding *about, const double *const *feature,
-                        uint32_t features, const double *const *block, uint32_t blocks, size_t n)
+int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
+                        const double *const *feature, uint32_t features, const double *const *block,
+                        uint32_t blocks, size_t n)
 {
     double best = -INFINITY, log_p = 0;
     uint32_t tried = 0;
     if (features == 0 || n / 2 < (size_t)ENTRIES_MIN * features) return SHERD_OK;
-    double *room = sherd__alloc(((size_t)features * features + 3 * (size_t)features) * sizeof *room);
+    double *room =
+        sherd__alloc(((size_t)features * features + 3 * (size_t)features) * sizeof *room);
     if (room == NULL) return SHERD_ENOMEM;
     fit f = {feature, features, n, room, room + features, room + 3 * (size_t)features,
              room + 2 * (size_t)features};

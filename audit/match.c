@@ -1,10 +1,10 @@
 /*
- * The matching attack. Rates are compared after arcsin sqrt, which gives them one variance whatever they
- * are; the first guess is a Hungarian assignment on these alone. It gets one column in eight right and
- * most others near by, which is enough: the cost of taking column i for public column j then becomes how
- * far i's correlations with the other columns are from j's with the columns that those are taken for,
- * each difference capped so that wrong partners count little, and the assignment is solved again until
- * it stands still.
+ * The matching attack. Rates are compared after arcsin sqrt, which gives them one variance whatever
+ * they are; the first guess is a Hungarian assignment on these alone. It gets one column in eight
+ * right and most others near by, which is enough: the cost of taking column i for public column j
+ * then becomes how far i's correlations with the other columns are from j's with the columns that
+ * those are taken for, each difference capped so that wrong partners count little, and the
+ * assignment is solved again until it stands still.
  */
 #include "audit/match.h"
 
@@ -31,14 +31,15 @@ static double *alloc_matrix(size_t rows, size_t cols)
     return sherd__mul(rows, cols, &len) ? sherd__calloc(len, sizeof(double)) : NULL;
 }
 
-/* --- statistics of a column -------------------------------------------------------------------- */
+/* --- statistics of a column ------------------------------------------------------------------- */
 
 static double even(double rate)
 {
     return asin(sqrt(rate < 0 ? 0 : rate > 1 ? 1 : rate));
 }
 
-/* Of column j of x (rows x cols, scaled by `scale`), which has n rows in truth: the others are zero. */
+/* Of column j of x (rows x cols, scaled by `scale`), which has n rows in truth: the others are
+ * zero. */
 static void describe(const double *x, size_t rows, size_t cols, size_t j, double n, double scale,
                      const double *rates, double *out)
 {
@@ -82,7 +83,7 @@ static int correlate(const double *x, size_t rows, size_t cols, double *corr)
     return err;
 }
 
-/* --- side information -------------------------------------------------------------------------- */
+/* --- side information ------------------------------------------------------------------------- */
 
 void sherd__public_fini(sherd__public *p)
 {
@@ -137,13 +138,14 @@ static int take_labels(sherd__public *p, sherd_view all, size_t rows, sherd_diag
     return SHERD_OK;
 }
 
-int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *labels, size_t rows_max,
-                       sherd_diag *d)
+int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *labels,
+                       size_t rows_max, sherd_diag *d)
 {
     sherd__public p = { .rows = data.rows < rows_max ? data.rows : rows_max, .cols = data.cols };
     double largest = 0;
     if (p.rows < 2 || p.cols == 0)
-        return sherd__fail(d, SHERD_EINVAL, "give a matrix with the columns of A, and rows like its",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give a matrix with the columns of A, and rows like its",
                            "the public data are %zu x %zu", data.rows, data.cols);
     p.x = alloc_matrix(p.rows, p.cols);
     p.corr = alloc_matrix(p.cols, p.cols);
@@ -171,7 +173,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     return err;
 }
 
-/* --- the attack -------------------------------------------------------------------------------- */
+/* --- the attack ------------------------------------------------------------------------------- */
 
 /* cost[i][j]: how unlike column i and public column j are by themselves. */
 static void own_cost(const sherd__sight *s, uint64_t n, const sherd__public *pub, double *cost)
@@ -181,14 +183,16 @@ static void own_cost(const sherd__sight *s, uint64_t n, const sherd__public *pub
     for (size_t k = 0; k < s->len; k++) {
         const sherd__sheaf *h = &s->sheaves[k];
         /* Of what is kept, the same share is missing as of all. */
-        double of = h->rows && n > h->rows ? (double)h->kept * (double)n / (double)h->rows : (double)h->kept;
+        double of = h->rows && n > h->rows ? (double)h->kept * (double)n / (double)h->rows
+                                           : (double)h->kept;
         for (size_t j = 0; j < h->cols; j++, i++) {
             describe(h->values, h->kept, h->cols, j, of, scale, pub->rates, f);
             if (h->rows == 0) f[0] = even(1);
             for (size_t c = 0; c < pub->cols; c++) {
                 const double *g = pub->features + c * SHERD__MATCH_FEATURES;
                 double sum = 0;
-                for (unsigned q = 0; q < SHERD__MATCH_FEATURES; q++) sum += (f[q] - g[q]) * (f[q] - g[q]);
+                for (unsigned q = 0; q < SHERD__MATCH_FEATURES; q++)
+                    sum += (f[q] - g[q]) * (f[q] - g[q]);
                 cost[i * pub->cols + c] = sum;
             }
         }
@@ -197,7 +201,8 @@ static void own_cost(const sherd__sight *s, uint64_t n, const sherd__public *pub
 
 /* Adds to row i of `cost` how far i's correlation with its neighbour k is from that of the public
  * columns with the one that k is taken for. */
-SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, size_t taken, double weight, double *row)
+SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, size_t taken,
+                                      double weight, double *row)
 {
     const double *p = pub->corr + taken * pub->cols; /* symmetric */
     for (size_t c = 0; c < pub->cols; c++) {

@@ -1,7 +1,8 @@
 /*
- * Which columns of the data are these? Matches columns that a node saw with columns of public data of the
- * same kind: first by each column's own statistics (how often zero, mean, spread, quantiles), then by
- * correlation, since columns of one table go together in the same way in another. No secret is used.
+ * Which columns of the data are these? Matches columns that a node saw with columns of public data
+ * of the same kind: first by each column's own statistics (how often zero, mean, spread,
+ * quantiles), then by correlation, since columns of one table go together in the same way in
+ * another. No secret is used.
  */
 #ifndef AUDIT_MATCH_H
 #define AUDIT_MATCH_H
@@ -22,10 +23,11 @@ typedef struct sherd__public {
     unsigned classes;         /* labels are below this */
 } sherd__public;
 
-/** labels: rows x 1 or 1 x rows of whole numbers below 256, or NULL. At most rows_max rows are used, evenly
- *  spread. SHERD_ENOMEM; SHERD_ESHAPE, SHERD_EFORMAT for labels that are none; SHERD_EINVAL: no values. */
-int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *labels, size_t rows_max,
-                       sherd_diag *d) SHERD_MUST;
+/** labels: rows x 1 or 1 x rows of whole numbers below 256, or NULL. At most rows_max rows are
+ *  used, evenly spread. SHERD_ENOMEM; SHERD_ESHAPE, SHERD_EFORMAT for labels that are none;
+ *  SHERD_EINVAL: no values. */
+int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *labels,
+                       size_t rows_max, sherd_diag *d) SHERD_MUST;
 void sherd__public_fini(sherd__public *p);
 
 typedef enum sherd__match_how {
@@ -35,9 +37,9 @@ typedef enum sherd__match_how {
 } sherd__match_how;
 
 /**
- * to[i] = the public column that column i of the sight (of all sheaves, one after the other) is taken
- * for, or SHERD__ASSIGN_NONE. n: rows of the operand, which is public: rows that a sheaf lacks are
- * zeros. SHERD_ENOMEM; SHERD_EINVAL: ASCENDING with more columns than are public.
+ * to[i] = the public column that column i of the sight (of all sheaves, one after the other) is
+ * taken for, or SHERD__ASSIGN_NONE. n: rows of the operand, which is public: rows that a sheaf
+ * lacks are zeros. SHERD_ENOMEM; SHERD_EINVAL: ASCENDING with more columns than are public.
  */
 int sherd__match(const sherd__sight *s, uint64_t n, const sherd__public *pub, sherd__match_how how,
                  size_t *to) SHERD_MUST;

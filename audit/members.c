@@ -40,7 +40,8 @@ static void draw(const sherd_entropy *e, uint32_t *m, uint32_t n, uint32_t size)
     }
 }
 
-int sherd__members_choose(sherd__members *out, uint32_t n, uint32_t size, uint32_t most, uint64_t seed)
+int sherd__members_choose(sherd__members *out, uint32_t n, uint32_t size, uint32_t most,
+                          uint64_t seed)
 {
     sherd__members m = { .size = size };
     sherd_entropy_seeded state;

@@ -1,6 +1,6 @@
 /*
- * Coalitions: subsets of a size among n domains, all of them or, where they are more than `most`, as many
- * different ones drawn from a seed.
+ * Coalitions: subsets of a size among n domains, all of them or, where they are more than `most`,
+ * as many different ones drawn from a seed.
  */
 #ifndef AUDIT_MEMBERS_H
 #define AUDIT_MEMBERS_H

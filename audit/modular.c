@@ -1,6 +1,6 @@
 /*
- * Residues below 2^23 in 64-bit integers; elimination with no thought for speed, since matrices have
- * as many rows as a coalition has shares.
+ * Residues below 2^23 in 64-bit integers; elimination with no thought for speed, since matrices
+ * have as many rows as a coalition has shares.
  */
 #include "audit/modular.h"
 
@@ -41,7 +41,7 @@ uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q)
     return a + (uint64_t)p * times(minus(b, a % q, q), sherd__modular_inverse(p % q, q), q);
 }
 
-/* ---- the code --------------------------------------------------------------------------------- */
+/* ---- the code -------------------------------------------------------------------------------- */
 
 static uint32_t beta(const sherd__seen_code *c, uint32_t j)
 {
@@ -92,15 +92,15 @@ void sherd__modular_weights(const sherd__seen_code *c, uint32_t prime_index, uin
     }
 }
 
-/* ---- short multiples -------------------------------------------------------------------------- */
+/* ---- short multiples ------------------------------------------------------------------------- */
 
 static uint32_t distance(uint32_t x, uint32_t p)
 {
     return x < p - x ? x : p - x;
 }
 
-/* The first entry that is not 0 takes the values 1, 2, ...: it can be no larger than the largest, so
- * the search ends where it passes the best. */
+/* The first entry that is not 0 takes the values 1, 2, ...: it can be no larger than the largest,
+ * so the search ends where it passes the best. */
 uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p)
 {
     uint32_t lead = 0, best = UINT32_MAX, scale = 1;
@@ -122,10 +122,10 @@ uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p)
     return scale;
 }
 
-/* ---- elimination ------------------------------------------------------------------------------ */
+/* ---- elimination ----------------------------------------------------------------------------- */
 
-/* rows x cols, row-major; the first `lead` columns are brought to reduced row echelon form, the others
- * go along. Returns the rank of the leading part. */
+/* rows x cols, row-major; the first `lead` columns are brought to reduced row echelon form, the
+ * others go along. Returns the rank of the leading part. */
 static uint32_t reduce(uint32_t *a, uint32_t rows, uint32_t cols, uint32_t lead, uint32_t p)
 {
     uint32_t rank = 0;
@@ -216,8 +216,8 @@ uint32_t sherd__unmasked_block(const sherd__unmasked *u, uint32_t r)
     return found;
 }
 
-void sherd__modular_combine(const uint32_t *coef, const uint32_t *const *x, uint32_t len, uint32_t p,
-                            size_t n, uint32_t *out)
+void sherd__modular_combine(const uint32_t *coef, const uint32_t *const *x, uint32_t len,
+                            uint32_t p, size_t n, uint32_t *out)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t sum = 0; /* at most 4096 shares: products below 2^46, sum below 2^58 */

@@ -21,9 +21,9 @@ int64_t sherd__modular_centre(uint64_t x, uint64_t p);
 uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q);
 
 /**
- * SHERD_EINVAL unless K, T, N >= 1 and within the limits of crypto/lagrange.h, the primes are primes
- * and distinct, and the K+T points beta are distinct modulo each. alpha may be anything: that is for
- * the attack to find.
+ * SHERD_EINVAL unless K, T, N >= 1 and within the limits of crypto/lagrange.h, the primes are
+ * primes and distinct, and the K+T points beta are distinct modulo each. alpha may be anything:
+ * that is for the attack to find.
  */
 int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d) SHERD_MUST;
 /** w[j], j < K+T: what block or mask j weighs in `share`, modulo the prime_index-th prime. */
@@ -38,8 +38,8 @@ void sherd__modular_weights(const sherd__seen_code *c, uint32_t prime_index, uin
 uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p);
 
 /**
- * All combinations of a coalition's shares that contain no mask, in reduced row echelon form by their
- * data: `rows` of them; row r is sum coef[r][i] * share i = sum weight[r][j] * block j.
+ * All combinations of a coalition's shares that contain no mask, in reduced row echelon form by
+ * their data: `rows` of them; row r is sum coef[r][i] * share i = sum weight[r][j] * block j.
  */
 typedef struct sherd__unmasked {
     uint32_t rows, members, blocks;
@@ -55,7 +55,7 @@ void sherd__unmasked_fini(sherd__unmasked *u);
 uint32_t sherd__unmasked_block(const sherd__unmasked *u, uint32_t r);
 
 /** out[i] = sum_m coef[m] * x[m][i] modulo p, i < n. */
-void sherd__modular_combine(const uint32_t *coef, const uint32_t *const *x, uint32_t len, uint32_t p,
-                            size_t n, uint32_t *out);
+void sherd__modular_combine(const uint32_t *coef, const uint32_t *const *x, uint32_t len,
+                            uint32_t p, size_t n, uint32_t *out);
 
 #endif

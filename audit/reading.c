@@ -25,7 +25,8 @@ int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at, sherd__rea
     uint16_t type = sherd__get_u16(p + 4);
     bool carries = type == SHERD__READ_PUT || type == SHERD__READ_RESULT;
     if (sherd__get_u32(p) != MAGIC || (sherd__get_u16(p + 6) & ~1u) != 0) return -1;
-    if (body > (carries ? SHERD__READ_PART : CONTROL_MAX) || body > left - SHERD__READ_HEAD) return -1;
+    if (body > (carries ? SHERD__READ_PART : CONTROL_MAX) || body > left - SHERD__READ_HEAD)
+        return -1;
     *out = (sherd__reading){
         .type = type, .job = sherd__get_u64(p + 8), .number = sherd__get_u32(p + 16),
         .part = sherd__get_u32(p + 20), .body = p + SHERD__READ_HEAD, .len = (size_t)body,

@@ -1,8 +1,8 @@
 /*
  * Reading what travelled between a coordinator and a node (docs/PROTOCOL.md) out of bytes that were
- * recorded: records, and the few control bodies that say what the data are. A reader of its own, not
- * the wire's: an audit must not trust the code that it audits, and the bytes may have been cut or
- * edited since. Pure; borrows; nothing here allocates.
+ * recorded: records, and the few control bodies that say what the data are. A reader of its own,
+ * not the wire's: an audit must not trust the code that it audits, and the bytes may have been cut
+ * or edited since. Pure; borrows; nothing here allocates.
  */
 #ifndef AUDIT_READING_H
 #define AUDIT_READING_H
@@ -37,11 +37,13 @@ typedef struct sherd__reading {
 } sherd__reading;
 
 /**
- * Reads the record at *at and moves *at behind it. 1: one was read; 0: none is left; -1: what stands
- * there is no record or is cut, and *at stays.
+ * Reads the record at *at and moves *at behind it. 1: one was read; 0: none is left; -1: what
+ * stands there is no record or is cut, and *at stays.
  */
-int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at, sherd__reading *out) SHERD_MUST;
-/** The next place in [from, len) where a session could begin (a HELLO or WELCOME header), or len. */
+int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at,
+                        sherd__reading *out) SHERD_MUST;
+/** The next place in [from, len) where a session could begin (a HELLO or WELCOME header), or
+ *  len. */
 size_t sherd__reading_resume(const uint8_t *bytes, size_t len, size_t from, uint16_t type);
 
 /** Part 0 of a PUT or a RESULT; attempt is 0 where there is none. SHERD_EFRAME. */

@@ -1,4 +1,5 @@
-/* The report as JSON: every figure with its chance level, interval and p-value; null where there is none. */
+/* The report as JSON: every figure with its chance level, interval and p-value; null where there is
+ * none. */
 #include <math.h>
 
 #include "audit/audit.h"
@@ -21,7 +22,8 @@ static json_t *finding(const sherd__finding *f, uint32_t size)
     bad |= json_object_set_new(o, "low", number(f->low));
     bad |= json_object_set_new(o, "high", number(f->high));
     bad |= json_object_set_new(o, "ln_p", number(f->log_p));
-    bad |= json_object_set_new(o, "ln_threshold", isnan(f->log_p) ? json_null() : number(f->log_threshold));
+    bad |= json_object_set_new(o, "ln_threshold",
+                               isnan(f->log_p) ? json_null() : number(f->log_threshold));
     bad |= json_object_set_new(o, "flagged", json_boolean(f->flagged));
     bad |= json_object_set_new(o, "control", json_boolean(f->control));
     bad |= json_object_set_new(o, "sentence", json_string(f->sentence));

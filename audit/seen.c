@@ -1,4 +1,5 @@
-/* What the attacks share: the views that they are given are judged once, before any of them starts. */
+/* What the attacks share: the views that they are given are judged once, before any of them
+ * starts. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +28,8 @@ uint32_t sherd__audit_coalitions_max(const sherd__audit_options *opt)
     return opt->coalitions > 0 ? opt->coalitions : SHERD__AUDIT_COALITIONS;
 }
 
-void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt, const uint32_t *domains,
-                      uint32_t len)
+void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt,
+                      const uint32_t *domains, uint32_t len)
 {
     size_t at = (size_t)snprintf(out, SHERD__WHO, "domain%s", len > 1 ? "s" : "");
     for (uint32_t i = 0; i < len; i++) {
@@ -68,15 +69,16 @@ int sherd__seen_check(const sherd__seen *s, sherd_diag *d)
     int err = sherd__modular_check(s->code, d);
     if (err != 0) return err;
     if (!sherd__mul(s->rows, s->cols, &n) || n == 0)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: shares of %zu x %zu", s->name, s->rows, s->cols);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: shares of %zu x %zu", s->name, s->rows,
+                           s->cols);
     for (uint32_t i = 0; i < s->code->shares; i++) {
         for (uint32_t j = 0; j < s->code->primes_len; j++) {
             const uint32_t *x = sherd__seen_residues(s, i, j);
             for (size_t e = 0; x != NULL && e < n; e++)
                 if (x[e] >= s->code->primes[j])
                     return sherd__fail(d, SHERD_EINVAL, NULL,
-                                       "%s: share %u, element %zu is %u, not below %u", s->name, i, e,
-                                       x[e], s->code->primes[j]);
+                                       "%s: share %u, element %zu is %u, not below %u", s->name, i,
+                                       e, x[e], s->code->primes[j]);
         }
     }
     return SHERD_OK;
@@ -103,7 +105,8 @@ sherd__finding sherd__finding_of(const char *test, const char *statistic, bool c
                             .log_p = (double)NAN, .log_threshold = (double)NAN};
 }
 
-bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q, uint32_t len)
+bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q,
+                          uint32_t len)
 {
     for (uint32_t j = 0; j < len; j++)
         if (sherd__modular_centre(g[j], p) != sherd__modular_centre(h[j], q)) return false;
@@ -126,8 +129,8 @@ void sherd__scaled(const uint32_t *x, size_t n, uint32_t scale, uint32_t p, uint
     for (size_t i = 0; i < n; i++) out[i] = (uint64_t)x[i] * scale % p;
 }
 
-void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t *y, uint32_t scale2,
-                   uint32_t q, size_t n, uint64_t *out)
+void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t *y,
+                   uint32_t scale2, uint32_t q, size_t n, uint64_t *out)
 {
     uint64_t inverse = sherd__modular_inverse(p % q, q);
     for (size_t i = 0; i < n; i++) {

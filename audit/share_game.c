@@ -1,7 +1,7 @@
 /*
  * The game against the scheme itself: operands are hidden by the functions that hide them in a run
- * (crypto/mask.h, crypto/lagrange.h), with entropy from the audit's seed in the place of getrandom, so
- * that a report can be made again.
+ * (crypto/mask.h, crypto/lagrange.h), with entropy from the audit's seed in the place of getrandom,
+ * so that a report can be made again.
  */
 #include <math.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
     sherd__masks *m;
     int err = sherd__masks_new(&m, &h->entropy); /* fresh for every encoding */
     if (err != 0) return err;
-    for (uint32_t i = 0; i < h->code->primes_len && err == 0; i++) err = share(h, m, i, blocks, out);
+    for (uint32_t i = 0; i < h->code->primes_len && err == 0; i++)
+        err = share(h, m, i, blocks, out);
     sherd__masks_free(m);
     return err;
 }
@@ -98,9 +99,9 @@ static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_dia
     return SHERD_OK;
 }
 
-int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows, size_t cols,
-                             const double *const *real, const sherd__audit_options *opt,
-                             sherd_diag *d)
+int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
+                             size_t cols, const double *const *real,
+                             const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd_entropy_seeded state, masks_state;
     sherd_entropy e = sherd__entropy_seeded(&state, opt->seed ^ UINT64_C(0x67616d65));

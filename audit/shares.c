@@ -1,8 +1,8 @@
 /*
- * From blocks to shares. The left blocks of a node's tasks are the panels of its share of A, each counted
- * once, however often it was sent; the right block of its first task is its share of B (of the first
- * tile: every tile is coded alike). A node whose share is not as high as that of the others, since it was
- * lost or came late, is left out.
+ * From blocks to shares. The left blocks of a node's tasks are the panels of its share of A, each
+ * counted once, however often it was sent; the right block of its first task is its share of B (of
+ * the first tile: every tile is coded alike). A node whose share is not as high as that of the
+ * others, since it was lost or came late, is left out.
  */
 #include "audit/shares.h"
 
@@ -30,11 +30,13 @@ typedef struct node {
 
 static bool coded(const sherd__node_view *v, const sherd__view_task *t)
 {
-    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE || t->primes_len == 0) return false;
+    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE || t->primes_len == 0)
+        return false;
     const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
-    return a->whole && b->whole && a->info.dtype == SHERD__RESIDUES && b->info.dtype == SHERD__RESIDUES &&
-           a->info.groups <= 1 && b->info.groups <= 1 && a->info.primes == t->primes_len &&
-           b->info.primes == t->primes_len && a->info.rows > 0 && a->info.cols > 0 && b->info.cols > 0;
+    return a->whole && b->whole && a->info.dtype == SHERD__RESIDUES &&
+           b->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && b->info.groups <= 1 &&
+           a->info.primes == t->primes_len && b->info.primes == t->primes_len && a->info.rows > 0 &&
+           a->info.cols > 0 && b->info.cols > 0;
 }
 
 bool sherd__shares_job(const sherd__views *v, uint64_t *job)
@@ -59,7 +61,8 @@ bool sherd__shares_job(const sherd__views *v, uint64_t *job)
 static uint64_t hash_bytes(const uint8_t *p, size_t len)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8) h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+    for (; len >= 8; p += 8, len -= 8)
+        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
     for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
     return h;
 }
@@ -81,7 +84,8 @@ static int append(panel *p, const sherd__fragment_info *info, const uint8_t *bod
         p->of[q] = to;
         const uint8_t *from = body + 8 * (size_t)info->groups + (size_t)q * rows * cols * 3;
         for (size_t i = 0; i < take * cols; i++, from += 3)
-            to[p->kept * cols + i] = (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
+            to[p->kept * cols + i] =
+                (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
     }
     p->kept += take;
     return SHERD_OK;
@@ -99,7 +103,8 @@ static int read_body(const sherd__node_view *v, const sherd__view_block *b, uint
     return err;
 }
 
-static int take_left(node *n, const sherd__node_view *v, const sherd__view_block *b, size_t rows_max)
+static int take_left(node *n, const sherd__node_view *v, const sherd__view_block *b,
+                     size_t rows_max)
 {
     uint8_t *body;
     int err = read_body(v, b, &body);
@@ -107,7 +112,8 @@ static int take_left(node *n, const sherd__node_view *v, const sherd__view_block
     uint64_t h = hash_bytes(body, (size_t)b->info.len);
     bool is_known = n->known_len == PANELS_MAX;
     for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
-    uint64_t *known = is_known ? NULL : sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
+    uint64_t *known =
+        is_known ? NULL : sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
     if (known) {
         n->known = known;
         n->known[n->known_len++] = h;
@@ -119,7 +125,8 @@ static int take_left(node *n, const sherd__node_view *v, const sherd__view_block
     return err;
 }
 
-static int take_right(node *n, const sherd__node_view *v, const sherd__view_block *b, size_t rows_max)
+static int take_right(node *n, const sherd__node_view *v, const sherd__view_block *b,
+                      size_t rows_max)
 {
     uint8_t *body;
     int err = read_body(v, b, &body);
@@ -172,20 +179,25 @@ static sherd__shares_kind kind_of(const node *nodes, size_t len, uint64_t n)
         have++;
     }
     if (have > 1 && !same) return SHERD__SHARES_BOTH;
-    return n > 0 && rows == n ? SHERD__SHARES_BLIND : have > 1 ? SHERD__SHARES_ONE : SHERD__SHARES_BOTH;
+    return n > 0 && rows == n ? SHERD__SHARES_BLIND
+           : have > 1         ? SHERD__SHARES_ONE
+                              : SHERD__SHARES_BOTH;
 }
 
-static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t masks, uint32_t spare,
-                       sherd_diag *d)
+static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t masks,
+                       uint32_t spare, sherd_diag *d)
 {
     bool both = s->kind == SHERD__SHARES_BOTH;
     uint32_t blocks = sherd__lcc_blocks(shares, masks, spare, both);
     uint64_t h = s->share_rows;
     if (n > 0)
-        for (uint32_t k = 1; k + masks <= SHERD__LCC_BLOCKS_MAX && (blocks == 0 || (n + blocks - 1) / blocks != h); k++)
+        for (uint32_t k = 1;
+             k + masks <= SHERD__LCC_BLOCKS_MAX && (blocks == 0 || (n + blocks - 1) / blocks != h);
+             k++)
             if ((n + k - 1) / k == h) blocks = k;
     if (blocks == 0 || (n > 0 && (n + blocks - 1) / blocks != h))
-        return sherd__fail(d, SHERD_EINVAL, "give the --colluding T and --spare S of the run, and its A",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give the --colluding T and --spare S of the run, and its A",
                            "no code of %u nodes with T = %u has shares of %llu rows", shares, masks,
                            (unsigned long long)h);
     s->code.blocks = blocks;
@@ -199,9 +211,10 @@ static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t m
     return SHERD_OK;
 }
 
-/* --- as arrays --------------------------------------------------------------------------------- */
+/* --- as arrays -------------------------------------------------------------------------------- */
 
-static void give(sherd__shares *s, const uint32_t **index, uint32_t share, panel *p, uint32_t primes)
+static void give(sherd__shares *s, const uint32_t **index, uint32_t share, panel *p,
+                 uint32_t primes)
 {
     for (uint32_t q = 0; q < primes; q++) {
         index[(size_t)share * primes + q] = p->of[q];
@@ -240,11 +253,15 @@ static void take_code(sherd__shares *s, node *nodes, size_t len, bool left, cons
         if (p->rows == want.rows && p->cols == want.cols && p->kept == want.kept)
             give(s, index, (uint32_t)i, p, primes);
         else if (left)
-            snprintf(s->note, sizeof s->note, "a node's share is not as high as the others' and was left "
-                                              "out: it was lost, or came late");
+            snprintf(s->note, sizeof s->note,
+                     "a node's share is not as high as the others' and was left out: it was lost, "
+                     "or came late");
     }
-    s->seen[s->seen_len++] = (sherd__seen){ .name = left ? "A" : "B", .code = &s->code, .rows = want.kept,
-                                            .cols = want.cols, .residues = index };
+    s->seen[s->seen_len++] = (sherd__seen){ .name = left ? "A" : "B",
+                                            .code = &s->code,
+                                            .rows = want.kept,
+                                            .cols = want.cols,
+                                            .residues = index };
 }
 
 static void take_blind(sherd__shares *s, node *nodes, size_t len)
@@ -265,8 +282,8 @@ static void take_blind(sherd__shares *s, node *nodes, size_t len)
     }
 }
 
-static int arrange(sherd__shares *s, node *nodes, size_t len, uint64_t n, uint32_t masks, uint32_t spare,
-                   sherd_diag *d)
+static int arrange(sherd__shares *s, node *nodes, size_t len, uint64_t n, uint32_t masks,
+                   uint32_t spare, sherd_diag *d)
 {
     size_t most = 2 * len * SHERD__TABLE_PRIMES;
     s->kind = kind_of(nodes, len, n);
@@ -290,8 +307,8 @@ static int arrange(sherd__shares *s, node *nodes, size_t len, uint64_t n, uint32
     return SHERD_OK;
 }
 
-int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n, uint32_t masks,
-                       uint32_t spare, size_t rows_max, sherd_diag *d)
+int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
+                       uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d)
 {
     sherd__shares s = { 0 };
     node *nodes = sherd__calloc(v->len, sizeof *nodes);

@@ -1,7 +1,8 @@
 /*
- * What nodes saw of coded operands, read out of records as the arrays that stats.h attacks. Which scheme it
- * was is told by what travelled: under `share` every node has a B of its own, under share1 and blind all
- * have the same; shares of share1 have one height, rows of blind add up to A's.
+ * What nodes saw of coded operands, read out of records as the arrays that stats.h attacks. Which
+ * scheme it was is told by what travelled: under `share` every node has a B of its own, under
+ * share1 and blind all have the same; shares of share1 have one height, rows of blind add up to
+ * A's.
  */
 #ifndef AUDIT_SHARES_H
 #define AUDIT_SHARES_H
@@ -33,12 +34,12 @@ typedef struct sherd__shares {
 /** The job of the record that moved the most bytes of residues; false: there is none. */
 bool sherd__shares_job(const sherd__views *v, uint64_t *job);
 /**
- * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of each
- * share are kept. SHERD_ENOMEM; SHERD_EINVAL: no code of so many nodes, masks and spares is possible, or none
- * has shares of this height.
+ * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of
+ * each share are kept. SHERD_ENOMEM; SHERD_EINVAL: no code of so many nodes, masks and spares is
+ * possible, or none has shares of this height.
  */
-int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n, uint32_t masks,
-                       uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;
+int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
+                       uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;
 void sherd__shares_fini(sherd__shares *s);
 
 #endif

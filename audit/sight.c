@@ -1,7 +1,7 @@
 /*
- * From blocks to matrices. Tasks that share a right block are the panels of one slot, in order (under
- * plain: of whatever a node was given); a slot whose first panel came with another right block as well is
- * the same slot for another tile of B, and is taken once.
+ * From blocks to matrices. Tasks that share a right block are the panels of one slot, in order
+ * (under plain: of whatever a node was given); a slot whose first panel came with another right
+ * block as well is the same slot for another tile of B, and is taken once.
  */
 #include "audit/sight.h"
 
@@ -31,8 +31,8 @@ void sherd__sight_fini(sherd__sight *s)
 static sherd__sheaf *add_sheaf(sherd__sight *s, size_t cols)
 {
     size_t bytes;
-    sherd__sheaf *list = sherd__mul(s->len + 1, sizeof *list, &bytes) ? sherd__realloc(s->sheaves, bytes)
-                                                                      : NULL;
+    sherd__sheaf *list =
+        sherd__mul(s->len + 1, sizeof *list, &bytes) ? sherd__realloc(s->sheaves, bytes) : NULL;
     if (!list) return NULL;
     s->sheaves = list;
     sherd__sheaf *f = &list[s->len];
@@ -84,7 +84,8 @@ static void take_row(sherd__sight *s, sherd__sheaf *f, const double *x, size_t r
 
 static bool clear_product(const sherd__node_view *v, const sherd__view_task *t)
 {
-    if (t->op != MULTIPLY || t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
+    if (t->op != MULTIPLY || t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE)
+        return false;
     const sherd__view_block *b = &v->blocks[t->left];
     return b->whole && b->info.dtype != SHERD__RESIDUES && b->info.rows > 0 && b->info.cols > 0;
 }
@@ -120,7 +121,8 @@ typedef struct chain {
 static uint64_t hash_bytes(const uint8_t *p, size_t len)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8) h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+    for (; len >= 8; p += 8, len -= 8)
+        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
     for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
     return h;
 }
@@ -148,8 +150,8 @@ static bool fits_chain(const sherd__sight *s, const chain *c, const sherd__view_
     return true;
 }
 
-/* Where the rows of a body are read: dense, or CSR, whose counts, columns and values are runs of their own
- * that have been checked with the table. */
+/* Where the rows of a body are read: dense, or CSR, whose counts, columns and values are runs of
+ * their own that have been checked with the table. */
 typedef struct cursor {
     const uint8_t *values, *counts, *columns;
     size_t size, width; /* bytes of a value; of a count or a column, 0: dense */
@@ -191,8 +193,8 @@ static void next_row(cursor *at, size_t cols, double *line)
     at->columns += n * at->width;
 }
 
-static int take_panel(sherd__sight *s, const chain *c, const sherd__view_block *b, const uint8_t *body,
-                      size_t rows_max)
+static int take_panel(sherd__sight *s, const chain *c, const sherd__view_block *b,
+                      const uint8_t *body, size_t rows_max)
 {
     size_t widest = (size_t)b->info.cols;
     double *line = sherd__calloc(widest, sizeof *line);
@@ -243,7 +245,8 @@ static int take_task(sherd__sight *s, const sherd__node_view *v, const sherd__vi
     if (!err && c->sheaf == SIZE_MAX) {
         c->first = hash_bytes(body, (size_t)b->info.len);
         for (size_t i = 0; i < *len && !c->skip; i++)
-            c->skip = &(*list)[i] != c && (*list)[i].sheaf != SIZE_MAX && (*list)[i].first == c->first;
+            c->skip =
+                &(*list)[i] != c && (*list)[i].sheaf != SIZE_MAX && (*list)[i].first == c->first;
         if (!c->skip) err = open_chain(s, c, b, body);
     }
     if (!err && !c->skip && fits_chain(s, c, b, body))
@@ -277,7 +280,8 @@ int sherd__sight_of(sherd__sight *out, const sherd__node_view *v, uint64_t job, 
             err = take_task(&s, v, &v->tasks[t], &list, &len, rows_max);
     size_t slots = 0;
     for (size_t i = 0; i < len; i++) slots += !list[i].skip && list[i].sheaf != SIZE_MAX;
-    s.ordered = slots == 1; /* a slot's columns are dealt in ascending order, and groups are runs of them */
+    /* A slot's columns are dealt in ascending order, and groups are runs of them */
+    s.ordered = slots == 1;
     sherd__free(list);
     if (!err && s.len > 1) err = join_own(&s);
     if (err) sherd__sight_fini(&s);
@@ -309,8 +313,8 @@ static double correlation(const sherd__sheaf *a, size_t i, const sherd__sheaf *b
     return va > 0 && vb > 0 ? (sab - sa * sb / n) / sqrt(va * vb) : 0;
 }
 
-/* Do their rows belong together? Columns of one table nearly always go with some column of its other
- * half; of shuffled rows none does, beyond what 6 standard deviations allow. */
+/* Do their rows belong together? Columns of one table nearly always go with some column of its
+ * other half; of shuffled rows none does, beyond what 6 standard deviations allow. */
 static bool aligned(const sherd__sheaf *a, const sherd__sheaf *b)
 {
     if (!same_panels(a, b) || a->kept < 50) return false;
@@ -340,8 +344,10 @@ static int lay(sherd__sight *s, sherd__sheaf *to, const sherd__sheaf *b)
     size_t cols = to->cols + more;
     sherd__column_key *keys = sherd__realloc(to->keys, cols * sizeof *keys);
     if (keys) to->keys = keys;
-    double *values = keys && sherd__mul(cols, b->kept, &bytes) && sherd__mul(bytes, sizeof *values, &bytes)
-                         ? sherd__alloc(bytes) : NULL;
+    double *values =
+        keys && sherd__mul(cols, b->kept, &bytes) && sherd__mul(bytes, sizeof *values, &bytes)
+            ? sherd__alloc(bytes)
+            : NULL;
     if (values) {
         for (size_t j = 0; j < more; j++) keys[to->cols + j] = b->keys[take[j]];
         for (size_t r = 0; r < b->kept; r++) {
@@ -381,7 +387,8 @@ static int copy_sheaf(sherd__sight *s, const sherd__sheaf *b)
 static int stack(sherd__sheaf *to, const sherd__sheaf *b)
 {
     size_t bytes;
-    uint32_t *panels = sherd__realloc(to->panels, (to->panels_len + b->panels_len) * sizeof *panels);
+    uint32_t *panels =
+        sherd__realloc(to->panels, (to->panels_len + b->panels_len) * sizeof *panels);
     if (!panels) return SHERD_ENOMEM;
     to->panels = panels;
     if (!sherd__mul(to->kept + b->kept, to->cols, &bytes) ||
@@ -418,7 +425,8 @@ int sherd__sight_join(sherd__sight *out, const sherd__sight *const *part, size_t
         s.integers |= part[p]->integers;
         s.bytes += part[p]->bytes;
         if (part[p]->largest > s.largest) s.largest = part[p]->largest;
-        for (size_t i = 0; i < part[p]->len && !err; i++) err = add_part(&s, &part[p]->sheaves[i], k);
+        for (size_t i = 0; i < part[p]->len && !err; i++)
+            err = add_part(&s, &part[p]->sheaves[i], k);
     }
     s.ordered = s.len == 1 && s.sheaves[0].cols == k;
     if (err) sherd__sight_fini(&s);
@@ -454,7 +462,8 @@ int sherd__sight_make(sherd__sight *out, sherd__form form, sherd_view a, const u
     int err = line ? SHERD_OK : SHERD_ENOMEM;
     s.integers = a.dtype != SHERD_F64 && a.dtype != SHERD_F32;
     if (form == SHERD__FORM_SINGLE) {
-        for (size_t i = 0; i < cols_len && !err; i++) err = make_single(&s, a, cols[i], line, rows_max);
+        for (size_t i = 0; i < cols_len && !err; i++)
+            err = make_single(&s, a, cols[i], line, rows_max);
     } else if (!err && width > 0) {
         sherd__sheaf *f = add_sheaf(&s, width);
         if (form != SHERD__FORM_PLAIN) {

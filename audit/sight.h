@@ -1,8 +1,9 @@
 /*
- * What nodes saw of A under a scheme that sends its values in clear (plain, permute), as matrices that
- * can be attacked. A sheaf is a set of columns whose values lie side by side, row by row: all columns of a
- * slot under --group all, one column of non-zero values under --group 1. A sight is what one adversary
- * has: the sheaves of its nodes, those that belong to the same rows laid side by side.
+ * What nodes saw of A under a scheme that sends its values in clear (plain, permute), as matrices
+ * that can be attacked. A sheaf is a set of columns whose values lie side by side, row by row: all
+ * columns of a slot under --group all, one column of non-zero values under --group 1. A sight is
+ * what one adversary has: the sheaves of its nodes, those that belong to the same rows laid side by
+ * side.
  *
  * Nothing here knows A: it is made of what travelled, and of n, which every scheme shows.
  */
@@ -43,14 +44,15 @@ void sherd__sight_fini(sherd__sight *s);
  *  false: there is none. */
 bool sherd__sight_job(const sherd__views *v, uint64_t *job, size_t *jobs);
 /**
- * What a node saw of A in a job: rows_max rows are kept. Blocks that are not whole, or coded, are left
- * out. A sight without sheaves is no error. SHERD_ENOMEM.
+ * What a node saw of A in a job: rows_max rows are kept. Blocks that are not whole, or coded, are
+ * left out. A sight without sheaves is no error. SHERD_ENOMEM.
  */
-int sherd__sight_of(sherd__sight *out, const sherd__node_view *v, uint64_t job, size_t rows_max) SHERD_MUST;
+int sherd__sight_of(sherd__sight *out, const sherd__node_view *v, uint64_t job,
+                    size_t rows_max) SHERD_MUST;
 /**
  * Pools sights: sheaves of the same panels are laid side by side where their columns are seen to go
- * together (correlations beyond chance), and a column that is there twice is taken once; rows of all k
- * columns of A are stacked. k: public; SIZE_MAX where it is not known. SHERD_ENOMEM.
+ * together (correlations beyond chance), and a column that is there twice is taken once; rows of
+ * all k columns of A are stacked. k: public; SIZE_MAX where it is not known. SHERD_ENOMEM.
  */
 int sherd__sight_join(sherd__sight *out, const sherd__sight *const *part, size_t len,
                       size_t k) SHERD_MUST;

@@ -4,9 +4,9 @@
  *
  * A finding is one attack on one thing by one coalition. Those that are tests have a p-value, the
  * chance that a scheme that hides perfectly would look so bad; those that are measurements have a
- * value beside what chance gives. Many tests cry wolf, hence sherd__findings_judge: Holm's step-down
- * procedure over all of them at once, family-wise 1e-6. p-values are natural logarithms throughout,
- * since those of a broken scheme are far below what a double can hold.
+ * value beside what chance gives. Many tests cry wolf, hence sherd__findings_judge: Holm's
+ * step-down procedure over all of them at once, family-wise 1e-6. p-values are natural logarithms
+ * throughout, since those of a broken scheme are far below what a double can hold.
  */
 #ifndef AUDIT_STATS_H
 #define AUDIT_STATS_H
@@ -26,8 +26,8 @@
 /* --- findings -------------------------------------------------------------------------------- */
 
 typedef struct sherd__finding {
-    const char *test;       /* stable word for reports, static: "uniformity", "differences", "primes",
-                               "coalition", "reconstruction", "game", "control", "control game" */
+    const char *test; /* stable word for reports, static: "uniformity", "differences", "primes",
+                         "coalition", "reconstruction", "game", "control", "control game" */
     const char *statistic;  /* what `value` is, static: "chi2 of 256 bins", "advantage" */
     char subject[64];       /* attacked data: "A", "A - B", "A, prime 5931641" */
     char who[96];           /* "domain 2", "domains 1, 4" */
@@ -35,7 +35,8 @@ typedef struct sherd__finding {
     double chance;          /* what `value` is by chance; NaN: says nothing */
     double low, high;       /* confidence interval of `value` (99 %); NaN: none */
     double log_p;           /* ln of the p-value; NaN: a measurement, not a test */
-    double log_threshold;   /* ln of what log_p had to fall below; sherd__findings_judge writes it */
+    double log_threshold;   /* ln of what log_p had to fall below; sherd__findings_judge writes
+                               it */
     bool flagged;           /* for tests written by sherd__findings_judge */
     bool control;           /* meant to be flagged (controls, more than T domains): judged alone, at
                                SHERD__AUDIT_CONTROL */
@@ -75,16 +76,16 @@ typedef struct sherd__seen_code {
     const uint32_t *beta;  /* K+T points; NULL: those of crypto/lagrange.h */
 } sherd__seen_code;
 
-/** What all nodes together were sent of one encoding of one operand; a share that was sent again, the
- *  same bytes to the same domain, is still one. Borrowed. */
+/** What all nodes together were sent of one encoding of one operand; a share that was sent again,
+ *  the same bytes to the same domain, is still one. Borrowed. */
 typedef struct sherd__seen {
     const char *name;           /* for people: "A", "B of step 3" */
     const sherd__seen_code *code;
     size_t rows, cols;          /* of each share, and so of each block */
     const uint32_t *const *residues; /* [share * primes_len + prime]: rows*cols of them, each below
                                         its prime, row-major; NULL: nobody was sent this share */
-    const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain with
-                                   two shares counts as what it is */
+    const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain
+                                   with two shares counts as what it is */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
 } sherd__seen;
@@ -101,10 +102,12 @@ typedef struct sherd__audit_options {
 
 /**
  * Residues of every share modulo every prime: chi2 of high bits, of low bits and of pairs of
- * neighbours, both tails; repeats; small values. Then what differences would show if a mask had been
- * used twice: of what a domain holds of two encodings (200 pairs at most, and 1600 of pair and share;
- * under different codes only where T is 1), of neighbouring rows, and across primes (the difference, and the number that the residues stand for).
- * Appends. SHERD_ENOMEM; SHERD_EINVAL: shapes or a code that are none, a residue not below its prime.
+ * neighbours, both tails; repeats; small values. Then what differences would show if a mask had
+ * been used twice: of what a domain holds of two encodings (200 pairs at most, and 1600 of pair and
+ * share; under different codes only where T is 1), of neighbouring rows, and across primes (the
+ * difference, and the number that the residues stand for).
+ * Appends. SHERD_ENOMEM; SHERD_EINVAL: shapes or a code that are none, a residue not below its
+ * prime.
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
@@ -112,10 +115,10 @@ int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t 
  * Coalitions of `size` domains (all, or opt->coalitions drawn ones), one encoding: the left null
  * space of their mask weights modulo each prime; the combinations that it gives contain no mask and
  * are tested for small, repeated and unevenly spread values; with K independent ones the blocks are
- * solved for. Where the truth is known: whether a right guess of it is confirmed, and R^2 of a linear
- * attacker on entries that it was not fitted to. With more than T domains findings are marked as
- * controls: that they see is what T means. Of T or fewer, one coalition that cancels the masks is
- * flagged without a p-value, since it is a proof.
+ * solved for. Where the truth is known: whether a right guess of it is confirmed, and R^2 of a
+ * linear attacker on entries that it was not fitted to. With more than T domains findings are
+ * marked as controls: that they see is what T means. Of T or fewer, one coalition that cancels the
+ * masks is flagged without a p-value, since it is a proof.
  * Appends; *drawn (may be NULL) = how many coalitions were attacked. Errors as above.
  */
 int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_t size,
@@ -123,8 +126,8 @@ int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_
                             sherd_diag *d) SHERD_MUST;
 
 /**
- * Hides one of a game's two operands: fills out[member * primes_len + prime], rows*cols residues each,
- * with what the coalition's members are sent of it. blocks: K of rows*cols integers.
+ * Hides one of a game's two operands: fills out[member * primes_len + prime], rows*cols residues
+ * each, with what the coalition's members are sent of it. blocks: K of rows*cols integers.
  */
 typedef struct sherd__game_encoder {
     int (*encode)(void *ctx, const double *const *blocks, uint32_t *const *out);
@@ -143,11 +146,11 @@ typedef struct sherd__game {
 } sherd__game;
 
 /**
- * Plays opt->rounds rounds: operand 0 is hidden, the attacker knowing that; then a fair coin chooses
- * the operand that is hidden, and the attacker says which. On the first half it sees the coin and
- * chooses, among its statistics (size, spread, repeats, likeness to either operand, of each share,
- * each combination without masks, and each share less the known one), the one and the threshold that
- * guess best; the second half is counted.
+ * Plays opt->rounds rounds: operand 0 is hidden, the attacker knowing that; then a fair coin
+ * chooses the operand that is hidden, and the attacker says which. On the first half it sees the
+ * coin and chooses, among its statistics (size, spread, repeats, likeness to either operand, of
+ * each share, each combination without masks, and each share less the known one), the one and the
+ * threshold that guess best; the second half is counted.
  * Appends one finding: advantage 2*right/rounds - 1 in the second half with its 99 % interval, and
  * the exact binomial p-value. Errors as above, and the encoder's. Blocks of some hundred entries
  * are enough.
@@ -155,7 +158,8 @@ typedef struct sherd__game {
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d) SHERD_MUST;
 /** Plays two games (zero or real; real or its entries permuted) for the first T shares against the
- *  scheme's own functions (crypto/lagrange.h, crypto/mask.h). real: K blocks; NULL: made-up ones. */
+ *  scheme's own functions (crypto/lagrange.h, crypto/mask.h). real: K blocks; NULL: made-up
+ *  ones. */
 int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;

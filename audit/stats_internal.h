@@ -1,4 +1,5 @@
-/* What the statistical attacks share: options with their defaults, names, checks of what they get. */
+/* What the statistical attacks share: options with their defaults, names, checks of what they
+ * get. */
 #ifndef AUDIT_STATS_INTERNAL_H
 #define AUDIT_STATS_INTERNAL_H
 
@@ -12,8 +13,8 @@ size_t sherd__audit_sample(const sherd__audit_options *opt, const sherd__seen *s
 uint32_t sherd__audit_rounds(const sherd__audit_options *opt);
 uint32_t sherd__audit_coalitions_max(const sherd__audit_options *opt);
 /** "domain 2", "domains 1, 4 (node7.example)". */
-void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt, const uint32_t *domains,
-                      uint32_t len);
+void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt,
+                      const uint32_t *domains, uint32_t len);
 uint32_t sherd__seen_domain(const sherd__seen *s, uint32_t share);
 const uint32_t *sherd__seen_residues(const sherd__seen *s, uint32_t share, uint32_t prime_index);
 /** True if the share was recorded, for all primes. */
@@ -34,16 +35,16 @@ void sherd__predicted(const double *const *blocks, const uint32_t *weight, uint3
 /** out[i] = scale * x[i] modulo p. */
 void sherd__scaled(const uint32_t *x, size_t n, uint32_t scale, uint32_t p, uint64_t *out);
 /** out[i] < p*q from scale*x[i] modulo p and scale2*y[i] modulo q. */
-void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t *y, uint32_t scale2,
-                   uint32_t q, size_t n, uint64_t *out);
+void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t *y,
+                   uint32_t scale2, uint32_t q, size_t n, uint64_t *out);
 
 /**
  * A linear attacker: fits each block to the features on even entries and is judged on odd ones.
  * feature[f] and block[j] hold n doubles. Appends the best block's R^2. SHERD_ENOMEM.
  */
-int sherd__audit_linear(sherd__findings *l, const sherd__finding *about, const double *const *feature,
-                        uint32_t features, const double *const *block, uint32_t blocks,
-                        size_t n) SHERD_MUST;
+int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
+                        const double *const *feature, uint32_t features, const double *const *block,
+                        uint32_t blocks, size_t n) SHERD_MUST;
 
 /** `blocks` blocks of n zeros in one allocation: sherd__free(*out). SHERD_ENOMEM. */
 int sherd__audit_blocks(double ***out, uint32_t blocks, size_t n) SHERD_MUST;

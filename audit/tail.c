@@ -1,8 +1,8 @@
 /*
- * Tails in the logarithm. The incomplete gamma function by its series below the mean and its continued
- * fraction (modified Lentz) above it; the density in front of both after Loader (2000), whose form
- * does not cancel where x is near a. Binomial tails are summed from the term nearest the mean,
- * outwards, so that every term is smaller than the one before.
+ * Tails in the logarithm. The incomplete gamma function by its series below the mean and its
+ * continued fraction (modified Lentz) above it; the density in front of both after Loader (2000),
+ * whose form does not cancel where x is near a. Binomial tails are summed from the term nearest the
+ * mean, outwards, so that every term is smaller than the one before.
  */
 #include "audit/tail.h"
 

@@ -22,8 +22,8 @@ double sherd__tail_chi2_below(double df, double x);
 double sherd__tail_poisson(uint64_t k, double mu);
 /** ln P(X >= k), X the number of hits in n trials of chance p. */
 double sherd__tail_binomial(uint64_t k, uint64_t n, double p);
-/** ln of 2 exp(-z^2/2), at most 0: a bound on P(|Z| >= z) of every sub-Gaussian Z of variance proxy 1,
- *  as sums of uniform variables are. */
+/** ln of 2 exp(-z^2/2), at most 0: a bound on P(|Z| >= z) of every sub-Gaussian Z of variance proxy
+ *  1, as sums of uniform variables are. */
 double sherd__tail_subgaussian(double z);
 /** ln of twice the smaller of two tails, at most 0. */
 double sherd__tail_both(double above, double below);

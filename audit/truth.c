@@ -1,7 +1,8 @@
 /*
- * Finding out what a sight holds. Columns are told by a 64-bit sum of hashes of their non-zero values,
- * which no order and no left-out zero changes, so that one way serves every form of permute; rows by a
- * hash of what stands in the columns that are known. Neither is given to an attack.
+ * Finding out what a sight holds. Columns are told by a 64-bit sum of hashes of their non-zero
+ * values, which no order and no left-out zero changes, so that one way serves every form of
+ * permute; rows by a hash of what stands in the columns that are known. Neither is given to an
+ * attack.
  */
 #include "audit/truth.h"
 
@@ -29,8 +30,8 @@ void sherd__truth_row(const sherd__truth *t, size_t r, double *out)
     else sherd__view_row_f64(t->a, r, 0, t->a.cols, out);
 }
 
-/* Exact mode chose the power of two; the largest value that travelled tells it, since the kept rows of all
- * nodes hold one that is within a factor of two of the largest of all. */
+/* Exact mode chose the power of two; the largest value that travelled tells it, since the kept rows
+ * of all nodes hold one that is within a factor of two of the largest of all. */
 static int quantise(sherd__truth *t, double largest)
 {
     sherd__scan scan;
@@ -50,7 +51,8 @@ int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double lar
 {
     sherd__truth t = { .a = a };
     if (a.rows >= SHERD__TRUTH_NONE || a.cols >= SHERD__TRUTH_NONE)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%zu x %zu is too large to audit", a.rows, a.cols);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%zu x %zu is too large to audit", a.rows,
+                           a.cols);
     bool floats = a.dtype == SHERD_F64 || a.dtype == SHERD_F32;
     int err = integers && floats ? quantise(&t, largest) : SHERD_OK;
     t.by_key = sherd__calloc(a.cols, sizeof *t.by_key);
@@ -66,7 +68,8 @@ int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double lar
     if (!err) qsort(t.by_key, a.cols, sizeof *t.by_key, compare_keys);
     for (size_t i = 0; i < a.cols && !err; i++) {
         const sherd__truth_column *x = &t.by_key[i], *before = i ? x - 1 : x;
-        bool same = i > 0 && x->key.nonzeros == before->key.nonzeros && x->key.sum == before->key.sum;
+        bool same =
+            i > 0 && x->key.nonzeros == before->key.nonzeros && x->key.sum == before->key.sum;
         t.first[x->col] = same ? t.first[before->col] : x->col;
     }
     sherd__free(line);
@@ -83,7 +86,7 @@ void sherd__truth_fini(sherd__truth *t)
     memset(t, 0, sizeof *t);
 }
 
-/* --- columns ----------------------------------------------------------------------------------- */
+/* --- columns ---------------------------------------------------------------------------------- */
 
 /* The run of A's columns with a key: its first place in by_key, its length. */
 static size_t find_key(const sherd__truth *t, sherd__column_key key, uint32_t *len)
@@ -102,7 +105,8 @@ static size_t find_key(const sherd__truth *t, sherd__column_key key, uint32_t *l
     return low;
 }
 
-void sherd__truth_columns(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike)
+void sherd__truth_columns(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col,
+                          uint32_t *alike)
 {
     for (size_t j = 0; j < f->cols; j++) {
         size_t at = find_key(t, f->keys[j], &alike[j]);
@@ -110,7 +114,7 @@ void sherd__truth_columns(const sherd__truth *t, const sherd__sheaf *f, uint32_t
     }
 }
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 typedef struct row_hash {
     uint64_t hash;
@@ -133,7 +137,8 @@ static uint64_t add_hash(uint64_t h, double v)
     return h ^ h >> 32;
 }
 
-static uint64_t hash_a(const sherd__truth *t, size_t r, const uint32_t *col, size_t cols, double *line)
+static uint64_t hash_a(const sherd__truth *t, size_t r, const uint32_t *col, size_t cols,
+                       double *line)
 {
     uint64_t h = 1;
     sherd__truth_row(t, r, line);
@@ -210,7 +215,8 @@ int sherd__truth_rows(const sherd__truth *t, const sherd__sheaf *f, uint32_t *co
     bool natural = false;
     int err = f->cols == t->a.cols ? try_natural(t, f, col, alike, row, &natural) : SHERD_OK;
     if (err || natural) return err;
-    for (size_t j = 0; j < f->cols; j++) known += col[j] != SHERD__TRUTH_NONE && f->keys[j].nonzeros > 0;
+    for (size_t j = 0; j < f->cols; j++)
+        known += col[j] != SHERD__TRUTH_NONE && f->keys[j].nonzeros > 0;
     if (known >= 2) return look_up(t, f, col, row, &found);
     for (size_t r = 0; r < f->kept; r++) row[r] = SHERD__TRUTH_NONE;
     return SHERD_OK;

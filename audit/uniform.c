@@ -2,9 +2,9 @@
  * Uniformity of residues. chi2 is the likelihood ratio's (2 sum count ln(count/expected)) with
  * Williams' correction, and not Pearson's: that one's tail is too heavy for its distribution where
  * cells are few and p is small (12 times at p = 1e-12 with 8 cells of 32), while the likelihood
- * ratio decays as it should however far out. Cells hold slightly different numbers of residues, since
- * no power of two divides a prime; expected counts are exact for m, otherwise a large sample would
- * accuse a perfect generator.
+ * ratio decays as it should however far out. Cells hold slightly different numbers of residues,
+ * since no power of two divides a prime; expected counts are exact for m, otherwise a large sample
+ * would accuse a perfect generator.
  */
 #include "audit/uniform.h"
 
@@ -148,7 +148,7 @@ sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m)
                            .cells = 1};
 }
 
-/* ---- findings --------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static int note(sherd__findings *l, const sherd__finding *about, const char *statistic,
                 const sherd__looked *r, const char *what)
@@ -160,13 +160,13 @@ static int note(sherd__findings *l, const sherd__finding *about, const char *sta
     f.chance = r->expected;
     f.low = f.high = (double)NAN;
     f.log_p = r->log_p;
-    snprintf(f.sentence, sizeof f.sentence, "%s: %s is %.6g where chance gives %.6g", f.subject, what,
-             r->value, r->expected);
+    snprintf(f.sentence, sizeof f.sentence, "%s: %s is %.6g where chance gives %.6g", f.subject,
+             what, r->value, r->expected);
     return sherd__findings_add(l, &f);
 }
 
-int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x, size_t n,
-                        uint64_t m, unsigned looks)
+int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+                        size_t n, uint64_t m, unsigned looks)
 {
     sherd__looked r = {0};
     int err = SHERD_OK;
@@ -205,7 +205,7 @@ int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const 
     return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
 
-/* ---- what it cannot see ----------------------------------------------------------------------- */
+/* ---- what it cannot see ---------------------------------------------------------------------- */
 
 /* p = exp(log_p) is reached on average when chi2 grows by `need` above its mean. */
 static double needed(double log_p)

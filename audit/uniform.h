@@ -26,9 +26,9 @@ typedef struct sherd__looked {
 } sherd__looked;
 
 /**
- * chi2 with as many cells (a power of two, 4 to 256) as leave 32 numbers for each: p is right within a
- * factor 1.3 from 1 to 1e-18 (importance sampling), and further out no smaller than counting allows.
- * Expected counts are exact for m. Below 128 numbers: no test.
+ * chi2 with as many cells (a power of two, 4 to 256) as leave 32 numbers for each: p is right
+ * within a factor 1.3 from 1 to 1e-18 (importance sampling), and further out no smaller than
+ * counting allows. Expected counts are exact for m. Below 128 numbers: no test.
  */
 sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m);
@@ -38,14 +38,14 @@ sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m);
  * hits one of the i before it with chance i/m at most; Hoeffding 1956). A bound on p. SHERD_ENOMEM.
  */
 int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looked *out) SHERD_MUST;
-/** Mean of -ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): the sum is below one of gamma(n),
- *  so p is a bound. */
+/** Mean of -ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): the sum is below one of
+ *  gamma(n), so p is a bound. */
 sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m);
 
 /** Runs `looks` on x and appends a copy of *about for each, with statistic, values and sentence
  *  written. SHERD_ENOMEM. */
-int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x, size_t n,
-                        uint64_t m, unsigned looks) SHERD_MUST;
+int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+                        size_t n, uint64_t m, unsigned looks) SHERD_MUST;
 
 /** Appends how many x[i] are guess[i], which chance allows one in m: a guess of the data that many
  *  entries confirm is right. SHERD_ENOMEM. */
@@ -53,8 +53,8 @@ int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const 
                          const uint64_t *guess, size_t n, uint64_t m) SHERD_MUST;
 
 /**
- * How many residues a chi2 of 256 bins needs before it sees, at p = exp(log_p), the bias of words of
- * `bits` random bits reduced by % p; INFINITY where there is none.
+ * How many residues a chi2 of 256 bins needs before it sees, at p = exp(log_p), the bias of words
+ * of `bits` random bits reduced by % p; INFINITY where there is none.
  */
 double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p);
 

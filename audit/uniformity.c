@@ -1,7 +1,7 @@
 /*
  * What single domains could notice without solving anything: residues that are not uniform, and
- * differences that are small, repeated or uneven because a mask was used twice. Where masks cancel, a
- * difference is a known combination of data; it is scaled first so that the weights in it are as
+ * differences that are small, repeated or uneven because a mask was used twice. Where masks cancel,
+ * a difference is a known combination of data; it is scaled first so that the weights in it are as
  * small as they can be, and read modulo two primes at once where the scaled weights are the same
  * integers, since 45 bits tell small numbers from uniform ones where 22 do not.
  */
@@ -58,7 +58,8 @@ static uint32_t subtract(uint32_t a, uint32_t b, uint32_t p)
     return a >= b ? a - b : a + (p - b);
 }
 
-static sherd__finding about(const looking *g, const char *test, const sherd__seen *s, uint32_t share)
+static sherd__finding about(const looking *g, const char *test, const sherd__seen *s,
+                            uint32_t share)
 {
     sherd__finding f = sherd__finding_of(test, "", false);
     uint32_t domain = sherd__seen_domain(s, share);
@@ -66,7 +67,8 @@ static sherd__finding about(const looking *g, const char *test, const sherd__see
     return f;
 }
 
-/* Searching short multiples costs more than the tests do: once for each share and prime of a code. */
+/* Searching short multiples costs more than the tests do: once for each share and prime of a
+ * code. */
 static int know_code(looking *g, const sherd__seen_code *c)
 {
     if (g->code != NULL && sherd__code_same(g->code, c)) return SHERD_OK;
@@ -83,11 +85,12 @@ static const shortened *shorten(const looking *g, uint32_t prime, uint32_t share
     shortened *s = &g->shortened[((size_t)share * c->primes_len + prime) * 2 + all];
     if (s->scale != 0) return s;
     sherd__modular_weights(c, prime, share, s->weight);
-    s->scale = sherd__modular_shorten(s->weight, c->blocks + (all ? c->masks : 0), c->primes[prime]);
+    s->scale =
+        sherd__modular_shorten(s->weight, c->blocks + (all ? c->masks : 0), c->primes[prime]);
     return s;
 }
 
-/* ---- one share -------------------------------------------------------------------------------- */
+/* ---- one share ------------------------------------------------------------------------------- */
 
 static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
@@ -119,11 +122,13 @@ static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime
                                SHERD__LOOK_HIGH | SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
 }
 
-/* One mask reduced modulo two primes: residues nearly agree, and stand for a number that is small. */
+/* One mask reduced modulo two primes: residues nearly agree, and stand for a number that is
+ * small. */
 static int primes(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
     const sherd__seen_code *c = s->code;
-    const uint32_t *x = sherd__seen_residues(s, share, 0), *y = sherd__seen_residues(s, share, prime);
+    const uint32_t *x = sherd__seen_residues(s, share, 0),
+                   *y = sherd__seen_residues(s, share, prime);
     uint32_t p = c->primes[0], q = c->primes[prime];
     size_t n = sherd__audit_sample(g->opt, s);
     sherd__finding f = about(g, "primes", s, share);
@@ -153,7 +158,7 @@ static int single(looking *g, const sherd__seen *s)
     return err;
 }
 
-/* ---- what one domain holds of two encodings --------------------------------------------------- */
+/* ---- what one domain holds of two encodings -------------------------------------------------- */
 
 /* first * x - second * y, modulo one prime: no mask is left in it if both had the same. */
 typedef struct mixture {
@@ -209,7 +214,8 @@ static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sher
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols && n < room; c++)
             out[n++] =
-                (uint32_t)((m->first * (uint64_t)x[r * a->cols + c] + minus * y[r * b->cols + c]) % p);
+                (uint32_t)((m->first * (uint64_t)x[r * a->cols + c] + minus * y[r * b->cols + c]) %
+                           p);
     return n;
 }
 
@@ -227,7 +233,8 @@ static int confirm(looking *g, const sherd__finding *f, const mixture *m, const 
     return sherd__uniform_guess(g->l, f, g->x, g->guess, n, p);
 }
 
-static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b, uint32_t j)
+static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b,
+                       uint32_t j)
 {
     const sherd__seen_code *c = a->code;
     bool one = sherd__code_same(c, b->code);

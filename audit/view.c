@@ -1,9 +1,9 @@
 /*
- * Records to views. A stream is read record by record; PUTs become blocks (where they lie, not their
- * bytes: bodies stay in the mapped file until they are asked for) and TASKs refer to the latest block
- * of their number. A connection that was cut leaves half a record with the next session's greeting
- * behind it: reading takes up again there. Where nothing more can be made out, the view ends and
- * says so.
+ * Records to views. A stream is read record by record; PUTs become blocks (where they lie, not
+ * their bytes: bodies stay in the mapped file until they are asked for) and TASKs refer to the
+ * latest block of their number. A connection that was cut leaves half a record with the next
+ * session's greeting behind it: reading takes up again there. Where nothing more can be made out,
+ * the view ends and says so.
  */
 #include "audit/view.h"
 
@@ -106,7 +106,8 @@ static int begin_block(sherd__node_view *v, uint32_t stream, const sherd__readin
     return put_name(n, v, v->blocks_len - 1);
 }
 
-/* A part of the body: of the block that is under way, in turn, and no longer than what is missing. */
+/* A part of the body: of the block that is under way, in turn, and no longer than what is
+ * missing. */
 static int more_block(sherd__node_view *v, const sherd__reading *r, filling *f)
 {
     if (f->block == SHERD__VIEW_NONE || r->len > f->left || r->len == 0 || r->part != f->part + 1 ||
@@ -286,7 +287,8 @@ static int add_stream(sherd__node_view *v, sherd__view_stream *s)
     return read_stream(v, v->streams_len - 1);
 }
 
-/* A peer of the record: a node of its own, or one more conversation of the one node that wrote it. */
+/* A peer of the record: a node of its own, or one more conversation of the one node that wrote
+ * it. */
 static int add_peer(folder *f, const char *name, const char *about, sherd_diag *d)
 {
     sherd__map sent = { 0 }, received = { 0 };
@@ -303,7 +305,8 @@ static int add_peer(folder *f, const char *name, const char *about, sherd_diag *
     f->side = side;
     sherd__view_stream s = { side ? sent : received, side ? received : sent };
     if (side == 1 || f->len == 0) {
-        void *list = f->len < NODES_MAX ? grown(f->nodes, f->len, &f->room, sizeof *f->nodes) : NULL;
+        void *list =
+            f->len < NODES_MAX ? grown(f->nodes, f->len, &f->room, sizeof *f->nodes) : NULL;
         if (!list) {
             close_stream(&s);
             return no_memory(d);
@@ -346,9 +349,8 @@ static int by_index(folder *f, const json_t *peers, sherd_diag *d)
         if (err) return err;
         if (streams_of(f) == before) continue;
         sherd__node_view *v = &f->nodes[f->len - 1];
-        json_int_t bytes =
-            json_integer_value(json_object_get(json_object_get(p, f->side == 1 ? "sent" : "received"),
-                                               "bytes"));
+        json_int_t bytes = json_integer_value(
+            json_object_get(json_object_get(p, f->side == 1 ? "sent" : "received"), "bytes"));
         if (bytes != (json_int_t)v->streams[v->streams_len - 1].in.len)
             say(v->trouble, "its file is not as long as the index says: it was cut or added to");
     }
@@ -429,7 +431,8 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
         err = sherd__fail(d, SHERD_EINVAL, "give one coordinator's record, or nodes' own",
                           "%s: cannot be audited together with another record",
                           sherd__path_tail(dir));
-    if (!err && !(all = sherd__realloc(v->nodes, (v->len + f.len) * sizeof *all))) err = no_memory(d);
+    if (!err && !(all = sherd__realloc(v->nodes, (v->len + f.len) * sizeof *all)))
+        err = no_memory(d);
     if (all) {
         memcpy(all + v->len, f.nodes, f.len * sizeof *all);
         v->nodes = all;

@@ -1,8 +1,8 @@
 /*
- * What each node saw, read back from records (store/record.h): a coordinator's, which holds all nodes,
- * or nodes' own, one folder each. Nothing in a record is trusted: files are mapped, never believed
- * beyond their size; what cannot be read is said (trouble) and the rest is used. The side that wrote a
- * record is taken from its bytes: the stream that opens with a HELLO went to the node.
+ * What each node saw, read back from records (store/record.h): a coordinator's, which holds all
+ * nodes, or nodes' own, one folder each. Nothing in a record is trusted: files are mapped, never
+ * believed beyond their size; what cannot be read is said (trouble) and the rest is used. The side
+ * that wrote a record is taken from its bytes: the stream that opens with a HELLO went to the node.
  */
 #ifndef AUDIT_VIEW_H
 #define AUDIT_VIEW_H
@@ -56,15 +56,19 @@ typedef struct sherd__views {
 } sherd__views;
 
 /**
- * Reads the record in `dir` and appends its nodes to *v (zeroed before the first). A second record must
- * be a node's own, as the first (SHERD_EINVAL). SHERD_EOPEN, SHERD_EIO: no such folder or file;
- * SHERD_EFORMAT: no record, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it was.
+ * Reads the record in `dir` and appends its nodes to *v (zeroed before the first). A second record
+ * must be a node's own, as the first (SHERD_EINVAL). SHERD_EOPEN, SHERD_EIO: no such folder or
+ * file;
+ * SHERD_EFORMAT: no record, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it
+ * was.
  */
 int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */
 void sherd__views_fini(sherd__views *v);
 
-/** The body of a whole block, info.len bytes, into out. SHERD_EFRAME where its parts do not follow. */
-int sherd__view_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t *out) SHERD_MUST;
+/** The body of a whole block, info.len bytes, into out. SHERD_EFRAME where its parts do not
+ *  follow. */
+int sherd__view_body(const sherd__node_view *v, const sherd__view_block *b,
+                     uint8_t *out) SHERD_MUST;
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * `sherd audit`: what did the nodes learn? Reads what they were sent from records, or builds it here
- * (--simulate), attacks it with side information if there is any, and counts, with the operand if that
- * is given, what the attacks got beside what chance gives. The operand and its labels count; no attack
- * is told them.
+ * `sherd audit`: what did the nodes learn? Reads what they were sent from records, or builds it
+ * here (--simulate), attacks it with side information if there is any, and counts, with the operand
+ * if that is given, what the attacks got beside what chance gives. The operand and its labels
+ * count; no attack is told them.
  */
 #include "cli/audit.h"
 
@@ -19,7 +19,8 @@
 #define DRAWN_ROWS 20000u
 #define DRAWN_PUBLIC 10000u
 
-static const char *const choices_simulate[] = {"permute-published", "permute-single", "permute", "plain",
+static const char *const choices_simulate[] = {"permute-published", "permute-single", "permute",
+                                               "plain",
                                                NULL};
 static const char *const form_text[] = {
     "permute as published: columns in clear with row indices",
@@ -34,7 +35,7 @@ static const char *const coded_text[] = {
     [SHERD__SHARES_BLIND] = "blind: A masked, B public",
 };
 
-/* ---- what there is to attack ------------------------------------------------------------------ */
+/* ---- what there is to attack ----------------------------------------------------------------- */
 
 static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
 {
@@ -99,24 +100,27 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     if (a->views.trouble[0]) sherd__audit_warn(&a->report, "%s", a->views.trouble);
     bool clear = sherd__sight_job(&a->views, &job, &jobs);
     if (jobs > 1)
-        sherd__audit_warn(&a->report, "%zu products are in the record: the one that moved the most bytes "
-                                      "is audited", jobs);
+        sherd__audit_warn(
+            &a->report,
+            "%zu products are in the record: the one that moved the most bytes is audited", jobs);
     for (uint32_t i = 0; i < a->nodes && !err; i++) {
         const sherd__node_view *v = &a->views.nodes[i];
         memcpy(a->names[i], v->name, sizeof *a->names);
         if (v->trouble[0]) sherd__audit_warn(&a->report, "%s: %s", v->name, v->trouble);
         if (clear) err = sherd__sight_of(&a->sights[i], v, job, kept);
     }
-    if (err) return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
+    if (err)
+        return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
     if (!clear) err = read_shares(a, kept, d);
-    snprintf(a->report.subject, sizeof a->report.subject, "%.100s%s", sherd__path_tail(a->cli->args[0]),
+    snprintf(a->report.subject, sizeof a->report.subject, "%.100s%s",
+             sherd__path_tail(a->cli->args[0]),
              a->views.of_coordinator ? ", a coordinator's record" : ", recorded by nodes");
     snprintf(a->report.form, sizeof a->report.form, "%s",
              clear ? "values in clear" : a->coded ? coded_text[a->shares.kind] : "no product");
     return err;
 }
 
-/* ---- what is known besides -------------------------------------------------------------------- */
+/* ---- what is known besides ------------------------------------------------------------------- */
 
 static int open_files(sherd__auditing *a, sherd_diag *d)
 {
@@ -125,11 +129,13 @@ static int open_files(sherd__auditing *a, sherd_diag *d)
     int err = sherd__audit_matrix_open(&a->data, sherd__opt_text(cli, "data"), d);
     if (!err) err = sherd__audit_matrix_open(&a->labels, sherd__opt_text(cli, "labels"), d);
     if (!err) err = sherd__audit_matrix_open(&a->pub_data, sherd__opt_text(cli, "public-data"), d);
-    if (!err) err = sherd__audit_matrix_open(&a->pub_labels, sherd__opt_text(cli, "public-labels"), d);
+    if (!err)
+        err = sherd__audit_matrix_open(&a->pub_labels, sherd__opt_text(cli, "public-labels"), d);
     if (!err && simulated && !a->data.there) {
         err = sherd__audit_matrix_draw(&a->data, &a->labels, 0, DRAWN_ROWS, d);
         if (!err && !a->pub_data.there)
-            err = sherd__audit_matrix_draw(&a->pub_data, &a->pub_labels, DRAWN_ROWS, DRAWN_PUBLIC, d);
+            err =
+                sherd__audit_matrix_draw(&a->pub_data, &a->pub_labels, DRAWN_ROWS, DRAWN_PUBLIC, d);
     }
     return err;
 }
@@ -141,7 +147,8 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
     bool column = v.cols == 1;
     if (!a->labels.there) return 0;
     if (!a->data.there)
-        return sherd__fail(d, SHERD_EINVAL, "give --data A.npy too", "--labels are labels of --data's rows");
+        return sherd__fail(d, SHERD_EINVAL, "give --data A.npy too",
+                           "--labels are labels of --data's rows");
     if (v.rows * v.cols != n || (!column && v.rows != 1))
         return sherd__fail(d, SHERD_ESHAPE, "give one label for each row of A",
                            "--labels has %zu x %zu values, A has %zu rows", v.rows, v.cols, n);
@@ -160,7 +167,8 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
 static int open_truth(sherd__auditing *a, sherd_diag *d)
 {
     bool integers = a->coded;
-    double largest = a->coded ? 65535 : 0; /* of residues it cannot be told: the default of 17 bits */
+    /* Of residues it cannot be told: the default of 17 bits */
+    double largest = a->coded ? 65535 : 0;
     if (!a->data.there) return 0;
     for (uint32_t i = 0; i < a->nodes && !a->coded; i++) {
         integers |= a->sights[i].integers;
@@ -182,20 +190,22 @@ static int open_public(sherd__auditing *a, sherd_diag *d)
                                "--public-labels are labels of --public-data's rows");
         return 0;
     }
-    int err = sherd__public_make(&a->pub, a->pub_data.view, a->pub_labels.there ? &a->pub_labels.view : NULL,
+    int err = sherd__public_make(&a->pub, a->pub_data.view,
+                                 a->pub_labels.there ? &a->pub_labels.view : NULL,
                                  (size_t)sherd__opt_int(a->cli, "rows"), d);
     a->report.public_rows = a->pub.rows;
     a->report.labels = a->pub.labels != NULL && a->truth.labels != NULL;
     return err;
 }
 
-/* ---- attacking -------------------------------------------------------------------------------- */
+/* ---- attacking ------------------------------------------------------------------------------- */
 
 static int step(void *ctx, uint32_t done, uint32_t total)
 {
     const sherd__auditing *a = ctx;
     uint32_t before = (done - 1) * 10 / total, now = done * 10 / total;
-    if (now > before) sherd__cli_say(a->cli, "audit: %" PRIu32 " %% of %" PRIu32 " attacks", now * 10, total);
+    if (now > before)
+        sherd__cli_say(a->cli, "audit: %" PRIu32 " %% of %" PRIu32 " attacks", now * 10, total);
     return sherd__cli_interrupted();
 }
 
@@ -209,8 +219,9 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
                             .flagged = true};
         if (s->cols == 0) continue;
         snprintf(f.who, sizeof f.who, "%s", a->names[i]);
-        snprintf(f.sentence, sizeof f.sentence, "was sent values of %zu columns of A in clear, %zu of them "
-                 "aligned by row", s->cols, s->len == 1 ? s->cols : (size_t)0);
+        snprintf(f.sentence, sizeof f.sentence,
+                 "was sent values of %zu columns of A in clear, %zu of them aligned by row",
+                 s->cols, s->len == 1 ? s->cols : (size_t)0);
         if (sherd__findings_add(&a->report.findings, &f))
             return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     }
@@ -238,11 +249,12 @@ static int attack(sherd__auditing *a, sherd_diag *d)
         err = sherd__audit_sights(&a->report, a->sights, names, a->nodes, &a->truth,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
     if (!err && !a->report.truth)
-        sherd__audit_warn(&a->report, "without --data nothing can be counted: give the operand A to see "
-                                      "how much of it the nodes could tell");
+        sherd__audit_warn(&a->report, "without --data nothing can be counted: give the operand A "
+                                      "to see how much of it the nodes could tell");
     if (!err && a->report.truth && a->pub.rows == 0)
-        sherd__audit_warn(&a->report, "without --public-data no column can be recognised: give data of the "
-                                      "same kind to see what an attacker who has such makes of it");
+        sherd__audit_warn(&a->report,
+                          "without --public-data no column can be recognised: give data of the "
+                          "same kind to see what an attacker who has such makes of it");
     if (!err) err = sherd__audit_judge(&a->report, d);
     sherd__free(names);
     return err;
@@ -308,8 +320,9 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
     a->cli = cli;
     int err = 0;
     if (simulated == (cli->args_len > 0))
-        err = sherd__fail(d, SHERD_EINVAL, "sherd multiply A.npy B.npy -o C.npy -n 7 --record DIR, then "
-                          "sherd audit DIR --data A.npy; or sherd audit --simulate permute",
+        err = sherd__fail(d, SHERD_EINVAL,
+                          "sherd multiply A.npy B.npy -o C.npy -n 7 --record DIR, then sherd audit "
+                          "DIR --data A.npy; or sherd audit --simulate permute",
                           simulated ? "--simulate attacks no record: give one or the other"
                                     : "give the folder that --record wrote, or --simulate FORM");
     if (!err) err = open_files(a, d);
@@ -328,9 +341,11 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
 
 static const sherd__example examples[] = {
     {"sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent as it is"},
-    {"sherd audit rec --data A.npy --labels L.npy --public-data P.npy --public-labels Q.npy --html r.html",
+    {"sherd audit rec --data A.npy --labels L.npy --public-data P.npy --public-labels Q.npy --html "
+     "r.html",
      "and what an attacker with data of the same kind makes of it, with pictures"},
-    {"sherd audit --simulate permute-published", "the same for permute as it was published, on drawn digits"},
+    {"sherd audit --simulate permute-published",
+     "the same for permute as it was published, on drawn digits"},
     {0},
 };
 
@@ -345,8 +360,10 @@ static const sherd__option options[] = {
      .help = "and their labels"},
     {.name = "simulate", .type = SHERD__CHOICE, .arg = "FORM", .choices = choices_simulate,
      .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "attack no record but what nodes would see: permute-published, permute-single, permute, plain"},
-    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000, .preset = "7",
+     .help = "attack no record but what nodes would see: permute-published, permute-single, "
+             "permute, plain"},
+    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+     .preset = "7",
      .help = "with --simulate: how many nodes"},
     {.name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
      .help = "which of the possible draws of exposures and coalitions"},
@@ -372,13 +389,14 @@ const sherd__verb sherd__verb_audit = {
     .usage = "[DIR...]",
     .summary = "what did each node learn? attacks what was recorded",
     .details =
-        "Reads a coordinator's record (multiply --record), or records of nodes (node --record), and "
-        "attacks what each node saw, and what coalitions of T and of T+1 domains saw together: entries "
-        "that stand there as they are, the zero mask, columns recognised in public data by their "
-        "statistics and correlations, labels, and whole rows rebuilt by a linear attacker and by nearest "
-        "neighbours. Each figure stands beside what chance gives; tests are corrected together (Holm, "
-        "family-wise 1e-6). --data and --labels serve only to count what attacks got right.\n\n"
-        "--simulate needs no record: it builds what nodes would see, of --data or of drawn digits.",
+        "Reads a coordinator's record (multiply --record), or records of nodes (node --record), "
+        "and attacks what each node saw, and what coalitions of T and of T+1 domains saw together: "
+        "entries that stand there as they are, the zero mask, columns recognised in public data by "
+        "their statistics and correlations, labels, and whole rows rebuilt by a linear attacker "
+        "and by nearest neighbours. Each figure stands beside what chance gives; tests are "
+        "corrected together (Holm, family-wise 1e-6). --data and --labels serve only to count what "
+        "attacks got right.\n\n--simulate needs no record: it builds what nodes would see, of "
+        "--data or of drawn digits.",
     .examples = examples,
     .options = options,
     .args_min = 0,

@@ -1,5 +1,5 @@
-/* The parts of `sherd audit`: what it reads (audit_data.c), what it says (audit_tell.c), and the short
- * look that ends `sherd demo`. */
+/* The parts of `sherd audit`: what it reads (audit_data.c), what it says (audit_tell.c), and the
+ * short look that ends `sherd demo`. */
 #ifndef CLI_AUDIT_H
 #define CLI_AUDIT_H
 
@@ -21,8 +21,8 @@ typedef struct sherd__audit_matrix {
 int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_diag *d) SHERD_MUST;
 void sherd__audit_matrix_close(sherd__audit_matrix *m);
 /** Digits drawn from strokes (learn/digits.h), rows [first, first + rows), and their labels. */
-int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels, uint64_t first,
-                             size_t rows, sherd_diag *d) SHERD_MUST;
+int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels,
+                             uint64_t first, size_t rows, sherd_diag *d) SHERD_MUST;
 
 /** All that an audit works on. */
 typedef struct sherd__auditing {

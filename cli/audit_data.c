@@ -1,4 +1,5 @@
-/* Matrices for `sherd audit`: .npy, IDX (gzipped or not), told apart by their first bytes, or drawn. */
+/* Matrices for `sherd audit`: .npy, IDX (gzipped or not), told apart by their first bytes, or
+ * drawn. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +37,8 @@ void sherd__audit_matrix_close(sherd__audit_matrix *m)
     memset(m, 0, sizeof *m);
 }
 
-int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels, uint64_t first,
-                             size_t rows, sherd_diag *d)
+int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *labels,
+                             uint64_t first, size_t rows, sherd_diag *d)
 {
     pixels->drawn = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
     labels->drawn = sherd__alloc(rows);

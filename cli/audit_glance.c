@@ -1,7 +1,7 @@
 /*
- * The end of `sherd demo`: the same attack on one node's view under permute, as published and as it is sent
- * here, and under share, on digits of the same kind as those of the demo. Small samples, since it is a
- * glance: all of it takes a second or two.
+ * The end of `sherd demo`: the same attack on one node's view under permute, as published and as it
+ * is sent here, and under share, on digits of the same kind as those of the demo. Small samples,
+ * since it is a glance: all of it takes a second or two.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +32,9 @@ static void take(glance *g, const sherd__findings *l)
         bool columns = strcmp(f->test, "columns") == 0, labels = strcmp(f->test, "labels") == 0;
         if (!columns && !labels && strcmp(f->test, "rebuilding") != 0) continue;
         double *to = columns ? &g->columns : labels ? &g->labels : &g->rebuilt;
-        double *chance = columns ? &g->columns_chance : labels ? &g->labels_chance : &g->rebuilt_chance;
+        double *chance = columns  ? &g->columns_chance
+                         : labels ? &g->labels_chance
+                                  : &g->rebuilt_chance;
         if (!isnan(*to) && *to >= f->value) continue; /* the best that the attacker has */
         *to = f->value;
         *chance = f->chance;
@@ -66,7 +68,8 @@ static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
     for (size_t r = 0; r < h && !err; r++) {
         double *sum = line + x.cols, *mask = sum + x.cols;
         err = sherd__masks_row(masks, SHERD__MASK_LEFT, 0, 0, p, r, x.cols, mask);
-        for (size_t c = 0; c < x.cols && !err; c++) sum[c] = w[code->blocks] * mask[c]; /* below 2^45 */
+        /* Below 2^45 */
+        for (size_t c = 0; c < x.cols && !err; c++) sum[c] = w[code->blocks] * mask[c];
         for (uint32_t b = 0; b < code->blocks && !err; b++) {
             if (b * h + r >= x.rows) continue;
             sherd__view_row_f64(x, b * h + r, 0, x.cols, line);
@@ -84,7 +87,8 @@ static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
 static int look_share(glance *g, sherd_view x, uint32_t nodes, const sherd__truth *truth,
                       const sherd__public *pub, sherd_diag *d)
 {
-    const sherd__lcc lcc = {.blocks = sherd__lcc_blocks(nodes, 1, 0, true), .masks = 1, .shares = nodes};
+    const sherd__lcc lcc = {.blocks = sherd__lcc_blocks(nodes, 1, 0, true), .masks = 1,
+                            .shares = nodes};
     sherd__findings l = {0};
     sherd__clear_options opt = {.n = x.rows, .test_rows = TESTS};
     *g = (glance){NAN, NAN, NAN, NAN, NAN, NAN};
@@ -92,9 +96,11 @@ static int look_share(glance *g, sherd_view x, uint32_t nodes, const sherd__trut
     size_t h = (x.rows + lcc.blocks - 1) / lcc.blocks;
     uint32_t *share = sherd__calloc(h * x.cols, sizeof *share);
     const uint32_t **index = sherd__calloc(nodes, sizeof *index);
-    const sherd__seen_code code = {.blocks = lcc.blocks, .masks = 1, .shares = nodes, .primes_len = 1,
+    const sherd__seen_code code = {.blocks = lcc.blocks, .masks = 1, .shares = nodes,
+                                   .primes_len = 1,
                                    .primes = {sherd__primes_default.p[0]}};
-    const sherd__seen seen = {.name = "A", .code = &code, .rows = h, .cols = x.cols, .residues = index};
+    const sherd__seen seen = {.name = "A", .code = &code, .rows = h, .cols = x.cols,
+                              .residues = index};
     int err = share != NULL && index != NULL ? encode(x, &lcc, h, share) : SHERD_ENOMEM;
     if (err) err = sherd__fail(d, err, NULL, "cannot encode the digits");
     if (!err) index[0] = share;
@@ -108,7 +114,8 @@ static int look_share(glance *g, sherd_view x, uint32_t nodes, const sherd__trut
 
 static void show(const char *name, const glance *g)
 {
-    printf("  %-26s %8.0f %% %13.0f %%\n", name, 100 * g->columns, isnan(g->labels) ? 0 : 100 * g->labels);
+    printf("  %-26s %8.0f %% %13.0f %%\n", name, 100 * g->columns,
+           isnan(g->labels) ? 0 : 100 * g->labels);
 }
 
 static json_t *object(const glance *g)
@@ -132,7 +139,8 @@ static int deal(uint32_t **cols, size_t *len, size_t k, uint32_t nodes)
     *len = 0;
     *cols = sherd__calloc(k, sizeof **cols);
     sherd__perm_key(key, seed, SHERD__EXPO_LABEL, 0, 0);
-    int err = expo != NULL && *cols != NULL ? sherd__exposures(key, k, nodes, 0, expo) : SHERD_ENOMEM;
+    int err =
+        expo != NULL && *cols != NULL ? sherd__exposures(key, k, nodes, 0, expo) : SHERD_ENOMEM;
     for (size_t c = 0; c < k && !err; c++)
         if (expo[c] == 0) (*cols)[(*len)++] = (uint32_t)c;
     sherd__free(expo);
@@ -160,8 +168,9 @@ int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d)
         if (!err) err = look_share(&share, x.view, nodes, &truth, &pub, d);
     }
     if (!err && len > 0 && out == NULL) {
-        printf("\nWhat one of %" PRIu32 " nodes recognises of its columns, and reads of %u digits, with %u "
-               "public ones:\n", nodes, TESTS, ROWS);
+        printf("\nWhat one of %" PRIu32
+               " nodes recognises of its columns, and reads of %u digits, with %u public ones:\n",
+               nodes, TESTS, ROWS);
         printf("  %-26s %10s %15s\n", "", "columns", "digits");
         show("permute, as published", &published);
         show("permute, as sent here", &ours);
@@ -170,9 +179,9 @@ int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d)
         printf("  %-26s %8.1f %% %13.0f %%\n", "by chance", 100 * published.columns_chance,
                100 * published.labels_chance);
     } else if (!err && len > 0) {
-        json_object_set_new(out, "audit", json_pack("{s:o, s:o, s:o}", "permute_published",
-                                                    object(&published), "permute", object(&ours), "share",
-                                                    object(&share)));
+        json_object_set_new(out, "audit",
+                            json_pack("{s:o, s:o, s:o}", "permute_published", object(&published),
+                                      "permute", object(&ours), "share", object(&share)));
     }
     sherd__free(cols);
     sherd__truth_fini(&truth);

@@ -97,8 +97,9 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
     if (s->size == 1) printf("\nEach node by itself (%" PRIu32 "):\n", s->attacked);
     else if (s->attacked == s->of)
         printf("\nCoalitions of %" PRIu32 " domains (all %" PRIu32 "):\n", s->size, s->attacked);
-    else printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
-                s->attacked, s->of);
+    else
+        printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
+               s->attacked, s->of);
     if (len > 0)
         printf("  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
     else printf("  more than the scheme withstands: a control, see below\n");
@@ -114,7 +115,8 @@ static void show_rest(const sherd__findings *l, size_t first)
     figure f[FIGURES_MAX];
     size_t len = gather(l, first, l->len, false, f);
     if (len > 0)
-        printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
+        printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s %8s\n", "", "median", "worst",
+               "chance", "p");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
         sherd__free(f[i].values);
@@ -122,7 +124,8 @@ static void show_rest(const sherd__findings *l, size_t first)
 }
 
 /* The least p of a control's findings and the best game that was won; NULL: none. */
-static const sherd__finding *of_control(const sherd__findings *l, const char *test, const char *name)
+static const sherd__finding *of_control(const sherd__findings *l, const char *test,
+                                        const char *name)
 {
     const sherd__finding *found = NULL;
     for (size_t i = 0; i < l->len; i++) {
@@ -144,11 +147,12 @@ static void show_controls(const sherd__findings *l)
             record = &l->list[i];
     for (int c = 0; c < SHERD__CONTROLS; c++) {
         const char *name = sherd__control_name((sherd__control)c);
-        const sherd__finding *f = of_control(l, "control", name), *g = of_control(l, "control game", name);
+        const sherd__finding *f = of_control(l, "control", name),
+                             *g = of_control(l, "control game", name);
         if (f == NULL) continue;
         if (c == 0)
-            printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "", "p",
-                   "game");
+            printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "",
+                   "p", "game");
         printf("  %-50s %8s", name, chance_of(f->log_p, p));
         if (g != NULL) printf("  advantage %.2f", g->value);
         printf("%s\n", f->flagged || (g != NULL && g->flagged) ? "" : "  MISSED");
@@ -164,7 +168,8 @@ void sherd__audit_tell(const sherd__auditing *a)
     printf("%s: %s\n", r->subject, r->form);
     if (r->rows > 0)
         printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
-    printf("%" PRIu32 " node%s, each counted as a domain of its own", r->nodes, r->nodes == 1 ? "" : "s");
+    printf("%" PRIu32 " node%s, each counted as a domain of its own", r->nodes,
+           r->nodes == 1 ? "" : "s");
     if (r->public_rows > 0)
         printf("; %" PRIu64 " public rows%s", r->public_rows, r->labels ? " with labels" : "");
     putchar('\n');

@@ -1,8 +1,8 @@
 /*
- * SIGBUS into a sentence. The handler runs in a thread that may hold any lock, so it uses system calls
- * alone, static buffers, and what was put into words beforehand. Which file it was is the kernel's
- * word: the mapping in /proc/self/maps that holds the address. So nobody has to keep a list of mapped
- * files, and a file that a library maps is named just as well.
+ * SIGBUS into a sentence. The handler runs in a thread that may hold any lock, so it uses system
+ * calls alone, static buffers, and what was put into words beforehand. Which file it was is the
+ * kernel's word: the mapping in /proc/self/maps that holds the address. So nobody has to keep a
+ * list of mapped files, and a file that a library maps is named just as well.
  */
 #include "cli/bus.h"
 
@@ -22,7 +22,7 @@ static struct {
 static char line[4352]; /* of /proc/self/maps: a path, and 100 characters before it */
 static atomic_flag speaking = ATOMIC_FLAG_INIT; /* several threads may meet the same end */
 
-/* ---- reading /proc/self/maps, a line at a time ------------------------------------------------- */
+/* ---- reading /proc/self/maps, a line at a time ----------------------------------------------- */
 
 static const char *hex(const char *p, uintptr_t *out)
 {
@@ -69,7 +69,7 @@ static const char *find_file(uintptr_t address)
     return found;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void put(const char *text)
 {

@@ -171,8 +171,10 @@ int sherd__work_certify_ready(sherd__work *w, sherd_diag *d)
     sherd__identity_free(id);
     if (err || path == NULL) return err;
     if (key == NULL)
-        sherd__cli_warn(w->cli, "%s will be signed by a key made for it alone, which says nothing of "
-                                "who made it; --key FILE signs it as you", path);
+        sherd__cli_warn(w->cli,
+                        "%s will be signed by a key made for it alone, which says nothing of who "
+                        "made it; --key FILE signs it as you",
+                        path);
     err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
     sherd__file_abort(file);
     return err;

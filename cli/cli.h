@@ -4,8 +4,8 @@
  * feeds the parser, `sherd help NAME`, the man page and shell completion alike.
  *
  * A verb's `run` reads options and arguments from the sherd__cli, prints results on stdout (or one
- * JSON object through sherd__cli_json_end), words for people on stderr (sherd__cli_say), and returns
- * 0 or a SHERD_E* code with *d filled. It never exits, never prints errors: main does.
+ * JSON object through sherd__cli_json_end), words for people on stderr (sherd__cli_say), and
+ * returns 0 or a SHERD_E* code with *d filled. It never exits, never prints errors: main does.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -19,7 +19,7 @@
 #include "core/diag.h"
 #include "sherd/err.h"
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 typedef enum sherd__option_type {
     SHERD__FLAG = 1, /* given or not; `--no-NAME` takes back what a file or the environment set */
@@ -58,7 +58,7 @@ typedef struct sherd__option {
     unsigned flags;             /* SHERD__OPT_* */
 } sherd__option;
 
-/* ---- verbs ------------------------------------------------------------------------------------ */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 typedef struct sherd__cli sherd__cli;
 typedef struct sherd__verb sherd__verb;
@@ -86,7 +86,7 @@ extern const sherd__verb *const sherd__verbs[];
 /** The options that every verb has (--json, --quiet, ...), then {0}. */
 extern const sherd__option sherd__options_general[];
 
-/* ---- reading options, arguments --------------------------------------------------------------- */
+/* ---- reading options, arguments -------------------------------------------------------------- */
 
 typedef struct sherd__opts sherd__opts; /* parsed values; cli/options.h */
 
@@ -102,8 +102,8 @@ struct sherd__cli {
 };
 
 /*
- * Values by long name. Asking for a name that the verb's table lacks, or as another type, is our own
- * mistake and aborts. Without value and preset: false, 0, NULL.
+ * Values by long name. Asking for a name that the verb's table lacks, or as another type, is our
+ * own mistake and aborts. Without value and preset: false, 0, NULL.
  */
 /** True where a user set it (on the command line, in the environment, in a file): no preset. */
 bool sherd__opt_given(const sherd__cli *cli, const char *name);
@@ -116,7 +116,8 @@ uint32_t sherd__opt_time_ms(const sherd__cli *cli, const char *name);
 const char *sherd__opt_text(const sherd__cli *cli, const char *name);
 /** CHOICE: index in its table, -1 without a value. */
 int sherd__opt_choice(const sherd__cli *cli, const char *name);
-/** "option --group", "SHERD_GROUP", "/etc/sherd/config:3": where the value came from, for messages. */
+/** "option --group", "SHERD_GROUP", "/etc/sherd/config:3": where the value came from, for
+ *  messages. */
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
 
 /*
@@ -156,7 +157,8 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
      .help = "private schemes: take domains that are on one host for separate all the same"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --timeout,
- * --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open cluster. */
+ * --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open
+ * cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
         SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
@@ -218,7 +220,8 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
      .choices = sherd__choices_scheme,                                                             \
-     .help = "how operands are hidden: share (private), share1 or blind (B public), permute, plain"}, \
+     .help = "how operands are hidden: share (private), share1 or blind (B public), permute, "     \
+             "plain"},                                                                             \
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
          .help = "blind: masks for this B (sherd prepare); its rows are used up"},                 \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
@@ -236,7 +239,8 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
          .choices = sherd__choices_encoding,                                                       \
          .help = "permute, plain: how A travels: dense, csr (without zeros) or as is quicker"}
-/* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads both. */
+/* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads
+ * both. */
 #define SHERD__OPTS_ARITHMETIC                                                                     \
     {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \
      .choices = sherd__choices_mode,                                                               \
@@ -249,7 +253,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
                            sherd_diag *d) SHERD_MUST;
 
-/* ---- words and results ------------------------------------------------------------------------ */
+/* ---- words and results ----------------------------------------------------------------------- */
 
 /** A line for people on stderr; nothing under --quiet. No newline at the end of fmt. */
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
@@ -268,7 +272,8 @@ int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD
 /** For a failure that has results to show (--check that differs, doctor): turns obj into ok = false
  *  with the error beside them, prints and releases it. Returns err, for the verb to return. */
 int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d) SHERD_MUST;
-/** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no use. */
+/** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no
+ *  use. */
 const char *sherd__exit_name(int exit_code);
 
 /** "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as progress and reports give them). */
@@ -276,7 +281,7 @@ const char *sherd__cli_bytes(uint64_t n, char out[24]);
 /** "0.82 s", "12.3 s", "2 min 05 s". */
 const char *sherd__cli_seconds(double s, char out[24]);
 
-/* ---- signals ---------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 /** The first SIGINT, SIGTERM or SIGHUP that came, else 0. Any thread, and cheap. */
 int sherd__cli_interrupted(void);

@@ -279,8 +279,9 @@ static int up_already(const state *s, sherd_diag *d)
     static const char hint[] = "sherd cluster status, or sherd cluster down first";
     size_t up = living(s);
     if (up < s->len)
-        return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster is up already, though %zu of its "
-                           "%zu nodes are gone", s->len - up, s->len);
+        return sherd__fail(d, SHERD_EINVAL, hint,
+                           "a local cluster is up already, though %zu of its %zu nodes are gone",
+                           s->len - up, s->len);
     return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is up already", up,
                        up == 1 ? "" : "s");
 }
@@ -323,8 +324,8 @@ static int tell_status(sherd__cli *cli, const state *s, int err, sherd_diag *d)
         uint64_t memory = up ? resident(m->pid) : 0;
         /* The number of one that is gone may be somebody else's by now. */
         json_t *pid = up ? json_integer(m->pid) : json_null();
-        json_array_append_new(all, json_pack("{s:s, s:o, s:s, s:b, s:I}", "name", m->name, "pid", pid,
-                                             "address", m->address, "up", up, "resident",
+        json_array_append_new(all, json_pack("{s:s, s:o, s:s, s:b, s:I}", "name", m->name, "pid",
+                                             pid, "address", m->address, "up", up, "resident",
                                              (json_int_t)memory));
         if (cli->json) continue;
         if (up)

@@ -1,7 +1,8 @@
 /*
  * `sherd demo`: the main job on data that need no download. Layer 1 of a 784-128-10 network over
  * seven local nodes, once in floats and once exactly, each compared with the same product computed
- * here. That comparison is the only place where this process multiplies; the BLAS calls are counted.
+ * here. That comparison is the only place where this process multiplies; the BLAS calls are
+ * counted.
  *
  * Results go to stdout: they are what the command is for. The progress line goes to stderr.
  */
@@ -36,7 +37,7 @@ typedef struct demo {
     json_t *out;
 } demo;
 
-/* ---- data ------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static int load_images(demo *m, const char *folder, sherd_diag *d)
 {
@@ -81,7 +82,7 @@ static int prepare(demo *m, sherd_diag *d)
     return err ? err : draw_weights(m, d);
 }
 
-/* ---- what is printed -------------------------------------------------------------------------- */
+/* ---- what is printed ------------------------------------------------------------------------- */
 
 static void show_task(demo *m)
 {
@@ -174,7 +175,7 @@ static json_t *run_object(const sherd__work *w, double local)
                      "bit_equal", (json_int_t)x->equal);
 }
 
-/* ---- one of the two runs ---------------------------------------------------------------------- */
+/* ---- one of the two runs --------------------------------------------------------------------- */
 
 /* How long the same product takes here. The exact comparison computed just that; the float one did
    more, so it is done once again, into w->c, whose contents have been compared by now. */

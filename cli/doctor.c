@@ -61,7 +61,7 @@ static void tell(checkup *c, level l, int err, const char *name, const char *hin
     if (hint != NULL) printf("%21s try: %s\n", "", hint);
 }
 
-/* ---- libraries and BLAS ----------------------------------------------------------------------- */
+/* ---- libraries and BLAS ---------------------------------------------------------------------- */
 
 static void check_versions(checkup *c)
 {
@@ -128,7 +128,7 @@ static void check_blas(checkup *c)
              "OpenBLAS uses its %s kernels (OPENBLAS_CORETYPE=%s changes nothing)", core, forced);
 }
 
-/* ---- the machine ------------------------------------------------------------------------------ */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 /* The first line of a small file; false where it cannot be read. */
 static bool first_line(const char *path, char *out, int size)
@@ -203,7 +203,8 @@ static int loopback(const char **what, int *port)
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     *what = "make a socket";
     if (server < 0 || client < 0) err = errno;
-    if (!err && (*what = "bind a port", bind(server, (struct sockaddr *)&at, len)) != 0) err = errno;
+    if (!err && (*what = "bind a port", bind(server, (struct sockaddr *)&at, len)) != 0)
+        err = errno;
     if (!err && listen(server, 1) != 0) err = errno;
     if (!err && getsockname(server, (struct sockaddr *)&at, &len) != 0) err = errno;
     if (!err && (*what = "connect", connect(client, (struct sockaddr *)&at, len)) != 0) err = errno;
@@ -218,8 +219,9 @@ static void check_loopback(checkup *c)
     const char *what;
     int port, err = loopback(&what, &port);
     if (err)
-        tell(c, FAILED, SHERD_ENET, "loopback", "bring the loopback interface up: ip link set lo up",
-             "cannot %s on 127.0.0.1: %s", what, strerror(err));
+        tell(c, FAILED, SHERD_ENET, "loopback",
+             "bring the loopback interface up: ip link set lo up", "cannot %s on 127.0.0.1: %s",
+             what, strerror(err));
     else
         tell(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
 }
@@ -253,7 +255,7 @@ static void check_gpus(checkup *c)
     tell(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
 }
 
-/* ---- configuration ---------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 static void check_environment(checkup *c)
 {
@@ -300,7 +302,8 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     {"sherd doctor", "checks this machine"},
     {"sherd doctor --json", "the same for a program"},
-    {"sherd doctor -q && sherd demo", "shows only what is not good; runs the main job where nothing failed"},
+    {"sherd doctor -q && sherd demo",
+     "shows only what is not good; runs the main job where nothing failed"},
     {0},
 };
 

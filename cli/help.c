@@ -13,7 +13,7 @@
 #define WIDTH 80
 #define OPTION_COLUMN 26
 
-/* ---- laying out text -------------------------------------------------------------------------- */
+/* ---- laying out text ------------------------------------------------------------------------- */
 
 static void newline(FILE *out, int indent)
 {
@@ -81,7 +81,7 @@ static void print_option(FILE *out, const sherd__option *o)
     sherd__print_filled(out, text, OPTION_COLUMN, OPTION_COLUMN, WIDTH);
 }
 
-/* ---- finding verbs ---------------------------------------------------------------------------- */
+/* ---- finding verbs --------------------------------------------------------------------------- */
 
 const sherd__verb *sherd__verb_find(const sherd__verb *const *list, const char *name)
 {
@@ -108,7 +108,7 @@ int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const
     return sherd__fail(d, SHERD_EINVAL, hint, "unknown verb '%.60s'", name);
 }
 
-/* ---- the three sizes of help ------------------------------------------------------------------ */
+/* ---- the three sizes of help ----------------------------------------------------------------- */
 
 void sherd__help_short(FILE *out)
 {
@@ -172,7 +172,7 @@ void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
         if ((list[i]->flags & SHERD__OPT_HIDDEN) == 0) print_option(out, list[i]);
 }
 
-/* ---- the verb --------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run_help(sherd__cli *cli, sherd_diag *d)
 {

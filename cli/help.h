@@ -20,9 +20,9 @@ int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const
                         sherd_diag *d);
 /** "-o, --output FILE", "    --seed FILE"; returns the length. */
 int sherd__option_synopsis(const sherd__option *o, char *out, size_t size);
-/** Prints text filled to `width` columns, every line but the first indented by `indent`; `at` is the
- *  column where the first begins. Paragraphs are separated by blank lines; lines that begin with a
- *  space are kept as they are. */
+/** Prints text filled to `width` columns, every line but the first indented by `indent`; `at` is
+ *  the column where the first begins. Paragraphs are separated by blank lines; lines that begin
+ *  with a space are kept as they are. */
 void sherd__print_filled(FILE *out, const char *text, int at, int indent, int width);
 
 #endif

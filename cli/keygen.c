@@ -64,9 +64,9 @@ const sherd__verb sherd__verb_keygen = {
     .name = "keygen",
     .usage = "FILE",
     .summary = "make a key for a node or a coordinator",
-    .details = "Writes a new Ed25519 private key to FILE (PEM, mode 0600; an existing file is never "
-               "overwritten) and prints key=sha256:..., the fingerprint that the other side's node "
-               "file or allow-list needs.",
+    .details = "Writes a new Ed25519 private key to FILE (PEM, mode 0600; an existing file is "
+               "never overwritten) and prints key=sha256:..., the fingerprint that the other "
+               "side's node file or allow-list needs.",
     .examples = examples,
     .options = options,
     .args_min = 1,

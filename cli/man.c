@@ -9,7 +9,7 @@
 #include "cli/options.h"
 #include "sherd/version.h"
 
-/* ---- troff ------------------------------------------------------------------------------------ */
+/* ---- troff ----------------------------------------------------------------------------------- */
 
 static void put_char(FILE *out, char c)
 {
@@ -65,7 +65,7 @@ static void put_paragraphs(FILE *out, const char *text)
     if (kept) fputs(".fi\n", out);
 }
 
-/* ---- from the tables -------------------------------------------------------------------------- */
+/* ---- from the tables ------------------------------------------------------------------------- */
 
 static void put_option(FILE *out, const sherd__option *o)
 {
@@ -144,12 +144,12 @@ static void put_exit_status(FILE *out)
         }
         fputc('\n', out);
     }
-    fputs(".PP\nWith \\fB\\-\\-json\\fR a failed run prints one object too, with \\fIok\\fR false and "
-          "\\fIerror\\fR {code, name, error, message, hint}; code and name are those above.\n",
+    fputs(".PP\nWith \\fB\\-\\-json\\fR a failed run prints one object too, with \\fIok\\fR false "
+          "and \\fIerror\\fR {code, name, error, message, hint}; code and name are those above.\n",
           out);
 }
 
-/* ---- by hand ---------------------------------------------------------------------------------- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 static const char *const intro =
     "sherd splits linear algebra into fragments, sends each fragment to a machine (a scheduler "
@@ -166,10 +166,10 @@ static const char *const precedence =
     "An option on the command line is the strongest; then the environment (SHERD_ and the long "
     "name in capitals, - as _: SHERD_EXPOSURE_MAX), --config FILE, the user's file, the system's "
     "file. Of two options that exclude each other the one from the stronger place counts; at one "
-    "place they are an error. A flag that a weaker place sets is taken back by --no-NAME. Names can "
-    "be abbreviated. Options that name secrets (--seed, --key) are not read from the environment, "
-    "and those that belong to one run (--output, --meta, --record and others) are read from the "
-    "command line only.";
+    "place they are an error. A flag that a weaker place sets is taken back by --no-NAME. Names "
+    "can be abbreviated. Options that name secrets (--seed, --key) are not read from the "
+    "environment, and those that belong to one run (--output, --meta, --record and others) are "
+    "read from the command line only.";
 
 static const char *const environment[][2] = {
     {"SHERD_*", "each long option, as said above; 1, yes, true or on set a flag"},
@@ -188,8 +188,9 @@ static const char *const files[][2] = {
     {"/etc/sherd/config", "the system's; never a file that merely lies in the working directory"},
     {"*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
               "one dimension counts as one row; written as <f8 in C order. No pickles"},
-    {"*.masks", "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
-                "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)"},
+    {"*.masks",
+     "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
+     "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)"},
     {"*.npz", "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it"},
 };
 
@@ -244,8 +245,9 @@ void sherd__help_man(FILE *out)
 {
     fprintf(out, ".\\\" Written by `sherd help --man`: change cli/, not this file.\n"
                  ".TH SHERD 1 2026-11-20 \"sherd %s\" \"User Commands\"\n", SHERD_VERSION);
-    fputs(".SH NAME\nsherd \\- linear algebra in fragments, over machines that are not trusted with "
-          "the whole\n.SH SYNOPSIS\n\\fBsherd\\fR \\fIVERB\\fR [options] [\\-\\-] [arguments]\n",
+    fputs(".SH NAME\nsherd \\- linear algebra in fragments, over machines that are not trusted "
+          "with the whole\n.SH SYNOPSIS\n\\fBsherd\\fR \\fIVERB\\fR [options] [\\-\\-] "
+          "[arguments]\n",
           out);
     put_section(out, "DESCRIPTION", intro);
     fputs(".SH VERBS\n", out);

@@ -1,6 +1,6 @@
 /*
- * `sherd meta build | show | expand | compact | verify`: metadata files on the command line. All that
- * is decided here is what to say; sherd/meta.h does the work.
+ * `sherd meta build | show | expand | compact | verify`: metadata files on the command line. All
+ * that is decided here is what to say; sherd/meta.h does the work.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
 }
 
-/* ---- progress and Ctrl-C ---------------------------------------------------------------------- */
+/* ---- progress and Ctrl-C --------------------------------------------------------------------- */
 
 typedef struct watcher {
     sherd__progress_line line;
@@ -50,7 +50,8 @@ static int watch(void *ctx, uint64_t done, uint64_t total)
 static void watch_begin(watcher *w, const sherd__cli *cli, sherd_meta *meta)
 {
     w->quiet = cli->quiet;
-    sherd__progress_init(&w->line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB", sherd__clock_s());
+    sherd__progress_init(&w->line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB",
+                         sherd__clock_s());
     sherd_meta_watch(meta, watch, w);
 }
 
@@ -60,7 +61,7 @@ static void watch_end(watcher *w, sherd_meta *meta)
     sherd__progress_fini(&w->line);
 }
 
-/* ---- reading what a user asked for ------------------------------------------------------------ */
+/* ---- reading what a user asked for ----------------------------------------------------------- */
 
 /* "784,128,10" */
 static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *len, sherd_diag *d)
@@ -116,7 +117,8 @@ static int add_operations(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
                            "--network and --samples belong together");
     int err = network ? read_widths(network, widths, &len, d) : SHERD_OK;
     if (network && !err)
-        err = sherd_meta_add_network(meta, widths, len, (uint64_t)sherd__opt_int(cli, "samples"), d);
+        err =
+            sherd_meta_add_network(meta, widths, len, (uint64_t)sherd__opt_int(cli, "samples"), d);
     for (int i = 0; i < cli->args_len && !err; i++) {
         sherd_meta_operation op;
         err = read_operation(cli->args[i], &op, d);
@@ -137,7 +139,7 @@ static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
     return err;
 }
 
-/* ---- telling what there is -------------------------------------------------------------------- */
+/* ---- telling what there is ------------------------------------------------------------------- */
 
 /* How many exposures each node has; *counts is the caller's (nodes of them). */
 static int count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d)
@@ -226,8 +228,8 @@ static void tell_settings(const sherd_meta *meta, bool expanded, bool seed, json
         printf("%s form, %zu operation%s, %" PRIu32 " node%s, %s exposure, group %s%s, seed %s\n",
                expanded ? "expanded" : "seed", sherd_meta_count(meta),
                sherd_meta_count(meta) == 1 ? "" : "s", s->nodes, s->nodes == 1 ? "" : "s",
-               s->balanced ? "balanced" : "uniform", group, s->shuffle_rows ? ", rows shuffled" : "",
-               seed ? "held" : "not held");
+               s->balanced ? "balanced" : "uniform", group,
+               s->shuffle_rows ? ", rows shuffled" : "", seed ? "held" : "not held");
         return;
     }
     json_object_set_new(json, "form", json_string(expanded ? "expanded" : "seed"));
@@ -239,7 +241,8 @@ static void tell_settings(const sherd_meta *meta, bool expanded, bool seed, json
     json_object_set_new(json, "seed_commitment", json_string(hex));
 }
 
-/* The file that a verb has written, `seconds` of which were writing (and making what is streamed). */
+/* The file that a verb has written, `seconds` of which were writing (and making what is
+ * streamed). */
 static int tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json, sherd_diag *d)
 {
     char bytes[24], took[24];
@@ -255,7 +258,7 @@ static int tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *jso
     return sherd__cli_json_end(cli, json, d);
 }
 
-/* ---- room ------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 /* Free bytes where `path` is to be; UINT64_MAX where that is unknown or no file. */
 static uint64_t free_at(const char *path)
@@ -272,8 +275,8 @@ static uint64_t free_at(const char *path)
     return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* Hours of writing that cannot end well are refused before they begin. Deflate may take an array to a
- * quarter at best. */
+/* Hours of writing that cannot end well are refused before they begin. Deflate may take an array to
+ * a quarter at best. */
 static int check_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
                       sherd_diag *d)
 {
@@ -283,11 +286,13 @@ static int check_room(const sherd_meta *meta, const sherd_meta_save_options *opt
     char needs[24], has[24];
     for (size_t i = 0; i < sherd_meta_count(meta) && opt->expanded; i++) {
         const sherd_meta_operation *op = sherd_meta_at(meta, i);
-        entries += (double)sherd_meta_table_rows(op) * (double)op->m + (double)op->k * (double)op->n;
+        entries +=
+            (double)sherd_meta_table_rows(op) * (double)op->m + (double)op->k * (double)op->n;
         if (entries > EXPANDED_MAX)
-            return sherd__fail(d, SHERD_EINVAL, hint, "the expanded form of %s and what is before it "
-                               "would be more than %s", op->name,
-                               sherd__cli_bytes((uint64_t)EXPANDED_MAX, needs));
+            return sherd__fail(d, SHERD_EINVAL, hint,
+                               "the expanded form of %s and what is before it would be more than "
+                               "%s",
+                               op->name, sherd__cli_bytes((uint64_t)EXPANDED_MAX, needs));
         bytes += sherd_meta_bytes(meta, i);
     }
     if ((opt->deflate ? bytes / 4 : bytes) <= room) return SHERD_OK;
@@ -295,7 +300,7 @@ static int check_room(const sherd_meta *meta, const sherd_meta_save_options *opt
                        sherd__cli_bytes(bytes, needs), sherd__cli_bytes(room, has));
 }
 
-/* ---- build ------------------------------------------------------------------------------------ */
+/* ---- build ----------------------------------------------------------------------------------- */
 
 static int new_from_options(sherd__cli *cli, sherd_meta **meta, sherd_diag *d)
 {
@@ -376,7 +381,7 @@ static int run_build(sherd__cli *cli, sherd_diag *d)
     return err;
 }
 
-/* ---- show, verify ----------------------------------------------------------------------------- */
+/* ---- show, verify ---------------------------------------------------------------------------- */
 
 static int run_show(sherd__cli *cli, sherd_diag *d)
 {
@@ -425,7 +430,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* ---- expand, compact -------------------------------------------------------------------------- */
+/* ---- expand, compact ------------------------------------------------------------------------- */
 
 /* Saves a file that was loaded; `verified`: after all of it was checked. */
 static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool verified,
@@ -476,7 +481,7 @@ static int run_compact(sherd__cli *cli, sherd_diag *d)
     return convert(cli, &opt, true, d);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const char *const forms[] = {"seed", "expanded", NULL};
 
@@ -520,7 +525,8 @@ static const sherd__option build_options[] = {
 };
 static const sherd__option show_options[] = {{0}};
 static const sherd__option verify_options[] = {OPT_KNOWN_SEED, {0}};
-static const sherd__option expand_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE, OPT_DEFLATE,
+static const sherd__option expand_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE,
+                                               OPT_DEFLATE,
                                                OPT_WITHOUT_SEED, OPT_KNOWN_SEED, {0}};
 static const sherd__option compact_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE,
                                                 OPT_KNOWN_SEED, {0}};
@@ -563,11 +569,11 @@ static const sherd__verb build = {
     .name = "build",
     .usage = "[NAME=KIND:SHAPE ...] -o META.npz",
     .summary = "make exposures and permutations for the operations of a job",
-    .details = "Operations are those of --network, then those named: NAME=dot:NxKxM for an n x k by "
-               "k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, exp) for an "
-               "element-wise one. The seed form derives everything from 32 fresh bytes; the expanded "
-               "form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. Whoever "
-               "has the file can undo the permutations: it is written with mode 0600.",
+    .details = "Operations are those of --network, then those named: NAME=dot:NxKxM for an n x k "
+               "by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, exp) for "
+               "an element-wise one. The seed form derives everything from 32 fresh bytes; the "
+               "expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. "
+               "Whoever has the file can undo the permutations: it is written with mode 0600.",
     .examples = build_examples,
     .options = build_options,
     .args_min = 0,

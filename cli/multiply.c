@@ -20,7 +20,7 @@ static int agree(const sherd__work *w, sherd_diag *d)
                        w->in[0].path, a.rows, a.cols, w->in[1].path, b.rows, b.cols);
 }
 
-/* ---- --dry-run -------------------------------------------------------------------------------- */
+/* ---- --dry-run ------------------------------------------------------------------------------- */
 
 static json_t *estimate_object(const char *choice, bool chosen, const sherd_estimate *e)
 {
@@ -123,7 +123,7 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     return sherd__cli_json_end(w->cli, obj, d);
 }
 
-/* ---- the verb --------------------------------------------------------------------------------- */
+/* ---- the verb -------------------------------------------------------------------------------- */
 
 static int run_multiply(sherd__cli *cli, sherd_diag *d)
 {
@@ -184,12 +184,12 @@ const sherd__verb sherd__verb_multiply = {
         "--mode float computes in float64 as BLAS does; --mode exact (or --bits B) in fixed point, "
         "where the result has the same bits whoever computed it: floats are rounded to B bits, "
         "integers taken as they are, and refused where B is given and too small. With --check the "
-        "product is also computed here: exact results must agree in every bit, float results within "
-        "gamma_k |A||B| in every entry; otherwise exit 9, and nothing is written.\n"
-        "\n"
-        "permute deals A's columns to the nodes and shuffles; it does not encrypt. plain hides "
-        "nothing. blind hides A from all nodes together by masks that sherd prepare made ahead for this "
-        "B, which is shown; each product uses up as many of them as A has rows.",
+        "product is also computed here: exact results must agree in every bit, float results "
+        "within gamma_k |A||B| in every entry; otherwise exit 9, and nothing is "
+        "written.\n\npermute deals A's columns to the nodes and shuffles; it does not encrypt. "
+        "plain hides nothing. blind hides A from all nodes together by masks that sherd prepare "
+        "made ahead for this B, which is shown; each product uses up as many of them as A has "
+        "rows.",
     .examples = examples,
     .options = options,
     .args_min = 2,

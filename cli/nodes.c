@@ -39,9 +39,11 @@ static int running_cluster(source *s, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "-n 7 starts seven nodes on this machine; --nodes FILE "
                            "uses those that FILE lists", "no nodes: give -n N or --nodes FILE");
     if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077) != 0)
-        return sherd__fail(d, SHERD_EINVAL, "give -n N or --nodes FILE, and look who made that folder",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give -n N or --nodes FILE, and look who made that folder",
                            "%s is not a folder that is ours alone: a local cluster in it is not "
-                           "trusted", folder);
+                           "trusted",
+                           folder);
     snprintf(s->nodes, sizeof s->nodes, "%s/" SHERD__CLUSTER_NODES, folder);
     snprintf(s->key, sizeof s->key, "%s/" SHERD__CLUSTER_KEY, folder);
     if (access(s->nodes, F_OK) != 0)
@@ -62,7 +64,8 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
     if (s->ours) return running_cluster(s, d);
     snprintf(s->nodes, sizeof s->nodes, "%s", file);
     if (key == NULL)
-        return sherd__fail(d, SHERD_EINVAL, "`sherd keygen me.key` makes one; the nodes must allow it",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "`sherd keygen me.key` makes one; the nodes must allow it",
                            "%s needs --key FILE too: nodes serve only keys that they allow",
                            sherd__opt_where(cli, "nodes"));
     snprintf(s->key, sizeof s->key, "%s", key);

@@ -6,9 +6,9 @@
 #include "sherd/cluster.h"
 
 /**
- * Where `sherd cluster up` keeps its state: $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (made 0700 by
- * it). In it: SHERD__CLUSTER_NODES, a node file, and SHERD__CLUSTER_KEY, the key that those nodes
- * allow. A cluster counts as up where the node file is there and the folder is ours alone.
+ * Where `sherd cluster up` keeps its state: $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (made 0700
+ * by it). In it: SHERD__CLUSTER_NODES, a node file, and SHERD__CLUSTER_KEY, the key that those
+ * nodes allow. A cluster counts as up where the node file is there and the folder is ours alone.
  */
 int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
 #define SHERD__CLUSTER_NODES "nodes"
@@ -16,12 +16,12 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
 
 /**
  * Opens the cluster that SHERD__OPTS_CLUSTER names; *out is the caller's (sherd_cluster_close). Its
- * log goes to stderr, Ctrl-C interrupts its calls. With neither -n nor --nodes and no local cluster:
- * SHERD_EINVAL naming both. `cli` must outlive the cluster.
+ * log goes to stderr, Ctrl-C interrupts its calls. With neither -n nor --nodes and no local
+ * cluster: SHERD_EINVAL naming both. `cli` must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
-/** How many nodes that would be, without opening anything (--dry-run), and whether all of them are on
- *  loopback (here; may be NULL). Errors as above. */
+/** How many nodes that would be, without opening anything (--dry-run), and whether all of them are
+ *  on loopback (here; may be NULL). Errors as above. */
 int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -30,7 +30,7 @@ struct sherd__opts {
     size_t strings_len;
 };
 
-/* ---- keeping values --------------------------------------------------------------------------- */
+/* ---- keeping values -------------------------------------------------------------------------- */
 
 /* A copy that lives as long as the options; NULL without memory or room. */
 static const char *keep(sherd__opts *o, const char *s)
@@ -68,7 +68,7 @@ static int set(sherd__opts *o, size_t i, sherd__source source, const char *where
     return 0;
 }
 
-/* ---- the command line ------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int find(const sherd__opts *o, const char *name)
 {
@@ -204,7 +204,7 @@ static int read_argv(sherd__opts *o, const char *title, int argc, char **argv, s
     }
 }
 
-/* ---- environment and files -------------------------------------------------------------------- */
+/* ---- environment and files ------------------------------------------------------------------- */
 
 static int read_env(sherd__opts *o, char *const *env, sherd_diag *d)
 {
@@ -288,7 +288,7 @@ static int read_files(sherd__opts *o, const sherd__opts_sources *src, sherd_diag
     return err;
 }
 
-/* ---- judging the whole ------------------------------------------------------------------------ */
+/* ---- judging the whole ----------------------------------------------------------------------- */
 
 static int exclude(sherd__opts *o, size_t i, sherd_diag *d)
 {
@@ -321,8 +321,9 @@ static int judge(sherd__opts *o, const char *title, sherd_diag *d)
         }
         if ((p->flags & SHERD__OPT_REQUIRED) == 0 || spared) continue;
         snprintf(hint, sizeof hint, "sherd help %s", title);
-        return p->letter != 0 ? sherd__fail(d, SHERD_EINVAL, hint, "needs -%c %s", p->letter, p->arg)
-                              : sherd__fail(d, SHERD_EINVAL, hint, "needs --%s %s", p->name, p->arg);
+        return p->letter != 0
+                   ? sherd__fail(d, SHERD_EINVAL, hint, "needs -%c %s", p->letter, p->arg)
+                   : sherd__fail(d, SHERD_EINVAL, hint, "needs --%s %s", p->name, p->arg);
     }
     return 0;
 }
@@ -384,7 +385,7 @@ void sherd__opts_free(sherd__opts *o)
     sherd__free(o);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static const sherd__value *value_of(const sherd__cli *cli, const char *name, unsigned types)
 {

@@ -26,7 +26,8 @@ typedef struct sherd__value {
     double real;
 } sherd__value;
 
-/** Reads one value. `where` opens the message; `code` is the error (EINVAL, or EFORMAT in files). */
+/** Reads one value. `where` opens the message; `code` is the error (EINVAL, or EFORMAT in
+ *  files). */
 int sherd__value_parse(sherd__value *out, const sherd__option *o, const char *text,
                        const char *where, int code, sherd_diag *d) SHERD_MUST;
 
@@ -38,8 +39,8 @@ typedef struct sherd__opts_sources {
 } sherd__opts_sources;
 
 /**
- * Parses for cli->verb; fills cli->opts, args, json, quiet, verbose. argv[0] is the verb's name, and
- * argv is permuted (getopt_long). With --help among the options nothing further is read:
+ * Parses for cli->verb; fills cli->opts, args, json, quiet, verbose. argv[0] is the verb's name,
+ * and argv is permuted (getopt_long). With --help among the options nothing further is read:
  * *help is true. `src` may be NULL: only the command line.
  */
 int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_sources *src,
@@ -50,17 +51,19 @@ void sherd__opts_free(sherd__opts *o);
 size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t max);
 #define SHERD__OPTIONS_MAX 64
 
-/** Calls fn for every verb and sub-verb that runs; `title` is "meta build". Stops where it is true. */
+/** Calls fn for every verb and sub-verb that runs; `title` is "meta build". Stops where it is
+ *  true. */
 bool sherd__verbs_each(bool (*fn)(void *ctx, const sherd__verb *v, const char *title), void *ctx);
 /** SHERD_NAME for an option, e.g. SHERD_EXPOSURE_MAX. */
 void sherd__option_env_name(const sherd__option *o, char out[64]);
 
-/** Called for each line of a configuration file; `where` is "path:line". Strings last for the call. */
+/** Called for each line of a configuration file; `where` is "path:line". Strings last for the
+ *  call. */
 typedef int sherd__config_set(void *ctx, const char *where, const char *name, const char *value,
                               sherd_diag *d);
 /**
- * Reads `option = value` lines and calls set for each, until it fails. A file that does not exist is
- * SHERD_EOPEN with *missing true.
+ * Reads `option = value` lines and calls set for each, until it fails. A file that does not exist
+ * is SHERD_EOPEN with *missing true.
  */
 int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, void *ctx,
                        sherd_diag *d) SHERD_MUST;

@@ -116,6 +116,6 @@ int sherd__paths_replace_meta(const char *path, sherd_diag *d)
     if (err)
         return sherd__fail(d, SHERD_EINVAL, hint, "%s is there and is no sound metadata", path);
     if (!used) return 0;
-    return sherd__fail(d, SHERD_EINVAL, hint, "%s has served operands, and the record of that would "
-                       "be lost", path);
+    return sherd__fail(d, SHERD_EINVAL, hint,
+                       "%s has served operands, and the record of that would be lost", path);
 }

@@ -1,6 +1,6 @@
 /*
- * `sherd prepare B.npy --rows N -o FILE`: one-time masks for `--scheme blind`, and with --show what a
- * file of them is for and how much of it is left.
+ * `sherd prepare B.npy --rows N -o FILE`: one-time masks for `--scheme blind`, and with --show what
+ * a file of them is for and how much of it is left.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static int show(sherd__cli *cli, sherd_diag *d)
     int err = sherd_masks_look(&i, cli->args[0], NULL, d);
     if (err) return err;
     if (cli->json) return tell_json(cli, cli->args[0], &i, d);
-    printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64 ", %" PRIu32
-           " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
+    printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64
+           ", %" PRIu32 " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
            i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes, i.primes == 1 ? "" : "s");
     return 0;
 }
@@ -72,7 +72,8 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
     sherd_view b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd_masks_options opt = {
-        .rows = (uint64_t)sherd__opt_int(cli, "rows"), .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
+        .rows = (uint64_t)sherd__opt_int(cli, "rows"),
+        .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
         .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"), .memory = sherd__opt_size(cli, "memory"),
         .watch = watch, .ctx = &w,
     };
@@ -105,11 +106,13 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     if (err) return err;
     if (cli->json) return tell_json(cli, path, &i, d);
     char took[24];
-    sherd__cli_say(cli, "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32
-                   " bits, %s, in %s", path, i.rows, cli->args[0], i.bits_a, i.bits_b,
-                   sherd__cli_bytes(i.bytes, bytes), sherd__cli_seconds(sherd__clock_s() - began, took));
-    sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, and "
-                        "delete it when it is used up");
+    sherd__cli_say(cli,
+                   "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32
+                   " bits, %s, in %s",
+                   path, i.rows, cli->args[0], i.bits_a, i.bits_b, sherd__cli_bytes(i.bytes, bytes),
+                   sherd__cli_seconds(sherd__clock_s() - began, took));
+    sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, "
+                        "and delete it when it is used up");
     return 0;
 }
 
@@ -123,7 +126,8 @@ static const sherd__example examples[] = {
 };
 
 static const sherd__option options[] = {
-    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE",
+     .flags = SHERD__OPT_ONLY_ARGV,
      .help = "write the masks to this file (0600); an earlier one survives every failure"},
     {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
      .flags = SHERD__OPT_ONLY_ARGV, .help = "for how many rows of A in all"},
@@ -144,20 +148,18 @@ const sherd__verb sherd__verb_prepare = {
     .usage = "B.npy --rows N -o FILE",
     .summary = "one-time masks for --scheme blind",
     .details =
-        "Makes a file of secret random rows R and of their products R B, for `sherd multiply --scheme "
-        "blind`: a node is sent A + R and all of B, and of what it returns R B is subtracted here. One "
-        "node is enough, and all may collude; B itself is shown to them. This costs as much as the "
-        "product does, ahead of time and on this machine.\n"
-        "\n"
-        "Masks are for this B alone, and for the given widths. A product uses up as many rows as A has, "
-        "whether it succeeds or not, and no row is used twice: they are struck off in the file before "
+        "Makes a file of secret random rows R and of their products R B, for `sherd multiply "
+        "--scheme blind`: a node is sent A + R and all of B, and of what it returns R B is "
+        "subtracted here. One node is enough, and all may collude; B itself is shown to them. This "
+        "costs as much as the product does, ahead of time and on this machine.\n\nMasks are for "
+        "this B alone, and for the given widths. A product uses up as many rows as A has, whether "
+        "it succeeds or not, and no row is used twice: they are struck off in the file before "
         "anything is sent, and counted once more in $XDG_STATE_HOME/sherd/masks (or "
         "~/.local/state/sherd/masks), so that an older copy of the file, or one that was taken to "
-        "another machine or account, is refused (exit 10).\n"
-        "\n"
-        "Whoever reads FILE can undo the masks of everything that was or will be sent with it. It is "
-        "written with mode 0600 and refused with any that lets others read it. Delete it when it is used "
-        "up, and keep it out of backups.",
+        "another machine or account, is refused (exit 10).\n\nWhoever reads FILE can undo the "
+        "masks of everything that was or will be sent with it. It is written with mode 0600 and "
+        "refused with any that lets others read it. Delete it when it is used up, and keep it out "
+        "of backups.",
     .examples = examples,
     .options = options,
     .args_min = 1,

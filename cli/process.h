@@ -4,9 +4,9 @@
 
 /**
  * Called once, first thing: opens descriptors 0 to 2 where the caller closed them (so that no file
- * of ours lands there; writing to a closed stdout still fails), ignores SIGPIPE and SIGXFSZ, catches SIGINT,
- * SIGTERM and SIGHUP (a second one ends the process at once), and forbids core dumps and ptrace by
- * other processes of the user, since the memory holds operands and seeds.
+ * of ours lands there; writing to a closed stdout still fails), ignores SIGPIPE and SIGXFSZ,
+ * catches SIGINT, SIGTERM and SIGHUP (a second one ends the process at once), and forbids core
+ * dumps and ptrace by other processes of the user, since the memory holds operands and seeds.
  */
 void sherd__process_start(void);
 

@@ -1,8 +1,8 @@
 /*
  * Progress, drawn from numbers that the caller hands in; time too, so that tests need no waiting.
  *
- * The bar is erased (carriage return, clear to end of line) before other words appear, so errors and
- * warnings never share its line. No colour: the line has none to lose under NO_COLOR.
+ * The bar is erased (carriage return, clear to end of line) before other words appear, so errors
+ * and warnings never share its line. No colour: the line has none to lose under NO_COLOR.
  */
 #include "cli/progress.h"
 

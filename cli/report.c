@@ -39,7 +39,7 @@ bool sherd__cli_colour(void)
            strcmp(term, "dumb") != 0;
 }
 
-/* ---- words ------------------------------------------------------------------------------------ */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 /* File names, arguments and what nodes say may hold anything; a terminal obeys control characters.
    C1 controls are those two bytes in UTF-8. */
@@ -94,7 +94,7 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* "sherd/multiply/1", "sherd/meta-build/1". */
 static json_t *new_object(const sherd__cli *cli, bool ok)
@@ -133,7 +133,7 @@ int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
     return err ? sherd__fail(d, err, NULL, "out of memory") : 0;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* What helps against an error whose place did not know better. An interrupt needs no remedy. */
 static const char *remedy(int err, const sherd_diag *d)
@@ -239,7 +239,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
     return err ? sherd_err_exit(err) : 0;
 }
 
-/* ---- numbers for people ----------------------------------------------------------------------- */
+/* ---- numbers for people ---------------------------------------------------------------------- */
 
 const char *sherd__cli_bytes(uint64_t n, char out[24])
 {

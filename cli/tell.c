@@ -26,7 +26,7 @@ static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
     return out->max_error > 0;
 }
 
-/* ---- for people ------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void say_scheme(const sherd__work *w, char *out, size_t size)
 {
@@ -36,15 +36,16 @@ static void say_scheme(const sherd__work *w, char *out, size_t size)
         return;
     }
     if (w->op == 0 && w->opt.scheme == SHERD_BLIND) {
-        snprintf(out, size, "blind (one-time masks: all nodes together learn nothing of A; B is public)");
+        snprintf(out, size,
+                 "blind (one-time masks: all nodes together learn nothing of A; B is public)");
         return;
     }
     if (r->threshold > 0) {
-        snprintf(out, size, "%s (any %" PRIu32 " of %" PRIu32 " domains together learn nothing of A%s; "
-                 "%" PRIu32 " answers give the product)", sherd__scheme_name(w->opt.scheme),
-                 w->opt.colluding, r->domains, w->opt.scheme == SHERD_SHARE1 ? "; B is public"
-                                                                             : " or B",
-                 r->threshold);
+        snprintf(out, size,
+                 "%s (any %" PRIu32 " of %" PRIu32
+                 " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
+                 sherd__scheme_name(w->opt.scheme), w->opt.colluding, r->domains,
+                 w->opt.scheme == SHERD_SHARE1 ? "; B is public" : " or B", r->threshold);
         return;
     }
     size_t at = (size_t)snprintf(out, size, "permute");
@@ -59,8 +60,8 @@ static void say_nodes(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
-                   w->op == 0 && w->opt.scheme != SHERD_PERMUTE ? "rows" : "columns", "of A", "of B",
-                   "out", "in", "tasks");
+                   w->op == 0 && w->opt.scheme != SHERD_PERMUTE ? "rows" : "columns", "of A",
+                   "of B", "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
         sherd_node_info info;
         char out[24], in[24], pid[16] = "-";
@@ -80,7 +81,8 @@ static void say_encoding(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     if (r->encoding != SHERD_ENCODING_CSR) return;
-    sherd__cli_say(w->cli, "A travelled in CSR, without zeros, in %" PRIu64 " of %" PRIu64 " tasks%s",
+    sherd__cli_say(w->cli,
+                   "A travelled in CSR, without zeros, in %" PRIu64 " of %" PRIu64 " tasks%s",
                    r->tasks_csr, r->tasks,
                    r->tasks_csr < r->tasks ? " (dense was smaller in the others)" : "");
 }
@@ -100,7 +102,8 @@ static void say_check(const sherd__work *w)
     else
         sherd__cli_say(w->cli,
                        "equal: %s gamma_k |A||B| in every entry; largest difference %.3g, "
-                       "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; computed here in %s",
+                       "%.2g of what the bound allows; %.2f %% bit-equal, numpy.isclose %.2f %%; "
+                       "computed here in %s",
                        v->equal ? "yes, within" : "NO, not within", x->max_abs, x->worst,
                        x->count ? 100.0 * (double)x->equal / (double)x->count : 100.0,
                        x->count ? 100.0 * (double)x->close / (double)x->count : 100.0,
@@ -123,8 +126,9 @@ static void say_rounding(const sherd__work *w)
     sherd__fixed_loss loss;
     for (unsigned i = 0; i < w->in_len; i++) {
         if (!rounding(w, i, &loss)) continue;
-        sherd__cli_say(w->cli, "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at "
-                       "most", w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
+        sherd__cli_say(w->cli,
+                       "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at most",
+                       w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
         if (loss.vanished > 0)
             sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
                             "small beside the largest and became 0: %s", w->in[i].path,
@@ -161,7 +165,8 @@ static void say_all(const sherd__work *w)
         sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
                                "missed with probability %.2g", r->check_error);
     else if (r->check_error > 0)
-        sherd__cli_say(w->cli, "every answer was checked: a wrong one passes with probability 2^%.0f",
+        sherd__cli_say(w->cli,
+                       "every answer was checked: a wrong one passes with probability 2^%.0f",
                        log2(r->check_error));
     if (r->nodes_lost > 0)
         sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work "
@@ -171,14 +176,15 @@ static void say_all(const sherd__work *w)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);
     if (w->op == 0 && w->opt.scheme == SHERD_BLIND)
-        sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks, r->masks_left);
+        sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks,
+                       r->masks_left);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
                    w->cols);
     if (sherd__opt_text(w->cli, "certificate") != NULL)
         sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }
 
-/* ---- for programs ----------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 /* A path is any bytes; JSON is UTF-8: what is not becomes '?'. */
 static json_t *path_string(const char *path)

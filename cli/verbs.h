@@ -1,4 +1,5 @@
-/* The verbs, in the order in which help lists them. One line each: add yours when its file exists. */
+/* The verbs, in the order in which help lists them. One line each: add yours when its file
+ * exists. */
 #ifndef CLI_VERBS_H
 #define CLI_VERBS_H
 

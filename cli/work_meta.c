@@ -2,8 +2,8 @@
  * Where a piece of work gets its randomness from: fresh (nothing to do here), --seed FILE, or a
  * metadata file with its settings, its tables and its reuse rule.
  *
- * A metadata file remembers which operands it served. That is written before anything is sent: a run
- * that dies half-way has used it.
+ * A metadata file remembers which operands it served. That is written before anything is sent: a
+ * run that dies half-way has used it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "cli/work.h"
 #include "core/rand.h"
 
-/* ---- metadata --------------------------------------------------------------------------------- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static bool fits(const sherd__work *w, const sherd_meta_operation *op)
 {

@@ -1,9 +1,9 @@
 /*
- * Masking, checking and unmasking by rows. A panel is hidden in runs of a few rows that stay in cache:
- * quantised once, then for each prime masked, added up for the check and packed. The check is
- * Freivalds' on the masked product, modulo every prime, two trials; what passes is unmasked, recombined
- * and scaled straight into C, so no sum is kept. It trusts the source of R*B (its tags were checked) and
- * nothing about an answer but its length.
+ * Masking, checking and unmasking by rows. A panel is hidden in runs of a few rows that stay in
+ * cache: quantised once, then for each prime masked, added up for the check and packed. The check
+ * is Freivalds' on the masked product, modulo every prime, two trials; what passes is unmasked,
+ * recombined and scaled straight into C, so no sum is kept. It trusts the source of R*B (its tags
+ * were checked) and nothing about an answer but its length.
  */
 #include "crypto/blind.h"
 
@@ -21,8 +21,8 @@
 #define RUN_BYTES ((size_t)256 << 10) /* of a run of rows, as doubles */
 #define TRIALS 2u
 
-/* Check vectors of a tile, and B times them. Lives as long as it is the tile's current one or cells that
- * were hidden under it wait for their answer: after a wrong answer a new one is drawn. */
+/* Check vectors of a tile, and B times them. Lives as long as it is the tile's current one or cells
+ * that were hidden under it wait for their answer: after a wrong answer a new one is drawn. */
 typedef struct blind_probe {
     unsigned refs;
     size_t width;
@@ -93,7 +93,7 @@ int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, siz
     return sherd__masks_part(m, &id, row, rows, 0, k, out, k);
 }
 
-/* ---- check vectors ---------------------------------------------------------------------------- */
+/* ---- check vectors --------------------------------------------------------------------------- */
 
 static void probe_drop(const blind *h, blind_probe *p)
 {
@@ -155,10 +155,10 @@ static int make_probe(blind *h, uint32_t tile)
     return SHERD_OK;
 }
 
-/* ---- hiding ----------------------------------------------------------------------------------- */
+/* ---- hiding ---------------------------------------------------------------------------------- */
 
-/* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell. since:
- * by prime, see sherd__fvp_left. */
+/* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
+ * since: by prime, see sherd__fvp_left. */
 static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
                     size_t *since, uint8_t *body)
 {
@@ -171,7 +171,9 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
         if (err) return err;
         for (size_t i = 0; i < n; i++) h->u[i] += h->x[i]; /* below 2^22 + 2^25 in magnitude */
         sherd__residue_from_f64(h->u, n, p, h->u);
-        const double *r = cell->r + q * TRIALS * cell->rows + at, *const both[] = { r, r + cell->rows };
+        const double *r = cell->r + q * TRIALS * cell->rows + at, *const both[] = {
+            r, r + cell->rows
+        };
         double *to = h->ru + q * TRIALS * h->k, *const acc[] = { to, to + h->k };
         sherd__fvp_left(h->u, rows, h->k, h->k, both, p, acc, &since[q]);
         sherd__residue_pack(h->u, n, p,
@@ -193,7 +195,8 @@ static int hide_rows(blind *h, blind_cell *cell, size_t row0, uint8_t *body)
         double *ru = h->ru + t * h->k;
         uint32_t p = h->p.primes[t / TRIALS];
         sherd__residue_from_f64(ru, h->k, p, ru);
-        cell->want[t / TRIALS][t % TRIALS] = sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k, p);
+        cell->want[t / TRIALS][t % TRIALS] =
+            sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k, p);
     }
     return SHERD_OK;
 }
@@ -216,7 +219,8 @@ static blind_cell *cell_new(blind *h, sherd__cell at, size_t rows)
 static sherd__fragment_info block(const blind *h, uint8_t origin, size_t rows, size_t cols)
 {
     return (sherd__fragment_info){
-        .origin = origin, .dtype = SHERD__RESIDUES, .primes = (uint8_t)h->p.primes_len, .rows = rows,
+        .origin = origin, .dtype = SHERD__RESIDUES, .primes = (uint8_t)h->p.primes_len,
+        .rows = rows,
         .cols = cols, .len = (uint64_t)rows * cols * SHERD__RESIDUE_BYTES * h->p.primes_len,
     };
 }
@@ -260,10 +264,10 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     return err;
 }
 
-/* ---- B, in clear ------------------------------------------------------------------------------ */
+/* ---- B, in clear ----------------------------------------------------------------------------- */
 
-/* Rows of a tile of B in the narrowest integers, made while they are sent: on the loop thread, so with
- * scratch of its own. */
+/* Rows of a tile of B in the narrowest integers, made while they are sent: on the loop thread, so
+ * with scratch of its own. */
 typedef struct blind_tile {
     const blind *h;
     size_t from, width, size;
@@ -333,7 +337,7 @@ static int blind_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
     return err;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static int check_prime(const blind *h, const blind_cell *c, uint32_t q, const uint8_t *body)
 {
@@ -352,7 +356,8 @@ static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)
     const blind_cell *c = *cell_of(h, at);
     int err = c ? SHERD_OK : SHERD_EINTERNAL;
     for (uint32_t q = 0; q < h->p.primes_len && !err; q++) err = check_prime(h, c, q, body);
-    /* Nobody is judged by vectors that the author of a wrong answer may have learnt something of. */
+    /* Nobody is judged by vectors that the author of a wrong answer may have learnt something
+     * of. */
     for (uint32_t t = 0; t < h->tiles && err == SHERD_EWRONG; t++) {
         probe_drop(h, h->probes[t]);
         h->probes[t] = NULL;
@@ -375,7 +380,8 @@ static int unmask_row(blind *h, const blind_cell *c, size_t i, size_t row, size_
         if (!err)
             err = h->p.source.row(h->p.source.ctx, h->first_row + row, q, from, width, h->packed);
         if (!err) err = sherd__residue_unpack(h->packed, width, p, rb, NULL);
-        if (err) return err == SHERD_EFRAME ? SHERD_EFORMAT : err; /* checked: it is R*B that is wrong */
+        /* Checked: it is R*B that is wrong */
+        if (err) return err == SHERD_EFRAME ? SHERD_EFORMAT : err;
         for (size_t j = 0; j < width; j++) y[j] -= rb[j];
         sherd__residue_from_f64(y, width, p, y);
         residue[q] = y;
@@ -392,7 +398,8 @@ static int blind_fold(void *ctx, sherd__cell at, const uint8_t *body)
     size_t row0, from = (size_t)at.tile * h->p.tile_cols;
     int err = SHERD_OK;
     (void)!cell_rows(h, at, &row0);
-    for (size_t i = 0; c && i < c->rows && !err; i++) err = unmask_row(h, c, i, row0 + i, from, body);
+    for (size_t i = 0; c && i < c->rows && !err; i++)
+        err = unmask_row(h, c, i, row0 + i, from, body);
     cell_free(h, c);
     *keep = NULL;
     return err;
@@ -404,7 +411,7 @@ static int blind_finish(void *ctx)
     return SHERD_OK;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void blind_free(void *ctx)
 {
@@ -431,7 +438,8 @@ static void blind_shape(const void *ctx, sherd__scheme_shape *out)
     size_t row0, rows = slot_rows(h, 0, &row0);
     if (rows > h->p.panel_rows) rows = h->p.panel_rows;
     *out = (sherd__scheme_shape){
-        .slots = h->p.slots, .tiles = h->tiles, .panels = h->panels, .resident = true, .shared = true,
+        .slots = h->p.slots, .tiles = h->tiles, .panels = h->panels, .resident = true,
+        .shared = true,
         .result_max = (uint64_t)rows * h->p.tile_cols * SHERD__RESIDUE_BYTES * h->p.primes_len,
         .primes_len = h->p.primes_len,
     };

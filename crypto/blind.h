@@ -1,8 +1,8 @@
 /*
- * `blind`: one-time masks prepared ahead. B is public; R is uniform modulo each prime, as large as A, and
- * R*B is known. A node is given A + R and all of B, returns (A + R)*B, and the coordinator subtracts
- * R*B. Slots are ranges of A's rows, as under `plain`, and any node may do any slot's next panel: a
- * masked row is the same whoever gets it and however often it is sent.
+ * `blind`: one-time masks prepared ahead. B is public; R is uniform modulo each prime, as large as
+ * A, and R*B is known. A node is given A + R and all of B, returns (A + R)*B, and the coordinator
+ * subtracts R*B. Slots are ranges of A's rows, as under `plain`, and any node may do any slot's
+ * next panel: a masked row is the same whoever gets it and however often it is sent.
  *
  * Who learns it: nodes, all of them together, nothing of A but its shape (as long as ChaCha20 is a
  * cipher), provided that no row of R ever masks two rows: which rows are free is not decided here
@@ -20,7 +20,8 @@
 
 /** R*B as it was prepared. */
 typedef struct sherd__blind_source {
-    /** Columns [from, from+n) of row `row`, modulo the prime number q: 3 n packed bytes. Compute thread. */
+    /** Columns [from, from+n) of row `row`, modulo the prime number q: 3 n packed bytes. Compute
+     *  thread. */
     int (*row)(void *ctx, uint64_t row, uint32_t q, size_t from, size_t n, uint8_t *out);
     void *ctx;
 } sherd__blind_source;
@@ -42,8 +43,8 @@ typedef struct sherd__blind_params {
 /** SHERD_ENOMEM, SHERD_EINVAL (primes that are none). */
 int sherd__blind_open(sherd__hiding *out, const sherd__blind_params *p) SHERD_MUST;
 /**
- * Row i of A is masked by row first_row + i of the masks of `key`, both fresh out of a mask file. Before
- * the job runs, and once: SHERD_EINVAL otherwise. SHERD_ENOMEM.
+ * Row i of A is masked by row first_row + i of the masks of `key`, both fresh out of a mask file.
+ * Before the job runs, and once: SHERD_EINVAL otherwise. SHERD_ENOMEM.
  */
 int sherd__blind_arm(sherd__hiding *h, const uint8_t key[32], uint64_t first_row) SHERD_MUST;
 /** Rows [row, row+rows) of R modulo prime number q, which is p; out row-major, width k. */

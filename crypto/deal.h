@@ -1,16 +1,16 @@
 /*
  * `permute` and `plain`: a product dealt out in clear, with or without shuffled columns.
  *
- * permute (published scheme, obfuscation only): slot i holds the columns c of A with exposures[c] = i
- * and the rows c of B, whose columns are shuffled by permutation c (or by that of the first column of
- * c's group, so that a node can add a whole group up). Wholly zero rows of a group's columns are not
- * sent, nor is the index of any row. Every slot contributes to every entry of C.
+ * permute (published scheme, obfuscation only): slot i holds the columns c of A with exposures[c] =
+ * i and the rows c of B, whose columns are shuffled by permutation c (or by that of the first
+ * column of c's group, so that a node can add a whole group up). Wholly zero rows of a group's
+ * columns are not sent, nor is the index of any row. Every slot contributes to every entry of C.
  *
  * plain: slot i holds a range of A's rows and all of B. Every slot owns its rows of C.
  *
- * Who learns it: a node sees its columns of A (permute) or rows (plain) in clear, and its rows of B,
- * under permute as multisets; with groups of more than one column it also sees which rows of them
- * are equal in position. docs/THREATS.md has the attacks.
+ * Who learns it: a node sees its columns of A (permute) or rows (plain) in clear, and its rows of
+ * B, under permute as multisets; with groups of more than one column it also sees which rows of
+ * them are equal in position. docs/THREATS.md has the attacks.
  */
 #ifndef CRYPTO_DEAL_H
 #define CRYPTO_DEAL_H
@@ -61,9 +61,9 @@ int sherd__deal_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool
  *  were: counted while hiding. */
 void sherd__deal_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments);
 /**
- * From now on cells travel in CSR where that is smaller (docs/PROTOCOL.md); not at first. Only where B
- * is finite: zeros count otherwise. Not while a job runs. Who learns it: nodes see zeros in either
- * form, and listeners sizes that follow how many there are.
+ * From now on cells travel in CSR where that is smaller (docs/PROTOCOL.md); not at first. Only
+ * where B is finite: zeros count otherwise. Not while a job runs. Who learns it: nodes see zeros in
+ * either form, and listeners sizes that follow how many there are.
  */
 void sherd__deal_sparse(sherd__hiding *h, bool csr);
 /** Cells that were sent so, counted while hiding. */
@@ -73,7 +73,8 @@ uint64_t sherd__deal_csr_cells(const sherd__hiding *h);
 typedef struct sherd__deal_total {
     uint64_t cells, csr_cells;  /* that are not empty */
     uint64_t bytes;             /* of their left blocks */
-    uint64_t rows, values;      /* of one tile: rows of answers, and numbers of A, zeros too where dense */
+    uint64_t rows, values;      /* of one tile: rows of answers, and numbers of A, zeros too where
+                                   dense */
 } sherd__deal_total;
 /** Reads A as hiding it will, and sends nothing. Not while a job runs. SHERD_ENOMEM, or of perm. */
 int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out) SHERD_MUST;

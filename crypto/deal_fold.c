@@ -14,7 +14,8 @@
 #include "matrix/view.h"
 
 /* Row t of a residue answer, recombined: the integers that the residues stand for. */
-static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t)
+static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width,
+                    size_t t)
 {
     const double *residue[4];
     for (uint32_t i = 0; i < d->p.primes_len; i++) {
@@ -28,7 +29,8 @@ static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, s
     return SHERD_OK;
 }
 
-/* Beyond 61 bits an entry that is off by a multiple of 2^61-1 would be invisible to that modulus. */
+/* Beyond 61 bits an entry that is off by a multiple of 2^61-1 would be invisible to that
+ * modulus. */
 static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
                       const uint8_t *body, size_t width)
 {
@@ -38,7 +40,8 @@ static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
         int err = wide_row(d, cell, body, width, t);
         if (err) return err;
         for (size_t j = 0; j < width; j++)
-            dot = sherd__f127_add(dot, sherd__f127_mul(sherd__f127_from(d->wide_line[j]), p->s61[j]));
+            dot =
+                sherd__f127_add(dot, sherd__f127_mul(sherd__f127_from(d->wide_line[j]), p->s61[j]));
         sum = sherd__f127_add(sum, sherd__f127_mul(cell->r61[t], dot));
     }
     return sum == cell->ru_vs127 ? SHERD_OK : SHERD_EWRONG;
@@ -69,11 +72,11 @@ static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t r
     return !isfinite(size) || kind_of(sum) == kind_of(y) ? SHERD_OK : SHERD_EWRONG;
 }
 
-/* One row of an answer: what is finite by the operands is weighed into *dot, what is not must not be
- * finite here either, and now and then of the same kind. */
-static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q, size_t t,
-                             const double *y, const uint32_t *perm, size_t from, uint64_t one_in,
-                             double *dot)
+/* One row of an answer: what is finite by the operands is weighed into *dot, what is not must not
+ * be finite here either, and now and then of the same kind. */
+static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q,
+                             size_t t, const double *y, const uint32_t *perm, size_t from,
+                             uint64_t one_in, double *dot)
 {
     const deal_probe *p = cell->probe;
     for (size_t j = 0; j < p->width; j++) {
@@ -83,7 +86,8 @@ static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s,
         }
         if (isfinite(y[j])) return SHERD_EWRONG;
         if (sherd__entropy_below(&d->p.entropy, one_in)) continue;
-        int err = check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j, y[j]);
+        int err =
+            check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j, y[j]);
         if (err) return err;
     }
     return SHERD_OK;

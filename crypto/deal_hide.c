@@ -24,7 +24,8 @@
         }                                                                                          \
     } while (0)
 
-/* Values that the element kind is known to hold; little-endian machines only (asserted at build). */
+/* Values that the element kind is known to hold; little-endian machines only (asserted at
+ * build). */
 void sherd__deal_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
 {
     switch (dtype) {
@@ -82,7 +83,8 @@ static int shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at, ui
     size_t from = (size_t)tile * d->p.tile_cols, width = deal_tile_width(d, tile);
     size_t c = s->cols ? s->cols[at] : at;
     int err = SHERD_OK;
-    if (at == s->groups[q].first || !*perm) *perm = sherd__deal_perm(d, &s->groups[q], scratch, &err);
+    if (at == s->groups[q].first || !*perm)
+        *perm = sherd__deal_perm(d, &s->groups[q], scratch, &err);
     if (err) return err;
     sherd__deal_row_b(d, c, line);
     if (!*perm) memcpy(out, line + from, width * sizeof *out);
@@ -185,8 +187,8 @@ int sherd__deal_gather(deal *d, const deal_slot *s, size_t first, size_t rows)
     return SHERD_OK;
 }
 
-/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what x*(V*s)
- * is stands in r's place until r is drawn (weigh_rows). */
+/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what
+ * x*(V*s) is stands in r's place until r is drawn (weigh_rows). */
 static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
                      uint32_t first, uint32_t len)
 {
@@ -195,7 +197,8 @@ static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, co
     if (d->p.primes_len) {
         cell->dot[i] = 0;
         for (uint32_t j = 0; j < len; j++) {
-            sherd__f127 product = sherd__f127_mul(sherd__f127_from((int64_t)x[j]), p->vs127[first + j]);
+            sherd__f127 product =
+                sherd__f127_mul(sherd__f127_from((int64_t)x[j]), p->vs127[first + j]);
             cell->dot[i] = sherd__f127_add(cell->dot[i], product);
         }
         return;
@@ -232,7 +235,8 @@ static int weigh_rows(deal *d, deal_cell *cell)
         sherd__f61_draw(&d->p.entropy, cell->rows, r);
         if (cell->dot)
             for (size_t i = 0; i < cell->rows; i++)
-                cell->ru_vs127 = sherd__f127_add(cell->ru_vs127, sherd__f127_mul(r[i], cell->dot[i]));
+                cell->ru_vs127 =
+                    sherd__f127_add(cell->ru_vs127, sherd__f127_mul(r[i], cell->dot[i]));
         else cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
         sherd__free(cell->dot);
         cell->dot = NULL;
@@ -298,7 +302,8 @@ fail:
 }
 
 static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
-                     const deal_size *size, sherd__fragment_info *left, sherd__fragment_info *result)
+                     const deal_size *size, sherd__fragment_info *left,
+                     sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
         .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .encoding = size->encoding,
@@ -418,7 +423,8 @@ static int resident_row(resident *r, uint32_t at, uint8_t *out)
     if (q != r->group) r->perm = NULL;
     r->group = q;
     size_t width = deal_tile_width(d, r->tile);
-    double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out : r->row;
+    double *row =
+        d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out : r->row;
     int err = shuffled_row(d, s, q, at, r->tile, r->line, r->scratch, &r->perm, row);
     if (!err && (uint8_t *)row != out) sherd__deal_narrow(d->dtype_b, row, width, out);
     return err;
@@ -488,8 +494,8 @@ int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment
     };
     int err = r->bytes && r->line && r->row && r->scratch ? SHERD_OK : SHERD_ENOMEM;
     if (!err)
-        err = sherd__fragment_new_source(out, &info,
-                                         (sherd__fragment_source){ resident_fill, resident_free, r });
+        err = sherd__fragment_new_source(
+            out, &info, (sherd__fragment_source){ resident_fill, resident_free, r });
     if (err) resident_free(r);
     return err;
 }

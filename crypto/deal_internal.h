@@ -1,5 +1,5 @@
-/* What the three files of the deal share: layout (deal.c), hiding (deal_hide.c), checking and folding
- * (deal_fold.c). */
+/* What the three files of the deal share: layout (deal.c), hiding (deal_hide.c), checking and
+ * folding (deal_fold.c). */
 #ifndef CRYPTO_DEAL_INTERNAL_H
 #define CRYPTO_DEAL_INTERNAL_H
 
@@ -7,15 +7,16 @@
 #include "crypto/freivalds.h"
 #include "matrix/exact.h"
 
-/** Columns of one slot that share a permutation: positions [first, first+len) of the slot's list. */
+/** Columns of one slot that share a permutation: positions [first, first+len) of the slot's
+ *  list. */
 typedef struct deal_group {
     uint32_t leader, first, len;
     size_t cached; /* row of the permutation cache, if there is one */
 } deal_group;
 
 /**
- * V*s of a resident block, for the check: one entry per column of A in the slot. Lives as long as the
- * current check vectors of the block and the cells that were hidden under them: after a wrong
+ * V*s of a resident block, for the check: one entry per column of A in the slot. Lives as long as
+ * the current check vectors of the block and the cells that were hidden under them: after a wrong
  * answer a new one is drawn.
  */
 typedef struct deal_probe {

@@ -131,8 +131,8 @@ static size_t gcd(size_t a, size_t b)
     return a;
 }
 
-/* Recomputes `want` different entries of row t: from a secret start by a secret step that meets every
- * column, so that each is as likely as the other. */
+/* Recomputes `want` different entries of row t: from a secret start by a secret step that meets
+ * every column, so that each is as likely as the other. */
 static int check_row(ew *e, sherd__cell at, size_t t, size_t first, size_t want, const double *y)
 {
     size_t cols = e->planned[at.slot], step;

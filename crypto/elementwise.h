@@ -1,6 +1,6 @@
 /*
- * Element-wise operations under permutation: row r of the operands is shuffled by permutation r (the
- * same for both), and position j of every shuffled row goes to node exposures[j].
+ * Element-wise operations under permutation: row r of the operands is shuffled by permutation r
+ * (the same for both), and position j of every shuffled row goes to node exposures[j].
  *
  * Who learns it: a node sees its positions' values in clear, without the columns they came from.
  */

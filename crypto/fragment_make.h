@@ -14,7 +14,8 @@ typedef struct sherd__fragment_source {
 } sherd__fragment_source;
 
 /** A fragment that is produced chunk by chunk. On failure the source stays the caller's. Dense ones
- *  only (SHERD_EINVAL): a body that is given up halfway is ended with zeros, and these are no CSR. */
+ *  only (SHERD_EINVAL): a body that is given up halfway is ended with zeros, and these are no
+ *  CSR. */
 int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info *info,
                                sherd__fragment_source source) SHERD_MUST;
 
@@ -29,8 +30,8 @@ int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info,
 /**
  * Checks that an info can be the description of a body: known origin, dtype, encoding; groups and
  * primes within limits; len = 8*groups + what rows, cols and dtype need where that is determined
- * (groups <= 1, dense), and at least the table otherwise; CSR: a length that some number of entries,
- * at most rows * cols, gives. SHERD_EFRAME, with the reason in *d.
+ * (groups <= 1, dense), and at least the table otherwise; CSR: a length that some number of
+ * entries, at most rows * cols, gives. SHERD_EFRAME, with the reason in *d.
  */
 int sherd__fragment_info_check(const sherd__fragment_info *info, sherd_diag *d) SHERD_MUST;
 

@@ -110,8 +110,9 @@ typedef enum sherd__verdict {
 double sherd__fv_underflow(size_t n, size_t k, size_t m);
 
 /**
- * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow; n and m are
- * the rows and columns of the panel that was judged. A rys that is not finite is rejected.
+ * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow;
+ * n and m are the rows and columns of the panel that was judged. A rys that is not finite is
+ * rejected.
  */
 sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
                                    const double *abs_ru, const double *abs_vs, size_t n, size_t k,
@@ -120,19 +121,20 @@ sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *v
 /* --- packed residues modulo p ---------------------------------------------------------------- */
 
 /* Two trials at once, each with vectors of its own: one pass over the data serves both, and a wrong
- * answer passes both with probability below (2/p)^2. All values are canonical residues in doubles, p
- * passes sherd__prime_ok. */
+ * answer passes both with probability below (2/p)^2. All values are canonical residues in doubles,
+ * p passes sherd__prime_ok. */
 #define SHERD__FVP_TRIALS 2u
 
 /** n uniform residues in canonical form (doubles), by rejection. */
 void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out);
 /**
- * out[t] = rT*Y*s of trial t in [0, p), for an answer of rows x cols packed residues. SHERD_EFRAME: a
- * value >= p. Costs little more than unpacking.
+ * out[t] = rT*Y*s of trial t in [0, p), for an answer of rows x cols packed residues. SHERD_EFRAME:
+ * a value >= p. Costs little more than unpacking.
  */
 int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols,
-                      const double *const r[SHERD__FVP_TRIALS], const double *const s[SHERD__FVP_TRIALS],
-                      uint32_t p, uint32_t out[SHERD__FVP_TRIALS]) SHERD_MUST;
+                      const double *const r[SHERD__FVP_TRIALS],
+                      const double *const s[SHERD__FVP_TRIALS], uint32_t p,
+                      uint32_t out[SHERD__FVP_TRIALS]) SHERD_MUST;
 /** sum a[i]*b[i] mod p in [0, p). */
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p);
 /** out[t][i] = x(i,:)*s[t] mod p canonical: V*s for row-major residues. */
@@ -140,9 +142,9 @@ void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld,
                       const double *const s[SHERD__FVP_TRIALS], uint32_t p,
                       double *const out[SHERD__FVP_TRIALS]);
 /**
- * acc[t][j] += sum_i r[t][i]*x(i,j): rT*U, panel after panel. Sums are reduced only when they must be:
- * *since counts the rows added since acc was canonical (0 and zeros before the first panel), and after
- * the last one sherd__residue_from_f64 makes acc canonical again.
+ * acc[t][j] += sum_i r[t][i]*x(i,j): rT*U, panel after panel. Sums are reduced only when they must
+ * be: *since counts the rows added since acc was canonical (0 and zeros before the first panel),
+ * and after the last one sherd__residue_from_f64 makes acc canonical again.
  */
 void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld,
                      const double *const r[SHERD__FVP_TRIALS], uint32_t p,

@@ -1,9 +1,9 @@
 /*
  * Freivalds' check modulo p: rT*U, V*s and rT*Y*s for two secret pairs r, s at once, while the data
- * stream by. Everything is a double holding an integer, and a sum takes as many products of canonical
- * residues between reductions as in the products that are checked: sherd__prime_block(p) of them, on top
- * of a canonical value, stay below 2^53. CHUNK is one that every p below 2^23 allows. So sums are exact
- * in any order, and may be spread over lanes.
+ * stream by. Everything is a double holding an integer, and a sum takes as many products of
+ * canonical residues between reductions as in the products that are checked: sherd__prime_block(p)
+ * of them, on top of a canonical value, stay below 2^53. CHUNK is one that every p below 2^23
+ * allows. So sums are exact in any order, and may be spread over lanes.
  */
 #include <string.h>
 
@@ -68,8 +68,8 @@ static void dots(const double *x, const double *y, const double *s, const double
 }
 
 /* Of two rows (the same one twice where there is only one) with both vectors: sum[trial][row]. */
-static void two_rows(const double *x, const double *y, size_t n, const double *const s[2], uint32_t p,
-                     double sum[2][2])
+static void two_rows(const double *x, const double *y, size_t n, const double *const s[2],
+                     uint32_t p, double sum[2][2])
 {
     double some[4], all[4] = {0};
     for (size_t j = 0; j < n; j += CHUNK) {
@@ -93,8 +93,8 @@ uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p)
 
 /* ---- projections ----------------------------------------------------------------------------- */
 
-void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld, const double *const s[2],
-                      uint32_t p, double *const out[2])
+void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld,
+                      const double *const s[2], uint32_t p, double *const out[2])
 {
     for (size_t i = 0; i < rows; i += 2) {
         size_t some = rows - i < 2 ? 1 : 2;
@@ -146,8 +146,8 @@ void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* y[t][i] = row i of the answer times s[t], for rows <= CHUNK. Short rows are unpacked many at a time,
- * long ones in pairs and pieces. */
+/* y[t][i] = row i of the answer times s[t], for rows <= CHUNK. Short rows are unpacked many at a
+ * time, long ones in pairs and pieces. */
 static int short_rows(const uint8_t *packed, size_t rows, size_t cols, const double *const s[2],
                       uint32_t p, double y[2][CHUNK])
 {
@@ -176,8 +176,8 @@ static int long_rows(const uint8_t *packed, size_t rows, size_t cols, const doub
             int err = sherd__residue_unpack(packed + (i * cols + j) * SHERD__RESIDUE_BYTES, n, p,
                                             x[0], NULL);
             if (err == 0)
-                err = sherd__residue_unpack(packed + (second * cols + j) * SHERD__RESIDUE_BYTES, n, p,
-                                            x[1], NULL);
+                err = sherd__residue_unpack(packed + (second * cols + j) * SHERD__RESIDUE_BYTES, n,
+                                            p, x[1], NULL);
             if (err != 0) return err;
             dots(x[0], x[1], s[0] + j, s[1] + j, n, some);
             for (int k = 0; k < 4; k++) all[k] += some[k];
@@ -199,7 +199,8 @@ int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols, const dou
     for (size_t i = 0; i < rows && cols > 0; i += CHUNK) {
         size_t some = rows - i < CHUNK ? rows - i : CHUNK;
         const uint8_t *at = packed + i * cols * SHERD__RESIDUE_BYTES;
-        int err = cols <= CHUNK ? short_rows(at, some, cols, s, p, y) : long_rows(at, some, cols, s, p, y);
+        int err = cols <= CHUNK ? short_rows(at, some, cols, s, p, y)
+                                : long_rows(at, some, cols, s, p, y);
         if (err != 0) return err;
         for (int t = 0; t < 2; t++) sum[t] += sherd__fvp_dot(r[t] + i, y[t], some, p);
     }

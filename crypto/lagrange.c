@@ -1,9 +1,9 @@
 /*
- * The Lagrange code: weights in 64-bit integers, sums of residues in doubles. A sum of K+T (encode) or
- * R (decode) products of canonical residues, at most 127 * 2^44, is an integer below 2^53 however it is
- * ordered, so a share is reduced once. Weights of a share's masks form a generalised Cauchy matrix
- * (P(alpha)/(alpha - beta_j) times a constant per j), so every T x T minor is invertible as long as all
- * points are distinct: that is what hides.
+ * The Lagrange code: weights in 64-bit integers, sums of residues in doubles. A sum of K+T (encode)
+ * or R (decode) products of canonical residues, at most 127 * 2^44, is an integer below 2^53
+ * however it is ordered, so a share is reduced once. Weights of a share's masks form a generalised
+ * Cauchy matrix (P(alpha)/(alpha - beta_j) times a constant per j), so every T x T minor is
+ * invertible as long as all points are distinct: that is what hides.
  */
 #include "crypto/lagrange.h"
 
@@ -109,8 +109,8 @@ static uint32_t alpha_point(const void *ctx, uint32_t i)
     return sherd__lcc_alpha(a->code, a->share[i]);
 }
 
-void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, const uint32_t *share,
-                               uint32_t len, double *w)
+void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
+                               const uint32_t *share, uint32_t len, double *w)
 {
     struct answers a = {c, share};
     for (uint32_t i = 0; i < len; i++)
@@ -119,8 +119,8 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block, 
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* out[i] = sum_j w[j]*in[j][i] modulo p in [0, p), see lcc_division. Inlined for each number of terms, so
- * that weights and pointers stay in registers. */
+/* out[i] = sum_j w[j]*in[j][i] modulo p in [0, p), see lcc_division. Inlined for each number of
+ * terms, so that weights and pointers stay in registers. */
 static inline __attribute__((always_inline)) void sum_words(uint32_t terms, const double *w,
                                                             const double *const *in, size_t n,
                                                             uint32_t p, int32_t *restrict out)

@@ -1,6 +1,7 @@
 /*
- * Encoding with AVX-512, in intrinsics, since two things pay here that no compiler finds in the loops
- * of lagrange.c: terms are loaded once for two shares, and what comes out goes from registers to bytes.
+ * Encoding with AVX-512, in intrinsics, since two things pay here that no compiler finds in the
+ * loops of lagrange.c: terms are loaded once for two shares, and what comes out goes from registers
+ * to bytes.
  * A quarter fewer operations a share; the same bits. Sixteen columns at a time: two vectors of
  * doubles, whose low words join to one of 16 remainders, whose low three bytes join to 48. 64 are
  * written, so the last columns are left to lagrange.c.
@@ -36,7 +37,8 @@ INLINED void constants_of(uint32_t p, constants *k)
     k->start = _mm512_set1_pd(d.start);
     k->p = _mm512_set1_epi32((int)p);
     k->even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    k->bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0));
+    k->bytes =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0));
     k->words = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 3, 3, 3);
 }
 
@@ -54,8 +56,8 @@ INLINED void put(const __m512d *low, const __m512d *high, const constants *k, ui
     _mm512_storeu_si512(out, r);
 }
 
-/* One share, or two. `terms` and `two` are constants where this is inlined. The empty asm keeps a term in
- * a register: it would be loaded for each use of it. */
+/* One share, or two. `terms` and `two` are constants where this is inlined. The empty asm keeps a
+ * term in a register: it would be loaded for each use of it. */
 INLINED void encode(uint32_t terms, bool two, const double *w, const double *u, uint32_t p,
                     const double *const *in, size_t groups, uint8_t *out, uint8_t *next)
 {
@@ -72,7 +74,8 @@ INLINED void encode(uint32_t terms, bool two, const double *w, const double *u, 
     for (size_t i = 0; i < groups; i++) {
         __m512d a = start, b = start, c = start, d = start;
         for (uint32_t j = 0; j < terms; j++) {
-            __m512d y = _mm512_loadu_pd(x[j] + GROUP * i), z = _mm512_loadu_pd(x[j] + GROUP * i + 8);
+            __m512d y = _mm512_loadu_pd(x[j] + GROUP * i),
+                    z = _mm512_loadu_pd(x[j] + GROUP * i + 8);
             __asm__("" : "+v"(y), "+v"(z));
             a = _mm512_fmadd_pd(v[0][j], y, a);
             b = _mm512_fmadd_pd(v[0][j], z, b);
@@ -110,7 +113,8 @@ size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks,
                               const double *const *in, size_t n, uint8_t *const *out)
 {
     if (!SHERD__IS_V4 || blocks > LCC_TERMS || n < GROUP + 6) return 0;
-    size_t groups = (n - 6) / GROUP, chunk = LCC_CHUNK / GROUP; /* six values for the 16 bytes beyond */
+    /* Six values for the 16 bytes beyond */
+    size_t groups = (n - 6) / GROUP, chunk = LCC_CHUNK / GROUP;
     const double *x[LCC_TERMS];
     for (size_t g = 0, some; g < groups; g += some) {
         size_t at = SHERD__RESIDUE_BYTES * GROUP * g;
@@ -121,8 +125,8 @@ size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks,
             for (next = i + 1; next < shares && out[next] == NULL; next++) continue;
             if (i < shares)
                 encode_chunk(blocks, w + (size_t)i * blocks,
-                             next < shares ? w + (size_t)next * blocks : NULL, p, x, some, out[i] + at,
-                             next < shares ? out[next] + at : NULL);
+                             next < shares ? w + (size_t)next * blocks : NULL, p, x, some,
+                             out[i] + at, next < shares ? out[next] + at : NULL);
         }
     }
     return GROUP * groups;

@@ -1,9 +1,9 @@
 /*
- * Masks from ChaCha20. Short rows are read many at a time, since a nonce costs as much as 150 words;
- * rejection is left to a stream per element, so that the common path has no data-dependent length and
- * vectorises: some 1 in 10,000 words is dropped. Of the ciphers a few are kept set up, picked by
- * (role, prime, t); two that fall on one place only cost a set-up. They lie on OpenSSL's heap, which
- * wipes them when they are freed.
+ * Masks from ChaCha20. Short rows are read many at a time, since a nonce costs as much as 150
+ * words; rejection is left to a stream per element, so that the common path has no data-dependent
+ * length and vectorises: some 1 in 10,000 words is dropped. Of the ciphers a few are kept set up,
+ * picked by (role, prime, t); two that fall on one place only cost a set-up. They lie on OpenSSL's
+ * heap, which wipes them when they are freed.
  */
 #include "crypto/mask.h"
 
@@ -17,7 +17,13 @@
 #include "crypto/keystream.h"
 #include "matrix/clones.h"
 
-enum { WORDS = 4096, PIECE = 256, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4, CIPHERS = 64, KEY = 32 };
+enum {
+    WORDS = 4096,
+    PIECE = 256,
+    BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4,
+    CIPHERS = 64,
+    KEY = 32
+};
 #define LABEL "sherd mask-v1"
 
 typedef struct cipher {
@@ -120,8 +126,8 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream
 
 /*
  * n words to residues; true if one is to be dropped. v*p is below 2^53: exact in doubles, and so is
- * all that follows. The only tie of rounding is v = -2^29, where l is 2^29 on one side of it and -2^29,
- * which is dropped, on the other: ROUND is even where h is, so that the tie goes to -h.
+ * all that follows. The only tie of rounding is v = -2^29, where l is 2^29 on one side of it and
+ * -2^29, which is dropped, on the other: ROUND is even where h is, so that the tie goes to -h.
  */
 SHERD__CLONES_WHOLE
 static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double *restrict out)
@@ -163,7 +169,8 @@ static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *ou
     return err;
 }
 
-/* Elements of one row, from their words: a piece that has one to be dropped is gone through again. */
+/* Elements of one row, from their words: a piece that has one to be dropped is gone through
+ * again. */
 static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, uint64_t element, uint32_t p,
                     double *out)
 {
@@ -195,8 +202,8 @@ static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id
     return err;
 }
 
-int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows, size_t c0,
-                      size_t n, double *out, size_t ld)
+int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
+                      size_t c0, size_t n, double *out, size_t ld)
 {
     sherd__keystream *ks;
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;

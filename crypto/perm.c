@@ -1,9 +1,9 @@
 /*
- * perm-v1, expo-v1, rows-v1 (the header states them). One keystream is read for many rows at a time,
- * since a new nonce costs as much as fifty indices; a row is shuffled in its final place and its
- * inverse filled in the same pass, because position i-1 is final once it was exchanged. The inner loop
- * is made for three widths and six batch sizes by macros: the batch must be unrolled for the
- * multiplications of one word to overlap with the exchanges of the one before.
+ * perm-v1, expo-v1, rows-v1 (the header states them). One keystream is read for many rows at a
+ * time, since a new nonce costs as much as fifty indices; a row is shuffled in its final place and
+ * its inverse filled in the same pass, because position i-1 is final once it was exchanged. The
+ * inner loop is made for three widths and six batch sizes by macros: the batch must be unrolled for
+ * the multiplications of one word to overlap with the exchanges of the one before.
  */
 #include "crypto/perm.h"
 

@@ -4,7 +4,8 @@
  *
  * perm-v1. One ChaCha20 key per operation. Row r is a Fisher-Yates shuffle of 0..n-1, downwards:
  * for i = n, n-1, ..., 2 draw d uniform in [0, i) and exchange p[i-1] with p[d]. One 64-bit word
- * serves q draws at once (Brackett-Rozinsky and Lemire, arXiv 2408.06213), q by the first i of them:
+ * serves q draws at once (Brackett-Rozinsky and Lemire, arXiv 2408.06213), q by the first i of
+ * them:
  *
  *   i >   2^30  2^19  2^14  2^11  2^9  6   else
  *   q =   1     2     3     4     5    6   i - 1
@@ -37,14 +38,15 @@
 #define SHERD__GROUP_ALL UINT32_MAX
 
 /**
- * key = BLAKE2b-256(key = seed, label, 0x00, op_index as u64 LE); where step > 0, followed by step as
- * u64 LE. Step 0 is the step that a metadata file's tables hold; exposures are always of step 0,
+ * key = BLAKE2b-256(key = seed, label, 0x00, op_index as u64 LE); where step > 0, followed by step
+ * as u64 LE. Step 0 is the step that a metadata file's tables hold; exposures are always of step 0,
  * since they belong to an operand and outlive a step. The key is a secret: wipe it.
  */
 void sherd__perm_key(uint8_t key[32], const uint8_t seed[32], const char *label, uint64_t op_index,
                      uint64_t step);
 
-/** SHA-256("sherd seed-v1", 0x00, seed): binds a file or a certificate to a seed it does not hold. */
+/** SHA-256("sherd seed-v1", 0x00, seed): binds a file or a certificate to a seed it does not
+ *  hold. */
 void sherd__seed_commitment(uint8_t out[32], const uint8_t seed[32]);
 
 /** Bytes of an index below n: 1 where n <= 256, 2 where n <= 65536, else 4. */

@@ -1,7 +1,8 @@
 /*
- * The seam between hiding and sending. A scheme turns one job (a product, an element-wise operation)
- * into cells, makes the fragments of each, checks each answer and folds it into the result. The job
- * (scheduler/job.h) decides which node computes which cell and when, and knows nothing of operands.
+ * The seam between hiding and sending. A scheme turns one job (a product, an element-wise
+ * operation) into cells, makes the fragments of each, checks each answer and folds it into the
+ * result. The job (scheduler/job.h) decides which node computes which cell and when, and knows
+ * nothing of operands.
  *
  * A cell is the answer of one slot for one row panel and one column tile. A slot is a part of the
  * work that is planned for one node; every cell must be folded exactly once, whoever computed it.
@@ -26,11 +27,13 @@ typedef struct sherd__scheme_shape {
     uint32_t slots, tiles, panels; /* every slot has `panels` panels in each of `tiles` tiles */
     bool resident;  /* multiply by a block that is resident per (slot, tile) */
     bool shared;    /* the resident block of a tile is the same for every slot */
-    bool paired;    /* B travels in the cells as A does: what is shown of one is shown of the other */
+    bool paired;    /* B travels in the cells as A does: what is shown of one is shown of the
+                       other */
     bool ordered;   /* answers are folded in ascending (tile, panel, slot): sums of floats */
     uint32_t threshold;  /* 0: every cell is folded. Else slots are shares of one encoding: any so
                             many answers of a (tile, panel) are decoded together and the rest is not
-                            needed; a slot belongs to one domain for good, and a domain to one slot */
+                            needed; a slot belongs to one domain for good, and a domain to one
+                            slot */
     bool left_stays;     /* the left operand's blocks stay at the nodes, one per (slot, panel), over
                             tiles and further runs; those of the right one go with each run */
     bool transposed;     /* result = left^T * right: SHERD__OP_MULTIPLY_T */
@@ -41,7 +44,8 @@ typedef struct sherd__scheme_shape {
 
 /** What a cell's task needs, and what its answer must look like. */
 typedef struct sherd__cell_work {
-    sherd_fragment *left, *right; /* the receiver's to free; right NULL unless it travels per cell */
+    sherd_fragment *left, *right; /* the receiver's to free; right NULL unless it travels per
+                                     cell */
     sherd__fragment_info result;
     bool empty;                   /* nothing to compute: fold it at once, nothing travels */
 } sherd__cell_work;
@@ -60,15 +64,16 @@ typedef struct sherd__scheme {
     int (*hide)(void *ctx, sherd__cell cell, sherd__cell_work *out);
     /** Loop thread. The block that stays at the node: a source, read while it is sent. */
     int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
-    /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide gives
-     *  no left then. NULL otherwise. */
+    /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide
+     *  gives no left then. NULL otherwise. */
     int (*left)(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
-    /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not right. */
+    /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not
+     *  right. */
     int (*check)(void *ctx, sherd__cell cell, const uint8_t *body);
     /** Compute thread, once per cell, after check (body NULL where the cell was empty). */
     int (*fold)(void *ctx, sherd__cell cell, const uint8_t *body);
-    /** Compute thread, threshold only (fold is then not called): accepted answers of `len` = threshold
-     *  distinct slots for one (tile, panel), once for each. NULL otherwise. */
+    /** Compute thread, threshold only (fold is then not called): accepted answers of `len` =
+     *  threshold distinct slots for one (tile, panel), once for each. NULL otherwise. */
     int (*decode)(void *ctx, uint32_t tile, uint32_t panel, const uint32_t *slots,
                   const uint8_t *const *bodies, uint32_t len);
     /** Entries of operand A that the cell shows its node, and of B that its resident block shows:

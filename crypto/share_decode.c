@@ -110,7 +110,8 @@ static void recombine(const share *d, uint32_t row, size_t n, double *out)
     sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
 }
 
-/* Values [from, from+n) of a rows x width part of C go to its rows from `row` on, not to padding. */
+/* Values [from, from+n) of a rows x width part of C go to its rows from `row` on, not to
+ * padding. */
 static void place(const share *d, const answers *a, size_t row, size_t limit, size_t from, size_t n,
                   const double *x)
 {

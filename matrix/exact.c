@@ -1,6 +1,7 @@
 /*
  * Garner's recombination with balanced digits: x = d0 + p0*(d1 + p1*(d2 + p2*d3)), each digit
- * within (p-1)/2 of 0. Digits are found in doubles, where all products stay below 2^46 and reduce exactly.
+ * within (p-1)/2 of 0. Digits are found in doubles, where all products stay below 2^46 and reduce
+ * exactly.
  * Up to three primes the last step to a double is one fma of exact parts, so it rounds once; four
  * need __int128.
  */

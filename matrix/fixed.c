@@ -101,8 +101,8 @@ int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const 
             if (fabs(x) > (double)limit)
                 return sherd__fail(d, SHERD_ERANGE,
                                    "give more bits, or none: integers are then taken as they are",
-                                   "%s: row %zu, column %zu: %.17g is beyond %llu, the largest that "
-                                   "%u bits hold, and integers are not rounded",
+                                   "%s: row %zu, column %zu: %.17g is beyond %llu, the largest "
+                                   "that %u bits hold, and integers are not rounded",
                                    name, r, c, x, (unsigned long long)limit, bits);
         }
     return SHERD_ERANGE; /* not reached while f is of v */

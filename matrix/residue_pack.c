@@ -1,8 +1,9 @@
 /*
  * Residues to and from three bytes each, eight at a time: within halves of 16 bytes one shuffle of
- * bytes, across them one of words, both AVX2 instructions. 24 bytes are written or read as 32, so the
- * last values of a buffer go singly. Between bytes and doubles lie words in the first-level cache: the
- * loops that convert them are left to the compiler, which knows how wide a vector should be.
+ * bytes, across them one of words, both AVX2 instructions. 24 bytes are written or read as 32, so
+ * the last values of a buffer go singly. Between bytes and doubles lie words in the first-level
+ * cache: the loops that convert them are left to the compiler, which knows how wide a vector should
+ * be.
  */
 #include <string.h>
 
@@ -27,8 +28,8 @@ static void pack_groups(const int32_t *v, size_t groups, uint8_t *out)
         bytes32 b;
         words8 w;
         memcpy(&b, v + 8 * i, sizeof b);
-        b = __builtin_shufflevector(b, b, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0, 16, 17,
-                                    18, 20, 21, 22, 24, 25, 26, 28, 29, 30, 16, 16, 16, 16);
+        b = __builtin_shufflevector(b, b, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0, 16,
+                                    17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30, 16, 16, 16, 16);
         w = (words8)b;
         w = __builtin_shufflevector(w, w, 0, 1, 2, 4, 5, 6, 3, 7);
         memcpy(out + 24 * i, &w, sizeof w);

@@ -1,8 +1,8 @@
 /*
- * A row of C is kept in registers, 32 columns at a time, while the row's entries pass: for each, one
- * load of B and a multiply-add per vector. For the 32 columns all rows are done before the next 32,
- * so that B's part (256 bytes a row) stays in the first cache. Vectors are gcc's own, which become
- * whatever the clone has; without fma, which would make bits depend on the clone.
+ * A row of C is kept in registers, 32 columns at a time, while the row's entries pass: for each,
+ * one load of B and a multiply-add per vector. For the 32 columns all rows are done before the next
+ * 32, so that B's part (256 bytes a row) stays in the first cache. Vectors are gcc's own, which
+ * become whatever the clone has; without fma, which would make bits depend on the clone.
  */
 #include "matrix/sparse.h"
 

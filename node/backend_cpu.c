@@ -335,7 +335,8 @@ static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, cons
     range inner;
     int err = SHERD_OK;
     if (b->prime) err = csr_residues(c, a, inner_size, b, cols, d);
-    for (; !b->prime && !err && sherd__csr_range(&c->csr, a, inner_size, PANEL, &inner.from, &inner.len);
+    for (; !b->prime && !err &&
+           sherd__csr_range(&c->csr, a, inner_size, PANEL, &inner.from, &inner.len);
          add = true)
         err = csr_panel(c, a, b, inner, cols, add, to, ldc, d);
     for (size_t i = 0; i < n && !err; i++) {
@@ -361,7 +362,8 @@ static int multiply_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fr
     sherd__csr_open(&a, left);
     for (uint32_t g = 0; g < sherd__groups_of(sherd__fragment_info_of(left)); g++) {
         sherd__group ga = sherd__group_at(left, g, NULL), gb = sherd__group_at(right, g, v);
-        operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0, false };
+        operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0,
+                      false };
         for (size_t r = 0; r < ga.rows; r += PANEL, at = next) {
             size_t n = panel(ga.rows, r).len;
             for (size_t j = 0; j < b.cols; j += PANEL) {
@@ -404,7 +406,8 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     size_t n = i->rows * i->cols;
-    operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1, .cols = n };
+    operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1,
+                                                                              .cols = n };
     if (right) {
         b.values = sherd__group_first(right);
         b.dtype = sherd__fragment_info_of(right)->dtype;

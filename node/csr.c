@@ -1,7 +1,7 @@
 /*
- * Each row keeps its place among its entries; since columns ascend, the entries of a range of columns
- * are the next so many of every row. Values of rows that follow one another in the block are converted
- * in one go.
+ * Each row keeps its place among its entries; since columns ascend, the entries of a range of
+ * columns are the next so many of every row. Values of rows that follow one another in the block
+ * are converted in one go.
  */
 #include "node/csr.h"
 

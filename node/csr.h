@@ -1,7 +1,7 @@
 /*
  * Taking a block in CSR apart (crypto/fragment.h): some rows of a group at a time, and of these one
- * range of columns after another, as lists or scattered over zeros. What is never written out is the
- * whole dense form: its size is the peer's to choose.
+ * range of columns after another, as lists or scattered over zeros. What is never written out is
+ * the whole dense form: its size is the peer's to choose.
  *
  * The block has passed sherd__fragment_table_check, so nothing is checked here.
  */
@@ -36,8 +36,9 @@ void sherd__csr_open(sherd__csr_block *out, const sherd_fragment *f);
  *  entry `at`. Returns where those of the row behind them begin. */
 uint64_t sherd__csr_begin(sherd__csr_rows *r, const sherd__csr_block *b, uint64_t first, size_t n,
                           uint64_t at);
-/** The next range [*from, *from + *len) of the group's cols columns, *from a multiple of step and len
- *  at most step, that holds entries: those between are zero in all of the rows. False: no more. */
+/** The next range [*from, *from + *len) of the group's cols columns, *from a multiple of step and
+ *  len at most step, that holds entries: those between are zero in all of the rows. False: no
+ *  more. */
 bool sherd__csr_range(sherd__csr_rows *r, const sherd__csr_block *b, uint64_t cols, size_t step,
                       size_t *from, size_t *len);
 /** The range's entries as taken columns, counted from `from`, and values. */

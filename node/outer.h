@@ -14,8 +14,8 @@
 #include "sherd/err.h"
 #include "wire/session.h"
 
-/** True for a checked plain multiplication of dense blocks into f64 whose groups all have inner size
- *  1 or 0. */
+/** True for a checked plain multiplication of dense blocks into f64 whose groups all have inner
+ *  size 1 or 0. */
 bool sherd__outer_fits(const sherd__task *task, const sherd_fragment *left);
 
 /**

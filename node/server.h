@@ -64,8 +64,8 @@ typedef struct sherd__node_options {
 /**
  * Runs a node until SIGTERM, SIGINT or the end of the parent's pipe: 0. Otherwise why it could not
  * start: SHERD_EDEVICE self-test, SHERD_EKEY, SHERD_EOPEN, SHERD_EFORMAT (allow-list, also an empty
- * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM, SHERD_EINTERRUPTED. Handles SIGHUP, SIGINT, SIGTERM, SIGUSR1 while
- * it runs, and expects SIGPIPE to be ignored.
+ * one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM, SHERD_EINTERRUPTED. Handles SIGHUP, SIGINT,
+ * SIGTERM, SIGUSR1 while it runs, and expects SIGPIPE to be ignored.
  */
 int sherd__node_run(const sherd__node_options *opt, sherd_diag *d) SHERD_MUST;
 

@@ -78,8 +78,8 @@ double sherd__account_planned(const sherd__account *a, uint32_t domain)
     return share < 1 ? share : 1;
 }
 
-uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain, uint32_t part,
-                               uint64_t from, uint64_t to)
+uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain,
+                               uint32_t part, uint64_t from, uint64_t to)
 {
     const shown *s = shown_of(a, side, domain, part);
     uint64_t left = to - from;

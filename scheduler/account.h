@@ -1,7 +1,7 @@
 /*
- * What each domain has been shown of one operand, over all jobs that send it. A ledger asks it about
- * operand B; a kept operand owns one and hands it to every ledger of its, so that what was shown
- * before a failure, under another cut or in the other direction still counts.
+ * What each domain has been shown of one operand, over all jobs that send it. A ledger asks it
+ * about operand B; a kept operand owns one and hands it to every ledger of its, so that what was
+ * shown before a failure, under another cut or in the other direction still counts.
  */
 #ifndef SCHEDULER_ACCOUNT_H
 #define SCHEDULER_ACCOUNT_H
@@ -25,8 +25,8 @@ void sherd__account_unplan(sherd__account *a, unsigned side);
 /** The shares of both sides together, 1 at most. */
 double sherd__account_planned(const sherd__account *a, uint32_t domain);
 /** How many of the entries [from, to) of a part the domain has not been shown on this side. */
-uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain, uint32_t part,
-                               uint64_t from, uint64_t to);
+uint64_t sherd__account_unseen(const sherd__account *a, unsigned side, uint32_t domain,
+                               uint32_t part, uint64_t from, uint64_t to);
 /** Records them as shown. SHERD_ENOMEM, and nothing recorded. */
 int sherd__account_show(sherd__account *a, unsigned side, uint32_t domain, uint32_t part,
                         uint64_t from, uint64_t to) SHERD_MUST;

@@ -1,10 +1,10 @@
 /*
  * The public side of a cluster: requests left for the loop thread, waiting for them, log lines and
- * snapshots. Only the loop thread touches links, sessions and the running job (cluster_loop.c); what
- * both sides see is under one lock.
+ * snapshots. Only the loop thread touches links, sessions and the running job (cluster_loop.c);
+ * what both sides see is under one lock.
  *
- * Trusts: its own configuration. Nothing that a node says is believed beyond what session and scheme
- * have checked; what it says of itself (memory, speed) only steers planning.
+ * Trusts: its own configuration. Nothing that a node says is believed beyond what session and
+ * scheme have checked; what it says of itself (memory, speed) only steers planning.
  */
 #include "sherd/cluster.h"
 
@@ -54,7 +54,8 @@ static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
         c->log_from = (c->log_from + 1) % CLUSTER_LOG_LINES;
         c->log_len--;
     } else {
-        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which came too fast", c->log_lost);
+        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which came too fast",
+                 c->log_lost);
         c->log_lost = 0;
         c->log_lost_level = SHERD_LOG_DEBUG;
     }

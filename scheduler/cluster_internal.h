@@ -29,14 +29,15 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 
 /**
  * Hands the job to the loop thread and waits until it is done and the executor has let go of it.
- * Progress, log lines and the question whether to stop come to the calling thread meanwhile. `last`:
- * the job's blocks are dropped at the nodes. The arrays of *r are the caller's, c's size each.
+ * Progress, log lines and the question whether to stop come to the calling thread meanwhile.
+ * `last`: the job's blocks are dropped at the nodes. The arrays of *r are the caller's, c's size
+ * each.
  */
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
     SHERD_MUST;
-/** sherd_resident_new for one direction of an operand that has an account of its own, which outlives
- *  the resident: what it shows is counted with all that was shown before. */
+/** sherd_resident_new for one direction of an operand that has an account of its own, which
+ *  outlives the resident: what it shows is counted with all that was shown before. */
 int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd__account *account, unsigned side,
                        sherd_diag *d) SHERD_MUST;

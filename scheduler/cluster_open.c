@@ -42,7 +42,8 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         c->nodes[i].peer = l->peer;
         c->nodes[i].pid = l->pid;
         if (!c->nodes[i].peer.domain[0])
-            snprintf(c->nodes[i].peer.domain, sizeof c->nodes[i].peer.domain, "simulated-%u", i + 1);
+            snprintf(c->nodes[i].peer.domain, sizeof c->nodes[i].peer.domain, "simulated-%u",
+                     i + 1);
     }
     return SHERD_OK;
 }
@@ -64,8 +65,9 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
         const sherd__peer *p = &peers.list[i];
         if (strcmp(p->role, "coordinator") == 0) continue;
         if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
-            err = sherd__fail(d, SHERD_EFORMAT, "paste the line that the node prints when it starts",
-                              "%s: node %zu has no %s", file, i + 1, p->has_key ? "address" : "key");
+            err =
+                sherd__fail(d, SHERD_EFORMAT, "paste the line that the node prints when it starts",
+                            "%s: node %zu has no %s", file, i + 1, p->has_key ? "address" : "key");
         else c->nodes[c->count++].peer = *p;
         here = here && sherd__peer_loopback(p);
     }
@@ -94,9 +96,9 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     pthread_mutex_unlock(&c->lock);
     if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (missing < c->count && over)
-        return sherd__fail(d, SHERD_ETIMEOUT, "write its address instead, or give it more with --timeout",
-                           "the time given is over, and the name %s is not resolved",
-                           c->nodes[missing].peer.host);
+        return sherd__fail(
+            d, SHERD_ETIMEOUT, "write its address instead, or give it more with --timeout",
+            "the time given is over, and the name %s is not resolved", c->nodes[missing].peer.host);
     return SHERD_OK;
 }
 
@@ -108,16 +110,17 @@ static void judge_domains(sherd_cluster *c, sherd__peer *const *peers, uint32_t 
     if (c->o.local_nodes) return;
     if (unnamed < c->count) {
         snprintf(c->domain_fault, sizeof c->domain_fault,
-                 "%s:%u has no domain= in the node file: a private scheme must know which nodes are "
-                 "one adversary", peers[unnamed]->host, peers[unnamed]->port);
+                 "%s:%u has no domain= in the node file: a private scheme must know which nodes "
+                 "are one adversary",
+                 peers[unnamed]->host, peers[unnamed]->port);
         c->domain_hint = "give every node's line the name of who runs it, as domain=NAME";
     } else if (split[0] != split[1] && !c->o.same_host_domains) {
         snprintf(c->domain_fault, sizeof c->domain_fault,
                  "%s:%u (domain %s) and %s:%u (domain %s) are one host: who runs it sees both",
                  peers[split[0]]->host, peers[split[0]]->port, peers[split[0]]->domain,
                  peers[split[1]]->host, peers[split[1]]->port, peers[split[1]]->domain);
-        c->domain_hint = "give them one domain, or say --same-host-domains if they are apart all the "
-                         "same (tunnels, a simulation)";
+        c->domain_hint = "give them one domain, or say --same-host-domains if they are apart all "
+                         "the same (tunnels, a simulation)";
     }
 }
 
@@ -137,10 +140,11 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     if (!err) judge_domains(c, peers, unnamed, split);
     /* Nodes that are all on loopback are called simulated anyway. */
     if (!err && split[0] != split[1] && !c->simulated)
-        sherd__cluster_say(c, SHERD_LOG_WARN, "%s:%u and %s:%u are one host, which the node file calls "
-            "two domains (%s, %s): who runs it sees what both are given", peers[split[0]]->host,
-            peers[split[0]]->port, peers[split[1]]->host, peers[split[1]]->port,
-            peers[split[0]]->domain, peers[split[1]]->domain);
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s:%u and %s:%u are one host, which the node file calls two domains "
+                           "(%s, %s): who runs it sees what both are given",
+                           peers[split[0]]->host, peers[split[0]]->port, peers[split[1]]->host,
+                           peers[split[1]]->port, peers[split[0]]->domain, peers[split[1]]->domain);
     sherd__names_free(names);
     sherd__free(peers);
     return err;
@@ -177,13 +181,15 @@ static void warn_of_weights(sherd_cluster *c)
         if (weighted++ == 0) first = i;
     }
     if (weighted)
-        sherd__cluster_say(c, SHERD_LOG_WARN, "weight= of %s has no effect%s: every node is dealt an "
-            "equal share", c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "weight= of %s has no effect%s: every node is dealt an equal share",
+                           c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
 }
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
 {
-    if (uv_loop_init(&c->loop)) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
+    if (uv_loop_init(&c->loop))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
     c->loop_made = true;
     uv_async_init(&c->loop, &c->wake, sherd__cluster_on_wake);
     uv_timer_init(&c->loop, &c->tick);
@@ -280,8 +286,9 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
         return fail_missing(c, &s, s.err && (s.away || s.up == 0 || want == c->count)
                                        ? s.err : SHERD_EFEWNODES, d);
     if (s.up < c->count)
-        sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s.up, c->count,
-            c->nodes[s.missing].label, s.why[0] ? s.why : "no answer within the connect time");
+        sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s.up,
+                           c->count, c->nodes[s.missing].label,
+                           s.why[0] ? s.why : "no answer within the connect time");
     return SHERD_OK;
 }
 
@@ -299,7 +306,8 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
 {
     *out = NULL;
     if ((opt->local_nodes > 0) == (opt->nodes_file != NULL))
-        return sherd__fail(d, SHERD_EINVAL, "start local nodes with -n N, or name nodes with --nodes",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "start local nodes with -n N, or name nodes with --nodes",
                            "it is not said which nodes to use");
     sherd_cluster *c = sherd__calloc(1, sizeof *c);
     if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
@@ -331,7 +339,8 @@ void sherd_cluster_close(sherd_cluster *c)
     bool mute = false;
     if (c->thread_runs) {
         pthread_mutex_lock(&c->lock);
-        for (uint32_t i = 0; i < c->count; i++) mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
+        for (uint32_t i = 0; i < c->count; i++)
+            mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
         c->close_wanted = true;
         pthread_mutex_unlock(&c->lock);
         uv_async_send(&c->wake);

@@ -11,7 +11,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Seconds of the loop thread here; the threads that serve sessions at the nodes take as many together. */
+/* Seconds of the loop thread here; the threads that serve sessions at the nodes take as many
+ * together. */
 static double sessions(const sherd__cost_input *in, uint64_t out, uint64_t back)
 {
     return ((double)out + (double)back) / in->session_rate;

@@ -1,12 +1,12 @@
 /*
- * How long a product over nodes takes, from what travels, what is computed, and how fast machines and
- * links are. Pure arithmetic: the same numbers give the same time.
+ * How long a product over nodes takes, from what travels, what is computed, and how fast machines
+ * and links are. Pure arithmetic: the same numbers give the same time.
  *
- * A product is a pipeline. Four things go on at the same time, and the slowest of them sets the pace:
- * the loop thread here (bytes through sessions and cipher), the compute thread here (hide, check, fold),
- * the links, and the busiest node. Before the first task can run, the blocks that stay at the nodes have
- * to be there. Nodes on this machine share its cores with all of that: then the sum of everything,
- * divided by the cores, is a bound too.
+ * A product is a pipeline. Four things go on at the same time, and the slowest of them sets the
+ * pace: the loop thread here (bytes through sessions and cipher), the compute thread here (hide,
+ * check, fold), the links, and the busiest node. Before the first task can run, the blocks that
+ * stay at the nodes have to be there. Nodes on this machine share its cores with all of that: then
+ * the sum of everything, divided by the cores, is a bound too.
  */
 #ifndef SCHEDULER_COST_H
 #define SCHEDULER_COST_H
@@ -21,8 +21,10 @@ typedef struct sherd__cost_input {
     uint64_t tasks;
     double flops;                 /* multiply-adds count two */
     double moved;                 /* bytes that the products read and write */
-    double busiest;               /* share of flops and moved that one node has, at most; 1/nodes: even */
-    /* The compute thread here, and blocks that are made on the loop thread as they are sent; seconds. */
+    double busiest;               /* share of flops and moved that one node has, at most; 1/nodes:
+                                     even */
+    /* The compute thread here, and blocks that are made on the loop thread as they are sent;
+     * seconds. */
     double hide_s, fold_s, fill_s;
     /* Machines and links. */
     double gflops;                /* of products here, on all cores */
@@ -30,7 +32,8 @@ typedef struct sherd__cost_input {
     uint32_t cores;               /* here */
     bool local;                   /* the nodes share them */
     double session_rate;          /* bytes a second that one thread puts through sessions */
-    double link_rate;             /* bytes a second of the links together, each way; local: no matter */
+    double link_rate;             /* bytes a second of the links together, each way; local: no
+                                     matter */
 } sherd__cost_input;
 
 typedef enum sherd__cost_bound {
@@ -41,7 +44,8 @@ typedef enum sherd__cost_bound {
 } sherd__cost_bound;
 
 typedef struct sherd__cost {
-    double nodes_s, links_s, here_s, cores_s; /* each by itself, as if nothing else had to be waited for */
+    double nodes_s, links_s, here_s, cores_s; /* each by itself, as if nothing else had to be waited
+                                                 for */
     double first_s;                           /* until the blocks that stay are there */
     double seconds;
     sherd__cost_bound bound;                  /* what sets the pace */

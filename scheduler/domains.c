@@ -26,9 +26,11 @@ static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, v
     h->named = p->domain[0] != '\0';
     sherd__peer plain = *p;
     memcpy(plain.host, h->name, sizeof plain.host);
-    if (!sherd__peer_loopback(&plain)) h->len = addresses(ctx, h->name, h->at, SHERD__ADDRESSES_MAX);
+    if (!sherd__peer_loopback(&plain))
+        h->len = addresses(ctx, h->name, h->at, SHERD__ADDRESSES_MAX);
     for (size_t i = 0; i < h->len; i++)
-        if (IN6_IS_ADDR_V4MAPPED(&h->at[i]) && h->at[i].s6_addr[12] == 127) h->at[i] = in6addr_loopback;
+        if (IN6_IS_ADDR_V4MAPPED(&h->at[i]) && h->at[i].s6_addr[12] == 127)
+            h->at[i] = in6addr_loopback;
     if (sherd__peer_loopback(&plain)) h->at[h->len++] = in6addr_loopback;
 }
 
@@ -47,7 +49,8 @@ static void join_hosts(const host *h, uint32_t count, uint32_t *first)
 {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 0; j < i; j++) {
-            if (h[i].named || h[j].named || first[i] == first[j] || !same_host(&h[i], &h[j])) continue;
+            if (h[i].named || h[j].named || first[i] == first[j] || !same_host(&h[i], &h[j]))
+                continue;
             uint32_t to = first[i] < first[j] ? first[i] : first[j];
             uint32_t from = first[i] < first[j] ? first[j] : first[i];
             for (uint32_t k = 0; k <= i; k++)

@@ -1,6 +1,6 @@
 /*
- * Which nodes are one adversary: those of one domain= and, where it is not given, those of one host,
- * under whatever name or address the node file has it.
+ * Which nodes are one adversary: those of one domain= and, where it is not given, those of one
+ * host, under whatever name or address the node file has it.
  */
 #ifndef SCHEDULER_DOMAINS_H
 #define SCHEDULER_DOMAINS_H
@@ -18,16 +18,18 @@
 typedef size_t (*sherd__addresses)(void *ctx, const char *host, struct in6_addr *out, size_t room);
 
 /**
- * Numbers the domains 0.. in the order of their first nodes: domain_of[i] for peers[i]. A peer without
- * domain= is given that of its host's other nodes, or else the host's name, as its domain text.
+ * Numbers the domains 0.. in the order of their first nodes: domain_of[i] for peers[i]. A peer
+ * without domain= is given that of its host's other nodes, or else the host's name, as its domain
+ * text.
  * split[0] and split[1]: the first two nodes of one host for which the file says different domains;
  * both 0 where there are none. SHERD_ENOMEM.
  */
 int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
-                          void *ctx, uint32_t *domain_of, uint32_t *domains, uint32_t split[2]) SHERD_MUST;
+                          void *ctx, uint32_t *domain_of, uint32_t *domains,
+                          uint32_t split[2]) SHERD_MUST;
 
-/* The system's resolver, for the hosts of a node file: all are asked for at once, and waited for only
- * as long as somebody likes. */
+/* The system's resolver, for the hosts of a node file: all are asked for at once, and waited for
+ * only as long as somebody likes. */
 typedef struct sherd__names sherd__names;
 
 /** Begins to look up the hosts of peers that are neither numbers nor loopback. SHERD_ENOMEM. */

@@ -1,6 +1,6 @@
 /*
- * The prediction is a sum of four products; what is behind its constants is measured (sherd bench has
- * the machine's own figures) and coarse: near the break-even both choices cost the same.
+ * The prediction is a sum of four products; what is behind its constants is measured (sherd bench
+ * has the machine's own figures) and coarse: near the break-even both choices cost the same.
  */
 #include "scheduler/encoding.h"
 
@@ -15,13 +15,14 @@
 #include "matrix/sparse.h"
 #include "wire/cipher.h"
 
-/* Seconds beyond what an entry costs dense, measured on one core of a Zen 5 over bytes and doubles: to
- * look at an entry of A and leave it out or not, and to write, check and place one that stays. */
+/* Seconds beyond what an entry costs dense, measured on one core of a Zen 5 over bytes and doubles:
+ * to look at an entry of A and leave it out or not, and to write, check and place one that
+ * stays. */
 #define LOOK_S 0.3e-9
 #define KEEP_S 2.5e-9
 
-/* Of the cipher's rate, what one connection carries: both sides encipher, and the kernel copies twice
- * (`sherd bench --only connection`: 0.9 to 1.5 GB/s beside 5.5). */
+/* Of the cipher's rate, what one connection carries: both sides encipher, and the kernel copies
+ * twice (`sherd bench --only connection`: 0.9 to 1.5 GB/s beside 5.5). */
 #define CARRIED 0.2
 #define ETHERNET 125e6 /* bytes a second of 1000BASE-T */
 

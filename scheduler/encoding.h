@@ -1,11 +1,13 @@
 /*
- * How panels of A travel: dense, or in CSR, which leaves zeros out (crypto/fragment.h). The choice is
- * for a whole product and by predicted time; a panel for which CSR is not smaller is dense in any case.
+ * How panels of A travel: dense, or in CSR, which leaves zeros out (crypto/fragment.h). The choice
+ * is for a whole product and by predicted time; a panel for which CSR is not smaller is dense in
+ * any case.
  *
- * Predicted is what the two do not have in common, one after the other: bytes of A through the links,
- * products at the nodes, and picking zeros out and putting them back. Speeds: of products what the
- * slowest node measured of itself when it started; of links what sherd__link_rate says. Everything else
- * is a constant, so that one cluster makes one choice for one matrix however busy it is.
+ * Predicted is what the two do not have in common, one after the other: bytes of A through the
+ * links, products at the nodes, and picking zeros out and putting them back. Speeds: of products
+ * what the slowest node measured of itself when it started; of links what sherd__link_rate says.
+ * Everything else is a constant, so that one cluster makes one choice for one matrix however busy
+ * it is.
  */
 #ifndef SCHEDULER_ENCODING_H
 #define SCHEDULER_ENCODING_H
@@ -39,7 +41,8 @@ void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *i
 
 /**
  * Bytes a second that this machine can send. local: nodes on loopback, where a connection carries a
- * known part of what the cipher does, and that is measured once a process, in less than a millisecond.
+ * known part of what the cipher does, and that is measured once a process, in less than a
+ * millisecond.
  * Else the fastest network interface's own figure (Linux: /sys/class/net), or Gigabit Ethernet's
  * 125,000,000 (IEEE 802.3ab) where none has one; at most as on loopback.
  */

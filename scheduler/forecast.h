@@ -1,7 +1,8 @@
 /*
- * What a product will cost, before anything is sent: every byte of it, and a prediction of its time.
- * Bytes are counted cell by cell, by the functions that make and frame them. What this machine does is
- * rehearsed: a few cells are hidden and folded, and timed.
+ * What a product will cost, before anything is sent: every byte of it, and a prediction of its
+ * time.
+ * Bytes are counted cell by cell, by the functions that make and frame them. What this machine does
+ * is rehearsed: a few cells are hidden and folded, and timed.
  */
 #ifndef SCHEDULER_FORECAST_H
 #define SCHEDULER_FORECAST_H
@@ -17,14 +18,17 @@ typedef struct sherd__traffic {
     double flops;          /* of all tasks; multiply-adds count two */
     double busiest;        /* share of the answers' and operands' bytes that one slot has */
     bool at_most;          /* how much of it travels depends on who is first: spare shares that come
-                              late are not asked for, and an idle node helps only where there is time */
+                              late are not asked for, and an idle node helps only where there is
+                              time */
 } sherd__traffic;
 
-/** alike: all panels but the last are as the first, which is true of operands without zeros and saves
- *  reading them. p must not be running. SHERD_EUNSUPPORTED: the scheme does not tell sizes. */
+/** alike: all panels but the last are as the first, which is true of operands without zeros and
+ *  saves reading them. p must not be running. SHERD_EUNSUPPORTED: the scheme does not tell
+ *  sizes. */
 int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike) SHERD_MUST;
 
-/** Seconds of the coordinator's threads for the whole product, from a few of its cells; p is used up.
+/** Seconds of the coordinator's threads for the whole product, from a few of its cells; p is used
+ *  up.
  *  A scheme that may not be rehearsed (blind: masks are struck off) is estimated from its bytes. */
 typedef struct sherd__rehearsal {
     double hide_s, fold_s, fill_s;

@@ -1,7 +1,7 @@
 /*
- * The state machine of a job. Every decision is made here, from what is known now: whose turn it is,
- * whether the ledger allows it, who takes over from a lost node. Nothing waits: the caller brings
- * events, time and finished pieces, and asks whether it is done.
+ * The state machine of a job. Every decision is made here, from what is known now: whose turn it
+ * is, whether the ledger allows it, who takes over from a lost node. Nothing waits: the caller
+ * brings events, time and finished pieces, and asks whether it is done.
  */
 #include "scheduler/job.h"
 
@@ -16,8 +16,8 @@
 #include "scheduler/job_internal.h"
 
 /* A node that holds tasks but answers none for this long has failed, heartbeats or not: the base,
- * and how many times the usual time of a task. The end of it is fixed, since that usual time is made
- * of what nodes say: they shall not buy each other patience by being slow. */
+ * and how many times the usual time of a task. The end of it is fixed, since that usual time is
+ * made of what nodes say: they shall not buy each other patience by being slow. */
 #define OVERDUE_MS 10000u
 #define OVERDUE_FACTOR 30.0
 #define OVERDUE_MAX_MS 60000.0
@@ -57,7 +57,8 @@ static void maybe_finish(sherd_job *j)
 {
     if (j->done || j->finishing || j->folded < j->cells_len) return;
     int err = sherd__job_finish(j);
-    if (err && err != SHERD_EBUSY) sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
+    if (err && err != SHERD_EBUSY)
+        sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
     j->finishing = !err;
 }
 
@@ -94,8 +95,9 @@ void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     } else {
         err = sherd__job_send(j, ordinal, work);
         if (err == SHERD_EUNASKED) sherd__job_back(j, ordinal);
-        else if (err) sherd__job_stop(j, err, NULL, "cannot send a task to %s: %s", sherd__job_name(j, node),
-                      sherd_strerror(err));
+        else if (err)
+            sherd__job_stop(j, err, NULL, "cannot send a task to %s: %s", sherd__job_name(j, node),
+                            sherd_strerror(err));
         else c->state = CELL_SENT;
         j->o.owner.touch(j->o.owner.ctx, node);
     }
@@ -113,8 +115,9 @@ static void convict(sherd_job *j, uint32_t node, const char *what)
     j->nodes[node].convicted = true;
     j->stats.banned++;
     if (j->o.strict)
-        sherd__job_stop(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
-             "%s %s", sherd__job_name(j, node), what);
+        sherd__job_stop(j, SHERD_EWRONG,
+                        "leave --strict out to have its work done by the other nodes", "%s %s",
+                        sherd__job_name(j, node), what);
     else
         sherd__job_say(j, SHERD_LOG_WARN, "%s %s: banned", sherd__job_name(j, node), what);
 }
@@ -136,7 +139,8 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     sherd__job_back(j, ordinal);
     if (j->done) return;
     if (err != SHERD_EWRONG) {
-        sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node), sherd_strerror(err));
+        sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
+                        sherd_strerror(err));
         return;
     }
     bool first = !j->nodes[node].convicted;
@@ -168,7 +172,8 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
     job_node *n = &j->nodes[node];
     for (uint64_t i = 0; i < j->cells_len && n->under_way; i++) {
         const job_cell *c = &j->cells[i];
-        if (c->node == node && (c->state == CELL_HIDING || c->state == CELL_SENT)) sherd__job_back(j, i);
+        if (c->node == node && (c->state == CELL_HIDING || c->state == CELL_SENT))
+            sherd__job_back(j, i);
     }
     forget_blocks(j, n);
     n->session = NULL;
@@ -201,7 +206,8 @@ void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *wh
     if (n->state == NODE_GONE) return;
     if (n->state == NODE_UP) {
         j->stats.lost++;
-        if (!j->done) sherd__job_say(j, SHERD_LOG_WARN, "%s lost: %s", sherd__job_name(j, node), why);
+        if (!j->done)
+            sherd__job_say(j, SHERD_LOG_WARN, "%s lost: %s", sherd__job_name(j, node), why);
     }
     n->back_until_ms = now_ms + j->o.return_ms;
     lose(j, node, !back || j->o.return_ms == 0);
@@ -231,7 +237,8 @@ static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
             sherd__job_back(j, ordinal);
     }
     if (n->refusals <= REFUSALS_MAX) return;
-    sherd__job_say(j, SHERD_LOG_WARN, "%s refuses its work (%s)", sherd__job_name(j, node), r->text);
+    sherd__job_say(j, SHERD_LOG_WARN, "%s refuses its work (%s)", sherd__job_name(j, node),
+                   r->text);
     (void)!sherd__session_forget(n->session, j->o.id);
     j->o.owner.touch(j->o.owner.ctx, node);
     lose(j, node, true);
@@ -358,7 +365,8 @@ static int allocate(sherd_job *j)
         job_node *n = &j->nodes[i];
         n->depth = j->o.depth;
         n->domain = j->o.domain[i];
-        if (j->shape.left_stays && !(n->lefts = sherd__calloc(job_lefts(j), 1))) return SHERD_ENOMEM;
+        if (j->shape.left_stays && !(n->lefts = sherd__calloc(job_lefts(j), 1)))
+            return SHERD_ENOMEM;
     }
     return SHERD_OK;
 }
@@ -398,8 +406,8 @@ void sherd__job_free(sherd_job *j)
     sherd__free(j);
 }
 
-/* The scheme has been given other operands: room for its cells. Right blocks have been dropped where
- * the left ones stay; where the right ones do, their layout stays. */
+/* The scheme has been given other operands: room for its cells. Right blocks have been dropped
+ * where the left ones stay; where the right ones do, their layout stays. */
 static int reshape(sherd_job *j)
 {
     uint32_t panels = j->shape.panels, tiles = j->shape.tiles;

@@ -1,7 +1,8 @@
 /*
- * One job: which node computes which cell, when, and what happens when a node is slow, lost, wrong or
- * full. A state machine over sessions (wire/session.h), without socket or clock: the cluster's loop
- * thread drives it, and so does the simulation. Hiding, checking and folding run on the executor.
+ * One job: which node computes which cell, when, and what happens when a node is slow, lost, wrong
+ * or full. A state machine over sessions (wire/session.h), without socket or clock: the cluster's
+ * loop thread drives it, and so does the simulation. Hiding, checking and folding run on the
+ * executor.
  *
  * Every cell goes  todo -> hiding -> sent -> judging -> done,  back to todo when its node is lost,
  * refuses or answers wrongly. A slot belongs to one node; when that node is gone for good the slot
@@ -79,8 +80,8 @@ void sherd__job_pump(sherd_job *j, uint64_t now_ms);
 bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d);
 /** Gives the job up with this error (interrupted, timed out), unless it is done. */
 void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message);
-/** Cancels what is under way and drops the job's blocks at the nodes that are up; their sessions read
- *  nothing of the job after this. */
+/** Cancels what is under way and drops the job's blocks at the nodes that are up; their sessions
+ *  read nothing of the job after this. */
 void sherd__job_end(sherd_job *j);
 /**
  * The run is over: lets go of all sessions, which may now end without the job being told. Nodes
@@ -93,9 +94,10 @@ bool sherd__job_starved(const sherd_job *j, uint32_t *alive);
 bool sherd__job_idle(const sherd_job *j);
 
 /**
- * Another run over the same resident blocks: the scheme has been given a new operand A, with at most
- * as many panels as when the job was made, or, where the left blocks stay, a new operand B. Only before the first run, or when done without error and
- * idle (else SHERD_EINVAL); nodes keep what they hold.
+ * Another run over the same resident blocks: the scheme has been given a new operand A, with at
+ * most as many panels as when the job was made, or, where the left blocks stay, a new operand B.
+ * Only before the first run, or when done without error and idle (else SHERD_EINVAL); nodes keep
+ * what they hold.
  */
 int sherd__job_again(sherd_job *j) SHERD_MUST;
 

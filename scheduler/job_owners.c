@@ -1,8 +1,8 @@
 /*
- * Who does the work of a slot: the node it was planned for, and when that one is gone for good, another
- * one as far as the ledger allows. Slots that are shares of an encoding stay in their domain: slot s is
- * domain s's, and no other may take it over. There it is counted instead how many answers can still
- * come.
+ * Who does the work of a slot: the node it was planned for, and when that one is gone for good,
+ * another one as far as the ledger allows. Slots that are shares of an encoding stay in their
+ * domain: slot s is domain s's, and no other may take it over. There it is counted instead how many
+ * answers can still come.
  */
 #include "scheduler/job_internal.h"
 
@@ -57,8 +57,8 @@ static void nobody_may(sherd_job *j)
     else
         sherd__job_stop(j, SHERD_EEXPOSURE,
                         "raise --exposure-max, or use more nodes so that each needs less",
-                        "the work of a lost node may go to no other: each live domain would be given "
-                        "more than %.3g of A or %.3g of B",
+                        "the work of a lost node may go to no other: each live domain would be "
+                        "given more than %.3g of A or %.3g of B",
                         sherd__ledger_bound(j->o.ledger, 0), sherd__ledger_bound(j->o.ledger, 1));
 }
 

@@ -1,6 +1,7 @@
 /*
- * From a cell that is to be done to a task on its way: whose turn it is, blocks that stay at the node
- * and blocks that go with a task, and what becomes of cells whose position no longer needs them.
+ * From a cell that is to be done to a task on its way: whose turn it is, blocks that stay at the
+ * node and blocks that go with a task, and what becomes of cells whose position no longer needs
+ * them.
  */
 #include <string.h>
 
@@ -80,7 +81,8 @@ static int ensure_resident(sherd_job *j, job_node *n, sherd__cell cell, uint32_t
     sherd_fragment *f;
     *block = right_number(j, at);
     if (n->holds[at]) return SHERD_OK;
-    int err = j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile, &f);
+    int err =
+        j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile, &f);
     if (err) return err;
     err = sherd__session_put(n->session, j->o.id, *block, f);
     if (err) sherd__fragment_free(f);
@@ -237,7 +239,8 @@ void sherd__job_dispatch(sherd_job *j, uint64_t now_ms)
             uint32_t slot = (uint32_t)(ordinal % j->shape.slots);
             if (err == SHERD_EEXPOSURE) sherd__job_reassign(j, slot);
             else if (err == SHERD_EBUSY) return;
-            else if (err) sherd__job_stop(j, err, NULL, "cannot start a task: %s", sherd_strerror(err));
+            else if (err)
+                sherd__job_stop(j, err, NULL, "cannot start a task: %s", sherd_strerror(err));
             more = !err || (err == SHERD_EEXPOSURE && j->owner[slot] != NOBODY);
         }
     }

@@ -1,7 +1,7 @@
 /*
- * The compute work of a job: hide a cell, judge and fold an answer, finish. A piece carries all that
- * it needs; `run` touches the scheme and the folding state and nothing else of the job, `done` (loop
- * thread) hands the outcome back to the state machine.
+ * The compute work of a job: hide a cell, judge and fold an answer, finish. A piece carries all
+ * that it needs; `run` touches the scheme and the folding state and nothing else of the job, `done`
+ * (loop thread) hands the outcome back to the state machine.
  *
  * Answers of an ordered scheme wait in `held` until all before them are folded, so that sums of
  * floats have the same bits whatever the order of arrival.

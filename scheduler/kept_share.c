@@ -1,7 +1,7 @@
 /*
- * A kept operand is one job that runs again and again: its left blocks stay. When too few domains can
- * still answer, or a run has failed for another reason, the encoding is given up as a whole and made
- * anew, with fresh masks, for the domains that are there: answers of two encodings never mix.
+ * A kept operand is one job that runs again and again: its left blocks stay. When too few domains
+ * can still answer, or a run has failed for another reason, the encoding is given up as a whole and
+ * made anew, with fresh masks, for the domains that are there: answers of two encodings never mix.
  */
 #include "scheduler/kept_share.h"
 

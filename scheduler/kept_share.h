@@ -1,7 +1,8 @@
 /*
- * An operand whose shares stay at the nodes over many products (SHERD_SHARE, SHERD_SHARE1): X is sent
- * once, only fresh shares of the other operand travel. Its masks are fixed while they are there, the
- * other operand's are fresh each time (So et al., arXiv 1902.00641: safe over all products).
+ * An operand whose shares stay at the nodes over many products (SHERD_SHARE, SHERD_SHARE1): X is
+ * sent once, only fresh shares of the other operand travel. Its masks are fixed while they are
+ * there, the other operand's are fresh each time (So et al., arXiv 1902.00641: safe over all
+ * products).
  */
 #ifndef SCHEDULER_KEPT_SHARE_H
 #define SCHEDULER_KEPT_SHARE_H
@@ -13,8 +14,8 @@ typedef struct sherd__kept_share sherd__kept_share;
 /** `a` is borrowed and must stay as it is until the operand is freed. Errors of sherd_multiply. */
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
                           const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** C = A*B, or A^T*B (not under SHERD_SHARE1: SHERD_EUNSUPPORTED). As sherd_multiply otherwise; after a
- *  failure, or when too few domains are left, A is coded and sent anew. r may be NULL. */
+/** C = A*B, or A^T*B (not under SHERD_SHARE1: SHERD_EUNSUPPORTED). As sherd_multiply otherwise;
+ *  after a failure, or when too few domains are left, A is coded and sent anew. r may be NULL. */
 int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view b, double *out,
                                size_t ldc, sherd_report *r, sherd_diag *d) SHERD_MUST;
 /** The nodes drop their shares and wipe them. NULL is allowed. */

@@ -26,7 +26,8 @@ typedef struct sherd__launch_options {
     uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
     uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
     uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node */
-    uint32_t timeout_ms;       /* the caller's own time, where that is less; 0: as much as it takes */
+    uint32_t timeout_ms;       /* the caller's own time, where that is less; 0: as much as it
+                                  takes */
     sherd__fingerprint allow;  /* the only key that they let in */
     const char *log_dir;       /* not NULL: the nodes are to outlive this process once they are
                                   released; what they say goes into NAME.log there */

@@ -1,8 +1,8 @@
 /*
- * Clear schemes: a bit set of (slot, panel) per domain for operand A, and an account for operand B, which may outlive
- * the job. Repeated sends of what a domain has already seen cost nothing; everything else counts for
- * good, also what was sent to a node that died before it could answer. Coded schemes: which share each
- * domain holds.
+ * Clear schemes: a bit set of (slot, panel) per domain for operand A, and an account for operand B,
+ * which may outlive the job. Repeated sends of what a domain has already seen cost nothing;
+ * everything else counts for good, also what was sent to a node that died before it could answer.
+ * Coded schemes: which share each domain holds.
  */
 #include "scheduler/ledger.h"
 
@@ -34,7 +34,8 @@ struct sherd_ledger {
     uint64_t *right_from;     /* per slot and tile: entries of the slot's tiles before it */
     sherd__account *own, *account; /* of B: ours; the one that counts */
     unsigned side;
-    uint32_t *share_of;       /* threshold: per domain, the slot whose share it was given, or NOTHING */
+    uint32_t *share_of;       /* threshold: per domain, the slot whose share it was given, or
+                                 NOTHING */
     uint32_t *holder;         /* and per slot the domain */
 };
 
@@ -185,7 +186,8 @@ static uint64_t right_from(const sherd_ledger *l, sherd__cell c)
 }
 
 /* What the cell would add to the domain's account. */
-static void added(const sherd_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a, uint64_t *b)
+static void added(const sherd_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a,
+                  uint64_t *b)
 {
     uint64_t from = right_from(l, cell);
     l->hiding.ops->entries(l->hiding.ctx, cell, a, b);

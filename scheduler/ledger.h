@@ -1,7 +1,8 @@
 /*
  * What each domain has been given of a job's operands, in distinct entries, and whether it may be
- * given more. Asked before every send; it alone holds the bound, whatever the plan says. Under a scheme
- * with a threshold the bound is one share of an encoding per domain, and one domain per share.
+ * given more. Asked before every send; it alone holds the bound, whatever the plan says. Under a
+ * scheme with a threshold the bound is one share of an encoding per domain, and one domain per
+ * share.
  */
 #ifndef SCHEDULER_LEDGER_H
 #define SCHEDULER_LEDGER_H
@@ -21,17 +22,18 @@ typedef struct sherd__ledger_options {
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
 void sherd__ledger_free(sherd_ledger *l);
 /**
- * Operand B is counted in this account, with all that it holds already, from now on; it outlives the
- * ledger, and has its domains and slots. A bound that follows the plan is then twice the largest sum
- * of what the plans of both sides give a domain. Before anything was given.
+ * Operand B is counted in this account, with all that it holds already, from now on; it outlives
+ * the ledger, and has its domains and slots. A bound that follows the plan is then twice the
+ * largest sum of what the plans of both sides give a domain. Before anything was given.
  */
 void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side);
 /** Whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
-/** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound; SHERD_ENOMEM. */
+/** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound;
+ *  SHERD_ENOMEM. */
 int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
-/** Forgets operand A (not a share's holder): the next product with the same resident B. A bound that follows the plan is
- *  set anew from the scheme's new shape; one that was given stays. */
+/** Forgets operand A (not a share's holder): the next product with the same resident B. A bound
+ *  that follows the plan is set anew from the scheme's new shape; one that was given stays. */
 void sherd__ledger_next_left(sherd_ledger *l);
 /** Fraction of operand A (which = 0) or B (1) that the domain has been given. */
 double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which);

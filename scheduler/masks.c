@@ -1,7 +1,8 @@
 /*
- * Preparing one-time masks: R*B modulo each prime, panel after panel of R, which is made and forgotten.
- * B is read again for every panel, a few columns at a time, so that memory does not depend on it; with
- * panels of a hundred rows that costs little beside the products.
+ * Preparing one-time masks: R*B modulo each prime, panel after panel of R, which is made and
+ * forgotten.
+ * B is read again for every panel, a few columns at a time, so that memory does not depend on it;
+ * with panels of a hundred rows that costs little beside the products.
  */
 #include "sherd/masks.h"
 
@@ -47,19 +48,21 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     h->bits_a = opt->bits_a ? opt->bits_a : SHERD__FIXED_BITS;
     h->bits_b = opt->bits_b ? opt->bits_b : h->bits_a;
     if (h->bits_a < 2 || h->bits_a > 26 || h->bits_b < 2 || h->bits_b > 26)
-        return sherd__fail(d, SHERD_EINVAL, "choose 2 to 26 bits", "%u and %u bits: 2 to 26 are possible",
-                           h->bits_a, h->bits_b);
+        return sherd__fail(d, SHERD_EINVAL, "choose 2 to 26 bits",
+                           "%u and %u bits: 2 to 26 are possible", h->bits_a, h->bits_b);
     int err = sherd__fixed_choose(mk->b, h->bits_b, "B", &mk->fixed, d);
     if (!err && mk->fixed.integers && !opt->bits_b && mk->fixed.bits <= 26)
         h->bits_b = mk->fixed.bits < 2 ? 2 : mk->fixed.bits;
     else if (!err)
         err = sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, "B", d);
     if (err) return err;
-    uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1, bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;
+    uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,
+             bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;
     err = sherd__exact_primes_needed(mk->b.rows, amax, bmax, &sherd__primes_default, &primes);
     if (err)
-        return sherd__fail(d, err, "use fewer bits", "sums of %zu products of %u and %u bits do not fit "
-                           "four primes", mk->b.rows, h->bits_a, h->bits_b);
+        return sherd__fail(d, err, "use fewer bits",
+                           "sums of %zu products of %u and %u bits do not fit four primes",
+                           mk->b.rows, h->bits_a, h->bits_b);
     h->primes_len = (uint32_t)primes;
     memcpy(h->primes, sherd__primes_default.p, primes * sizeof h->primes[0]);
     return SHERD_OK;

@@ -1,8 +1,9 @@
 /*
- * Metadata in memory: the list of operations, and their exposures and permutations wherever they come
- * from. The tables of a loaded file count before its seed, so that a product uses what its user sees;
- * they stay in the file until asked for, and a row of them is never used before it has been found to
- * be a permutation. A seed that its own file's commitment disowns is treated as unknown.
+ * Metadata in memory: the list of operations, and their exposures and permutations wherever they
+ * come from. The tables of a loaded file count before its seed, so that a product uses what its
+ * user sees; they stay in the file until asked for, and a row of them is never used before it has
+ * been found to be a permutation. A seed that its own file's commitment disowns is treated as
+ * unknown.
  */
 #include "scheduler/metadata.h"
 
@@ -62,8 +63,8 @@ int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings, const 
 int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op, sherd_diag *d)
 {
     if (meta->f.npz)
-        return sherd__fail(d, SHERD_EINVAL, "build a new file", "%s: a file takes no more operations",
-                           sherd__meta_where(meta));
+        return sherd__fail(d, SHERD_EINVAL, "build a new file",
+                           "%s: a file takes no more operations", sherd__meta_where(meta));
     return sherd__metafile_add(&meta->f, op, d);
 }
 
@@ -140,8 +141,9 @@ int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d)
         meta->seed_wrong = memcmp(commitment, meta->f.commitment, sizeof commitment) != 0;
         if (meta->seed_wrong && !meta->f.expanded)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
-                              "%s: the seed is not the one that the manifest commits to: one of the "
-                              "two was changed", sherd__meta_where(meta));
+                              "%s: the seed is not the one that the manifest commits to: one of "
+                              "the two was changed",
+                              sherd__meta_where(meta));
     }
     if (err) {
         sherd_meta_free(meta);
@@ -151,7 +153,7 @@ int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
 const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta)
 {
@@ -194,7 +196,8 @@ int sherd_meta_set_seed(sherd_meta *meta, const uint8_t seed[32], sherd_diag *d)
     sherd__seed_commitment(commitment, seed);
     if (memcmp(commitment, meta->f.commitment, sizeof commitment) != 0)
         return sherd__fail(d, SHERD_EFORMAT, "give the seed that the file was built from",
-                           "%s: was built from another seed than this one", sherd__meta_where(meta));
+                           "%s: was built from another seed than this one",
+                           sherd__meta_where(meta));
     memcpy(meta->f.seed, seed, sizeof meta->f.seed);
     meta->f.has_seed = true;
     meta->seed_wrong = false;
@@ -259,7 +262,7 @@ int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool re
     return SHERD_OK;
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 uint32_t sherd__meta_value(const void *row, unsigned width, size_t j)
 {
@@ -440,9 +443,10 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
     if (width == 0 || row > all || rows > all - row)
         return sherd__fail(d, SHERD_EINVAL, "`sherd meta show` lists what there is",
-                           "%s: operation %s has %" PRIu64 " rows of %s, rows %" PRIu64 " to %" PRIu64
-                           " were asked for", sherd__meta_where(meta), meta->f.ops[i].name,
-                           width ? all : 0, sherd__metafile_table_name(table), row, row + rows);
+                           "%s: operation %s has %" PRIu64 " rows of %s, rows %" PRIu64
+                           " to %" PRIu64 " were asked for",
+                           sherd__meta_where(meta), meta->f.ops[i].name, width ? all : 0,
+                           sherd__metafile_table_name(table), row, row + rows);
     if (!sherd_meta_expanded(meta) || step > 0) {
         if (!sherd_meta_seed(meta))
             return sherd__fail(d, SHERD_EUNSUPPORTED, "give the seed with --seed FILE",
@@ -456,7 +460,7 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     return err;
 }
 
-/* ---- for products ----------------------------------------------------------------------------- */
+/* ---- for products ---------------------------------------------------------------------------- */
 
 static int perm_of_table(void *ctx, size_t row, uint32_t *out)
 {

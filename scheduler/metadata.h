@@ -33,7 +33,8 @@ uint32_t sherd__meta_value(const void *row, unsigned width, size_t j);
  * The first place of a row that keeps it from being a permutation of 0..n-1, or -1. seen: n bytes.
  */
 int64_t sherd__meta_row_fault(const void *row, unsigned width, size_t n, uint8_t *seen);
-/** Begins to count for the watcher; len bytes more are done: SHERD_EINTERRUPTED where it says so. */
+/** Begins to count for the watcher; len bytes more are done: SHERD_EINTERRUPTED where it says
+ *  so. */
 void sherd__meta_begin(sherd_meta *meta);
 int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
 /** How many rows of row_bytes to take at a time. */

@@ -1,6 +1,6 @@
 /*
- * Saving metadata. Arrays are made while they are written, in runs of rows: from the seed where it is
- * known (each run twice, once for the permutations and once for their inverses, which costs less
+ * Saving metadata. Arrays are made while they are written, in runs of rows: from the seed where it
+ * is known (each run twice, once for the permutations and once for their inverses, which costs less
  * than holding the inverses would), else copied from the loaded file.
  */
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * Checking a metadata file number by number: against the seed where the file holds it or it was given,
- * else for what must hold by itself. A seed with one bit changed disagrees with its commitment and
- * with every table; the first such row is named with both reasons, since a person wants to know which
- * of the two to distrust.
+ * Checking a metadata file number by number: against the seed where the file holds it or it was
+ * given, else for what must hold by itself. A seed with one bit changed disagrees with its
+ * commitment and with every table; the first such row is named with both reasons, since a person
+ * wants to know which of the two to distrust.
  */
 #include <inttypes.h>
 #include <string.h>

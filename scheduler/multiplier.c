@@ -73,7 +73,8 @@ static void shuffles_fini(shuffles *h, size_t len)
     sherd__wipe(h, sizeof *h);
 }
 
-/* Exposures of `len` columns are those of the multiplier's first operation, whatever the product's. */
+/* Exposures of `len` columns are those of the multiplier's first operation, whatever the
+ * product's. */
 static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, size_t len, size_t cols)
 {
     uint8_t key[32];
@@ -152,7 +153,8 @@ static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
 }
 
 /* Has the operand at the nodes, for products of n rows. */
-static int send(remote *m, sherd_kept *k, bool transposed, sherd_view right, size_t n, sherd_diag *d)
+static int send(remote *m, sherd_kept *k, bool transposed, sherd_view right, size_t n,
+                sherd_diag *d)
 {
     direction *dir = transposed ? &k->transposed : &k->plain;
     if (dir->resident && n <= dir->n_max) return SHERD_OK;

@@ -1,7 +1,7 @@
 /*
- * The numbers behind the cut. A cell should be large enough that its fixed costs (a task message, two
- * hand-overs between threads, BLAS packing B once more) vanish, and small enough that several per node
- * fit in memory and keep link and products busy together.
+ * The numbers behind the cut. A cell should be large enough that its fixed costs (a task message,
+ * two hand-overs between threads, BLAS packing B once more) vanish, and small enough that several
+ * per node fit in memory and keep link and products busy together.
  */
 #include "scheduler/plan.h"
 
@@ -59,14 +59,13 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
         double need_row = (node_row_left + kept * answer_el) * DEPTH_MIN / 0.35;
         double need_here = 2 * DEPTH_MIN * in->slots * (node_row_left + kept * answer_el);
         char there[16], here[16], want_there[16], want_here[16];
-        return sherd__fail(d, SHERD_EFEWNODES,
-                           "give the nodes (or --memory) more room, or use more nodes",
-                           "the work does not fit: a node has %s and the coordinator %s; one row and "
-                           "one column need about %s at a node and %s here",
-                           size_text((double)in->node_memory, there),
-                           size_text((double)in->memory, here),
-                           size_text(need > need_row ? need : need_row, want_there),
-                           size_text(need_here, want_here));
+        return sherd__fail(
+            d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
+            "the work does not fit: a node has %s and the coordinator %s; one row and one column "
+            "need about %s at a node and %s here",
+            size_text((double)in->node_memory, there), size_text((double)in->memory, here),
+            size_text(need > need_row ? need : need_row, want_there),
+            size_text(need_here, want_here));
     }
     size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
     if (tile == 0) tile = 1;

@@ -124,15 +124,16 @@ static int beyond(uint32_t node, double share, int which, double bound, sherd_di
 {
     return sherd__fail(d, SHERD_EEXPOSURE,
                        "raise --exposure-max, or use more nodes so that each needs less",
-                       "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g", node + 1,
-                       share, which ? "B" : "A", bound);
+                       "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g",
+                       node + 1, share, which ? "B" : "A", bound);
 }
 
 static bool allowed(const sherd__prepared *p, const sherd__nodes *nodes, int which, sherd_diag *d)
 {
     uint32_t domain, node = 0;
     double share = sherd__ledger_planned(p->ledger, which, &domain);
-    double bound = sherd__ledger_bound(p->ledger, which), fits = sherd__ledger_fits(p->ledger, which);
+    double bound = sherd__ledger_bound(p->ledger, which),
+           fits = sherd__ledger_fits(p->ledger, which);
     if (share <= fits) return true;
     while (node + 1 < nodes->count && nodes->domain[node] != domain) node++;
     (void)!beyond(node, share, which, bound, d);
@@ -186,7 +187,8 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
     if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN && !private_scheme(opt->scheme))
         return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
-    bool exact = opt->exact || private_scheme(opt->scheme), as_masks = opt->scheme == SHERD_BLIND && !opt->bits;
+    bool exact = opt->exact || private_scheme(opt->scheme),
+         as_masks = opt->scheme == SHERD_BLIND && !opt->bits;
     if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
@@ -233,7 +235,8 @@ static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
     bool possible = p->b_finite && a.data && !(in->skips && in->widest <= 1);
     p->encoding = (sherd__encoding){ 0 };
     if (possible) sherd__encoding_choose(&p->encoding, in);
-    if (p->asked != SHERD_ENCODING_AUTO) p->encoding.csr = possible && p->asked == SHERD_ENCODING_CSR;
+    if (p->asked != SHERD_ENCODING_AUTO)
+        p->encoding.csr = possible && p->asked == SHERD_ENCODING_CSR;
     sherd__deal_sparse(&p->hiding, p->encoding.csr);
 }
 
@@ -251,12 +254,14 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
     bool plain = opt->scheme == SHERD_PLAIN;
     size_t g = plain || opt->group == 0 || opt->group > widest ? widest : opt->group, groups = 0;
     p->hiding.ops->shape(p->hiding.ctx, &shape);
-    for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++) groups += (p->planned[i] + g - 1) / g;
+    for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++)
+        groups += (p->planned[i] + g - 1) / g;
     p->asked = opt->encoding;
     p->encoding_in = (sherd__encoding_input){
         .cols = a.cols, .groups = plain ? 1 : groups, .widest = g, .skips = p->b_finite && !plain,
         .value_bytes = p->size_a, .m = b.cols, .tiles = shape.tiles, .primes_len = p->primes_len,
-        .nodes = nodes->remote ? nodes->count : sharing(nodes->count), .gflops = nodes->gflops, .threads = nodes->threads,
+        .nodes = nodes->remote ? nodes->count : sharing(nodes->count), .gflops = nodes->gflops,
+        .threads = nodes->threads,
         .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
     };
 }

@@ -22,7 +22,8 @@ typedef struct sherd__nodes {
     uint32_t domains;
     uint64_t memory;        /* of the smallest, as it declared */
     uint32_t usable;        /* domains of which a node is up and none has lied */
-    const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they are */
+    const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
+                                               are */
     double gflops;          /* of the slowest, as it measured; 0: not known */
     uint32_t threads;       /* most that one has */
     bool remote;            /* not all are on loopback */
@@ -67,21 +68,22 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 /**
- * What can be said of opt->exposure_max before there are nodes or anybody looks at operands: whether
- * the exposures of `len` columns, which seed or shuffles decide, keep to it where each node is a domain
- * of its own. SHERD_EEXPOSURE as preparing would say it; what passes may still fail there.
+ * What can be said of opt->exposure_max before there are nodes or anybody looks at operands:
+ * whether the exposures of `len` columns, which seed or shuffles decide, keep to it where each node
+ * is a domain of its own. SHERD_EEXPOSURE as preparing would say it; what passes may still fail
+ * there.
  */
 int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
                              sherd_diag *d) SHERD_MUST;
 /** The next A (at most the rows prepared for) and where its product goes. */
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc,
                          uint32_t bits, sherd_diag *d) SHERD_MUST;
-/** SHERD_EEXPOSURE, by a domain's name, where the plan alone would break the exposure bound: nothing
- *  was sent then, and nothing should be. Preparing has asked it of the first A. */
+/** SHERD_EEXPOSURE, by a domain's name, where the plan alone would break the exposure bound:
+ *  nothing was sent then, and nothing should be. Preparing has asked it of the first A. */
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
                             sherd_diag *d) SHERD_MUST;
-/** The last step before the first byte is sent, once: blind strikes its masks off, for good. SHERD_EIO,
- *  SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
+/** The last step before the first byte is sent, once: blind strikes its masks off, for good.
+ *  SHERD_EIO, SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
 int sherd__prepared_commit(sherd__prepared *p, sherd_diag *d) SHERD_MUST;
 void sherd__prepared_fini(sherd__prepared *p);
 

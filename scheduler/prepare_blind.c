@@ -1,10 +1,11 @@
 /*
  * Preparing `blind`: the mask file is opened and held against B, widths and rows, and the scheme is
  * opened over it. No row is struck off here, since much can still fail before anything is sent:
- * that is sherd__prepared_commit, which alone gets the key, and without the key the scheme hides nothing.
+ * that is sherd__prepared_commit, which alone gets the key, and without the key the scheme hides
+ * nothing.
  *
- * Sizes and numbers of what travels depend on shapes, on B, which is public, and on the widths that the
- * masks were prepared for.
+ * Sizes and numbers of what travels depend on shapes, on B, which is public, and on the widths that
+ * the masks were prepared for.
  */
 #include <string.h>
 
@@ -23,11 +24,12 @@ static int read_row(void *ctx, uint64_t row, uint32_t q, size_t from, size_t n, 
 {
     sherd__maskfile *f = ctx;
     size_t m = (size_t)sherd__maskfile_head_of(f)->m;
-    return sherd__maskfile_read(f, row, SHERD__RESIDUE_BYTES * (q * m + from), SHERD__RESIDUE_BYTES * n,
-                                out);
+    return sherd__maskfile_read(f, row, SHERD__RESIDUE_BYTES * (q * m + from),
+                                SHERD__RESIDUE_BYTES * n, out);
 }
 
-static int check_widths(const sherd__maskfile_head *h, const sherd_product_options *opt, sherd_diag *d)
+static int check_widths(const sherd__maskfile_head *h, const sherd_product_options *opt,
+                        sherd_diag *d)
 {
     uint32_t a = opt->bits ? opt->bits : h->bits_a, b = opt->bits_b ? opt->bits_b : h->bits_b;
     if (a == h->bits_a && b == h->bits_b) return SHERD_OK;
@@ -39,11 +41,13 @@ static int check_widths(const sherd__maskfile_head *h, const sherd_product_optio
 /* The proof of sherd prepare once more: the head could have been made by anything. */
 static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_diag *d)
 {
-    uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1, bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;
+    uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,
+             bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;
     size_t need;
-    bool held = !sherd__exact_primes_needed((size_t)h->k, amax, bmax, &sherd__primes_default, &need) &&
-                need <= h->primes_len &&
-                !memcmp(h->primes, sherd__primes_default.p, h->primes_len * sizeof h->primes[0]);
+    bool held =
+        !sherd__exact_primes_needed((size_t)h->k, amax, bmax, &sherd__primes_default, &need) &&
+        need <= h->primes_len &&
+        !memcmp(h->primes, sherd__primes_default.p, h->primes_len * sizeof h->primes[0]);
     return held ? SHERD_OK
                 : sherd__fail(d, SHERD_EVERSION, "prepare new masks",
                               "%s: masks modulo primes that this version does not use", path);
@@ -54,22 +58,23 @@ static int check_b(const sherd__maskfile_head *h, sherd_view b, const char *path
     sherd__digest digest;
     if (h->k != b.rows || h->m != b.cols)
         return sherd__fail(d, SHERD_ESHAPE, "prepare masks for this B",
-                           "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path, (ull)h->k,
-                           (ull)h->m, b.rows, b.cols);
+                           "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path,
+                           (ull)h->k, (ull)h->m, b.rows, b.cols);
     int err = sherd__digest_view(&digest, b, d);
     if (err || !memcmp(digest.sha256, h->b.sha256, sizeof digest.sha256)) return err;
     return sherd__fail(d, SHERD_EEXPOSURE, "prepare masks for this B",
                        "%s: masks for another B: its digest differs", path);
 }
 
-static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__maskfile_head *h,
-                         sherd_diag *d)
+static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b,
+                         const sherd__maskfile_head *h, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     int err = sherd__fixed_choose(b, h->bits_b, "B", &p->fixed_b, d);
     if (!err) err = sherd__fixed_choose(a, h->bits_a, "A", &p->fixed_a, d);
     if (!err && sherd__fixed_hold(&p->fixed_a, a, h->bits_a, "A", &mine))
-        err = sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
+        err =
+            sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
     p->primes_len = h->primes_len;
     p->exact = true;
     return err;
@@ -82,7 +87,8 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
     sherd__plan_input in = {
         .n = a.rows, .k = a.cols, .m = b.cols, .slots = p->slots, .widest = a.cols, .rows_kept = 1,
-        .rows_longest = (a.rows + p->slots - 1) / p->slots, .size_a = p->size_a, .size_b = p->size_b,
+        .rows_longest = (a.rows + p->slots - 1) / p->slots, .size_a = p->size_a,
+        .size_b = p->size_b,
         .primes_len = p->primes_len, .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
         .node_memory = nodes->memory,
     };
@@ -115,7 +121,8 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
                          const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     if (!opt->masks)
-        return sherd__fail(d, SHERD_EINVAL, "make them with sherd prepare, and name the file (--masks)",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "make them with sherd prepare, and name the file (--masks)",
                            "the scheme blind needs masks that were prepared for B");
     if (!a.data && a.rows && a.cols)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "multiply by it as often as there are masks for",
@@ -135,7 +142,8 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
                           opt->masks, (ull)sherd__maskfile_left(p->masks), a.rows);
     if (err) return err;
     double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
-    p->check_error = e * e; /* two trials; a wrong answer is wrong modulo one of the primes at least */
+    /* Two trials; a wrong answer is wrong modulo one of the primes at least */
+    p->check_error = e * e;
     p->mask_rows = c ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);
     if (!err) err = open_scheme(p, a, b, c, ldc);
@@ -151,5 +159,6 @@ int sherd__prepared_commit(sherd__prepared *p, sherd_diag *d)
     if (err) return err;
     err = sherd__blind_arm(&p->hiding, key, first);
     sherd__wipe(key, sizeof key);
-    return err ? sherd__fail(d, err, NULL, "cannot set the masks up: %s", sherd_strerror(err)) : SHERD_OK;
+    return err ? sherd__fail(d, err, NULL, "cannot set the masks up: %s", sherd_strerror(err))
+               : SHERD_OK;
 }

@@ -8,19 +8,21 @@
  *  products: of shapes, types and bits alone. SHERD_ERANGE. */
 int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                           const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** share, share1; shapes have been checked and p->planned has nodes->count entries. SHERD_EFEWNODES,
- *  SHERD_ERANGE, SHERD_EINVAL, SHERD_EFORMAT (domains that cannot be told apart), SHERD_ENOMEM. */
+/** share, share1; shapes have been checked and p->planned has nodes->count entries.
+ *  SHERD_EFEWNODES, SHERD_ERANGE, SHERD_EINVAL, SHERD_EFORMAT (domains that cannot be told apart),
+ *  SHERD_ENOMEM. */
 int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
-/** blind, by the masks of opt->masks. SHERD_EEXPOSURE (too few rows left, another B, an older copy),
- *  SHERD_EINVAL, SHERD_ESHAPE, SHERD_ERANGE, and errors of the file. c NULL: it is only looked at. */
+/** blind, by the masks of opt->masks. SHERD_EEXPOSURE (too few rows left, another B, an older
+ *  copy), SHERD_EINVAL, SHERD_ESHAPE, SHERD_ERANGE, and errors of the file. c NULL: it is only
+ *  looked at. */
 int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 
-/** share, share1 of an A that is kept, for right operands to come: sherd__prepared_right before each
- *  run. *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */
+/** share, share1 of an A that is kept, for right operands to come: sherd__prepared_right before
+ *  each run. *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** The next B, and where A*B (transposed: A^T*B) goes. SHERD_ERANGE, SHERD_ESHAPE, SHERD_ENOMEM. */

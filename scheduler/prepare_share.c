@@ -1,7 +1,7 @@
 /*
- * Preparing `share` and `share1`: how many blocks A is cut into, how many primes hold the product, how
- * large a cell may be. Everything that travels in size or number depends on shapes, element types and
- * --bits alone, never on values: what an operand holds is not told by how it is sent.
+ * Preparing `share` and `share1`: how many blocks A is cut into, how many primes hold the product,
+ * how large a cell may be. Everything that travels in size or number depends on shapes, element
+ * types and --bits alone, never on values: what an operand holds is not told by how it is sent.
  */
 #include <string.h>
 
@@ -19,8 +19,8 @@
 #define DEPTH 2u
 #define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
 
-/* The width that the range proof counts with: of the element type where that is narrow, else what the
- * caller allows. */
+/* The width that the range proof counts with: of the element type where that is narrow, else what
+ * the caller allows. */
 static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, sherd_diag *d)
 {
     int err = sherd__fixed_choose(v, bits, name, f, d);
@@ -103,10 +103,11 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
     double tile_row = cell / wire - (double)left;
     if (tile_row < tile) tile = tile_row;
     if (tile < 1)
-        return sherd__fail(d, SHERD_EFEWNODES, "give the nodes (--node-memory) or --memory more room",
+        return sherd__fail(d, SHERD_EFEWNODES,
+                           "give the nodes (--node-memory) or --memory more room",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
-                           "primes are more than what %.0f MB here and %.0f MB at a node hold", inner,
-                           p->primes_len, (double)memory * 1e-6, (double)node_memory * 1e-6);
+                           "primes are more than what %.0f MB here and %.0f MB at a node hold",
+                           inner, p->primes_len, (double)memory * 1e-6, (double)node_memory * 1e-6);
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * (double)(left + out->tile_cols), h = cell / row;
     double most = rows ? (double)rows : 1;
@@ -164,8 +165,8 @@ static double check_error(const sherd__prepared *p)
 }
 
 /*
- * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns as
- * they like, and may be multiplied from either side, so the primes hold sums over rows as well.
+ * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
+ * as they like, and may be multiplied from either side, so the primes hold sums over rows as well.
  */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
@@ -202,7 +203,8 @@ int sherd__prepared_right(sherd__prepared *p, sherd_view b, bool transposed, dou
     if (err) return err;
     p->fixed_b = fixed;
     err = sherd__share_next(&p->hiding, b, transposed, c, ldc, &fixed);
-    return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s", sherd_strerror(err))
+    return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
+                             sherd_strerror(err))
                : SHERD_OK;
 }
 

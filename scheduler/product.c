@@ -1,6 +1,6 @@
 /*
- * The public products: prepare, run over the cluster, report. Everything that can be decided without
- * a node is decided before the first byte is sent.
+ * The public products: prepare, run over the cluster, report. Everything that can be decided
+ * without a node is decided before the first byte is sent.
  */
 #include "sherd/product.h"
 
@@ -182,9 +182,9 @@ static void add_up(sherd_report *r, sherd_report *before)
 }
 
 /*
- * Too few domains are left to decode what they hold: their answers so far are worth nothing. Everything
- * is coded anew for those that are left, with fresh masks, into fewer blocks; answers of two encodings
- * never mix. Each time at least one domain fewer, so it ends.
+ * Too few domains are left to decode what they hold: their answers so far are worth nothing.
+ * Everything is coded anew for those that are left, with fresh masks, into fewer blocks; answers of
+ * two encodings never mix. Each time at least one domain fewer, so it ends.
  */
 static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
                  const sherd_product_options *opt, double began, sherd__nodes *nodes,
@@ -207,8 +207,9 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
         if (err == SHERD_EFEWNODES) *d = last; /* what has happened says more */
         if (err) return err;
-        sherd__cluster_say(c, SHERD_LOG_WARN, "%s: all shares are made anew for the %u domains that "
-                            "are left", last.message, left);
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s: all shares are made anew for the %u domains that are left",
+                           last.message, left);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
         err = once(c, &p, nodes, &fewer, r, &starved, d);
@@ -306,8 +307,8 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     return SHERD_OK;
 }
 
-int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc, sherd_report *r,
-                        sherd_diag *d)
+int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
+                            sherd_report *r, sherd_diag *d)
 {
     if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);

@@ -1,8 +1,8 @@
 /*
  * A few cells of a product, hidden and folded here without a node: their time, times how many there
- * are. The first position of a tile makes what the others use (projections, permutations, weights), so
- * it counts once a tile. Answers are zeros: folding does not care what it adds. They are not checked,
- * since a check that fails stops early; that part is counted by its bytes.
+ * are. The first position of a tile makes what the others use (projections, permutations, weights),
+ * so it counts once a tile. Answers are zeros: folding does not care what it adds. They are not
+ * checked, since a check that fails stops early; that part is counted by its bytes.
  */
 #include "scheduler/forecast.h"
 
@@ -64,7 +64,8 @@ static int rehearse_cells(rehearsal *r, sherd__rehearsal *out)
     double first_hide = 0, first_fold = 0, hide_s = 0, fold_s = 0, all = 0;
     uint32_t panel = 0, panels = r->shape.panels;
     int err = empty ? SHERD_OK : SHERD_ENOMEM;
-    for (; panel < panels && panel < POSITIONS_MAX && (panel < 2 || all < ENOUGH_S) && !err; panel++) {
+    for (; panel < panels && panel < POSITIONS_MAX && (panel < 2 || all < ENOUGH_S) && !err;
+         panel++) {
         err = hide(r, panel, empty);
         if (!err) err = fold(r, panel, empty);
         *(panel ? &hide_s : &first_hide) += r->hide_s;

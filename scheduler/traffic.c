@@ -1,8 +1,8 @@
 /*
- * What will travel, cell by cell, as job_send.c sends it: a resident block where a node needs it, a left
- * block and a task for each cell that is not empty, its result. Numbers in descriptions are as long as
- * they are large, so blocks, tasks and attempts are numbered here as the job numbers them; in which
- * order cells go makes no difference to the sum.
+ * What will travel, cell by cell, as job_send.c sends it: a resident block where a node needs it, a
+ * left block and a task for each cell that is not empty, its result. Numbers in descriptions are as
+ * long as they are large, so blocks, tasks and attempts are numbered here as the job numbers them;
+ * in which order cells go makes no difference to the sum.
  */
 #include "scheduler/forecast.h"
 
@@ -29,7 +29,8 @@ static double values_of(const sherd__fragment_info *i)
 {
     double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
     if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes */
-    double each = (double)sherd_dtype_size((sherd_dtype)i->dtype), width = sherd__csr_width(i->cols);
+    double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
+           width = sherd__csr_width(i->cols);
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
 }
 

@@ -1,7 +1,7 @@
 /*
  * The certificate of a result: which inputs gave which result, under which scheme, on how many
- * nodes, checked how strongly. Whoever has the file, the matrices and the coordinator's public key can
- * recompute the product centrally and compare (`sherd verify`). Written as JSON, mode 0600.
+ * nodes, checked how strongly. Whoever has the file, the matrices and the coordinator's public key
+ * can recompute the product centrally and compare (`sherd verify`). Written as JSON, mode 0600.
  *
  * Signed bytes: "sherd-certificate-v1\n", then the object without its member "signature", keys
  * sorted, no white space (jansson's JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII). All numbers
@@ -25,7 +25,8 @@
 #define SHERD__CERTIFICATE_BYTES_MAX ((size_t)1 << 20)
 #define SHERD__CERTIFICATE_CORES 64u
 #define SHERD__CERTIFICATE_WARNINGS 16u
-#define SHERD__CERTIFICATE_NODES 3000u /* that are listed: the file stays readable, in both senses */
+#define SHERD__CERTIFICATE_NODES 3000u /* that are listed: the file stays readable, in both
+                                          senses */
 
 typedef enum sherd__certified {
     SHERD__UNCHECKED = 0, /* not compared with a centralized computation */
@@ -65,8 +66,8 @@ typedef struct sherd__certificate {
     sherd__digest seed_commitment;
     bool reused_metadata;      /* served other operands before: --reuse-metadata */
 
-    /* How answers were checked before use. "freivalds": exact, two-sided, modulo 2^modulus_bits - 1;
-     * "freivalds-float": real weights and a tolerance, which finds gross errors only; "sample":
+    /* How answers were checked before use. "freivalds": exact, two-sided, modulo 2^modulus_bits -
+     * 1; "freivalds-float": real weights and a tolerance, which finds gross errors only; "sample":
      * entries recomputed at secret places. */
     char check[16];
     uint32_t freivalds_trials; /* per answer; 0: none were checked so */
@@ -93,8 +94,9 @@ typedef struct sherd__certificate {
 /** Signs len bytes; 0 or SHERD_E*. Stays the caller's: store/ sees no private key. */
 typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64]);
 
-/** Commitment to a 32-byte seed, SHA-256("sherd seed-v1", 0x00, seed): the bytes of "seed_commitment" in
- *  a metadata file's manifest (docs/METADATA.md), so that the two can be matched. */
+/** Commitment to a 32-byte seed, SHA-256("sherd seed-v1", 0x00, seed): the bytes of
+ *  "seed_commitment" in a metadata file's manifest (docs/METADATA.md), so that the two can be
+ *  matched. */
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
 /** The fingerprint that peers know a raw Ed25519 key by: SHA-256 of its SubjectPublicKeyInfo. */
 int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32]) SHERD_MUST;
@@ -103,7 +105,8 @@ void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /** Adds a BLAS core, once. */
 void sherd__certificate_core(sherd__certificate *c, const char *core);
-/** Room in c->list for `len` nodes, zeroed. SHERD_ENOMEM; SHERD_EINVAL beyond SHERD__CERTIFICATE_NODES. */
+/** Room in c->list for `len` nodes, zeroed. SHERD_ENOMEM; SHERD_EINVAL beyond
+ *  SHERD__CERTIFICATE_NODES. */
 int sherd__certificate_list(sherd__certificate *c, uint32_t len) SHERD_MUST;
 /** Frees what a filled or read certificate owns, and zeroes it. */
 void sherd__certificate_fini(sherd__certificate *c);
@@ -122,10 +125,11 @@ int sherd__certificate_save(sherd__certificate *c, const char *path, const uint8
                             sherd_diag *d) SHERD_MUST;
 
 /**
- * Reads a certificate, which is to be sherd__certificate_fini'd, and verifies its signature by the key that it names; whether that key is the
- * coordinator's the caller must ask. SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: malformed, or a member
- * missing or out of range, by name; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does
- * not fit the text (edited, or damaged).
+ * Reads a certificate, which is to be sherd__certificate_fini'd, and verifies its signature by the
+ * key that it names; whether that key is the coordinator's the caller must ask. SHERD_EOPEN,
+ * SHERD_EIO; SHERD_EFORMAT: malformed, or a member missing or out of range, by name;
+ * SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not fit the text (edited, or
+ * damaged).
  */
 int sherd__certificate_load(sherd__certificate *out, const char *path, sherd_diag *d) SHERD_MUST;
 /** The same from memory; `where` names it in messages. */

@@ -252,9 +252,11 @@ int sherd__manifest_format(const sherd__metafile *f, bool expanded,
     const sherd_meta_settings *s = &f->settings;
     char hex[HEX_SIZE], group[16] = "\"all\"";
     if (s->group) snprintf(group, sizeof group, "%" PRIu32, s->group);
-    int err = add(out, "{\"format\":%d,\"tool\":\"sherd %s\",\"form\":\"%s\",\"scheme\":\"permute\","
-                  "\"nodes\":%" PRIu32 ",\"group\":%s,\"exposure\":\"%s\",\"shuffle_rows\":%s,\n"
-                  "\"seed_commitment\":\"%s\",\n\"operations\":[",
+    int err = add(out,
+                  "{\"format\":%d,\"tool\":\"sherd "
+                  "%s\",\"form\":\"%s\",\"scheme\":\"permute\",\"nodes\":%" PRIu32
+                  ",\"group\":%s,\"exposure\":\"%s\",\"shuffle_rows\":%s,\n\"seed_commitment\":\"%"
+                  "s\",\n\"operations\":[",
                   SHERD__META_FORMAT, sherd_version(), expanded ? "expanded" : "seed", s->nodes,
                   group, s->balanced ? "balanced" : "uniform", s->shuffle_rows ? "true" : "false",
                   sodium_bin2hex(hex, sizeof hex, f->commitment, 32));

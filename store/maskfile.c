@@ -1,13 +1,13 @@
 /*
- * One-time masks on disk. What was used is said twice: by the mark in the file, and by a counter in a
- * folder of its own. The mark comes first. If we are killed between the two, the mark is ahead: the
- * file is the newest, nothing was sent, and the rows between are lost. A mark behind the counter can
- * only be an older copy.
+ * One-time masks on disk. What was used is said twice: by the mark in the file, and by a counter in
+ * a folder of its own. The mark comes first. If we are killed between the two, the mark is ahead:
+ * the file is the newest, nothing was sent, and the rows between are lost. A mark behind the
+ * counter can only be an older copy.
  *
- * Both are written in place, in one piece of 64 bytes with a tag; one that is torn by a power cut fails
- * its tag, and the file is refused. Nothing is trusted about the bytes of either file but what their
- * tags confirm; the key of the tags lies in the file itself, so they tell damage and slips from
- * sound files, and stop nobody who can read it.
+ * Both are written in place, in one piece of 64 bytes with a tag; one that is torn by a power cut
+ * fails its tag, and the file is refused. Nothing is trusted about the bytes of either file but
+ * what their tags confirm; the key of the tags lies in the file itself, so they tell damage and
+ * slips from sound files, and stop nobody who can read it.
  */
 #include "store/maskfile.h"
 
@@ -58,7 +58,7 @@ struct sherd__maskfile_writer {
     uint8_t tag_key[KEY];
 };
 
-/* ---- keys, tags, sizes ------------------------------------------------------------------------ */
+/* ---- keys, tags, sizes ----------------------------------------------------------------------- */
 
 static void derive(uint8_t out[KEY], const uint8_t root[KEY], const char *label)
 {
@@ -152,7 +152,7 @@ static void head_get(sherd__maskfile_head *h, const uint8_t in[AT_MARK])
     for (size_t i = 0; i < 4; i++) h->primes[i] = sherd__get_u32(in + AT_PRIMES + 4 * i);
 }
 
-/* ---- making one ------------------------------------------------------------------------------- */
+/* ---- making one ------------------------------------------------------------------------------ */
 
 static int write_head(sherd__maskfile_writer *w, const uint8_t root[KEY], sherd_diag *d)
 {
@@ -173,7 +173,8 @@ int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const 
     uint64_t size = sherd__maskfile_bytes(head);
     if (size == 0)
         return sherd__fail(d, SHERD_EINVAL, "use fewer rows, and 2 to 26 bits",
-                           "masks of %llu rows for a B of %llu x %llu, %u and %u bits, are not made",
+                           "masks of %llu rows for a B of %llu x %llu, %u and %u bits, are not "
+                           "made",
                            (ull)head->rows, (ull)head->k, (ull)head->m, head->bits_a, head->bits_b);
     sherd__maskfile_writer *w = sherd__calloc(1, sizeof *w);
     if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
@@ -197,7 +198,8 @@ int sherd__maskfile_row(sherd__maskfile_writer *w, const uint8_t *bytes, sherd_d
     uint8_t tag[SHERD__MASKFILE_TAG];
     size_t len = sherd__maskfile_row_bytes(&w->head);
     if (w->rows == w->head.rows)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "all %llu rows of masks are written", (ull)w->rows);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "all %llu rows of masks are written",
+                           (ull)w->rows);
     row_tag(tag, w->tag_key, w->rows++, bytes, len);
     int err = sherd__file_write(w->file, bytes, len, d);
     return err ? err : sherd__file_write(w->file, tag, sizeof tag, d);
@@ -227,7 +229,7 @@ void sherd__maskfile_abort(sherd__maskfile_writer *w)
     sherd__free(w);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int fail_file(const sherd__maskfile *f, const char *what, int e, sherd_diag *d)
 {
@@ -257,7 +259,8 @@ static int open_file(sherd__maskfile *f, bool use, sherd_diag *d)
         return sherd__fail(d, SHERD_EOPEN, "name a file of sherd prepare", "%s: is no regular file",
                            name);
     if (st.st_mode & 077)
-        return sherd__fail(d, SHERD_EKEY, "chmod 600 the file, or prepare new masks if others saw it",
+        return sherd__fail(d, SHERD_EKEY,
+                           "chmod 600 the file, or prepare new masks if others saw it",
                            "%s: mode %04o lets others read the masks, expected 0600", name,
                            (unsigned)(st.st_mode & 07777));
     if (use && flock(f->fd, LOCK_EX | LOCK_NB) != 0)
@@ -353,7 +356,8 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
     f->path = sherd__strdup(path);
     f->window = sherd__alloc(WINDOW);
     f->root = sodium_malloc(KEY);
-    int err = f->path && f->window && f->root ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = f->path && f->window && f->root ? SHERD_OK
+                                              : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err) err = open_file(f, use, d);
     if (!err) err = read_head(f, d);
     if (!err) err = sherd__state_folder(&f->state, state, d);
@@ -391,7 +395,7 @@ void sherd__maskfile_close(sherd__maskfile *f)
     sherd__free(f);
 }
 
-/* ---- rows ------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Through the window: rows are mostly read one after another. 0 or an errno. */
 static int read_through(sherd__maskfile *f, uint64_t at, uint8_t *out, size_t len)
@@ -470,11 +474,13 @@ int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint
                            sherd_diag *d)
 {
     uint64_t from = f->used, left = sherd__maskfile_left(f);
-    if (f->counter < 0) return sherd__fail(d, SHERD_EINTERNAL, NULL, "masks opened only to look at");
+    if (f->counter < 0)
+        return sherd__fail(d, SHERD_EINTERNAL, NULL, "masks opened only to look at");
     if (n > left)
-        return sherd__fail(d, SHERD_EEXPOSURE, "prepare more with sherd prepare, or multiply fewer rows",
-                           "%s: %llu rows of masks are left, and the product needs %llu: none is used "
-                           "twice", sherd__path_tail(f->path), (ull)left, (ull)n);
+        return sherd__fail(
+            d, SHERD_EEXPOSURE, "prepare more with sherd prepare, or multiply fewer rows",
+            "%s: %llu rows of masks are left, and the product needs %llu: none is used twice",
+            sherd__path_tail(f->path), (ull)left, (ull)n);
     int err = check_rows(f, from, n, d);
     if (err) return err;
     f->used = from + n; /* whatever happens from here on */

@@ -1,25 +1,27 @@
 /*
- * A file of one-time masks: the key of a random matrix R (rows x k), and R*B modulo each prime, made
- * ahead for one public B (k x m). Whoever sends A + R and gets (A + R)*B back subtracts R*B.
+ * A file of one-time masks: the key of a random matrix R (rows x k), and R*B modulo each prime,
+ * made ahead for one public B (k x m). Whoever sends A + R and gets (A + R)*B back subtracts R*B.
  *
- *     0    "SHERDMSK", version u32, primes u32, id 16 bytes, key 32 bytes, SHA-256 of B (store/digest.h)
- *     96   k, m, rows u64; bits of A and of B u32 each; four primes u32 (unused ones 0); zeros
- *     160  tag of all that, 32 bytes
+ *     0    "SHERDMSK", version u32, primes u32, id 16 bytes, key 32 bytes, SHA-256 of B
+ *     (store/digest.h) 96   k, m, rows u64; bits of A and of B u32 each; four primes u32 (unused
+ *     ones 0); zeros 160  tag of all that, 32 bytes
  *     192  mark: rows used so far u64, zeros to 32 bytes, tag
  *     256  rows of R*B: for each prime m packed residues (3 bytes), then a tag of 16 bytes
  *
  * All little-endian; tags are keyed BLAKE2b, so an edited or damaged byte is found before anything
  * that depends on it is sent.
  *
- * A row is used once. sherd__maskfile_strike moves the mark and syncs file and folder; then it moves a
- * counter that lies elsewhere (one small file by the id, in the user's state folder) and syncs that;
- * only then it gives the key out, which is the one way to it. So a process that is killed at any
- * instant has either sent nothing or has struck off what it may have sent. The counter tells an
- * older copy of the file, restored or made before, from the newest: the copy says less, and is refused.
+ * A row is used once. sherd__maskfile_strike moves the mark and syncs file and folder; then it
+ * moves a counter that lies elsewhere (one small file by the id, in the user's state folder) and
+ * syncs that; only then it gives the key out, which is the one way to it. So a process that is
+ * killed at any instant has either sent nothing or has struck off what it may have sent. The
+ * counter tells an older copy of the file, restored or made before, from the newest: the copy says
+ * less, and is refused.
  * While a file is open for use its counter is locked, and so no copy of it can be.
  *
- * Who learns it: whoever reads the file, also later or from a backup, can undo the masks of everything
- * that was and will be sent with it. So it is 0600, and refused where others could read it.
+ * Who learns it: whoever reads the file, also later or from a backup, can undo the masks of
+ * everything that was and will be sent with it. So it is 0600, and refused where others could read
+ * it.
  */
 #ifndef STORE_MASKFILE_H
 #define STORE_MASKFILE_H
@@ -46,8 +48,8 @@ typedef struct sherd__maskfile_head {
 
 /** Bytes of R*B in a row, without its tag. */
 size_t sherd__maskfile_row_bytes(const sherd__maskfile_head *h);
-/** Bytes of the whole file; 0 where the head is out of range: k, m and rows below 2^32, bits 2 to 26,
- *  one to four distinct primes. */
+/** Bytes of the whole file; 0 where the head is out of range: k, m and rows below 2^32, bits 2 to
+ *  26, one to four distinct primes. */
 uint64_t sherd__maskfile_bytes(const sherd__maskfile_head *h);
 
 /* --- making one ------------------------------------------------------------------------------- */
@@ -55,17 +57,18 @@ uint64_t sherd__maskfile_bytes(const sherd__maskfile_head *h);
 typedef struct sherd__maskfile_writer sherd__maskfile_writer;
 
 /**
- * Begins a new file that will be `path`; id and root key are 16 and 32 fresh random bytes. `state` is
- * the folder of counters, NULL for the user's ($XDG_STATE_HOME/sherd/masks). Out of root the file's
- * mask key is derived, given in mask_key. SHERD_EOPEN, SHERD_EIO (no room), SHERD_EINVAL, SHERD_ENOMEM.
+ * Begins a new file that will be `path`; id and root key are 16 and 32 fresh random bytes. `state`
+ * is the folder of counters, NULL for the user's ($XDG_STATE_HOME/sherd/masks). Out of root the
+ * file's mask key is derived, given in mask_key. SHERD_EOPEN, SHERD_EIO (no room), SHERD_EINVAL,
+ * SHERD_ENOMEM.
  */
 int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const char *state,
                           const sherd__maskfile_head *head, const uint8_t root[32],
                           uint8_t mask_key[32], sherd_diag *d) SHERD_MUST;
 /** Appends the next row: sherd__maskfile_row_bytes of packed residues. */
 int sherd__maskfile_row(sherd__maskfile_writer *w, const uint8_t *bytes, sherd_diag *d) SHERD_MUST;
-/** Makes counter and file appear, in this order, and frees w, on failure too. SHERD_EINVAL where rows
- *  are missing. */
+/** Makes counter and file appear, in this order, and frees w, on failure too. SHERD_EINVAL where
+ *  rows are missing. */
 int sherd__maskfile_commit(sherd__maskfile_writer *w, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__maskfile_abort(sherd__maskfile_writer *w);
@@ -75,8 +78,8 @@ void sherd__maskfile_abort(sherd__maskfile_writer *w);
 typedef struct sherd__maskfile sherd__maskfile;
 
 /**
- * Opens and checks head, size, mark and counter. use: to take rows, alone (locked until closed); else
- * only to look at.
+ * Opens and checks head, size, mark and counter. use: to take rows, alone (locked until closed);
+ * else only to look at.
  * SHERD_EOPEN; SHERD_EKEY: others can read it; SHERD_EFORMAT: no such file, damaged or edited;
  * SHERD_EVERSION; SHERD_EBUSY: in use; SHERD_EEXPOSURE: an older copy, or no counter of it here.
  */
@@ -86,9 +89,9 @@ const sherd__maskfile_head *sherd__maskfile_head_of(const sherd__maskfile *f);
 /** Rows that are not struck off. */
 uint64_t sherd__maskfile_left(const sherd__maskfile *f);
 /**
- * Checks the next n rows, strikes them off for good, and gives out where they begin and the mask key
- * (the caller's to wipe). SHERD_EEXPOSURE: fewer are left; SHERD_EFORMAT: a row is damaged; then
- * nothing is struck off. SHERD_EIO: they may be, and must count so.
+ * Checks the next n rows, strikes them off for good, and gives out where they begin and the mask
+ * key (the caller's to wipe). SHERD_EEXPOSURE: fewer are left; SHERD_EFORMAT: a row is damaged;
+ * then nothing is struck off. SHERD_EIO: they may be, and must count so.
  */
 int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint8_t mask_key[32],
                            sherd_diag *d) SHERD_MUST;

@@ -50,7 +50,7 @@ bool sherd__mark_get(const uint8_t in[SHERD__MARK_BYTES], char kind, const uint8
     return true;
 }
 
-/* ---- the folder ------------------------------------------------------------------------------- */
+/* ---- the folder ------------------------------------------------------------------------------ */
 
 static int fail_path(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
@@ -104,18 +104,20 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
         return folder ? sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
                                     "there is no folder to keep the counters of masks in");
-    int err = *path ? make_folders(path, d) : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
+    int err =
+        *path ? make_folders(path, d) : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
     if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "look at it", errno, d);
     if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
-        err = sherd__fail(d, SHERD_EOPEN, "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
-                          "%s: others may write here, and so change what masks count as used",
-                          sherd__path_tail(path));
+        err =
+            sherd__fail(d, SHERD_EOPEN, "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
+                        "%s: others may write here, and so change what masks count as used",
+                        sherd__path_tail(path));
     if (err) sherd__free(path);
     else *out = path;
     return err;
 }
 
-/* ---- counters --------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* "FOLDER/32 digits"; the caller's, or NULL. */
 static char *counter_path(const char *folder, const uint8_t id[16])
@@ -168,8 +170,9 @@ static int open_counter(int *fd, const char *path, bool use, const char *name, s
                : fail_path(path, SHERD_EIO, "lock it", errno, d);
 }
 
-int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16], const uint8_t tag_key[32],
-                        bool use, const char *name, uint64_t *used, sherd_diag *d)
+int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16],
+                        const uint8_t tag_key[32], bool use, const char *name, uint64_t *used,
+                        sherd_diag *d)
 {
     uint8_t mark[SHERD__MARK_BYTES + 1];
     *fd = -1;

@@ -58,8 +58,8 @@ uint64_t sherd_meta_table_rows(const sherd_meta_operation *op)
 int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d)
 {
     if (s->nodes >= 1 && s->nodes <= UINT16_MAX) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, NULL, "%" PRIu32 " nodes: 1 to %d can be dealt to", s->nodes,
-                       UINT16_MAX);
+    return sherd__fail(d, SHERD_EINVAL, NULL, "%" PRIu32 " nodes: 1 to %d can be dealt to",
+                       s->nodes, UINT16_MAX);
 }
 
 static bool name_is_plain(const char name[SHERD_META_NAME_SIZE])
@@ -86,7 +86,8 @@ static int check_operation(const sherd__metafile *f, const sherd_meta_operation 
     if (op->m > most) most = op->m;
     if (most > SHERD_META_DIM_MAX)
         return sherd__fail(d, SHERD_EINVAL, "split it into operations of fewer rows or columns",
-                           "operation %s: a dimension is %" PRIu64 ", at most %" PRIu64 " are taken",
+                           "operation %s: a dimension is %" PRIu64 ", at most %" PRIu64
+                           " are taken",
                            op->name, most, SHERD_META_DIM_MAX);
     return SHERD_OK;
 }
@@ -175,10 +176,10 @@ static int expect(const sherd__metafile *f, const char *name, sherd_dtype dtype,
         return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, name,
                            sherd_dtype_name(h->dtype), sherd_dtype_name(dtype));
     if (h->ndim != ndim || h->rows != rows || h->cols != cols || (h->fortran && ndim == 2))
-        return sherd__fail(d, SHERD_EFORMAT, HINT,
-                           "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64 " x %" PRIu64,
-                           where, name, h->ndim, h->rows, h->cols,
-                           h->fortran ? " in Fortran order" : "", rows, cols);
+        return sherd__fail(
+            d, SHERD_EFORMAT, HINT,
+            "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64 " x %" PRIu64, where, name,
+            h->ndim, h->rows, h->cols, h->fortran ? " in Fortran order" : "", rows, cols);
     *found = (size_t)i;
     return SHERD_OK;
 }
@@ -275,7 +276,8 @@ static void widen(uint32_t *out, size_t len, unsigned width)
 {
     /* From the end on, so that narrow values can lie at the start of the same memory. */
     const uint8_t *b = (const uint8_t *)out;
-    for (size_t i = len; i-- > 0 && width < 4;) out[i] = width == 1 ? b[i] : sherd__get_u16(b + 2 * i);
+    for (size_t i = len; i-- > 0 && width < 4;)
+        out[i] = width == 1 ? b[i] : sherd__get_u16(b + 2 * i);
 }
 
 int sherd__metafile_exposures(const sherd__metafile *f, size_t i, uint32_t *out, sherd_diag *d)

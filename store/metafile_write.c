@@ -34,7 +34,7 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
 }
 
-/* ---- sources of members ----------------------------------------------------------------------- */
+/* ---- sources of members ---------------------------------------------------------------------- */
 
 static int fill_manifest(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
 {
@@ -73,7 +73,7 @@ static int fill_rows(void *ctx, size_t row, size_t rows, void *out, sherd_diag *
     return s->rows(s->ctx, a->op, a->table, row, rows, out, d);
 }
 
-/* ---- announcing them -------------------------------------------------------------------------- */
+/* ---- announcing them ------------------------------------------------------------------------- */
 
 static int take_exposures(writing *w, size_t i, sherd_diag *d)
 {
@@ -85,7 +85,8 @@ static int take_exposures(writing *w, size_t i, sherd_diag *d)
     int err = w->source->exposures(w->source->ctx, i, wide, d);
     if (err) return err;
     sherd__metafile_exposures_sha256(w->sha256[i], wide, len);
-    for (size_t c = 0; c < len; c++) { /* in place: the narrow value never lies behind the wide one */
+    /* In place: the narrow value never lies behind the wide one */
+    for (size_t c = 0; c < len; c++) {
         uint32_t v = wide[c];
         if (exposure_width(w->f) == 1) w->exposures[i][c] = (uint8_t)v;
         else sherd__put_u16(w->exposures[i] + 2 * c, (uint16_t)v);

@@ -1,9 +1,10 @@
 /*
- * Reading .npz with libzip over bytes that are mapped or in memory, so that files, pipes and fuzzers
- * take one path. Every number that an archive states is compared with what it must be: the .npy head
- * says how long a member is, the zip directory must agree, and the sum stays below the caller's
- * ceiling; a member is then read to exactly that length, where libzip compares the CRC. A lying
- * directory can therefore cost no more memory than the ceiling, and no more time than inflating it.
+ * Reading .npz with libzip over bytes that are mapped or in memory, so that files, pipes and
+ * fuzzers take one path. Every number that an archive states is compared with what it must be: the
+ * .npy head says how long a member is, the zip directory must agree, and the sum stays below the
+ * caller's ceiling; a member is then read to exactly that length, where libzip compares the CRC. A
+ * lying directory can therefore cost no more memory than the ceiling, and no more time than
+ * inflating it.
  */
 #include "store/npz.h"
 

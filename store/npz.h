@@ -31,8 +31,9 @@ typedef struct sherd__npz_member {
 
 /**
  * Opens an archive. All members together may unpack to unpacked_base bytes and unpacked_ratio for
- * each byte of the archive. *out is the caller's (sherd__npz_close). SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EFORMAT, SHERD_ESHAPE: not a zip,
- * or one that is refused; the message names file and member.
+ * each byte of the archive. *out is the caller's (sherd__npz_close). SHERD_EOPEN, SHERD_EIO,
+ * SHERD_ENOMEM; SHERD_EFORMAT, SHERD_ESHAPE: not a zip, or one that is refused; the message names
+ * file and member.
  */
 int sherd__npz_open(sherd__npz **out, const char *path, uint64_t unpacked_base,
                     uint32_t unpacked_ratio, sherd_diag *d) SHERD_MUST;

@@ -1,7 +1,8 @@
 /*
  * Writing .npz through libzip into the atomic file of store/file.h. libzip pulls: at zip_close it
  * reads every member from a source of ours, which fills whole rows into a buffer, and writes the
- * archive to another source of ours, the sink, which gathers libzip's 8 KiB pieces into larger ones.
+ * archive to another source of ours, the sink, which gathers libzip's 8 KiB pieces into larger
+ * ones.
  * Nothing is held but one buffer of rows. Times are left out of the archive, so that equal contents
  * are equal files.
  */
@@ -49,7 +50,7 @@ struct sherd__npz_writer {
     zip_error_t error;
 };
 
-/* ---- a member, as libzip reads it ------------------------------------------------------------- */
+/* ---- a member, as libzip reads it ------------------------------------------------------------ */
 
 static int note(sherd__npz_writer *w, int err)
 {
@@ -135,7 +136,7 @@ static zip_int64_t member_source(void *ctx, void *data, zip_uint64_t len, zip_so
     }
 }
 
-/* ---- the sink, as libzip writes it ------------------------------------------------------------ */
+/* ---- the sink, as libzip writes it ----------------------------------------------------------- */
 
 static int sink_flush(sherd__npz_writer *w)
 {
@@ -291,7 +292,8 @@ int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dt
     size_t row_bytes, total;
     if (!writable_name(name) || !sherd__mul(cols, sherd_dtype_size(dtype), &row_bytes) ||
         !sherd__mul(rows, row_bytes, &total) || total > INT64_MAX - SHERD__NPY_HEADER_OUT)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%s: no member \"%.60s\" of %zu x %zu can be written",
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "%s: no member \"%.60s\" of %zu x %zu can be written",
                            sherd__path_tail(w->path), name, rows, cols);
     member *m = sherd__calloc(1, sizeof *m);
     if (!m) return no_memory(w, d);

@@ -25,13 +25,15 @@ static uint8_t *chunk(uint8_t *p, const char *name, size_t len)
 int sherd__png_grey(uint8_t **out, size_t *len, const uint8_t *pixels, size_t width, size_t height)
 {
     static const uint8_t magic[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
-    if (width == 0 || height == 0 || width > PIXELS_MAX || height > PIXELS_MAX / width) return SHERD_EINVAL;
+    if (width == 0 || height == 0 || width > PIXELS_MAX || height > PIXELS_MAX / width)
+        return SHERD_EINVAL;
     size_t raw_len = height * (width + 1);
     uLongf packed = compressBound((uLong)raw_len);
     uint8_t *raw = sherd__calloc(raw_len, 1), *file = sherd__alloc(8 + 25 + 12 + packed + 12);
     int err = raw && file ? SHERD_OK : SHERD_ENOMEM;
     if (!err) {
-        for (size_t r = 0; r < height; r++) memcpy(raw + r * (width + 1) + 1, pixels + r * width, width);
+        for (size_t r = 0; r < height; r++)
+            memcpy(raw + r * (width + 1) + 1, pixels + r * width, width);
         memcpy(file, magic, 8);
         put_big(file + 16, (uint32_t)width);
         put_big(file + 20, (uint32_t)height);

@@ -24,8 +24,8 @@ typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN }
 /** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. */
 typedef struct sherd_cluster_options {
     uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
-    const char *program;     /* the sherd command for local nodes, looked for in PATH where it has no
-                                slash; NULL: this executable */
+    const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
+                                no slash; NULL: this executable */
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
     const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
     const char *key_file;    /* our key, which those nodes must allow */
@@ -72,8 +72,8 @@ SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_option
                                  sherd_diag *d) SHERD_MUST;
 /** How many nodes the cluster was opened with. */
 SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
-/** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file whose
- *  addresses are all loopback ones. */
+/** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file
+ *  whose addresses are all loopback ones. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /** Says goodbye, ends local nodes, waits for them. NULL is allowed. */

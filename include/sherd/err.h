@@ -1,7 +1,7 @@
 /*
  * Errors. Every function that can fail returns 0 or a negative SHERD_E* code; functions that meet
- * files, peers or users also fill a sherd_diag with one sentence (what was found, what was expected,
- * where) and a hint (what to do about it).
+ * files, peers or users also fill a sherd_diag with one sentence (what was found, what was
+ * expected, where) and a hint (what to do about it).
  */
 #ifndef SHERD_ERR_H
 #define SHERD_ERR_H
@@ -11,7 +11,8 @@
 
 /*
  * XX(number, NAME, exit code of the command, text). Numbers are grouped by blame:
- * above -100 this machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx files.
+ * above -100 this machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx
+ * files.
  */
 #define SHERD_ERR_MAP(XX)                                                                          \
     XX(-1, ENOMEM, 1, "out of memory")                                                             \

@@ -1,6 +1,6 @@
 /*
- * One-time masks for the scheme `blind`: a file of R*B for one public B and a secret random R. A product
- * A*B uses up as many rows of it as A has; none is used twice (product.h: SHERD_BLIND).
+ * One-time masks for the scheme `blind`: a file of R*B for one public B and a secret random R. A
+ * product A*B uses up as many rows of it as A has; none is used twice (product.h: SHERD_BLIND).
  */
 #ifndef SHERD_MASKS_H
 #define SHERD_MASKS_H
@@ -16,9 +16,11 @@ typedef struct sherd_masks_options {
     uint64_t rows;        /* of all the A together that these masks will serve */
     uint32_t bits_a;      /* width of A's entries, sign included, 2 to 26; 0: 17 */
     uint32_t bits_b;      /* of B's; 0: as A's, or what B's integers need */
-    const char *state;    /* folder of the counters of used rows; NULL: the user's, $XDG_STATE_HOME/sherd/masks */
+    const char *state;    /* folder of the counters of used rows; NULL: the user's,
+                             $XDG_STATE_HOME/sherd/masks */
     uint64_t memory;      /* for the work; 0: 64 MiB */
-    /** Told the rows done from time to time, on the calling thread; not 0 stops with SHERD_EINTERRUPTED. */
+    /** Told the rows done from time to time, on the calling thread; not 0 stops with
+     *  SHERD_EINTERRUPTED. */
     int (*watch)(void *ctx, uint64_t done, uint64_t rows);
     void *ctx;
 } sherd_masks_options;
@@ -32,13 +34,13 @@ typedef struct sherd_masks_info {
 } sherd_masks_info;
 
 /**
- * Makes `path` (0600; all or nothing, an earlier file survives every failure) and the counter of its
- * used rows. Costs as much as the products that it will serve, here. *out may be NULL.
+ * Makes `path` (0600; all or nothing, an earlier file survives every failure) and the counter of
+ * its used rows. Costs as much as the products that it will serve, here. *out may be NULL.
  *
- * Errors: SHERD_ERANGE: NaN, infinity or too wide integers in B, or sums that no set of primes holds;
- * SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO; SHERD_EINTERRUPTED; SHERD_ENOMEM.
- * Who learns it: nobody. Whoever reads the file, also later or from a backup, can undo the masks of all
- * that was and will be sent with it: delete it when it is used up.
+ * Errors: SHERD_ERANGE: NaN, infinity or too wide integers in B, or sums that no set of primes
+ * holds; SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO; SHERD_EINTERRUPTED; SHERD_ENOMEM.
+ * Who learns it: nobody. Whoever reads the file, also later or from a backup, can undo the masks of
+ * all that was and will be sent with it: delete it when it is used up.
  */
 SHERD_API int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_options *opt,
                                   sherd_masks_info *out, sherd_diag *d) SHERD_MUST;

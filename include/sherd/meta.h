@@ -2,7 +2,8 @@
  * Metadata: what a coordinator needs to recover its results. For each operation of a job: exposures
  * (which node is given which column of A and row of B), enshuffles (a permutation for each of them)
  * and unshuffles (its inverse), either as 32 bytes that all of it derives from (seed form) or as
- * arrays (expanded form). Files are .npz that plain numpy.load opens; docs/METADATA.md has the format.
+ * arrays (expanded form). Files are .npz that plain numpy.load opens; docs/METADATA.md has the
+ * format.
  *
  * Who learns it: whoever reads such a file can undo the shuffles of the jobs it served. Files are
  * 0600 and never leave the coordinator.
@@ -38,8 +39,8 @@ SHERD_API const char *sherd_meta_kind_name(sherd_meta_kind kind);
 /** The kind of that name, or 0. */
 SHERD_API int sherd_meta_kind_find(const char *name);
 
-/** Largest rows, columns and row length of an operation: what a file, which may be a stranger's, can
- *  make its reader allocate is bounded by this (4 bytes each) before it is believed. */
+/** Largest rows, columns and row length of an operation: what a file, which may be a stranger's,
+ *  can make its reader allocate is bounded by this (4 bytes each) before it is believed. */
 #define SHERD_META_DIM_MAX (UINT64_C(1) << 26)
 
 /**
@@ -83,9 +84,10 @@ SHERD_API int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settin
 SHERD_API int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op,
                              sherd_diag *d) SHERD_MUST;
 /**
- * The operations of one training step of a network of sigmoid layers with squared cost over `samples`
- * rows; widths: inputs, hidden layers, outputs. For 784, 128, 10 eleven: z1 a1 z2 a2 cost_delta
- * cost_delta_squared a2_dz z2_dw z2_da a1_dz z1_dw. SHERD_EINVAL: fewer than two widths, a width 0.
+ * The operations of one training step of a network of sigmoid layers with squared cost over
+ * `samples` rows; widths: inputs, hidden layers, outputs. For 784, 128, 10 eleven: z1 a1 z2 a2
+ * cost_delta cost_delta_squared a2_dz z2_dw z2_da a1_dz z1_dw. SHERD_EINVAL: fewer than two widths,
+ * a width 0.
  */
 SHERD_API int sherd_meta_add_network(sherd_meta *meta, const uint64_t *widths, size_t widths_len,
                                      uint64_t samples, sherd_diag *d) SHERD_MUST;
@@ -108,9 +110,10 @@ typedef struct sherd_meta_save_options {
 } sherd_meta_save_options;
 
 /**
- * Writes path (0600), whole or not at all; *size (may be NULL) is the file's. Arrays derive from the
- * seed where it is known, else they are copied from the file that was loaded; they are streamed, and
- * never in memory as a whole. SHERD_EINVAL: seed form without a seed; SHERD_EOPEN, SHERD_EIO.
+ * Writes path (0600), whole or not at all; *size (may be NULL) is the file's. Arrays derive from
+ * the seed where it is known, else they are copied from the file that was loaded; they are
+ * streamed, and never in memory as a whole. SHERD_EINVAL: seed form without a seed; SHERD_EOPEN,
+ * SHERD_EIO.
  */
 SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,
@@ -120,16 +123,16 @@ SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
 SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
 
 /**
- * During sherd_meta_save and sherd_meta_verify `watch` hears, some times a second, how many bytes of
- * arrays of how many are done; where it returns non-zero they end with SHERD_EINTERRUPTED, and
+ * During sherd_meta_save and sherd_meta_verify `watch` hears, some times a second, how many bytes
+ * of arrays of how many are done; where it returns non-zero they end with SHERD_EINTERRUPTED, and
  * nothing is written. NULL: nobody.
  */
 SHERD_API void sherd_meta_watch(sherd_meta *meta,
                                 int (*watch)(void *ctx, uint64_t done, uint64_t total), void *ctx);
 
 /**
- * Checks all of a loaded file: the seed against the commitment in the manifest, exposures within range,
- * every row a permutation, unshuffles their inverses, and, where the seed is known, that it
+ * Checks all of a loaded file: the seed against the commitment in the manifest, exposures within
+ * range, every row a permutation, unshuffles their inverses, and, where the seed is known, that it
  * regenerates every number. SHERD_EFORMAT; the message names operation and row.
  */
 SHERD_API int sherd_meta_verify(sherd_meta *meta, sherd_diag *d) SHERD_MUST;
@@ -169,8 +172,8 @@ typedef enum sherd_meta_table {
 
 /**
  * Rows [row, row+rows) of a table of operation i at training step `step` (0: the tables in the
- * file). Each row is a permutation (checked). SHERD_EINVAL: no such table or rows; SHERD_EUNSUPPORTED:
- * a step beyond 0 without the seed; SHERD_EFORMAT.
+ * file). Each row is a permutation (checked). SHERD_EINVAL: no such table or rows;
+ * SHERD_EUNSUPPORTED: a step beyond 0 without the seed; SHERD_EFORMAT.
  */
 SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step,
                               uint64_t row, uint64_t rows, uint32_t *out, sherd_diag *d) SHERD_MUST;
@@ -189,8 +192,9 @@ typedef enum sherd_meta_usage {
 } sherd_meta_usage;
 
 /**
- * Holds the reuse rule: metadata that has served operands serves no others (SHERD_EEXPOSURE), unless
- * `reuse`. digest (SHA-256) is of this use's operands; that of the first use stays on record.
+ * Holds the reuse rule: metadata that has served operands serves no others (SHERD_EEXPOSURE),
+ * unless `reuse`. digest (SHA-256) is of this use's operands; that of the first use stays on
+ * record.
  */
 SHERD_API int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
                              sherd_meta_usage *usage, sherd_diag *d) SHERD_MUST;

@@ -3,9 +3,9 @@
  * <i8 <u2 <u4 |i1 |u1, at most two dimensions; large files are mapped, not read. Written: format
  * 1.0, C order, all at once or not at all. No pickle, ever.
  *
- * A mapped file belongs to whoever writes to it as well: one that is overwritten meanwhile gives old
- * and new values (sherd_npy_check tells), and one that is cut short raises SIGBUS in the thread that
- * reads it, which ends a program that does not catch it. Replace files by renaming, as
+ * A mapped file belongs to whoever writes to it as well: one that is overwritten meanwhile gives
+ * old and new values (sherd_npy_check tells), and one that is cut short raises SIGBUS in the thread
+ * that reads it, which ends a program that does not catch it. Replace files by renaming, as
  * sherd_npy_save does, and neither happens.
  *
  * A 1-D array of n is read as one row, 1 x n, and a 0-D one as 1 x 1; sherd_npy_ndim tells, for a

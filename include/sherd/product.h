@@ -1,5 +1,6 @@
 /*
- * Work over a cluster: products and element-wise operations, hidden by a scheme, checked before use.
+ * Work over a cluster: products and element-wise operations, hidden by a scheme, checked before
+ * use.
  */
 #ifndef SHERD_PRODUCT_H
 #define SHERD_PRODUCT_H
@@ -13,7 +14,8 @@
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
-/** How operands are hidden; docs/THREATS.md says what nodes learn. permute and plain are not private. */
+/** How operands are hidden; docs/THREATS.md says what nodes learn. permute and plain are not
+ *  private. */
 typedef enum sherd_scheme {
     SHERD_PERMUTE = 1, /* columns dealt by exposure, columns of B's rows shuffled */
     SHERD_PLAIN = 2,   /* row panels in clear, B in clear */
@@ -22,8 +24,9 @@ typedef enum sherd_scheme {
     SHERD_BLIND = 5    /* A masked by masks prepared ahead (masks), B in clear: all may collude */
 } sherd_scheme;
 
-/** permute, plain: how panels of A travel. A panel for which CSR is not smaller is dense in any case, and
- *  all are where B holds NaN or infinity (zeros count then), or of single columns (group 1). */
+/** permute, plain: how panels of A travel. A panel for which CSR is not smaller is dense in any
+ *  case, and all are where B holds NaN or infinity (zeros count then), or of single columns (group
+ *  1). */
 typedef enum sherd_encoding {
     SHERD_ENCODING_AUTO = 0,  /* by predicted time, from how many entries are zero */
     SHERD_ENCODING_DENSE = 1,
@@ -73,18 +76,21 @@ typedef struct sherd_product_options {
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
     sherd_encoding encoding;
     double link_rate;      /* bytes a second that links carry, for the choice of the encoding; 0: as
-                              this machine enciphers where nodes are on loopback, else as its fastest
-                              network interface says (1 Gbit/s where none does) */
-    uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or more */
+                              this machine enciphers where nodes are on loopback, else as its
+                              fastest network interface says (1 Gbit/s where none does) */
+    uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or
+                              more */
     const char *masks;     /* blind: file of sherd_masks_prepare for this B; bits 0: as it says */
     const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
-    uint32_t spare;        /* share, share1: S, nodes that may be missing without doing work again */
+    uint32_t spare;        /* share, share1: S, nodes that may be missing without doing work
+                              again */
     double exposure_max;   /* largest fraction of an operand a domain may be given; 0: twice the
                               largest planned share */
     const uint8_t *seed;   /* 32 bytes; NULL: fresh */
     uint64_t operation;    /* index in the manifest that permutations are derived for */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */
-    uint64_t memory;       /* coordinator's working memory besides operands and result; 0: 192 MiB */
+    uint64_t memory;       /* coordinator's working memory besides operands and result; 0: 192
+                              MiB */
     bool strict;           /* a node's wrong answer is SHERD_EWRONG instead of a warning */
     uint32_t timeout_ms;   /* for the whole call; 0: none (silent or stalled nodes still end) */
     void (*progress)(void *ctx, const sherd_progress *p); /* calling thread, at most 10 Hz */
@@ -105,7 +111,8 @@ typedef struct sherd_report {
     uint64_t rows_skipped;      /* wholly zero rows (entries, where group = 1) that were not sent */
     sherd_encoding encoding;    /* permute, plain: of the plan, DENSE or CSR; else AUTO */
     uint64_t tasks_csr;         /* tasks whose panel travelled in CSR, repeated ones once */
-    uint32_t blocks, threshold; /* share, share1: K, and how many answers give a product back; else 0 */
+    uint32_t blocks, threshold; /* share, share1: K, and how many answers give a product back; else
+                                   0 */
     uint32_t domains;           /* of the nodes: shares that were made */
     uint64_t tasks_cancelled;   /* answers that were no longer needed */
     uint32_t encodings;         /* share: 1, and one more for each time all shares were made anew */
@@ -128,8 +135,8 @@ SHERD_API void sherd_report_fini(sherd_report *r);
 /**
  * C = A*B over the cluster. A is n x k, B is k x m, C is n x m, row-major f64 with ldc >= m.
  *
- * exact: bit for bit the fixed-point product of matrix/reference.h on one machine. Float: each entry
- * within the usual bound gamma_k |A||B|; bits do not depend on arrival order.
+ * exact: bit for bit the fixed-point product of matrix/reference.h on one machine. Float: each
+ * entry within the usual bound gamma_k |A||B|; bits do not depend on arrival order.
  * Every answer is checked (Freivalds; docs/THREATS.md, "Verification") before it is folded into C.
  * On failure C's contents are undefined and nothing else was written.
  *
@@ -156,7 +163,8 @@ typedef struct sherd_resident sherd_resident;
 
 /**
  * Keeps B (k x m) at the nodes for products with an A of up to n_max rows; exact: of at most
- * opt->bits, integers included, else that product is SHERD_ERANGE. Exposures are drawn once, here. B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
+ * opt->bits, integers included, else that product is SHERD_ERANGE. Exposures are drawn once, here.
+ * B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
  */
 SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
@@ -167,26 +175,27 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
 
 /**
  * A multiplier (multiplier.h) whose products and element-wise operations run over the cluster, with
- * these options; element-wise ones in float64, whatever opt->exact says. The cluster is borrowed and
- * must outlive the multiplier; progress and log lines come as in sherd_multiply.
+ * these options; element-wise ones in float64, whatever opt->exact says. The cluster is borrowed
+ * and must outlive the multiplier; progress and log lines come as in sherd_multiply.
  *
  * A kept operand K is copied here and stays at the nodes as a right operand: K*B is computed as
- * (B^T K^T)^T, and K^T*B as (B^T K)^T. Each direction is sent at its first use, and once more when B
- * has more columns than before or after a product that failed, under the same exposures and
+ * (B^T K^T)^T, and K^T*B as (B^T K)^T. Each direction is sent at its first use, and once more when
+ * B has more columns than before or after a product that failed, under the same exposures and
  * permutations: they belong to the operand and are drawn once, when it is kept. All that it shows,
  * in both directions and every time, is held to opt->exposure_max together (rows and columns added
- * up); the default is twice the largest planned sum. Products of operands that are not kept are dealt
- * by exposures that depend on the number of columns alone, so that one operand in many products shows
- * a node the same columns.
+ * up); the default is twice the largest planned sum. Products of operands that are not kept are
+ * dealt by exposures that depend on the number of columns alone, so that one operand in many
+ * products shows a node the same columns.
  *
- * Private schemes: a kept K stays at the nodes as shares of a left operand, which serve K*B and K^T*B;
- * each B's masks are fresh. Element-wise operations are computed here: they would show their operands.
+ * Private schemes: a kept K stays at the nodes as shares of a left operand, which serve K*B and
+ * K^T*B; each B's masks are fresh. Element-wise operations are computed here: they would show their
+ * operands.
  *
  * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
  * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands; SHERD_BLIND: masks serve one B),
  * SHERD_ENOMEM; *out is zeroed then.
- * Who learns it: as for sherd_multiply. permute: a node sees its share of the columns of K if K*B is
- * computed, and its share of the rows of K if K^T*B is: with both, the union of the two.
+ * Who learns it: as for sherd_multiply. permute: a node sees its share of the columns of K if K*B
+ * is computed, and its share of the rows of K if K^T*B is: with both, the union of the two.
  */
 SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
@@ -197,15 +206,16 @@ typedef struct sherd_estimate {
     uint64_t bytes_out, bytes_in;   /* of all nodes together: bodies, not the records around them */
     sherd_encoding encoding;        /* of the plan; permute, plain: DENSE or CSR, else AUTO */
     uint64_t tasks_csr;             /* tasks whose panel will travel in CSR */
-    double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in common;
-                                       0, 0: CSR was not possible */
+    double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in
+                                       common; 0, 0: CSR was not possible */
     uint64_t flops;                 /* multiply-adds count two */
     double exposure_a, exposure_b;  /* of the most exposed node */
     uint64_t node_memory;           /* most that one node holds at a time */
     uint32_t primes;
     uint32_t blocks, threshold;     /* share, share1: K, and how many answers decode; else 0 */
     uint32_t nodes;
-    uint32_t *columns;              /* per node, rows of its share or panel likewise; sherd__free'd by sherd_estimate_fini */
+    uint32_t *columns;              /* per node, rows of its share or panel likewise; sherd__free'd
+                                       by sherd_estimate_fini */
 } sherd_estimate;
 SHERD_API int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b,
                                       uint32_t nodes, uint64_t node_memory,

@@ -1,6 +1,6 @@
 /*
- * main() for the fuzz targets where there is no fuzzer: runs LLVMFuzzerTestOneInput on every file of
- * the folders (and files) named, on every prefix of the short ones, and on nothing at all. `make
+ * main() for the fuzz targets where there is no fuzzer: runs LLVMFuzzerTestOneInput on every file
+ * of the folders (and files) named, on every prefix of the short ones, and on nothing at all. `make
  * check` runs the committed corpus this way under every compiler and sanitizer.
  */
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /*
  * getaddrinfo on a machine whose name server is far away, for tests with
- * `link: -Wl,--wrap=getaddrinfo` in their opening comment. Names that begin with "slow" are answered
- * once far_release() was called, with 192.0.2.1; those that begin with "fast" at once, with the
- * same; all others by the system.
+ * `link: -Wl,--wrap=getaddrinfo` in their opening comment. Names that begin with "slow" are
+ * answered once far_release() was called, with 192.0.2.1; those that begin with "fast" at once,
+ * with the same; all others by the system.
  */
 #ifndef TESTS_SUPPORT_FAR_RESOLVER_H
 #define TESTS_SUPPORT_FAR_RESOLVER_H

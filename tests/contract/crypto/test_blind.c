@@ -1,7 +1,7 @@
 /*
- * `blind` through its vtable and a real backend: masked, computed, checked, unmasked, a product has the
- * bits of the fixed-point reference; what travels is A plus masks and nothing else; no wrong answer
- * is accepted; and nothing is hidden before masks were given.
+ * `blind` through its vtable and a real backend: masked, computed, checked, unmasked, a product has
+ * the bits of the fixed-point reference; what travels is A plus masks and nothing else; no wrong
+ * answer is accepted; and nothing is hidden before masks were given.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,7 +155,8 @@ static void left_is_masked(const blinded *x, sherd__cell c, const sherd_fragment
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     const uint8_t *body = sherd__fragment_bytes(left);
-    size_t row0 = c.slot * (x->n / x->slots) + (c.slot < x->n % x->slots ? c.slot : x->n % x->slots);
+    size_t row0 =
+        c.slot * (x->n / x->slots) + (c.slot < x->n % x->slots ? c.slot : x->n % x->slots);
     row0 += c.panel * x->panel_rows;
     assert_int_equal(i->origin, SHERD__HIDDEN);
     assert_int_equal(i->dtype, SHERD__RESIDUES);
@@ -209,7 +210,8 @@ static uint8_t *answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
                          .result = work->result, .primes_len = s.primes_len };
     memcpy(task.primes, s.primes, sizeof task.primes);
     uint8_t *body = malloc(work->result.len + 1);
-    if (sherd__backend_cpu.run(backend, &task, work->left, right, body, &d)) fail_msg("%s", d.message);
+    if (sherd__backend_cpu.run(backend, &task, work->left, right, body, &d))
+        fail_msg("%s", d.message);
     sherd__fragment_free(right);
     return body;
 }
@@ -263,9 +265,11 @@ static blinded random_case(void)
                   .bits_b = 2 + (unsigned)below(25), .zeros = (unsigned)below(11),
                   .first = below(3) * UINT64_C(1000000) };
     size_t need;
-    assert_int_equal(sherd__exact_primes_needed(24, UINT64_C(1) << (x.bits_a - 1 < 8 ? 8 : x.bits_a - 1),
-                                                UINT64_C(1) << (x.bits_b - 1 < 8 ? 8 : x.bits_b - 1),
-                                                &sherd__primes_default, &need), 0);
+    assert_int_equal(
+        sherd__exact_primes_needed(24, UINT64_C(1) << (x.bits_a - 1 < 8 ? 8 : x.bits_a - 1),
+                                   UINT64_C(1) << (x.bits_b - 1 < 8 ? 8 : x.bits_b - 1),
+                                   &sherd__primes_default, &need),
+        0);
     x.primes_len = (uint32_t)(need + below(5 - need));
     return x;
 }
@@ -303,7 +307,8 @@ static void a_panel_longer_than_a_run_works(void **state)
 static void nothing_is_hidden_before_masks_are_given(void **state)
 {
     (void)state;
-    blinded x = { .n = 3, .k = 4, .m = 2, .slots = 1, .panel_rows = 3, .tile_cols = 2, .ta = SHERD_F64,
+    blinded x = { .n = 3, .k = 4, .m = 2, .slots = 1, .panel_rows = 3, .tile_cols = 2,
+                  .ta = SHERD_F64,
                   .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .primes_len = 2 };
     sherd__cell_work w;
     blinded_new(&x);
@@ -342,7 +347,8 @@ static void what_travels_looks_uniform_in_every_prime(void **state)
 {
     (void)state;
     enum { BINS = 256, N = 64, K = 512 };
-    blinded x = { .n = N, .k = K, .m = 1, .slots = 1, .panel_rows = N, .tile_cols = 1, .ta = SHERD_U8,
+    blinded x = { .n = N, .k = K, .m = 1, .slots = 1, .panel_rows = N, .tile_cols = 1,
+                  .ta = SHERD_U8,
                   .tb = SHERD_U8, .bits_a = 9, .bits_b = 9, .primes_len = 2, .zeros = 10 };
     sherd__cell_work w;
     blinded_new(&x);
@@ -366,14 +372,15 @@ static void what_travels_looks_uniform_in_every_prime(void **state)
             double e = (double)N * K / BINS;
             chi += (count[b] - e) * (count[b] - e) / e;
         }
-        if (chi > 255 + 6 * sqrt(2 * 255)) fail_msg("chi-squared of %u: %g with 255 degrees", what, chi);
+        if (chi > 255 + 6 * sqrt(2 * 255))
+            fail_msg("chi-squared of %u: %g with 255 degrees", what, chi);
     }
     assert_true(equal < 4); /* 32768 values of 6 million */
     sherd__fragment_free(w.left);
     blinded_free(&x);
 }
 
-/* ---- wrong answers ---------------------------------------------------------------------------- */
+/* ---- wrong answers --------------------------------------------------------------------------- */
 
 static uint32_t get3(const uint8_t *at)
 {
@@ -386,7 +393,8 @@ static void put3(uint8_t *at, uint32_t v)
 }
 
 /* One lie, of many kinds; false where it happens to be none. */
-static bool spoil(const blinded *x, const sherd__fragment_info *r, uint8_t *body, const uint8_t *other)
+static bool spoil(const blinded *x, const sherd__fragment_info *r, uint8_t *body,
+                  const uint8_t *other)
 {
     size_t each = r->rows * r->cols, q = below(x->primes_len), i = below(each), j = below(each);
     uint32_t p = sherd__primes_default.p[q];
@@ -445,7 +453,8 @@ static void no_wrong_answer_is_accepted(void **state)
 static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
 {
     (void)state;
-    blinded x = { .n = 5, .k = 4, .m = 6, .slots = 2, .panel_rows = 2, .tile_cols = 3, .ta = SHERD_F64,
+    blinded x = { .n = 5, .k = 4, .m = 6, .slots = 2, .panel_rows = 2, .tile_cols = 3,
+                  .ta = SHERD_F64,
                   .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .primes_len = 2 };
     sherd__cell_work w;
     sherd__hiding h;

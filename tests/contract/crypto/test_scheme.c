@@ -1,6 +1,6 @@
 /*
- * One suite for every scheme: hidden, computed by a real backend, checked and folded, a product or an
- * operation is what one machine computes; an answer with one wrong entry is not accepted.
+ * One suite for every scheme: hidden, computed by a real backend, checked and folded, a product or
+ * an operation is what one machine computes; an answer with one wrong entry is not accepted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,8 +161,10 @@ static void multiply(const fixture *f, visit spoil)
     void *da = random_matrix(f->n, f->k, f->ta, f->zeros);
     void *db = random_matrix(f->k, f->m, f->tb, 0);
     double *c = calloc(f->n * f->m + 1, 8), *ref = calloc(f->n * f->m + 1, 8);
-    for (unsigned i = 0; i < f->odd_a && f->n > 0 && f->k > 0; i++) ((double *)da)[below(f->n * f->k)] = odd(i);
-    for (unsigned i = 0; i < f->odd_b && f->k > 0 && f->m > 0; i++) ((double *)db)[below(f->k * f->m)] = odd(i);
+    for (unsigned i = 0; i < f->odd_a && f->n > 0 && f->k > 0; i++)
+        ((double *)da)[below(f->n * f->k)] = odd(i);
+    for (unsigned i = 0; i < f->odd_b && f->k > 0 && f->m > 0; i++)
+        ((double *)db)[below(f->k * f->m)] = odd(i);
     uint32_t *expo = calloc(f->k + 1, 4);
     uint8_t seed[32], key[32], rows_key[32];
     rng.fill(rng.ctx, seed, sizeof seed);
@@ -211,7 +213,8 @@ static void multiply(const fixture *f, visit spoil)
     if (f->tile_cols <= f->m) assert_int_equal(told.rows * tiles, rows_answered);
     for (size_t i = 0; i < f->n * f->m; i++) {
         if (f->exact) assert_memory_equal(&c[i], &ref[i], 8);
-        else if (!isfinite(ref[i]) ? !same_kind(c[i], ref[i]) : fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
+        else if (!isfinite(ref[i]) ? !same_kind(c[i], ref[i])
+                                   : fabs(c[i] - ref[i]) > 1e-10 * (double)(f->k + 1) * 250)
             fail_msg("entry %zu: %.17g, not %.17g", i, c[i], ref[i]);
     }
     h.ops->free(h.ctx);
@@ -268,7 +271,8 @@ static void sparse_operands_travel_without_their_zeros(void **state)
         uint32_t expo[K];
         uint8_t key[32] = { 9 };
         assert_int_equal(sherd__exposures(key, K, 2, true, expo), 0);
-        sherd__deal_params p = { .a = sherd_view_c(a, t, N, K), .b = sherd_view_c(b, SHERD_F64, K, M),
+        sherd__deal_params p = { .a = sherd_view_c(a, t, N, K),
+                                 .b = sherd_view_c(b, SHERD_F64, K, M),
                                  .c = c, .ldc = M, .slots = 2, .exposures = round & 8 ? NULL : expo,
                                  .group = groups[round >> 1 & 1], .panel_rows = 30, .tile_cols = M,
                                  .skip_zeros = !(round & 8), .finite = true, .exact = true,
@@ -287,7 +291,8 @@ static void sparse_operands_travel_without_their_zeros(void **state)
         assert_int_equal(dense.csr_cells, 0);
         /* Not a zero is left of a matrix of zeros, but where whole rows stay. */
         if (zeros < 10) assert_int_equal(csr.csr_cells, csr.cells);
-        if (zeros < 10) assert_true((double)csr.bytes < (t == SHERD_U8 ? 0.75 : 0.6) * (double)dense.bytes);
+        if (zeros < 10)
+            assert_true((double)csr.bytes < (t == SHERD_U8 ? 0.75 : 0.6) * (double)dense.bytes);
         if (zeros == 10) assert_int_equal(csr.cells, round & 8 ? 4 : 0);
         h.ops->free(h.ctx);
         free(a), free(b), free(c), free(once);
@@ -333,7 +338,8 @@ static void sizes_zero_and_one_work(void **state)
 static void a_product_beyond_2_53_is_exact(void **state)
 {
     (void)state;
-    fixture f = { .n = 9, .k = 40, .m = 11, .ta = SHERD_F64, .tb = SHERD_F64, .slots = 3, .group = 4,
+    fixture f = { .n = 9, .k = 40, .m = 11, .ta = SHERD_F64, .tb = SHERD_F64, .slots = 3,
+                  .group = 4,
                   .exact = true, .bits = 26, .panel_rows = 4, .tile_cols = 7 };
     multiply(&f, NULL);
     f.plain = true;
@@ -343,7 +349,8 @@ static void a_product_beyond_2_53_is_exact(void **state)
 /* Every kind of wrong answer must be refused; then the right one is put back. */
 static unsigned spoiled;
 
-static void must_refuse(const sherd__hiding *h, sherd__cell c, const uint8_t *body, const char *what)
+static void must_refuse(const sherd__hiding *h, sherd__cell c, const uint8_t *body,
+                        const char *what)
 {
     spoiled++;
     if (h->ops->check(h->ctx, c, body) != SHERD_EWRONG) fail_msg("%s was accepted", what);
@@ -450,8 +457,8 @@ static void not_a_number_and_infinities_come_out_as_locally(void **state)
     }
 }
 
-/* Wherever the honest entry is finite an error is noticed, whatever NaN stands beside it; where it is
- * not, a finite one is. */
+/* Wherever the honest entry is finite an error is noticed, whatever NaN stands beside it; where it
+ * is not, a finite one is. */
 static void spoil_odd(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len)
 {
     double *y = (double *)(void *)body;
@@ -528,7 +535,8 @@ static void spoil_all(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint
 static void a_wrong_element_wise_answer_is_noticed(void **state)
 {
     (void)state;
-    for (int i = 0; i < 20; i++) apply(SHERD__OP_TANH, 1 + below(9), 1 + below(9), 3, true, spoil_all);
+    for (int i = 0; i < 20; i++)
+        apply(SHERD__OP_TANH, 1 + below(9), 1 + below(9), 3, true, spoil_all);
 }
 
 /* --- bookkeeping ----------------------------------------------------------------------------- */

@@ -112,7 +112,8 @@ static void make_csr(operand *o, uint32_t keep)
     size_t n = values(o), entries = 0, k = 0;
     bool *here = calloc(n + 1, 1);
     shapes(o, &i);
-    for (size_t e = 0; e < n; e++) entries += here[e] = o->v[e] != 0 || (keep && quick_below(keep) == 0);
+    for (size_t e = 0; e < n; e++)
+        entries += here[e] = o->v[e] != 0 || (keep && quick_below(keep) == 0);
     i.encoding = SHERD__CSR;
     i.len = sherd__csr_len(o->groups, i.rows, i.cols, entries,
                            sherd_dtype_size((sherd_dtype)o->dtype));
@@ -171,7 +172,8 @@ static double *reference(const operand *a, const operand *b, size_t n, size_t m)
     for (uint32_t q = 0; q < a->groups; q++) {
         for (uint32_t i = 0; i < a->rows[q]; i++, row += m)
             for (uint32_t k = 0; k < a->cols[q]; k++)
-                for (size_t j = 0; j < m; j++) row[j] += u[(size_t)i * a->cols[q] + k] * v[k * m + j];
+                for (size_t j = 0; j < m; j++)
+                    row[j] += u[(size_t)i * a->cols[q] + k] * v[k * m + j];
         u += (size_t)a->rows[q] * a->cols[q];
         v += a->cols[q] * m;
     }
@@ -193,7 +195,10 @@ static void compare(const operand *a, const operand *b, uint8_t dtype)
     unsigned r = dtype == SHERD__RESIDUES ? 2 : 0;
     sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
                       .right = 2, .primes_len = r, .primes = { primes[0], primes[1] } };
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtype, .rows = n, .cols = m,
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                       .dtype = dtype,
+                                       .rows = n,
+                                       .cols = m,
                                        .primes = (uint8_t)r,
                                        .len = n * m * sherd__wire_size(dtype) * (r ? r : 1) };
     uint8_t *out = aligned_alloc(64, (t.result.len + GUARD + 63) / 64 * 64);

@@ -116,8 +116,8 @@ static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
     for (int b = 0; b < 3; b++) x[b] = (uint8_t)(v >> 8 * b);
 }
 
-static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l, const sherd_fragment *r,
-                    uint8_t *out, sherd_diag *d)
+static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l,
+                    const sherd_fragment *r, uint8_t *out, sherd_diag *d)
 {
     sim_node *n = ctx;
     int err = sherd__backend_cpu.run(n->backend, t, l, r, out, d);
@@ -530,7 +530,8 @@ static void fill_matrix(sim *s, double *x, size_t n)
 }
 
 /* One encoding, or the whole of a scheme that has none. */
-static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth, sherd_diag *d)
+static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth,
+                     sherd_diag *d)
 {
     sim_outcome *out = s->out;
     sherd__job_stats stats;
@@ -580,7 +581,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
     sherd_product_options po = o->product;
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
     if (!coded) po.seed = seed;
-    sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k), vb = sherd_view_c(b, SHERD_F64, o->k, o->m);
+    sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k),
+               vb = sherd_view_c(b, SHERD_F64, o->k, o->m);
     sherd__prepared p;
     sherd_masks_options masks = { .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();

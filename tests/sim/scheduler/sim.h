@@ -1,7 +1,7 @@
 /*
  * A whole cluster in one process: a coordinator's job and real node task loops, joined by simulated
- * connections under a virtual clock. Delays, cuts, deaths, stalls and lies come from a seed, so that a
- * failing schedule can be run again. Nothing here sleeps: thousands of schedules a second.
+ * connections under a virtual clock. Delays, cuts, deaths, stalls and lies come from a seed, so
+ * that a failing schedule can be run again. Nothing here sleeps: thousands of schedules a second.
  */
 #ifndef TESTS_SIM_SCHEDULER_SIM_H
 #define TESTS_SIM_SCHEDULER_SIM_H

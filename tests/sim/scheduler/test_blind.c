@@ -1,7 +1,7 @@
 /*
- * Schedules of a whole cluster under `blind`: any node may do any other's work, since a masked row is
- * the same for all, so one honest node that lives is enough, whatever befalls the others. And no more
- * masks are used up than A has rows, however often work is sent again.
+ * Schedules of a whole cluster under `blind`: any node may do any other's work, since a masked row
+ * is the same for all, so one honest node that lives is enough, whatever befalls the others. And no
+ * more masks are used up than A has rows, however often work is sent again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,10 @@ static int begin(void **s)
     /* Masks are synced to disk in each schedule: in memory that costs nothing. */
     const char *tmp = getenv("TMPDIR");
     bool shm = access("/dev/shm", W_OK) == 0;
-    snprintf(dir, sizeof dir, "%s/sim-XXXXXX", shm ? "/dev/shm" : tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    snprintf(dir, sizeof dir, "%s/sim-XXXXXX",
+             shm                       ? "/dev/shm"
+             : tmp && strlen(tmp) < 40 ? tmp
+                                       : "/tmp");
     if (!mkdtemp(dir)) return -1;
     snprintf(masks, sizeof masks, "%s/B.masks", dir);
     snprintf(state, sizeof state, "%s/state", dir);
@@ -121,7 +124,8 @@ static void without_one_it_ends_rightly_or_with_a_reason(void **s)
         o.faulty = o.nodes;
         o.fault_early = true;
         run(&o, &r);
-        if (r.err && (r.err != SHERD_EFEWNODES || !r.message[0])) fail_msg("%d %s", r.err, r.message);
+        if (r.err && (r.err != SHERD_EFEWNODES || !r.message[0]))
+            fail_msg("%d %s", r.err, r.message);
         refused += r.err != 0;
     }
     assert_true(refused > 20);

@@ -1,8 +1,9 @@
 /*
- * Schedules of a whole cluster under share and share1. As many nodes as may be missing are slow, dead,
- * cut off, lying or lying together: always the exact product, in one encoding. More than that: shares
- * are made anew for those that are left, or the job ends with a reason; never a wrong product, never
- * later than the deadlines allow. SIM_SEED=n runs one schedule, SIM_VERBOSE=1 prints it.
+ * Schedules of a whole cluster under share and share1. As many nodes as may be missing are slow,
+ * dead, cut off, lying or lying together: always the exact product, in one encoding. More than
+ * that: shares are made anew for those that are left, or the job ends with a reason; never a wrong
+ * product, never later than the deadlines allow. SIM_SEED=n runs one schedule, SIM_VERBOSE=1 prints
+ * it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

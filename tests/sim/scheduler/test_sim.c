@@ -32,7 +32,8 @@ static sim_options drawn(uint64_t seed)
     o.product.group = groups[sherd__entropy_below(&e, 4)];
     o.product.encoding = seed % 2 ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE; /* by no clock */
     o.product.balanced = true; /* equal shares: the default bound then holds one slot more */
-    o.product.memory = UINT64_C(1) << (16 + sherd__entropy_below(&e, 4)); /* small cells, many of them */
+    /* Small cells, many of them */
+    o.product.memory = UINT64_C(1) << (16 + sherd__entropy_below(&e, 4));
     o.delay_ms = (uint32_t)(1 << sherd__entropy_below(&e, 6));
     return o;
 }
@@ -246,8 +247,8 @@ static void one_schedule(uint64_t seed)
     o.fault = SIM_FAULTS;
     o.faulty = 1;
     sim_run(&o, &r);
-    printf("seed %llu: error %d %s, equal %d, %llu ms\n", (unsigned long long)seed, r.err, r.message,
-           r.equal, (unsigned long long)r.virtual_ms);
+    printf("seed %llu: error %d %s, equal %d, %llu ms\n", (unsigned long long)seed, r.err,
+           r.message, r.equal, (unsigned long long)r.virtual_ms);
 }
 
 int main(void)

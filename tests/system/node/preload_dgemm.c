@@ -1,7 +1,7 @@
 /*
  * A BLAS that computes almost right. The last element of every product is off by one; or, with
- * PRELOAD_DGEMM=large, only long sums that reach 2^52 are, as if a kernel kept one bit too few. Such
- * sums come up in modular products alone.
+ * PRELOAD_DGEMM=large, only long sums that reach 2^52 are, as if a kernel kept one bit too few.
+ * Such sums come up in modular products alone.
  */
 #include <dlfcn.h>
 #include <math.h>

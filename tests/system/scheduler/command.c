@@ -24,16 +24,18 @@ static _Noreturn void die(const char *what)
     abort();
 }
 
-/* ---- the process ------------------------------------------------------------------------------ */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static _Noreturn void become(const command *c, const char *program, const char *const *argv,
                              const char *const *env)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    static const int usual[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE }; /* nohup and shells ignore some */
+    /* Nohup and shells ignore some */
+    static const int usual[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) signal(usual[i], SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(c->out, 1) < 0 || dup2(c->err, 2) < 0) _exit(126);
+    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(c->out, 1) < 0 || dup2(c->err, 2) < 0)
+        _exit(126);
     for (; env && *env; env++) putenv((char *)(uintptr_t)*env);
     execv(program, (char *const *)(uintptr_t)argv);
     _exit(127);
@@ -42,7 +44,8 @@ static _Noreturn void become(const command *c, const char *program, const char *
 void command_start(command *c, const char *program, const char *const *argv,
                    const char *const *env)
 {
-    *c = (command){ .out = memfd_create("out", MFD_CLOEXEC), .err = memfd_create("err", MFD_CLOEXEC),
+    *c = (command){ .out = memfd_create("out", MFD_CLOEXEC),
+                    .err = memfd_create("err", MFD_CLOEXEC),
                     .began_ms = clock_now_ms() };
     if (c->out < 0 || c->err < 0) die("memfd_create");
     c->pid = fork();
@@ -101,7 +104,7 @@ int command_run(command *c, const char *const *argv, int64_t ms)
     return command_wait(c, ms) ? c->status : -SIGKILL;
 }
 
-/* ---- nodes with keys -------------------------------------------------------------------------- */
+/* ---- nodes with keys ------------------------------------------------------------------------- */
 
 void key_file(const char *path, char fingerprint[64])
 {
@@ -156,7 +159,8 @@ const char *liar_path(void)
     static char path[512];
     const char *build = getenv("B");
     char there[512];
-    snprintf(path, sizeof path, "%s/tests/system/node/prog_misbehave", build ? build : "build/plain");
+    snprintf(path, sizeof path, "%s/tests/system/node/prog_misbehave",
+             build ? build : "build/plain");
     if (path[0] != '/' && getcwd(there, sizeof there)) { /* callers may change folder */
         size_t n = strlen(there), m = strlen(path);
         if (n + m + 2 > sizeof path) die("path");
@@ -186,7 +190,7 @@ void pause_ms(unsigned ms)
     nanosleep(&t, NULL);
 }
 
-/* ---- other processes -------------------------------------------------------------------------- */
+/* ---- other processes ------------------------------------------------------------------------- */
 
 /* State and parent of a process; false where there is none. */
 static bool look_at(pid_t pid, char *state, pid_t *parent)
@@ -264,7 +268,7 @@ bool processes_gone(const pid_t *pids, size_t n, int64_t ms)
     return true;
 }
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 void folder_new(char out[128])
 {
@@ -359,7 +363,8 @@ void matrix_file(const char *path, size_t rows, size_t cols, uint64_t seed)
     sherd_diag d = { .code = 0 };
     int err = sherd_npy_writer_new(&w, path, SHERD_F64, rows, cols, &d);
     for (size_t i = 0; !err && i < rows; i++) {
-        for (size_t j = 0; j < cols; j++) row[j] = (double)(int64_t)sherd__entropy_u64(&e) * 0x1p-62;
+        for (size_t j = 0; j < cols; j++)
+            row[j] = (double)(int64_t)sherd__entropy_u64(&e) * 0x1p-62;
         err = sherd_npy_writer_rows(w, sherd_view_c(row, SHERD_F64, 1, cols), &d);
     }
     if (!err) err = sherd_npy_writer_commit(w, &d);

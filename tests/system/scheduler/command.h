@@ -1,7 +1,7 @@
 /*
  * The command as other programs meet it: started with arguments, watched from outside through /proc
- * and its files, judged by its exit code and its JSON. Nothing here asserts: a scenario may run in a
- * process of its own and reports in words.
+ * and its files, judged by its exit code and its JSON. Nothing here asserts: a scenario may run in
+ * a process of its own and reports in words.
  */
 #ifndef TESTS_SYSTEM_SCHEDULER_COMMAND_H
 #define TESTS_SYSTEM_SCHEDULER_COMMAND_H

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
-void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
-                 const double *b, int ldb, double beta, double *c, int ldc);
+void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
+                 int lda, const double *b, int ldb, double beta, double *c, int ldc);
 
 static atomic_ulong calls, volume;
 static int counts;
@@ -33,11 +33,11 @@ __attribute__((destructor)) static void end(void)
     fclose(f);
 }
 
-void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
-                 const double *b, int ldb, double beta, double *c, int ldc)
+void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
+                 int lda, const double *b, int ldb, double beta, double *c, int ldc)
 {
-    typedef void dgemm(int, int, int, int, int, int, double, const double *, int, const double *, int,
-                       double, double *, int);
+    typedef void dgemm(int, int, int, int, int, int, double, const double *, int, const double *,
+                       int, double, double *, int);
     static _Atomic(dgemm *) real;
     dgemm *next = atomic_load(&real);
     if (!next) {

@@ -1,8 +1,8 @@
 /*
- * Ends the process by kill -9 at a chosen system call: from the moment that a path ending in $KILL_ON
- * is opened for writing, calls that lock, write, sync or send are counted, and the process dies before
- * call number $KILL_AT / 2 where that number is even, and right after it where it is odd. At its end
- * $KILL_FILE, where set, is told how many calls there were.
+ * Ends the process by kill -9 at a chosen system call: from the moment that a path ending in
+ * $KILL_ON is opened for writing, calls that lock, write, sync or send are counted, and the process
+ * dies before call number $KILL_AT / 2 where that number is even, and right after it where it is
+ * odd. At its end $KILL_FILE, where set, is told how many calls there were.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -66,7 +66,8 @@ static int open_by(const char *name, const char *path, int flags, mode_t mode)
     *(void **)&real = next(name);
     int fd = real(path, flags, mode);
     size_t n = on ? strlen(on) : 0, len = strlen(path);
-    if (fd >= 0 && n > 0 && len >= n && (flags & O_ACCMODE) == O_RDWR && !strcmp(path + len - n, on))
+    if (fd >= 0 && n > 0 && len >= n && (flags & O_ACCMODE) == O_RDWR &&
+        !strcmp(path + len - n, on))
         atomic_store(&armed, 1);
     return fd;
 }

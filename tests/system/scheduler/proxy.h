@@ -1,6 +1,7 @@
 /*
- * A TCP proxy between a coordinator and one node, turned by whoever waits: it forwards so many bytes
- * and then, once, resets the connection, closes one half of it, or stalls. Later connections pass.
+ * A TCP proxy between a coordinator and one node, turned by whoever waits: it forwards so many
+ * bytes and then, once, resets the connection, closes one half of it, or stalls. Later connections
+ * pass.
  */
 #ifndef TESTS_SYSTEM_SCHEDULER_PROXY_H
 #define TESTS_SYSTEM_SCHEDULER_PROXY_H

@@ -52,8 +52,8 @@ static counted count(const char *const *argv)
     counted got = { 0 };
     command c;
     if (build[0] != '/') assert_non_null(getcwd(here, sizeof here));
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/%s/tests/system/scheduler/preload_blas.so", here,
-             build);
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/%s/tests/system/scheduler/preload_blas.so",
+             here, build);
     snprintf(file, sizeof file, "%s/count", top);
     snprintf(count_file, sizeof count_file, "COUNT_FILE=%s", file);
     (void)remove(file);

@@ -1,11 +1,11 @@
 /*
- * `sherd prepare` and `multiply --scheme blind` with real nodes: right whoever dies or lies, refused
- * with the right code where masks must not be used, and no mask sent twice, whatever the instant at
- * which the coordinator is killed.
+ * `sherd prepare` and `multiply --scheme blind` with real nodes: right whoever dies or lies,
+ * refused with the right code where masks must not be used, and no mask sent twice, whatever the
+ * instant at which the coordinator is killed.
  *
- * How reuse would be seen: nodes record what reaches them. Every A here has equal rows, a for the first
- * run, b for the second and so on, so that any masked row less that run's row is a row of R; no row of
- * R may be seen in two runs. (Within one run a row may travel twice, to a second node.)
+ * How reuse would be seen: nodes record what reaches them. Every A here has equal rows, a for the
+ * first run, b for the second and so on, so that any masked row less that run's row is a row of R;
+ * no row of R may be seen in two runs. (Within one run a row may travel twice, to a second node.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static char top[128], masks[160], saved[160], a_file[160], b_file[160], c_file[1
 static char nodes_file[160], key[160], record_of[3][160];
 static command node[3];
 
-/* ---- running the command ---------------------------------------------------------------------- */
+/* ---- running the command --------------------------------------------------------------------- */
 
 /* Runs `sherd WORDS...`; its exit code, or -signal. What it said stays in said. */
 static char said[4096];
@@ -89,7 +89,7 @@ static void prepare(unsigned rows)
     assert_int_equal(left(), rows);
 }
 
-/* ---- operands --------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static int32_t entry(unsigned number, unsigned col)
 {
@@ -148,7 +148,7 @@ static int end(void **s)
     return 0;
 }
 
-/* ---- right results ---------------------------------------------------------------------------- */
+/* ---- right results --------------------------------------------------------------------------- */
 
 static void one_node_is_enough(void **s)
 {
@@ -157,7 +157,8 @@ static void one_node_is_enough(void **s)
     must_end(RUN(MULTIPLY, "-n", "1", "--check"), 0, "equal: yes, bit for bit");
     assert_non_null(strstr(said, "all nodes together learn nothing of A; B is public"));
     assert_non_null(strstr(said, "40 rows of masks are left"));
-    must_end(RUN(MULTIPLY, "--nodes", nodes_file, "--key", key, "--check"), 0, "equal: yes, bit for bit");
+    must_end(RUN(MULTIPLY, "--nodes", nodes_file, "--key", key, "--check"), 0,
+             "equal: yes, bit for bit");
     assert_int_equal(left(), 0);
 }
 
@@ -200,7 +201,7 @@ static void liars_only_give_no_result(void **s)
     assert_int_equal(left(), 0); /* they were sent */
 }
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void copy_file(const char *from, const char *to)
 {
@@ -234,15 +235,18 @@ static void masks_that_must_not_be_used_are_refused(void **s)
     copy_file(masks, saved);
     file_put(c_file, OLD, sizeof OLD - 1);
     matrix_file(other, K, M, 3);
-    must_end(RUN("multiply", a_file, other, "-o", c_file, "--scheme", "blind", "--masks", masks, "-n", "1"),
+    must_end(RUN("multiply", a_file, other, "-o", c_file, "--scheme", "blind", "--masks", masks,
+                 "-n", "1"),
              10, "masks for another B: its digest differs");
-    must_end(RUN("multiply", a_file, b_file, "-o", c_file, "--scheme", "blind", "-n", "1"), 2, "--masks");
+    must_end(RUN("multiply", a_file, b_file, "-o", c_file, "--scheme", "blind", "-n", "1"), 2,
+             "--masks");
     must_end(RUN("multiply", a_file, b_file, "-o", c_file, "--masks", masks, "-n", "1"), 2,
              "no effect under --scheme permute");
     must_end(RUN(MULTIPLY, "-n", "1", "--bits", "12"), 2, "asked for 12 and 17");
     must_end(RUN(MULTIPLY, "-n", "1", "--mode", "float"), 2, "is exact");
     must_end(RUN(MULTIPLY, "-n", "1", "--colluding", "2"), 2, "no effect under --scheme blind");
-    must_end(RUN("multiply", a_file, b_file, "-o", masks, "--scheme", "blind", "--masks", masks, "-n", "1"),
+    must_end(RUN("multiply", a_file, b_file, "-o", masks, "--scheme", "blind", "--masks", masks,
+                 "-n", "1"),
              2, "would replace");
     assert_int_equal(chmod(masks, 0640), 0);
     must_end(RUN(MULTIPLY, "-n", "1"), 6, "mode 0640 lets others read the masks");
@@ -250,7 +254,8 @@ static void masks_that_must_not_be_used_are_refused(void **s)
     for (long at = 0; at < 300; at += 37) {
         flip(masks, at);
         int status = RUN(MULTIPLY, "-n", "1");
-        if (status != 3 && !(status == 14 && at >= 8 && at < 12)) fail_msg("byte %ld: %d %s", at, status, said);
+        if (status != 3 && !(status == 14 && at >= 8 && at < 12))
+            fail_msg("byte %ld: %d %s", at, status, said);
         flip(masks, at);
     }
     int fd = open(masks, O_RDONLY);
@@ -262,7 +267,8 @@ static void masks_that_must_not_be_used_are_refused(void **s)
     must_end(RUN(MULTIPLY, "-n", "1"), 0, "5 rows of masks are left");
     must_end(RUN(MULTIPLY, "-n", "1"), 10, "5 rows of masks are left, and A has 40");
     copy_file(saved, masks);
-    must_end(RUN(MULTIPLY, "-n", "1"), 10, "an older copy: it says that 0 rows were used, and 40 were");
+    must_end(RUN(MULTIPLY, "-n", "1"), 10,
+             "an older copy: it says that 0 rows were used, and 40 were");
 }
 
 static void a_dry_run_costs_no_masks(void **s)
@@ -273,7 +279,7 @@ static void a_dry_run_costs_no_masks(void **s)
     assert_int_equal(left(), ROWS);
 }
 
-/* ---- no mask twice ---------------------------------------------------------------------------- */
+/* ---- no mask twice --------------------------------------------------------------------------- */
 
 typedef struct mask_row {
     unsigned run;
@@ -285,11 +291,13 @@ static size_t seen_len, seen_room;
 
 static void note_row(unsigned number, const uint8_t *packed)
 {
-    if (seen_len == seen_room) seen = realloc(seen, (seen_room = 2 * seen_room + 64) * sizeof *seen);
+    if (seen_len == seen_room)
+        seen = realloc(seen, (seen_room = 2 * seen_room + 64) * sizeof *seen);
     mask_row *m = &seen[seen_len++];
     m->run = number;
     for (unsigned j = 0; j < K; j++) {
-        uint32_t u = packed[3 * j] | (uint32_t)packed[3 * j + 1] << 8 | (uint32_t)packed[3 * j + 2] << 16;
+        uint32_t u =
+            packed[3 * j] | (uint32_t)packed[3 * j + 1] << 8 | (uint32_t)packed[3 * j + 2] << 16;
         m->r[j] = (uint32_t)((u + PRIME + (int64_t)PRIME - entry(number, j)) % PRIME);
     }
 }
@@ -309,7 +317,8 @@ static size_t read_record(unsigned number, const char *path)
     while (len - at >= SHERD__RECORD_BYTES) {
         sherd__record r;
         sherd_diag d = { .code = 0 };
-        if (sherd__record_parse(&r, bytes + at, &d)) fail_msg("%s, byte %zu: %s", path, at, d.message);
+        if (sherd__record_parse(&r, bytes + at, &d))
+            fail_msg("%s, byte %zu: %s", path, at, d.message);
         at += SHERD__RECORD_BYTES;
         size_t n = r.body_len < len - at ? (size_t)r.body_len : len - at;
         if (r.type == SHERD__REC_PUT && r.part == 0 && n == r.body_len) {
@@ -361,13 +370,14 @@ static int killed_at(unsigned at, size_t *rows)
     const char *build = getenv("B");
     if (!build) build = "build/plain";
     if (*build == '/' || !getcwd(here, sizeof here)) here[0] = '\0';
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s/tests/system/scheduler/preload_kill.so", here,
-             *here ? "/" : "", build);
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s/tests/system/scheduler/preload_kill.so",
+             here, *here ? "/" : "", build);
     snprintf(on, sizeof on, "KILL_ON=B.masks");
     snprintf(when, sizeof when, "KILL_AT=%u", at);
     snprintf(file, sizeof file, "KILL_FILE=%s", kill_file);
     const char *const env[] = { preload, on, file, at ? when : NULL, NULL };
-    const char *const words[] = { MULTIPLY, "--nodes", nodes_file, "--key", key, "--memory", "1M", NULL };
+    const char *const words[] = { MULTIPLY, "--nodes", nodes_file, "--key", key, "--memory", "1M",
+                                  NULL };
     make_a(++sessions);
     int status = run(sherd_path(), env, words);
     *rows = 0;
@@ -394,7 +404,8 @@ static void a_killed_coordinator_s_masks_are_not_sent_again(void **s)
         int status = killed_at(at, &rows);
         int64_t after = left();
         if (status != -SIGKILL && status != 0) fail_msg("at %u: %d, %s", at, status, said);
-        if (after != before && after != before - ROWS) fail_msg("at %u: %lld", at, (long long)after);
+        if (after != before && after != before - ROWS)
+            fail_msg("at %u: %lld", at, (long long)after);
         if (rows > 0 && after == before) fail_msg("at %u: sent, and not struck off", at);
         struck_unsent += rows == 0 && after != before;
         unstruck += after == before;
@@ -402,7 +413,8 @@ static void a_killed_coordinator_s_masks_are_not_sent_again(void **s)
     }
     must_end(killed_at(0, &rows), 0, "rows of masks are left");
     no_mask_was_seen_in_two_runs();
-    print_message("%u calls; runs killed before striking off %u, between that and sending %u, later %u\n",
+    print_message("%u calls; runs killed before striking off %u, between that and sending %u, "
+                  "later %u\n",
                   calls, unstruck, struck_unsent, sent);
     assert_true(unstruck > 2 && struck_unsent > 4 && sent > 2);
 }
@@ -420,7 +432,8 @@ static void two_runs_at_once_share_no_mask(void **s)
         for (unsigned i = 0; i < 2; i++) {
             snprintf(out[i], sizeof out[i], "%s/C%u.npy", top, i);
             snprintf(a[i], sizeof a[i], "%s", a_file);
-            const char *argv[] = { "sherd", "multiply", a[i], b_file, "-o", out[i], "--scheme", "blind",
+            const char *argv[] = { "sherd", "multiply", a[i], b_file, "-o", out[i], "--scheme",
+                                   "blind",
                                    "--masks", masks, "-n", "1", NULL };
             command_start(&c[i], sherd_path(), argv, NULL);
         }

@@ -235,7 +235,8 @@ static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
         bool old = file_holds(out, OLD);
         if (!old && !files_equal(out, whole)) fail_msg("a part of a result was written");
         finished += !old;
-        if (folder_entries(out_dir) != 1) { /* a hidden name may be caught between link and rename */
+        /* A hidden name may be caught between link and rename */
+        if (folder_entries(out_dir) != 1) {
             command_start(&c, sherd_path(), argv, env); /* the next writer removes it */
             assert_true(command_wait(&c, 30000 * patience()));
             command_free(&c);

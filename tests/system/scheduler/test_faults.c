@@ -1,15 +1,16 @@
 /*
- * Faults, with real processes: nodes killed and stopped, connections cut, stalled and half closed by
- * a proxy, nodes that lie in every way that prog_misbehave knows; each at twenty seeded instants.
+ * Faults, with real processes: nodes killed and stopped, connections cut, stalled and half closed
+ * by a proxy, nodes that lie in every way that prog_misbehave knows; each at twenty seeded
+ * instants.
  * Whatever happens, the product has the bits of an undisturbed one, or the command ends with the
  * right code and leaves the earlier file alone; and within 15 s of the fault.
  *
  * All cases run in processes of their own, a dozen at a time, since most of their time is waiting;
  * the tests then judge kind by kind. FAULTS_SEED=n draws other instants, FAULTS_ONLY=word picks.
  *
- * Instants are points in the work, not times: "before" is when all nodes listen, later ones are when
- * so many bytes have gone to the victim or come back (the coordinator's --record says), so that a
- * slow machine meets the same cases as a fast one.
+ * Instants are points in the work, not times: "before" is when all nodes listen, later ones are
+ * when so many bytes have gone to the victim or come back (the coordinator's --record says), so
+ * that a slow machine meets the same cases as a fast one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +87,7 @@ static unsigned cases_len;
 static command shared[FEW];   /* real nodes for the proxied cases */
 static char shared_line[FEW][1024];
 
-/* ---- running the command ---------------------------------------------------------------------- */
+/* ---- running the command --------------------------------------------------------------------- */
 
 typedef struct run {
     command c;
@@ -177,7 +178,7 @@ static json_int_t count_of(json_t *root, const char *field)
     return json_integer_value(json_object_get(root, field));
 }
 
-/* ---- killed and stopped ----------------------------------------------------------------------- */
+/* ---- killed and stopped ---------------------------------------------------------------------- */
 
 /* Waits for the instant: 4 before, 6 by what was sent, 6 by what came back, 4 after. */
 static void await_instant(fault_case *f, run *r, unsigned victim, const calm *usual)
@@ -242,7 +243,7 @@ static void too_many(fault_case *f)
     command_free(&r.c);
 }
 
-/* ---- cut connections -------------------------------------------------------------------------- */
+/* ---- cut connections ------------------------------------------------------------------------- */
 
 static uint16_t port_of(const char *line)
 {
@@ -290,7 +291,7 @@ static void cut(fault_case *f)
     command_free(&r.c);
 }
 
-/* ---- liars ------------------------------------------------------------------------------------ */
+/* ---- liars ----------------------------------------------------------------------------------- */
 
 /* Watches a node's answers until the command ends: when the last one came. */
 static int64_t last_answer(run *r, const char *name)
@@ -311,7 +312,8 @@ static int64_t last_answer(run *r, const char *name)
 
 static void lies(fault_case *f)
 {
-    static const char *const strict_modes[] = { "wrong", "garbage", "wronglen", "twice", "unasked" };
+    static const char *const strict_modes[] = { "wrong", "garbage", "wronglen", "twice",
+                                                "unasked" };
     unsigned liar = 1 + (unsigned)(f->draw[0] % FEW);
     int way = (int)(f->index % WAYS);
     const calm *usual = &calm_of[1][way];
@@ -320,7 +322,8 @@ static void lies(fault_case *f)
     char env[96], name[16];
     run r;
     if (f->kind == STRICT) after %= 3;
-    if (f->kind == SLOW) after = usual->panels - 1 - after % 3; /* a second for each of the others */
+    /* A second for each of the others */
+    if (f->kind == SLOW) after = usual->panels - 1 - after % 3;
     snprintf(name, sizeof name, "node-%u", liar);
     snprintf(env, sizeof env, "SHERD_TEST_MISBEHAVE=%s:%" PRIu64 "@%s", mode, after, name);
     run_begin(&r, f, liar_path(), way, FEW, NULL, f->kind == SILENT, env);
@@ -348,7 +351,7 @@ static void lies(fault_case *f)
     command_free(&r.c);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static void run_case(fault_case *f)
 {
@@ -423,7 +426,7 @@ static void run_cases(void)
     while (under_way--) collect_one();
 }
 
-/* ---- what they are measured against ----------------------------------------------------------- */
+/* ---- what they are measured against ---------------------------------------------------------- */
 
 static void undisturbed(unsigned nodes, int way, calm *out)
 {
@@ -453,7 +456,8 @@ static void check_reference(void)
     snprintf(b, sizeof b, "%s/B.npy", top);
     snprintf(c, sizeof c, "%s/checked.npy", top);
     snprintf(s, sizeof s, "%s/seed", top);
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", c, "-n", "2", "--mode", "exact", "--check",
+    const char *argv[] = { "sherd", "multiply", a, b, "-o", c, "-n", "2", "--mode", "exact",
+                           "--check",
                            "--seed", s, NULL };
     command_start(&k, sherd_path(), argv, NULL);
     assert_true(command_wait(&k, 60000));

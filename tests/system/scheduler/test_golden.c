@@ -37,7 +37,7 @@ static const struct way {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-/* --- in a process of its own: 0 where everything is as it must be, else 1 and words ------------- */
+/* --- in a process of its own: 0 where everything is as it must be, else 1 and words ----------- */
 
 typedef struct site {
     sherd__launch *launch;

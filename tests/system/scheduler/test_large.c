@@ -110,18 +110,34 @@ static int64_t count_of(json_t *root, const char *field)
 
 static void in_memory(const char *a, const char *b, int64_t idle, const char *const *more)
 {
-    const char *argv[40] = { "sherd", "multiply", a, b, "-o", out, "-n", "3", "--json", "-q",
-                             "--memory", "16M", "--node-memory", "8M", "--check", "--threads", "1" };
+    const char *argv[40] = { "sherd",
+                             "multiply",
+                             a,
+                             b,
+                             "-o",
+                             out,
+                             "-n",
+                             "3",
+                             "--json",
+                             "-q",
+                             "--memory",
+                             "16M",
+                             "--node-memory",
+                             "8M",
+                             "--check",
+                             "--threads",
+                             "1" };
     for (size_t n = 17; *more; more++) argv[n++] = *more;
     watched w = watch(argv, false);
-    int64_t operands = (int64_t)(ROWS * INNER + INNER * COLS) * 8, result = (int64_t)ROWS * COLS * 8;
+    int64_t operands = (int64_t)(ROWS * INNER + INNER * COLS) * 8,
+            result = (int64_t)ROWS * COLS * 8;
     json_t *check = json_object_get(w.root, "check");
     assert_true(json_is_true(json_object_get(check, "equal")));
-    print_message("# %lld ms, %lld panels x %lld tiles; coordinator %lld MB beside the mapped files "
-                  "(result %lld MB), node %lld MB (idle %lld MB)\n", (long long)w.ms,
-                  (long long)count_of(w.root, "panels"), (long long)count_of(w.root, "tiles"),
-                  (long long)(w.coordinator / MB), (long long)(result / MB),
-                  (long long)(w.node / MB), (long long)(idle / MB));
+    print_message("# %lld ms, %lld panels x %lld tiles; coordinator %lld MB beside the mapped "
+                  "files (result %lld MB), node %lld MB (idle %lld MB)\n",
+                  (long long)w.ms, (long long)count_of(w.root, "panels"),
+                  (long long)count_of(w.root, "tiles"), (long long)(w.coordinator / MB),
+                  (long long)(result / MB), (long long)(w.node / MB), (long long)(idle / MB));
     assert_true(count_of(w.root, "panels") > 10);
     /* The operands are files, mapped: what is counted here is the result and the rest. */
     assert_true(operands > 190 * MB);
@@ -167,8 +183,24 @@ static void a_wide_b_is_cut_into_tiles(void **s)
     snprintf(b, sizeof b, "%s/wide.npy", top);
     matrix_file(a, 40, 600, 5);
     matrix_file(b, 600, 20000, 6);
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "3", "--json", "-q",
-                           "--memory", "16M", "--node-memory", "8M", "--mode", "exact", "--check", NULL };
+    const char *argv[] = { "sherd",
+                           "multiply",
+                           a,
+                           b,
+                           "-o",
+                           out,
+                           "-n",
+                           "3",
+                           "--json",
+                           "-q",
+                           "--memory",
+                           "16M",
+                           "--node-memory",
+                           "8M",
+                           "--mode",
+                           "exact",
+                           "--check",
+                           NULL };
     watched w = watch(argv, false);
     assert_true(json_is_true(json_object_get(json_object_get(w.root, "check"), "equal")));
     assert_true(count_of(w.root, "tiles") > 3);

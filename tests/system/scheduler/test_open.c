@@ -218,7 +218,8 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
     }
     for (uint32_t ms = 1; ms <= 400; ms *= 7) { /* local nodes: before and while they start */
         sherd_cluster *c;
-        sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"), .timeout_ms = ms };
+        sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
+                                    .timeout_ms = ms };
         double began = now(), took;
         int err = sherd_cluster_open(&c, &o, NULL);
         took = now() - began;
@@ -269,7 +270,8 @@ static bool always(void *ctx)
 static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
 {
     (void)state;
-    static const struct { uint32_t timeout_ms, connect_ms; bool stop; int err; const char *says; } ways[] = {
+    static const struct { uint32_t timeout_ms,
+                          connect_ms; bool stop; int err; const char *says; } ways[] = {
         { 200, 0, false, SHERD_ETIMEOUT, "the name slow.example is not resolved" },
         { 0, 0, true, SHERD_EINTERRUPTED, "interrupted" },
         { 0, 200, false, SHERD_ECONNECT, "its name is not resolved" },

@@ -52,7 +52,8 @@ static sherd_cluster *open_nodes(uint32_t nodes, const char *program)
 {
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = nodes, .program = program, .interrupted = interrupted,
+    sherd_cluster_options o = { .local_nodes = nodes, .program = program,
+                                .interrupted = interrupted,
                                 .log = count_warnings };
     signal(SIGPIPE, SIG_IGN);
     if (sherd_cluster_open(&c, &o, &d)) fail_msg("%s", d.message);
@@ -147,8 +148,10 @@ static void must_equal(const sherd_product_options *o, sherd_view a, sherd_view 
                     sum += x;
                     abs += fabs(x);
                 }
-                bool ok = isfinite(sum) ? fabs(got - sum) <= 4 * (double)(a.cols + 1) * 0x1p-53 * abs
-                                        : isnan(sum) ? isnan(got) : got == sum;
+                bool ok = isfinite(sum)
+                              ? fabs(got - sum) <= 4 * (double)(a.cols + 1) * 0x1p-53 * abs
+                          : isnan(sum) ? isnan(got)
+                                       : got == sum;
                 if (!ok) describe(o, a, b, "wrong value");
             }
         }
@@ -267,7 +270,8 @@ static void the_exposure_bound_is_kept_or_the_call_fails(void **state)
     o.exposure_max = 0.2; /* four nodes: a quarter each */
     sherd_diag d = { 0 };
     assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 10, &o, &r, &d), SHERD_EEXPOSURE);
-    assert_string_equal(d.message, "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
+    assert_string_equal(d.message,
+                        "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
     assert_int_equal(r.nodes, 0); /* nothing was begun */
     o.exposure_max = 0.25;
     multiply_with(cluster, &o, a.v, b.v, &r);
@@ -493,7 +497,8 @@ static void script(sherd_multiplier m, double *out)
         sherd_view vy = sherd_view_sub(sherd_view_c(y, SHERD_F64, 20, 25), 0, 20, 0, w);
         sherd_view some = sherd_view_sub(vz, 0, 30, 0, w);
         assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false, vy, out, 26, NULL), 0);
-        assert_int_equal(sherd_multiplier_multiply_kept(m, kept, true, some, out + 800, 25, NULL), 0);
+        assert_int_equal(sherd_multiplier_multiply_kept(m, kept, true, some, out + 800, 25, NULL),
+                         0);
         assert_int_equal(sherd_multiplier_multiply(m, sherd_view_t(some), vz, out + 1300, 25, NULL),
                          0);
     }
@@ -556,12 +561,13 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
     for (unsigned i = 0; i < K * 2; i++) b[i] = i;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
     assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
-    for (unsigned i = 0; i < 4; i++) { /* one column, again, then two: too many for the first plan */
+    /* One column, again, then two: too many for the first plan */
+    for (unsigned i = 0; i < 4; i++) {
         size_t w = i < 2 ? 1 : 2;
         bytes_to(bytes[i]);
         if (i == 3) break;
-        assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false,
-                                                        sherd_view_c(b, SHERD_F64, K, w), c, w, NULL),
+        assert_int_equal(sherd_multiplier_multiply_kept(
+                             m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w, NULL),
                          0);
     }
     for (uint32_t i = 0; i < NODES; i++) {
@@ -590,7 +596,8 @@ static void products_of_one_operand_show_each_node_the_same_columns(void **state
         bytes_to(bytes[i]);
         if (i == 4) break;
         assert_int_equal(sherd_multiplier_multiply(m, sherd_view_c(a, SHERD_F64, N, K),
-                                                   sherd_view_c(b, SHERD_F64, K, 1), c, 1, NULL), 0);
+                                                   sherd_view_c(b, SHERD_F64, K, 1), c, 1, NULL),
+                         0);
         for (unsigned r = 0; r < N; r++) {
             double sum = 0;
             for (unsigned k = 0; k < K; k++) sum += a[r * K + k] * b[k];
@@ -633,7 +640,8 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     sherd_kept *kept;
     sherd_product_options o;
     sherd_diag d = { 0 };
-    sherd_cluster_options co = { .local_nodes = 4, .program = getenv("SHERD"), .log = note_takeovers };
+    sherd_cluster_options co = { .local_nodes = 4, .program = getenv("SHERD"),
+                                 .log = note_takeovers };
     if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
     sherd_product_options_init(&o);
     o.balanced = true; /* a quarter each; the bound is half */
@@ -645,7 +653,8 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
         sherd_cluster_node(four, 4 - w, &info);
         kill(info.pid, SIGKILL);
         usleep(200000);
-        if (sherd_multiplier_multiply_kept(m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w, &d))
+        if (sherd_multiplier_multiply_kept(m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w,
+                                           &d))
             fail_msg("%s", d.message);
     }
     assert_true(takeovers_len >= 2);
@@ -917,7 +926,8 @@ static void an_estimate_tells_what_is_sent_then(void **state)
         o.scheme = round & 4 ? SHERD_PERMUTE : SHERD_PLAIN;
         o.seed = seed;
         operand a = make_any(400, 100), b = make_any(100, 90);
-        assert_int_equal(sherd_estimate_multiply(&e, a.v, b.v, NODES, UINT64_C(1) << 28, &o, NULL), 0);
+        assert_int_equal(sherd_estimate_multiply(&e, a.v, b.v, NODES, UINT64_C(1) << 28, &o, NULL),
+                         0);
         multiply_with(cluster, &o, a.v, b.v, &r);
         double out = (double)all(r.bytes_out), in = (double)all(r.bytes_in);
         double about = 400.0 * (double)(e.tasks + 4 * NODES), odd = 0.05;
@@ -955,7 +965,8 @@ static uint64_t spent(const sherd_product_options *o, operand a, operand b, sher
 {
     multiply_with(cluster, o, a.v, b.v, r);
     uint64_t out = all(r->bytes_out);
-    sherd_report numbers = { .encoding = r->encoding, .tasks = r->tasks, .tasks_csr = r->tasks_csr };
+    sherd_report numbers = { .encoding = r->encoding, .tasks = r->tasks,
+                             .tasks_csr = r->tasks_csr };
     sherd_report_fini(r);
     *r = numbers;
     return out;
@@ -966,7 +977,8 @@ static void sparse_operands_give_the_reference_in_fewer_bytes(void **state)
     (void)state;
     static const unsigned densities[] = { 0, 1, 10, 50, 190, 400, 700, 1000 };
     static const sherd_dtype types[] = { SHERD_U8, SHERD_F64, SHERD_I32 };
-    static const size_t sizes[][3] = { { 500, 120, 16 }, { 90, 300, 40 }, { 1, 64, 1 }, { 64, 1, 9 },
+    static const size_t sizes[][3] = { { 500, 120, 16 }, { 90, 300, 40 }, { 1, 64, 1 }, { 64, 1,
+                                                                                          9 },
                                        { 0, 9, 9 },      { 9, 0, 9 },     { 9, 9, 0 } };
     uint8_t seed[32] = { 7 };
     for (unsigned round = 0; round < 56; round++) {

@@ -1,6 +1,7 @@
 /*
- * Records of both sides: what the coordinator says it sent is, byte for byte, what each node says it
- * received, control messages included, and the other way round; and their sizes are the counters.
+ * Records of both sides: what the coordinator says it sent is, byte for byte, what each node says
+ * it received, control messages included, and the other way round; and their sizes are the
+ * counters.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +96,8 @@ static void recorded(const char *const *verb)
     const char *rest[] = { "-o", c_out, "--nodes", nodes_file, "--key", mine, "--record", record,
                            "--json", "-q", NULL };
     for (const char **r = rest; *r; r++) argv[n++] = *r;
-    if (command_run(&k, argv, 60000) != 0) fail_msg("%s%s", command_said(k.out), command_said(k.err));
+    if (command_run(&k, argv, 60000) != 0)
+        fail_msg("%s%s", command_said(k.out), command_said(k.err));
     json_t *root = command_json(&k), *of;
     size_t i;
     json_array_foreach(json_object_get(root, "nodes"), i, of) {
@@ -125,7 +127,8 @@ static void both_sides_of_a_float_product_agree(void **s)
 static void both_sides_of_an_exact_product_in_many_panels_agree(void **s)
 {
     (void)s;
-    const char *verb[] = { "multiply", a, b, "--mode", "exact", "--group", "1", "--memory", "2M", NULL };
+    const char *verb[] = { "multiply", a, b, "--mode", "exact", "--group", "1", "--memory", "2M",
+                           NULL };
     recorded(verb);
 }
 
@@ -152,7 +155,8 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
     sherd_npy *fa, *fb;
     sherd_product_options opt;
     snprintf(record, sizeof record, "%s/record-local", top);
-    sherd_cluster_options o = { .local_nodes = NODES, .program = sherd_path(), .record_dir = record };
+    sherd_cluster_options o = { .local_nodes = NODES, .program = sherd_path(),
+                                .record_dir = record };
     if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_npy_open(&fa, a, &d), 0);
     assert_int_equal(sherd_npy_open(&fb, b, &d), 0);
@@ -160,14 +164,16 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
     double *out = malloc(va.rows * vb.cols * sizeof *out);
     sherd_product_options_init(&opt);
     for (int run = 0; run < 2; run++) {
-        if (sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d)) fail_msg("%s", d.message);
+        if (sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d))
+            fail_msg("%s", d.message);
         for (uint32_t i = 0; i < NODES; i++) {
             char sent[240], received[240];
             sherd_node_info info;
             snprintf(sent, sizeof sent, "%s/node-%u.sent", record, i + 1);
             snprintf(received, sizeof received, "%s/node-%u.received", record, i + 1);
             int64_t deadline = clock_now_ms() + 3000;
-            do { /* the counters are published ten times a second, the goodbye of a job is on its way */
+            /* The counters are published ten times a second, the goodbye of a job is on its way */
+            do {
                 sherd_cluster_node(cluster, i, &info);
                 if (info.bytes_out == (uint64_t)file_size(sent) &&
                     info.bytes_in == (uint64_t)file_size(received))

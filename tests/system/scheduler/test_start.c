@@ -92,12 +92,14 @@ static void list(unsigned all, unsigned unreachable)
 static command multiply(int code)
 {
     command c;
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "--nodes", nodes_file, "--key", mine,
+    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "--nodes", nodes_file, "--key",
+                           mine,
                            "--mode", "exact", "--exposure", "balanced", "--check", "--json", NULL };
     file_put(out, OLD, sizeof OLD - 1);
     int found = command_run(&c, argv, 30000 * patience());
     if (found != code)
-        fail_msg("exit %d, expected %d: %s%s", found, code, command_said(c.err), command_said(c.out));
+        fail_msg("exit %d, expected %d: %s%s", found, code, command_said(c.err),
+                 command_said(c.out));
     if (code) assert_true(file_holds(out, OLD));
     return c;
 }

@@ -10,8 +10,8 @@
 #include "core/bytes.h"
 #include "sherd/mat.h"
 
-void spool_record(spool *s, uint16_t type, uint64_t job, uint32_t number, uint32_t part, const void *body,
-                  size_t len)
+void spool_record(spool *s, uint16_t type, uint64_t job, uint32_t number, uint32_t part,
+                  const void *body, size_t len)
 {
     uint8_t *p = s->bytes + s->len;
     assert(s->len + 32 + len <= sizeof s->bytes);
@@ -53,7 +53,8 @@ static size_t number(uint8_t *p, uint32_t field, uint64_t v)
 static size_t description(uint8_t *p, const sherd__fragment_info *i)
 {
     size_t n = 0;
-    const uint64_t v[] = { i->origin, i->dtype, i->encoding, i->primes, i->groups, i->rows, i->cols, i->len };
+    const uint64_t v[] = { i->origin, i->dtype, i->encoding, i->primes, i->groups, i->rows, i->cols,
+                           i->len };
     for (uint32_t f = 0; f < 8; f++) n += number(p + n, f + 1, v[f]);
     return n;
 }
@@ -64,7 +65,8 @@ void spool_head(spool *s, uint64_t job, uint32_t block, const sherd__fragment_in
     spool_record(s, 3, job, block, 0, text, description(text, info));
 }
 
-void spool_put(spool *s, uint64_t job, uint32_t block, const sherd__fragment_info *info, const void *body)
+void spool_put(spool *s, uint64_t job, uint32_t block, const sherd__fragment_info *info,
+               const void *body)
 {
     size_t part = 1;
     spool_head(s, job, block, info);
@@ -75,8 +77,8 @@ void spool_put(spool *s, uint64_t job, uint32_t block, const sherd__fragment_inf
     }
 }
 
-void spool_task(spool *s, uint64_t job, uint32_t task, uint32_t left, uint32_t right, const uint32_t *primes,
-                uint32_t primes_len, const sherd__fragment_info *result)
+void spool_task(spool *s, uint64_t job, uint32_t task, uint32_t left, uint32_t right,
+                const uint32_t *primes, uint32_t primes_len, const sherd__fragment_info *result)
 {
     uint8_t text[512], inner[256];
     size_t n = number(text, 1, 1), len = 0;
@@ -101,8 +103,12 @@ size_t spool_group(sherd__fragment_info *info, const uint8_t *values, uint32_t r
                    uint8_t *body)
 {
     size_t cells = (size_t)rows * cols;
-    *info = (sherd__fragment_info){ .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 1, .rows = rows,
-                                    .cols = cols, .len = 8 + cells };
+    *info = (sherd__fragment_info){ .origin = SHERD__HIDDEN,
+                                    .dtype = SHERD_U8,
+                                    .groups = 1,
+                                    .rows = rows,
+                                    .cols = cols,
+                                    .len = 8 + cells };
     sherd__put_u32(body, rows);
     sherd__put_u32(body + 4, cols);
     memcpy(body + 8, values, cells);

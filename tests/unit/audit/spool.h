@@ -1,4 +1,5 @@
-/* Streams as a coordinator and a node would have recorded them, made by hand, and folders that hold them. */
+/* Streams as a coordinator and a node would have recorded them, made by hand, and folders that hold
+ * them. */
 #ifndef TESTS_AUDIT_SPOOL_H
 #define TESTS_AUDIT_SPOOL_H
 
@@ -12,14 +13,15 @@ typedef struct spool {
     size_t len;
 } spool;
 
-void spool_record(spool *s, uint16_t type, uint64_t job, uint32_t number, uint32_t part, const void *body,
-                  size_t len);
+void spool_record(spool *s, uint16_t type, uint64_t job, uint32_t number, uint32_t part,
+                  const void *body, size_t len);
 void spool_hello(spool *s);
 void spool_welcome(spool *s);
 /** Part 0 of a PUT alone. */
 void spool_head(spool *s, uint64_t job, uint32_t number, const sherd__fragment_info *info);
 /** A PUT and all its parts. */
-void spool_put(spool *s, uint64_t job, uint32_t number, const sherd__fragment_info *info, const void *body);
+void spool_put(spool *s, uint64_t job, uint32_t number, const sherd__fragment_info *info,
+               const void *body);
 /** A multiply task; primes NULL and 0: in doubles. */
 void spool_task(spool *s, uint64_t job, uint32_t number, uint32_t left, uint32_t right,
                 const uint32_t *primes, uint32_t primes_len, const sherd__fragment_info *result);

@@ -13,14 +13,15 @@
 #include "audit/members.h"
 #include "core/rand.h"
 
-static double best_of(const double *cost, size_t rows, size_t cols, size_t r, unsigned used, bool ascending,
-                      size_t least)
+static double best_of(const double *cost, size_t rows, size_t cols, size_t r, unsigned used,
+                      bool ascending, size_t least)
 {
     if (r == rows) return 0;
     double best = INFINITY;
     for (size_t c = ascending ? least : 0; c < cols; c++) {
         if (used >> c & 1) continue;
-        double v = cost[r * cols + c] + best_of(cost, rows, cols, r + 1, used | 1u << c, ascending, c + 1);
+        double v =
+            cost[r * cols + c] + best_of(cost, rows, cols, r + 1, used | 1u << c, ascending, c + 1);
         if (v < best) best = v;
     }
     return best;
@@ -45,7 +46,8 @@ static void it_is_the_least_of_all(void **state)
     sherd_entropy_seeded seed;
     sherd_entropy e = sherd__entropy_seeded(&seed, 5);
     for (unsigned trial = 0; trial < 600; trial++) {
-        size_t rows = 1 + sherd__entropy_below(&e, 6), cols = 1 + sherd__entropy_below(&e, 7), to[8];
+        size_t rows = 1 + sherd__entropy_below(&e, 6), cols = 1 + sherd__entropy_below(&e, 7),
+               to[8];
         double cost[64], turned[64];
         bool ties = trial % 3 == 0, valid = true;
         for (size_t i = 0; i < rows * cols; i++)
@@ -114,7 +116,8 @@ static void different_ones_are_drawn_where_they_are_many(void **state)
         assert_true(a[0] < a[1] && a[1] < a[2] && a[2] < 40);
         for (unsigned k = 0; k < 3; k++) seen[a[k]]++;
         for (uint32_t j = 0; j < i; j++)
-            assert_false(a[0] == m.list[3 * j] && a[1] == m.list[3 * j + 1] && a[2] == m.list[3 * j + 2]);
+            assert_false(a[0] == m.list[3 * j] && a[1] == m.list[3 * j + 1] &&
+                         a[2] == m.list[3 * j + 2]);
     }
     for (unsigned k = 0; k < 40; k++) assert_in_range(seen[k], 2, 40); /* 15 on average */
     assert_int_equal(sherd__members_choose(&again, 40, 3, 200, 9), 0);

@@ -1,6 +1,6 @@
 /*
- * Attacks on clear values and on shares: planted truth is found, noise is at chance, and nothing that an
- * attack says depends on the truth it is counted with.
+ * Attacks on clear values and on shares: planted truth is found, noise is at chance, and nothing
+ * that an attack says depends on the truth it is counted with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,11 +55,13 @@ static sherd_view all(void)
 static const sherd__finding *find(const sherd__findings *l, const char *test, const char *statistic)
 {
     for (size_t i = 0; i < l->len; i++)
-        if (!strcmp(l->list[i].test, test) && !strcmp(l->list[i].statistic, statistic)) return &l->list[i];
+        if (!strcmp(l->list[i].test, test) && !strcmp(l->list[i].statistic, statistic))
+            return &l->list[i];
     return NULL;
 }
 
-static void attack(sherd__findings *l, sherd__form form, sherd_view a, const uint8_t *lab, bool side)
+static void attack(sherd__findings *l, sherd__form form, sherd_view a, const uint8_t *lab,
+                   bool side)
 {
     sherd__sight s;
     sherd__truth t;
@@ -68,7 +70,8 @@ static void attack(sherd__findings *l, sherd__form form, sherd_view a, const uin
     assert_int_equal(sherd__truth_open(&t, a, false, 0, NULL), 0);
     t.labels = lab;
     assert_int_equal(sherd__sight_make(&s, form, a, cols, 112, 100, 700, 1200), 0);
-    assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__sight_fini(&s);
     sherd__truth_fini(&t);
@@ -129,7 +132,8 @@ static void plain_shows_whole_rows(void **state)
     sherd__findings l;
     attack(&l, SHERD__FORM_PLAIN, all(), labels, true);
     assert_true(find(&l, "columns", "with correlations and order")->value > 0.5);
-    assert_true(fabs(find(&l, "verbatim", "fraction of the entries of A")->value - 700.0 / N) < 1e-9);
+    assert_true(fabs(find(&l, "verbatim", "fraction of the entries of A")->value - 700.0 / N) <
+                1e-9);
     assert_true(find(&l, "labels", "5 nearest public rows")->value > 0.8);
     sherd__findings_fini(&l);
 }
@@ -146,7 +150,8 @@ static void noise_is_at_chance(void **state)
     sherd__findings l;
     attack(&l, SHERD__FORM_PUBLISHED, sherd_view_c(noise, SHERD_U8, N, K), any, true);
     for (size_t i = 0; i < l.len; i++)
-        if (strcmp(l.list[i].test, "verbatim") && strcmp(l.list[i].test, "zero mask") && l.list[i].flagged)
+        if (strcmp(l.list[i].test, "verbatim") && strcmp(l.list[i].test, "zero mask") &&
+            l.list[i].flagged)
             fail_msg("%s %s: %s", l.list[i].test, l.list[i].statistic, l.list[i].sentence);
     assert_true(find(&l, "columns", "with correlations")->value < 0.05);
     assert_true(find(&l, "labels", "linear")->value < 0.25);
@@ -154,7 +159,8 @@ static void noise_is_at_chance(void **state)
     sherd__findings_fini(&l);
 }
 
-/* Labels that are drawn anew are read at chance, whatever the attack: it cannot have been told them. */
+/* Labels that are drawn anew are read at chance, whatever the attack: it cannot have been told
+ * them. */
 static void labels_that_say_nothing_are_not_read(void **state)
 {
     (void)state;
@@ -196,7 +202,7 @@ static void public_data_of_other_columns_are_refused(void **state)
     sherd__findings_fini(&l);
 }
 
-/* --- truth ------------------------------------------------------------------------------------- */
+/* --- truth ------------------------------------------------------------------------------------ */
 
 static void columns_are_told_whatever_their_order_and_rows(void **state)
 {
@@ -242,8 +248,9 @@ static void floats_are_compared_as_they_travelled(void **state)
     const uint32_t three[3] = { 1, 4, 5 };
     assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), 0);
     sherd__fixed_dense(&f, a, fixed, 6);
-    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, sherd_view_c(fixed, SHERD_F64, 40, 6), three,
-                                       3, 0, 40, 40), 0);
+    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, sherd_view_c(fixed, SHERD_F64, 40, 6),
+                                       three, 3, 0, 40, 40),
+                     0);
     assert_int_equal(sherd__truth_open(&t, a, true, s.largest, NULL), 0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     for (unsigned j = 0; j < 3; j++) assert_int_equal(col[j], three[j]);
@@ -251,7 +258,7 @@ static void floats_are_compared_as_they_travelled(void **state)
     sherd__sight_fini(&s);
 }
 
-/* --- pooling ----------------------------------------------------------------------------------- */
+/* --- pooling ---------------------------------------------------------------------------------- */
 
 static void aligned_sheaves_are_laid_side_by_side(void **state)
 {
@@ -262,8 +269,9 @@ static void aligned_sheaves_are_laid_side_by_side(void **state)
     for (size_t r = 0; r < N; r++) memcpy(mixed + r * K, pixels + (r * 7 + 5) % N * K, K);
     assert_int_equal(sherd__sight_make(&a, SHERD__FORM_GROUP, all(), cols, 50, 0, N, 800), 0);
     assert_int_equal(sherd__sight_make(&b, SHERD__FORM_GROUP, all(), cols + 40, 50, 0, N, 800), 0);
-    assert_int_equal(sherd__sight_make(&c, SHERD__FORM_GROUP, sherd_view_c(mixed, SHERD_U8, N, K), cols + 90,
-                                       20, 0, N, 800), 0);
+    assert_int_equal(sherd__sight_make(&c, SHERD__FORM_GROUP, sherd_view_c(mixed, SHERD_U8, N, K),
+                                       cols + 90, 20, 0, N, 800),
+                     0);
     assert_int_equal(sherd__sight_join(&j, parts, 3, K), 0);
     assert_int_equal(j.len, 2); /* what is shuffled stays apart */
     size_t twice = 0;           /* ten columns were there twice; of empty ones none can be told */
@@ -272,7 +280,8 @@ static void aligned_sheaves_are_laid_side_by_side(void **state)
     assert_int_equal(j.cols, 120 - twice);
     assert_false(j.ordered);
     for (size_t r = 0; r < 800; r++)
-        assert_true(j.sheaves[0].values[r * j.sheaves[0].cols + 7] == a.sheaves[0].values[r * 50 + 7]);
+        assert_true(j.sheaves[0].values[r * j.sheaves[0].cols + 7] ==
+                    a.sheaves[0].values[r * 50 + 7]);
     sherd__sight_fini(&j);
     sherd__sight_fini(&a);
     sherd__sight_fini(&b);
@@ -294,21 +303,23 @@ static void rows_of_plain_are_stacked(void **state)
     sherd__sight_fini(&b);
 }
 
-/* --- shares ------------------------------------------------------------------------------------ */
+/* --- shares ----------------------------------------------------------------------------------- */
 
 /* One share of a code of one block: hidden by a mask, or (mask NULL) not. */
 static void attack_share(sherd__findings *l, bool hidden)
 {
     static uint32_t share[N * K];
     const uint32_t *index[1] = { share };
-    sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1, .primes = { 5931641 } };
+    sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1,
+                              .primes = { 5931641 } };
     sherd__seen seen = { .name = "A", .code = &code, .rows = N, .cols = K, .residues = index };
     sherd__clear_options opt = { .n = N, .test_rows = 300 };
     sherd_entropy_seeded seed;
     sherd_entropy e = sherd__entropy_seeded(&seed, 6);
     sherd__truth t;
     for (size_t i = 0; i < N * K; i++)
-        share[i] = hidden ? (uint32_t)((sherd__entropy_u64(&e) % 5931641 + pixels[i]) % 5931641) : pixels[i];
+        share[i] = hidden ? (uint32_t)((sherd__entropy_u64(&e) % 5931641 + pixels[i]) % 5931641)
+                          : pixels[i];
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
     t.labels = labels;
@@ -343,7 +354,7 @@ static void a_share_without_a_mask_is_flagged(void **state)
     sherd__findings_fini(&l);
 }
 
-/* --- inference --------------------------------------------------------------------------------- */
+/* --- inference -------------------------------------------------------------------------------- */
 
 static void equations_are_solved(void **state)
 {
@@ -363,18 +374,21 @@ static void labels_that_are_none_are_refused(void **state)
     (void)state;
     sherd__public p;
     double wrong[4] = { 1, 2, 0.5, 3 };
-    sherd_view data = sherd_view_c(pub_pixels, SHERD_U8, 4, K), l = sherd_view_c(wrong, SHERD_F64, 4, 1);
+    sherd_view data = sherd_view_c(pub_pixels, SHERD_U8, 4, K),
+               l = sherd_view_c(wrong, SHERD_F64, 4, 1);
     assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_EFORMAT);
     l = sherd_view_c(wrong, SHERD_F64, 3, 1);
     assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_ESHAPE);
-    assert_int_equal(sherd__public_make(&p, sherd_view_c(pub_pixels, SHERD_U8, 1, K), NULL, 100, NULL),
-                     SHERD_EINVAL);
+    assert_int_equal(
+        sherd__public_make(&p, sherd_view_c(pub_pixels, SHERD_U8, 1, K), NULL, 100, NULL),
+        SHERD_EINVAL);
 }
 
 static void want_of_memory_is_told(void **state)
 {
     (void)state;
-    sherd_view a = sherd_view_sub(all(), 0, 60, 200, 30), p = sherd_view_c(pub_pixels, SHERD_U8, 50, 30);
+    sherd_view a = sherd_view_sub(all(), 0, 60, 200, 30),
+               p = sherd_view_c(pub_pixels, SHERD_U8, 50, 30);
     sherd_view lp = sherd_view_c(pub_labels, SHERD_U8, 50, 1);
     const uint32_t some[6] = { 1, 4, 9, 14, 20, 28 };
     for (size_t n = 1; n < 500; n++) {

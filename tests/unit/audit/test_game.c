@@ -74,7 +74,8 @@ static void uniform_shares_win_nothing_on_average(void **s)
         if (f.log_p < least) least = f.log_p;
         assert_true(f.low <= f.value && f.value <= f.high);
     }
-    /* 100 games of 100 counted rounds: deviation of the mean 0.01. Training has seen other rounds. */
+    /* 100 games of 100 counted rounds: deviation of the mean 0.01. Training has seen other
+     * rounds. */
     assert_true(fabs(sum / 100) < 0.035);
     assert_true(least > log(1e-5) && least < log(0.2));
 }
@@ -103,7 +104,8 @@ static int encode_again(void *ctx, const double *const *blocks, uint32_t *const 
     forgetful *f = ctx;
     if (f->l.calls++ % 2 == 0) sherd__audit_draw(&f->l.entropy, P, N, f->mask);
     for (size_t e = 0; e < N; e++) /* the block weighs -1 in the first share, the mask 2 */
-        out[0][e] = (uint32_t)((2 * (uint64_t)f->mask[e] + P - sherd__audit_residue(blocks[0][e], P)) % P);
+        out[0][e] =
+            (uint32_t)((2 * (uint64_t)f->mask[e] + P - sherd__audit_residue(blocks[0][e], P)) % P);
     return SHERD_OK;
 }
 

@@ -156,7 +156,8 @@ static bool next(uint32_t *chosen, uint32_t size, uint32_t of)
     return true;
 }
 
-/* Rule: no alpha is a beta, and every T x T minor of the masks' weights is invertible, in any prime. */
+/* Rule: no alpha is a beta, and every T x T minor of the masks' weights is invertible, in any
+ * prime. */
 static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
 {
     static const sherd__primes *const tables[] = {&sherd__primes_default, &sherd__primes_wide};

@@ -20,7 +20,8 @@ static sherd__audit_report a_report(void)
     sherd__finding f = { .test = "columns", .statistic = "own", .subject = "A", .who = "node-1",
                          .value = 0.5, .chance = 1.0 / 9, .low = 0.2, .high = 0.8, .log_p = -30,
                          .sentence = "half of <them>" };
-    sherd__finding m = { .test = "zero mask", .statistic = "F1", .who = "node-2", .value = 1, .chance = NAN,
+    sherd__finding m = { .test = "zero mask", .statistic = "F1", .who = "node-2", .value = 1,
+                         .chance = NAN,
                          .low = NAN, .high = NAN, .log_p = NAN, .sentence = "a measurement" };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__findings_add(&r.findings, &m), 0);
@@ -39,19 +40,22 @@ static void json_has_every_figure_with_its_chance(void **state)
     sherd__audit_report r = a_report();
     json_t *o = json_object();
     assert_int_equal(sherd__audit_json(&r, o), 0);
-    const json_t *l = json_object_get(o, "findings"), *f = json_array_get(l, 0), *m = json_array_get(l, 1);
+    const json_t *l = json_object_get(o, "findings"), *f = json_array_get(l, 0),
+                 *m = json_array_get(l, 1);
     assert_int_equal(json_array_size(l), 2);
     assert_true(json_is_true(json_object_get(f, "flagged")));
     assert_true(json_real_value(json_object_get(f, "chance")) == 1.0 / 9);
     assert_true(json_real_value(json_object_get(f, "ln_p")) == -30);
     assert_true(json_real_value(json_object_get(f, "ln_threshold")) < 0);
     assert_int_equal(json_integer_value(json_object_get(f, "size")), 1);
-    assert_true(json_is_null(json_object_get(m, "chance")) && json_is_null(json_object_get(m, "ln_p")));
+    assert_true(json_is_null(json_object_get(m, "chance")) &&
+                json_is_null(json_object_get(m, "ln_p")));
     assert_int_equal(json_integer_value(json_object_get(o, "tests")), 1);
     assert_int_equal(json_integer_value(json_object_get(o, "flagged")), 1);
     const json_t *scope = json_array_get(json_object_get(o, "coalitions"), 0);
     assert_int_equal(json_integer_value(json_object_get(scope, "attacked")), 2);
-    assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)), "cut at byte 7");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)),
+                        "cut at byte 7");
     json_decref(o);
     sherd__findings_fini(&r.findings);
 }
@@ -103,7 +107,8 @@ static void a_control_that_is_missed_ends_the_audit(void **state)
     (void)state;
     sherd__audit_report r = a_report();
     sherd_diag d = { 0 };
-    sherd__finding f = { .test = "control", .statistic = "p", .who = "permute", .subject = "permute",
+    sherd__finding f = { .test = "control", .statistic = "p", .who = "permute",
+                         .subject = "permute",
                          .log_p = log(1e-9), .control = true };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__audit_judge(&r, &d), SHERD_EINTERNAL);

@@ -1,5 +1,6 @@
 /*
- * The statistical audit as a whole: it does not accuse the scheme, and it finds each way to break it.
+ * The statistical audit as a whole: it does not accuse the scheme, and it finds each way to break
+ * it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ static void judge(sherd__findings *l)
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
 }
 
-/* ---- judging ---------------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------------------------------- */
 
 static void holms_procedure_stops_at_the_first_that_passes(void **s)
 {
@@ -102,7 +103,7 @@ static void the_worst_of_each_kind_is_listed_once(void **s)
     sherd__findings_fini(&l);
 }
 
-/* ---- the scheme is not accused ---------------------------------------------------------------- */
+/* ---- the scheme is not accused --------------------------------------------------------------- */
 
 static void audit_both(sherd__findings *l, honest *a, honest *b, const sherd__audit_options *opt)
 {
@@ -135,12 +136,13 @@ static void honest_shares_are_not_accused_in_200_audits(void **s)
         honest_free(&a);
         honest_free(&b);
     }
-    /* And they are tests: as many small p as chance makes, within bounds that only err downwards. */
+    /* And they are tests: as many small p as chance makes, within bounds that only err
+     * downwards. */
     assert_true(tests > 50000);
     assert_true((double)below < 1.2e-3 * (double)tests && (double)below > 1e-4 * (double)tests);
 }
 
-/* ---- each break is found ---------------------------------------------------------------------- */
+/* ---- each break is found --------------------------------------------------------------------- */
 
 static void every_control_is_flagged(void **s)
 {
@@ -185,7 +187,8 @@ static void bytes_of_more_than_t_shares_look_random_and_their_combination_does_n
     assert_true(smallest(&together, "coalition", "smallness") < -10000);
     assert_true(smallest(&together, "coalition", "repeats") < -100);
     /* The same for one who only guesses: all 1280 entries agree, each by chance 1 in 5931641. */
-    assert_true(fabs(smallest(&together, "coalition", "entries as guessed") + 1280 * log(5931641)) < 1);
+    assert_true(fabs(smallest(&together, "coalition", "entries as guessed") + 1280 * log(5931641)) <
+                1);
     assert_true(smallest(&together, "reconstruction", "R^2 of a linear attacker") < -10);
     sherd__findings_fini(&raw);
     sherd__findings_fini(&together);
@@ -238,7 +241,8 @@ static void a_domain_with_two_shares_is_found_within_t(void **s)
     assert_true(open->value == 1 && open->flagged && !open->control);
     assert_true(flagged(&l, "coalition") > 4);
     for (size_t i = 0; i < l.len; i++)
-        if (l.list[i].flagged && !isnan(l.list[i].log_p)) assert_string_equal(l.list[i].who, "domain 3");
+        if (l.list[i].flagged && !isnan(l.list[i].log_p))
+            assert_string_equal(l.list[i].who, "domain 3");
     sherd__findings_fini(&l);
     honest_free(&h);
 }
@@ -306,7 +310,8 @@ static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **
     }
 }
 
-/* After a loss operands are coded anew, with fewer blocks: with the old masks that would be this. */
+/* After a loss operands are coded anew, with fewer blocks: with the old masks that would be
+ * this. */
 static void a_mask_used_under_two_codes_is_found(void **s)
 {
     honest a, b;
@@ -360,7 +365,7 @@ static void masks_of_24_bits_reduced_are_found(void **s)
     honest_free(&h);
 }
 
-/* ---- what it is given ------------------------------------------------------------------------- */
+/* ---- what it is given ------------------------------------------------------------------------ */
 
 static void views_that_are_none_are_refused(void **s)
 {

@@ -1,6 +1,6 @@
 /*
- * Tests of uniformity: p-values are uniform where numbers are, far tails are what counting gives, and
- * each look finds what it is there for.
+ * Tests of uniformity: p-values are uniform where numbers are, far tails are what counting gives,
+ * and each look finds what it is there for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,8 @@ static void small_moduli_are_not_accused_of_their_cells_being_uneven(void **s)
 static void the_far_tail_is_what_counting_gives(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < 8192; i++) x[i] = 0; /* all in one of 256 cells: 256 * 256^-8192, twice */
+    /* All in one of 256 cells: 256 * 256^-8192, twice */
+    for (size_t i = 0; i < 8192; i++) x[i] = 0;
     double want = log(2) + log(256) * (1 - 8192.0);
     double high = sherd__uniform_high(x, 8192, P).log_p, low = sherd__uniform_low(x, 8192, P).log_p;
     assert_true(high > want && high < 0.97 * want && low > want && low < 0.97 * want);
@@ -113,15 +114,16 @@ static void the_far_tail_is_what_counting_gives(void **s)
 }
 
 /*
- * Chances at p = 1e-12 by importance sampling: counts are drawn from a Dirichlet-multinomial, spread so
- * that its mean chi2 lies there, and weighted by the ratio of likelihoods.
+ * Chances at p = 1e-12 by importance sampling: counts are drawn from a Dirichlet-multinomial,
+ * spread so that its mean chi2 lies there, and weighted by the ratio of likelihoods.
  */
 static double uniform_01(const sherd_entropy *e)
 {
     return ((double)(sherd__entropy_u64(e) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* One draw: counts by a Polya urn, which is that distribution. Returns ln of the likelihood ratio. */
+/* One draw: counts by a Polya urn, which is that distribution. Returns ln of the likelihood
+ * ratio. */
 static double urn(const sherd_entropy *e, unsigned cells, size_t n, double ball, size_t *count)
 {
     double ratio = 0;

@@ -31,8 +31,9 @@ static void a_conversation(spool *s)
     s->len = 0;
     spool_hello(s);
     (void)spool_group(&right_info, right + 8, 5, 3, right);
-    result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 10, .cols = 3,
-                                     .len = 240 };
+    result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 10, .cols = 3, .len = 240
+    };
     spool_put(s, JOB, 1, &right_info, right);
     for (unsigned p = 0; p < 2; p++) {
         (void)spool_group(&left_info, values[p], 10, 5, left[p]);
@@ -144,7 +145,8 @@ static void any_byte_may_be_wrong(void **state)
         spool_file(path, "node-1.sent", bad.bytes, in.len);
         assert_int_equal(sherd__views_add(&v, path, NULL), 0);
         assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
-        if (sherd__shares_read(&shares, &v, JOB, 20, 1, 0, 100, NULL) == 0) sherd__shares_fini(&shares);
+        if (sherd__shares_read(&shares, &v, JOB, 20, 1, 0, 100, NULL) == 0)
+            sherd__shares_fini(&shares);
         sherd__sight_fini(&s);
         sherd__views_fini(&v);
     }
@@ -181,8 +183,10 @@ static void an_index_cannot_send_us_elsewhere(void **state)
         char text[256];
         a_conversation(&in);
         const char *dir = a_folder(&in);
-        int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/1\", \"side\": \"coordinator\", "
-                           "\"complete\": true, \"peers\": [{\"name\": \"%s\"}]}", names[i]);
+        int len = snprintf(text, sizeof text,
+                           "{\"schema\": \"sherd/record/1\", \"side\": \"coordinator\", "
+                           "\"complete\": true, \"peers\": [{\"name\": \"%s\"}]}",
+                           names[i]);
         spool_file(dir, "index.json", text, (size_t)len);
         assert_int_equal(sherd__views_add(&v, dir, &d), SHERD_EFORMAT);
         assert_int_equal(v.len, 0);
@@ -196,8 +200,10 @@ static void a_file_that_is_not_as_long_as_the_index_says_is_told(void **state)
     char text[256];
     a_conversation(&in);
     const char *dir = a_folder(&in);
-    int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/1\", \"complete\": true, \"peers\": "
-                       "[{\"name\": \"node-1\", \"about\": \"x\", \"sent\": {\"bytes\": %zu}}]}", in.len + 1);
+    int len = snprintf(text, sizeof text,
+                       "{\"schema\": \"sherd/record/1\", \"complete\": true, \"peers\": "
+                       "[{\"name\": \"node-1\", \"about\": \"x\", \"sent\": {\"bytes\": %zu}}]}",
+                       in.len + 1);
     spool_file(dir, "index.json", text, (size_t)len);
     assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
     assert_non_null(strstr(v.nodes[0].trouble, "not as long"));

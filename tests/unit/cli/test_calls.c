@@ -1,7 +1,7 @@
 /*
- * What verbs ask for by name, read from their sources and held against the option tables: a name that
- * no table has, or one that is asked for as another type, would abort the command only when that line
- * runs. Runs in the root of the sources, as tests do.
+ * What verbs ask for by name, read from their sources and held against the option tables: a name
+ * that no table has, or one that is asked for as another type, would abort the command only when
+ * that line runs. Runs in the root of the sources, as tests do.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -36,7 +36,8 @@ static int parse_with(const sherd__opts_sources *src, const char *line)
     static char *argv[32];
     int argc = 0;
     snprintf(copy, sizeof copy, "%s", line);
-    for (char *w = strtok(copy, " "); w != NULL && argc < 31; w = strtok(NULL, " ")) argv[argc++] = w;
+    for (char *w = strtok(copy, " "); w != NULL && argc < 31; w = strtok(NULL, " "))
+        argv[argc++] = w;
     argv[argc] = NULL;
     sherd__opts_free(cli.opts);
     cli = (sherd__cli){.verb = &verb, .title = "try"};
@@ -51,7 +52,8 @@ static int parse(const char *line)
 
 static void assert_fails(int code, const char *line, const char *message, const char *hint)
 {
-    if (parse(line) != code) fail_msg("'%s' gave another code than %d: %s", line, code, diag.message);
+    if (parse(line) != code)
+        fail_msg("'%s' gave another code than %d: %s", line, code, diag.message);
     assert_string_equal(diag.message, message);
     if (hint != NULL) assert_string_equal(diag.hint, hint);
 }
@@ -130,8 +132,8 @@ static void missing_and_needless_values_are_told(void **state)
     assert_fails(SHERD_EINVAL, "try a b", "needs -o C.npy", "sherd help try");
     assert_fails(SHERD_EINVAL, "try -o x -n 0",
                  "-n: expected a whole number from 1 to 1000, found '0'", NULL);
-    assert_fails(SHERD_EINVAL, "try -o x a b c", "expected at most 2 arguments, found 3; 'c' is one "
-                 "too many", NULL);
+    assert_fails(SHERD_EINVAL, "try -o x a b c",
+                 "expected at most 2 arguments, found 3; 'c' is one too many", NULL);
 }
 
 static void nothing_is_given_twice(void **state)

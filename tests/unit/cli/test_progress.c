@@ -54,7 +54,8 @@ static void plain_prints_a_line_for_each_tenth(void **state)
         sherd__progress_update(&line, i, 1000, NULL, 100 + (double)i / 100);
     sherd__progress_fini(&line);
     assert_int_equal(count(written(p), '\n'), 10);
-    assert_true(strncmp(written(p), "multiply: 10 %, 100/1000 tasks  100/s  9.00 s left\n", 51) == 0);
+    assert_true(strncmp(written(p), "multiply: 10 %, 100/1000 tasks  100/s  9.00 s left\n", 51) ==
+                0);
     assert_non_null(strstr(written(p), "multiply: 100 %, 1000/1000 tasks  100/s\n"));
 }
 

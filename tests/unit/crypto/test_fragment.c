@@ -156,7 +156,8 @@ static void every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums(void **state
             uint64_t widest = 0;
             b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
             for (uint32_t q = 0; q < b.info.groups; q++) {
-                uint64_t r = sherd__get_u32(b.bytes + 8 * q), c = sherd__get_u32(b.bytes + 8 * q + 4);
+                uint64_t r = sherd__get_u32(b.bytes + 8 * q),
+                         c = sherd__get_u32(b.bytes + 8 * q + 4);
                 rows += r;
                 values += (wide)r * c;
                 if (c > widest) widest = c;

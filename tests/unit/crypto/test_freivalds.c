@@ -482,7 +482,8 @@ static void arithmetic_modulo_2_127_minus_1_is_right(void **s)
     assert_true(sherd__f127_mul((sherd__f127)1 << 126, 2) == 1);
     assert_true(sherd__f127_from(-1) == q - 1);
     for (int i = 0; i < 2000; i++) {
-        sherd__f127 a = ((sherd__f127)draw() << 64 | draw()) % q, b = ((sherd__f127)draw() << 64 | draw()) % q;
+        sherd__f127 a = ((sherd__f127)draw() << 64 | draw()) % q,
+                    b = ((sherd__f127)draw() << 64 | draw()) % q;
         assert_true(sherd__f127_mul(a, b) == slow_mul(a, b));
         assert_true(sherd__f127_mul(a, b) == sherd__f127_mul(b, a));
     }

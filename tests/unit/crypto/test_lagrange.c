@@ -1,5 +1,5 @@
-/* The Lagrange code: weights against the polynomials they stand for, what enough answers give back and
- * too few do not, what T shares tell (nothing), and the kernels against int64. */
+/* The Lagrange code: weights against the polynomials they stand for, what enough answers give back
+ * and too few do not, what T shares tell (nothing), and the kernels against int64. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -124,7 +124,8 @@ static void no_point_of_a_share_is_a_point_of_a_block(void **s)
             memset(seen, 0, sizeof seen);
             assert_int_equal(sherd__lcc_check(&c, prime(i)), SHERD_OK);
             for (uint32_t j = 0; j < terms + c.shares; j++) {
-                uint32_t x = (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) % prime(i);
+                uint32_t x =
+                    (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) % prime(i);
                 assert_true(x < sizeof seen);
                 assert_false(seen[x]);
                 seen[x] = true;
@@ -136,7 +137,8 @@ static void what_is_no_code_is_refused(void **s)
 {
     (void)s;
     static const sherd__lcc bad[] = {{0, 1, 3},  {1, 0, 3},   {1, 1, 0},           {64, 1, 3},
-                                     {63, 2, 3}, {1, 64, 3},  {UINT32_MAX, 1, 1},  {1, UINT32_MAX, 1},
+                                     {63, 2, 3}, {1, 64, 3},  {UINT32_MAX, 1, 1},  {1, UINT32_MAX,
+                                                                                    1},
                                      {1, 1, 4097}, {UINT32_MAX, 2, UINT32_MAX}};
     const sherd__lcc good = {3, 1, 7}, largest = {62, 2, 4096}, tiny = {2, 2, 3};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -310,8 +312,8 @@ static void any_threshold_of_eight_answers_decode_and_one_fewer_does_not(void **
                 }
 }
 
-/* Of polynomials of `threshold` coefficients, one answer fewer leaves the value at every block's point
- * open: its row of powers is independent of the answers' rows. */
+/* Of polynomials of `threshold` coefficients, one answer fewer leaves the value at every block's
+ * point open: its row of powers is independent of the answers' rows. */
 static void one_answer_fewer_leaves_every_block_open(void **s)
 {
     (void)s;
@@ -325,9 +327,9 @@ static void one_answer_fewer_leaves_every_block_open(void **s)
                     uint64_t m[64];
                     for (uint32_t row = 0; row < len; row++)
                         for (uint32_t d = 0; d < len; d++)
-                            m[row * len + d] =
-                                power(row + 1 < len ? sherd__lcc_alpha(&c, set[row]) : sherd__lcc_beta(j),
-                                      d, p);
+                            m[row * len + d] = power(row + 1 < len ? sherd__lcc_alpha(&c, set[row])
+                                                                   : sherd__lcc_beta(j),
+                                                     d, p);
                     assert_int_equal(rank(m, len, len, p), len);
                 }
             while (next_subset(set, len - 1, 8));
@@ -336,7 +338,8 @@ static void one_answer_fewer_leaves_every_block_open(void **s)
 
 /* --- hiding ---------------------------------------------------------------------------------- */
 
-/* How often each tuple of values of the shares in `set` comes up over all masks, for these blocks. */
+/* How often each tuple of values of the shares in `set` comes up over all masks, for these
+ * blocks. */
 static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, const uint32_t *set,
                          uint32_t take, uint32_t *count)
 {
@@ -349,7 +352,8 @@ static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, 
     for (uint32_t j = 0; j < terms; j++) {
         in[j] = x[j];
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t digit = j < c->blocks ? 0 : i / (uint32_t)power(p, j - c->blocks, 1u << 20) % p;
+            uint32_t digit =
+                j < c->blocks ? 0 : i / (uint32_t)power(p, j - c->blocks, 1u << 20) % p;
             x[j][i] = j < c->blocks ? blocks[j] : (double)digit - (double)((p - 1) / 2);
         }
     }
@@ -474,13 +478,15 @@ static void answers_decode_like_int64_for_every_number_and_length(void **s)
                 for (size_t i = 0; i < n; i++) {
                     int64_t sum = 0;
                     for (uint32_t j = 0; j < len; j++)
-                        sum += (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] % (int64_t)p;
+                        sum +=
+                            (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] % (int64_t)p;
                     assert_int_equal(mod((int64_t)out[q][i], p), mod(sum, p));
                 }
             }
             if (n > 0) { /* p itself, anywhere, is a stranger's */
                 uint8_t *bad = packed + draw() % len * 3 * n + 3 * (draw() % n);
-                memcpy(bad, (const uint8_t[]){(uint8_t)p, (uint8_t)(p >> 8), (uint8_t)(p >> 16)}, 3);
+                memcpy(bad, (const uint8_t[]){ (uint8_t)p, (uint8_t)(p >> 8), (uint8_t)(p >> 16) },
+                       3);
                 assert_int_equal(sherd__lcc_decode(w, BLOCKS, len, p, in, n, out), SHERD_EFRAME);
             }
             for (int i = 0; i < BLOCKS; i++) free(out[i]);

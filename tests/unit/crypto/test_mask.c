@@ -1,6 +1,6 @@
 /*
- * Masks: against the header's definition in integers with libsodium's primitives, uniform, and never
- * the same twice. The keystream is wrapped so that a test may choose the words.
+ * Masks: against the header's definition in integers with libsodium's primitives, uniform, and
+ * never the same twice. The keystream is wrapped so that a test may choose the words.
  * link: -Wl,--wrap=sherd__keystream_read
  */
 #include <stdarg.h>
@@ -196,7 +196,8 @@ static double take(sherd__masks *m, uint32_t p, const uint32_t *words, size_t *a
 static void every_residue_is_given_by_equally_many_words(void **s)
 {
     (void)s;
-    const uint32_t primes[] = {5, 7, 251, 257, 5931641, 5931533, 8388593, 8388571, wasteful_prime()};
+    const uint32_t primes[] = {5, 7, 251, 257, 5931641, 5931533, 8388593, 8388571,
+                               wasteful_prime()};
     const int64_t range = INT64_C(1) << 30, half = range / 2;
     static const uint32_t zeros[16];
     sherd__masks *m = masks_of(9);
@@ -264,7 +265,8 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
                                           {SHERD__MASK_RIGHT, 0, 0, 5931641, WIDTH}};
     sherd__masks *m = masks_of(77);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(sherd__masks_part(m, &ids[i], 0, N / WIDTH, 0, WIDTH, x[i], WIDTH), SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &ids[i], 0, N / WIDTH, 0, WIDTH, x[i], WIDTH),
+                         SHERD_OK);
     for (int i = 0; i < 4; i++)
         for (int j = i; j < 4; j++) { /* i = j: an element and its neighbour */
             uint32_t count[CELLS * CELLS] = {0};
@@ -316,8 +318,9 @@ static void two_encodings_share_no_row(void **s)
     sherd__masks_free(o);
 }
 
-/* Whatever names a mask changes all of it: role, t, prime, width, key. Words, not residues, are compared
- * by way of one prime, since a word used for two primes gives residues that are nearly proportional. */
+/* Whatever names a mask changes all of it: role, t, prime, width, key. Words, not residues, are
+ * compared by way of one prime, since a word used for two primes gives residues that are nearly
+ * proportional. */
 static void every_part_of_a_masks_name_counts(void **s)
 {
     (void)s;

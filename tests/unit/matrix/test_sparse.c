@@ -32,7 +32,8 @@ static void check(size_t n, size_t k, size_t m, unsigned per_cent, bool add, boo
 {
     size_t ldb = m + below(3), ldc = m + below(3), entries = 0;
     uint32_t *count = calloc(n + 1, 4), *index = calloc(n * k + 1, 4);
-    double *value = calloc(n * k + 1, 8), *b = calloc(k * ldb + 1, 8), *c = malloc((n * ldc + 1) * 8);
+    double *value = calloc(n * k + 1, 8), *b = calloc(k * ldb + 1, 8),
+           *c = malloc((n * ldc + 1) * 8);
     double *want = malloc((n * ldc + 1) * 8), *room = malloc((SHERD__SPARSE_ROOM(k) + 1) * 8);
     for (size_t i = 0; i < k * ldb; i++) b[i] = real();
     for (size_t i = 0; i < n * ldc; i++) c[i] = want[i] = real();

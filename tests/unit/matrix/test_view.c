@@ -35,7 +35,9 @@ static double store(void *data, sherd_dtype t, size_t i, int32_t v)
     case SHERD_I8: return ((int8_t *)data)[i] = (int8_t)v;
     case SHERD_I16: return ((int16_t *)data)[i] = (int16_t)v;
     case SHERD_I32: return ((int32_t *)data)[i] = v;
-    case SHERD_I64: ((int64_t *)data)[i] = (int64_t)v * 1048576; return (double)((int64_t)v * 1048576);
+    case SHERD_I64:
+        ((int64_t *)data)[i] = (int64_t)v * 1048576;
+        return (double)((int64_t)v * 1048576);
     }
     return 0;
 }

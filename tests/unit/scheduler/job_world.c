@@ -231,7 +231,8 @@ void world_settle(world *w)
     do {
         moved = 0;
         sherd__job_pump(w->job, w->now);
-        for (uint32_t i = 0; i < w->nodes; i++) moved += world_move(w, i, true) + world_move(w, i, false);
+        for (uint32_t i = 0; i < w->nodes; i++)
+            moved += world_move(w, i, true) + world_move(w, i, false);
     } while (moved);
 }
 
@@ -315,12 +316,14 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
     w->scheme.shape.resident = true;
     if (!w->scheme.resident_rows) w->scheme.resident_rows = 1;
     w->hiding = (sherd__hiding){ &fake_ops, &w->scheme };
-    sherd__ledger_options lo = { .hiding = &w->hiding, .domains = domains, .domain_of_slot = slots_domain,
+    sherd__ledger_options lo = { .hiding = &w->hiding, .domains = domains,
+                                 .domain_of_slot = slots_domain,
                                  .max_fraction = exposure };
     assert_int_equal(sherd__ledger_new(&w->ledger, &lo), SHERD_OK);
     assert_int_equal(sherd__executor_new_inline(&w->executor), SHERD_OK);
     sherd__job_options jo = { .hiding = &w->hiding, .ledger = w->ledger, .executor = w->executor,
-                              .op = SHERD__OP_MULTIPLY, .id = JOB, .nodes = nodes, .domain = w->domain,
+                              .op = SHERD__OP_MULTIPLY, .id = JOB, .nodes = nodes,
+                              .domain = w->domain,
                               .depth = depth, .return_ms = 1500, .strict = strict,
                               .owner = { touch, expel, hear, name, w } };
     assert_int_equal(sherd__job_new(&w->job, &jo), SHERD_OK);
@@ -350,7 +353,9 @@ void world_must_be_done(world *w, int want)
     const sherd__scheme_shape *s = &w->scheme.shape;
     for (size_t i = 0; s->threshold && i < (size_t)s->tiles * s->panels; i++)
         assert_int_equal(w->scheme.decoded[i], 1);
-    for (size_t i = 0; !s->threshold && i < (size_t)w->nodes * w->scheme.shape.tiles * w->scheme.shape.panels; i++)
+    for (size_t i = 0;
+         !s->threshold && i < (size_t)w->nodes * w->scheme.shape.tiles * w->scheme.shape.panels;
+         i++)
         assert_int_equal(w->scheme.folded[i], 1);
     assert_int_equal(w->scheme.finished, 1);
 }

@@ -1,6 +1,6 @@
 /*
- * The job's state machine between a scheme that only counts and real sessions in memory, whose other
- * ends do what each test wants: what the simulation's random schedules meet rarely or never.
+ * The job's state machine between a scheme that only counts and real sessions in memory, whose
+ * other ends do what each test wants: what the simulation's random schedules meet rarely or never.
  */
 #ifndef TESTS_UNIT_SCHEDULER_JOB_WORLD_H
 #define TESTS_UNIT_SCHEDULER_JOB_WORLD_H

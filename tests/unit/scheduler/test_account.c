@@ -1,4 +1,5 @@
-/* The account against a plain table of entries, under random stretches; what may fail, fails cleanly. */
+/* The account against a plain table of entries, under random stretches; what may fail, fails
+ * cleanly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The model of time, by cases that were computed by hand: what sets the pace, and what nodes on this
- * machine change. */
+/* The model of time, by cases that were computed by hand: what sets the pace, and what nodes on
+ * this machine change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

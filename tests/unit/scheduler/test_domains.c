@@ -78,7 +78,8 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
             *p = (sherd__peer){ .port = 1 };
             (void)sscanf(e->nodes[count], "%255[^=]=%63s", p->host, p->domain);
         }
-        assert_int_equal(sherd__domains_number(list, count, known, NULL, of, &domains, split), SHERD_OK);
+        assert_int_equal(sherd__domains_number(list, count, known, NULL, of, &domains, split),
+                         SHERD_OK);
         for (uint32_t n = 0; n < count; n++) {
             if (of[n] != (uint32_t)(e->domains[n] - 'a'))
                 fail_msg("%zu: node %u is of domain %u", i, n, of[n]);
@@ -95,8 +96,9 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
 static void hosts_are_asked_for_once_and_all_at_the_same_time(void **state)
 {
     (void)state;
-    static const char *const hosts[] = { "127.0.0.1", "fast.example", "slow.example", "SLOW.example.",
-                                         "slower.example", "192.0.2.1", "localhost", "slow.example" };
+    static const char *const hosts[] = { "127.0.0.1",     "fast.example",   "slow.example",
+                                         "SLOW.example.", "slower.example", "192.0.2.1",
+                                         "localhost",     "slow.example" };
     enum { COUNT = sizeof hosts / sizeof *hosts };
     sherd__peer peers[COUNT], *list[COUNT];
     sherd__names *names;

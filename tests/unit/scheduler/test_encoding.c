@@ -1,4 +1,5 @@
-/* Dense or CSR: the choice follows density, widths and speeds, and rates are those of the machine. */
+/* Dense or CSR: the choice follows density, widths and speeds, and rates are those of the
+ * machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -109,7 +110,8 @@ static void the_fastest_interface_that_is_up_gives_the_rate(void **state)
     (void)state;
     static const char *const names[] = { "eth0", "eth1", "eth2", "lo", "veth", "odd" };
     static const char *const states[] = { "up\n", "up\n", "down\n", "unknown\n", "up\n", "up\n" };
-    static const char *const speeds[] = { "100\n", "2500\n", "100000\n", "900000\n", "-1\n", "x\n" };
+    static const char *const speeds[] = { "100\n", "2500\n", "100000\n", "900000\n", "-1\n",
+                                          "x\n" };
     char folder[] = "/tmp/sherd-net-XXXXXX", path[300];
     assert_non_null(mkdtemp(folder));
     assert_true(sherd__interface_rate(folder) == 0);

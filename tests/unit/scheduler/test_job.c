@@ -120,7 +120,8 @@ static void answers_and_refusals_of_another_job_change_nothing(void **state)
     world_start(&w, 2, 1, 2, 2, 0, false);
     world_settle(&w);
     sherd__event e = { .kind = SHERD__EV_REFUSED, .job = JOB + 1,
-                       .refusal = { .job = JOB + 1, .task = 1, .attempt = w.ends[0].tasks[0].attempt } };
+                       .refusal = { .job = JOB + 1, .task = 1,
+                                    .attempt = w.ends[0].tasks[0].attempt } };
     for (unsigned i = 0; i < 20; i++) sherd__job_event(w.job, 0, &e, w.now);
     e = (sherd__event){ .kind = SHERD__EV_RESULT, .job = JOB + 1, .task = w.ends[0].tasks[0] };
     sherd__fragment_info info = e.task.result;

@@ -128,8 +128,8 @@ static void the_plan_itself_always_fits_its_own_bound(void **state)
         for (uint32_t s = 0; s < l.shape.slots; s++)
             for (uint32_t q = 0; q < l.shape.tiles; q++)
                 for (uint32_t p = 0; p < l.shape.panels; p++)
-                    assert_int_equal(sherd__ledger_give(led, domain_of[s], (sherd__cell){ s, q, p }),
-                                     SHERD_OK);
+                    assert_int_equal(
+                        sherd__ledger_give(led, domain_of[s], (sherd__cell){ s, q, p }), SHERD_OK);
         double most = 0, all = 0;
         for (uint32_t d = 0; d < domains; d++) {
             double x = sherd__ledger_fraction(led, d, 0);
@@ -331,7 +331,8 @@ static void two_shares_never_meet_in_one_domain(void **state)
             assert_int_equal(sherd__ledger_may(led, d, c), may);
             assert_int_equal(sherd__ledger_give(led, d, c), may ? SHERD_OK : SHERD_EEXPOSURE);
             if (may) slot_of[d] = c.slot, holder[c.slot] = d;
-            if (below(10) == 0) sherd__ledger_next_left(led); /* a further product: it still counts */
+            /* A further product: it still counts */
+            if (below(10) == 0) sherd__ledger_next_left(led);
         }
         sherd__ledger_free(led);
     }

@@ -1,6 +1,6 @@
 /*
- * Masks from B to a product: what a file holds is R*B, whatever memory it was made with; preparing a
- * product looks at everything before a row is struck off, and only the commit strikes off.
+ * Masks from B to a product: what a file holds is R*B, whatever memory it was made with; preparing
+ * a product looks at everything before a row is struck off, and only the commit strikes off.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,8 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
             assert_int_equal(sherd__residue_unpack(packed, m, h->primes[q], rb, NULL), 0);
             for (size_t j = 0; j < m; j++) {
                 int64_t sum = 0;
-                for (size_t l = 0; l < k; l++) sum = (sum + (int64_t)r[l] * (int64_t)q_b[l * m + j]) % p;
+                for (size_t l = 0; l < k; l++)
+                    sum = (sum + (int64_t)r[l] * (int64_t)q_b[l * m + j]) % p;
                 assert_int_equal((sum - (int64_t)rb[j]) % p, 0);
             }
         }
@@ -109,7 +110,8 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
 static void a_file_holds_the_products_of_its_masks(void **s)
 {
     (void)s;
-    static const uint64_t memories[] = { 0, 1, 700, 3000 }; /* one row and column at a time, and more */
+    /* One row and column at a time, and more */
+    static const uint64_t memories[] = { 0, 1, 700, 3000 };
     for (size_t i = 0; i < 4; i++) {
         sherd_masks_options o = masks_of(12);
         o.memory = memories[i];
@@ -189,7 +191,8 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
         { b, { .rows = 1, .state = state, .bits_b = 27 }, SHERD_EINVAL, "2 to 26" },
         { sherd_view_c(&nan, SHERD_F64, 1, 1), masks_of(1), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 1), masks_of(1), SHERD_ERANGE, "67108864" },
-        { b, { .rows = 600, .state = state, .memory = 1, .watch = stop }, SHERD_EINTERRUPTED, "interrupted" },
+        { b, { .rows = 600, .state = state, .memory = 1, .watch = stop }, SHERD_EINTERRUPTED,
+          "interrupted" },
         { b, { .rows = 1, .state = "/proc/nowhere" }, SHERD_EOPEN, "/proc" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -202,7 +205,7 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
     assert_memory_equal(&before, &after, sizeof before);
 }
 
-/* ---- products --------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static sherd_product_options options(void)
 {
@@ -298,7 +301,8 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
     } cases[] = {
         { a, other, options(), SHERD_EEXPOSURE, "masks for another B: its digest differs" },
         { a, sherd_view_sub(b, 0, 20, 0, 9), options(), SHERD_ESHAPE, "for a B of 20 x 10" },
-        { a, b, options(), SHERD_EINVAL, "masks for 17 bits of A and 17 of B, asked for 12 and 17" },
+        { a, b, options(), SHERD_EINVAL,
+          "masks for 17 bits of A and 17 of B, asked for 12 and 17" },
         { a, b, options(), SHERD_EINVAL, "asked for 17 and 9" },
         { sherd_view_c(nan_data, SHERD_F64, 1, 20), b, options(), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 20), b, options(), SHERD_ERANGE, "70000" },
@@ -316,8 +320,8 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd_diag d = { .code = 0 };
         sherd__prepared p;
-        int err = sherd__prepare_multiply(&p, cases[i].a, cases[i].b, c_data, cases[i].b.cols, &nodes,
-                                          &cases[i].o, &d);
+        int err = sherd__prepare_multiply(&p, cases[i].a, cases[i].b, c_data, cases[i].b.cols,
+                                          &nodes, &cases[i].o, &d);
         if (err != cases[i].err || !strstr(d.message, cases[i].says))
             fail_msg("%zu: %s %s", i, sherd_err_name(err), d.message);
     }

@@ -27,7 +27,8 @@ static int begin(void **s)
 {
     (void)s;
     /* In memory where that can be: what is tested is not the disk's patience. */
-    snprintf(dir, sizeof dir, "%s/sherd-meta-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    snprintf(dir, sizeof dir, "%s/sherd-meta-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     assert_non_null(mkdtemp(dir));
     snprintf(seed_file, sizeof seed_file, "%s/seed.npz", dir);
     snprintf(array_file, sizeof array_file, "%s/arrays.npz", dir);
@@ -75,7 +76,7 @@ static sherd_meta *load(const char *path)
     return m;
 }
 
-/* ---- operations ------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void one_training_step_has_the_eleven_operations_of_the_published_scheme(void **s)
 {
@@ -169,7 +170,7 @@ static void operations_that_make_no_sense_are_refused(void **s)
     sherd_meta_free(NULL);
 }
 
-/* ---- both forms say the same ------------------------------------------------------------------- */
+/* ---- both forms say the same ----------------------------------------------------------------- */
 
 static void compare(sherd_meta *a, sherd_meta *b)
 {
@@ -341,7 +342,7 @@ static void operations_without_rows_or_columns_work(void **s)
     sherd_meta_free(b);
 }
 
-/* ---- the reuse rule ---------------------------------------------------------------------------- */
+/* ---- the reuse rule -------------------------------------------------------------------------- */
 
 static void metadata_that_has_served_operands_serves_no_others(void **s)
 {
@@ -396,7 +397,7 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
     }
 }
 
-/* ---- what was changed is found ------------------------------------------------------------------ */
+/* ---- what was changed is found --------------------------------------------------------------- */
 
 /* Copies array_file to other_file with one change to a member's values. */
 typedef struct forged {
@@ -588,7 +589,7 @@ static void one_who_watches_can_stop_it(void **s)
     assert_true(calls > 4);
 }
 
-/* ---- numpy, and an independent program ---------------------------------------------------------- */
+/* ---- numpy, and an independent program ------------------------------------------------------- */
 
 static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
 {
@@ -637,7 +638,7 @@ static void a_file_that_numpy_wrote_anew_is_read(void **s)
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int whole_life(void)
 {

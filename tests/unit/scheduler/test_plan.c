@@ -67,7 +67,8 @@ static void a_cut_fits_both_memories_and_covers_everything(void **state)
                                               in.rows_kept * answer * (double)p.tile_cols);
         assert_true((double)p.cell_bytes <= cell + 1 && (double)p.cell_bytes >= cell * 0.999 - 1);
         double column = (double)in.widest * (double)in.size_b;
-        assert_true(p.tile_cols == 1 || column * (double)p.tile_cols <= 0.3 * (double)in.node_memory);
+        assert_true(p.tile_cols == 1 ||
+                    column * (double)p.tile_cols <= 0.3 * (double)in.node_memory);
         if (p.panel_rows == 1) continue; /* one row may be what it is */
         assert_true(cell * in.slots * p.depth <= (double)in.memory * 0.75);
         assert_true(cell * p.depth <= (double)in.node_memory * 0.75);

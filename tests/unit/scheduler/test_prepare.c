@@ -89,9 +89,12 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
     sherd__prepared p;
     struct { sherd_product_options o; int err; const char *says; } cases[] = {
         { options(), SHERD_EINVAL, "unknown scheme" }, { options(), SHERD_EINVAL, "1 bits" },
-        { options(), SHERD_EINVAL, "27 bits" },        { options(), SHERD_EINVAL, "exposure bound" },
-        { options(), SHERD_EINVAL, "exposure bound" }, { options(), SHERD_EFEWNODES, "does not fit" },
-        { options(), SHERD_EINVAL, "unknown encoding 3" }, { options(), SHERD_EINVAL, "a link of -1" },
+        { options(), SHERD_EINVAL, "27 bits" },        { options(), SHERD_EINVAL,
+                                                         "exposure bound" },
+        { options(), SHERD_EINVAL, "exposure bound" }, { options(), SHERD_EFEWNODES,
+                                                         "does not fit" },
+        { options(), SHERD_EINVAL, "unknown encoding 3" }, { options(), SHERD_EINVAL,
+                                                             "a link of -1" },
     };
     cases[0].o.scheme = (sherd_scheme)9;
     cases[1].o.exact = true, cases[1].o.bits = 1;
@@ -112,7 +115,8 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &none, &o, &d), SHERD_EFEWNODES);
     assert_int_equal(sherd__prepare_multiply(&p, a, a, c_data, 20, &nodes, &o, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 9, &nodes, &o, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__prepare_apply(&p, 99, a, a, c_data, 20, &nodes, &o, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__prepare_apply(&p, 99, a, a, c_data, 20, &nodes, &o, NULL),
+                     SHERD_EINVAL);
     assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_MINUS, a, b, c_data, 20, &nodes, &o, NULL),
                      SHERD_ESHAPE);
     o.exact = true;
@@ -180,8 +184,9 @@ static void the_next_operand_must_fit_what_was_planned(void **state)
     assert_int_equal(sherd__prepare_multiply(&p, shape, b, NULL, 10, &nodes, &o, NULL), SHERD_OK);
     assert_true(p.shape_only);
     for (size_t n = 0; n <= 30; n += 6)
-        assert_int_equal(sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10, o.bits,
-                                              NULL), SHERD_OK);
+        assert_int_equal(
+            sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10, o.bits, NULL),
+            SHERD_OK);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), c_data, 10,
                                           o.bits, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(large, SHERD_I32, 1, 20), c_data, 10,
@@ -217,7 +222,8 @@ static void small_integers_in_a_wide_type_need_no_residues(void **state)
     assert_int_equal(p.fixed_a.bits, 5);
     sherd__prepared_fini(&p);
     o.bits_bind = true; /* the bits were asked for: they are not silently left aside */
-    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, &d), SHERD_ERANGE);
+    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, &d),
+                     SHERD_ERANGE);
     assert_non_null(strstr(d.message, "B: row 0, column 0: -9 is beyond 7"));
     o.bits = 5;
     assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, NULL), SHERD_OK);
@@ -227,7 +233,8 @@ static void small_integers_in_a_wide_type_need_no_residues(void **state)
 static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 4; i++) { /* nodes 1 and 4 are one domain: half of A, by columns or rows */
+    /* Nodes 1 and 4 are one domain: half of A, by columns or rows */
+    for (unsigned i = 0; i < 4; i++) {
         sherd__prepared p;
         sherd_diag d = { 0 };
         sherd_product_options o = options();
@@ -245,7 +252,8 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
     o.balanced = true;
     o.exposure_max = 0.2;
     assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_EEXPOSURE);
-    assert_string_equal(d.message, "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
+    assert_string_equal(d.message,
+                        "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
     o.exposure_max = 0.25;
     assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_OK);
     sherd_estimate_fini(&e);
@@ -301,7 +309,8 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
         double share = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
         for (unsigned again = 0; again < 2; again++)
             for (uint32_t i = 0; i < shape.panels; i++)
-                assert_int_equal(sherd__ledger_give(p.ledger, 1, (sherd__cell){ 1, 0, i }), SHERD_OK);
+                assert_int_equal(sherd__ledger_give(p.ledger, 1, (sherd__cell){ 1, 0, i }),
+                                 SHERD_OK);
         assert_true(sherd__ledger_fraction(p.ledger, 1, 0) == 0.25);
         assert_true(sherd__ledger_fraction(p.ledger, 1, 1) == share);
         assert_true(sherd__ledger_bound(p.ledger, 1) == 0.4);
@@ -330,8 +339,9 @@ static void every_failed_allocation_is_survived(void **state)
             o.shuffle_rows = true;
             (void)sherd__alloc_fail_nth(n);
             if (kind < 4) err = prepare(&p, &o, &d);
-            else o.exact = false, err = sherd__prepare_apply(&p, SHERD_OP_MULTIPLY, a, a, c_data, 20,
-                                                            &nodes, &o, &d);
+            else
+                o.exact = false,
+                err = sherd__prepare_apply(&p, SHERD_OP_MULTIPLY, a, a, c_data, 20, &nodes, &o, &d);
             (void)sherd__alloc_fail_nth(0);
             if (!err) sherd__prepared_fini(&p);
             else assert_true(err == SHERD_ENOMEM && d.message[0]);

@@ -20,7 +20,8 @@ uint8_t *scratch_read(const char *path, size_t *len);
 size_t scratch_entries(void);
 /** Removes everything in it. */
 void scratch_clear(void);
-/** Runs a Python program on stdin in the folder; its exit status, -1 where it did not end itself. */
+/** Runs a Python program on stdin in the folder; its exit status, -1 where it did not end
+ *  itself. */
 int scratch_python(const char *program);
 
 #endif
