@@ -262,7 +262,7 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, two "
         "primes, fresh masks included, packed shares out; bytes read and written against those of "
-        "memcpy, one thread each. freivalds: both operands projected, answers modulo two primes "
+        "memcpy, all cores for both. freivalds: both operands projected, answers modulo two primes "
         "checked, on one thread; against the two products on all cores.",
     .examples = examples,
     .options = options,

@@ -1,9 +1,10 @@
 /*
  * What the private schemes compute here, apart from nodes and links: a product modulo a prime against
  * dgemm, all shares of an operand against memcpy, and the check of answers against the product that it
- * checks. Each is one thread of ours, as in a job, and runs that are compared alternate; what is
- * computed is looked at, since a figure of something else would be none.
+ * checks. Sides that are compared have as many threads each, but for the check, which has one as in a
+ * job, and alternate; what is computed is looked at, since a figure of something else would be none.
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "cli/bench.h"
@@ -118,39 +119,65 @@ int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 
 /* ---- shares of an operand -------------------------------------------------------------------- */
 
-enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, ROWS = 4, BITS = 17 };
+enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, ROWS = 4, BITS = 17, MOST_THREADS = 16 };
 
 static const sherd__lcc code = {BLOCKS, MASKS, SHARES};
 
 /* dim x dim, cut into blocks of `height` rows, of which the last may lack some. */
 typedef struct coding {
     size_t dim, height;
-    double *a, *copy, *scratch;
-    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines of 64 bytes */
+    double *a, *copy;
     sherd__fixed fixed;
     double w[PRIMES][SHARES * TERMS];
     uint8_t *out[PRIMES][SHARES];
-    sherd__masks *masks;
+    struct coding_part *part;
+    unsigned parts;
 } coding;
+
+/** Rows [first, end) of the shares, and of the copy of A, for one thread. */
+typedef struct coding_part {
+    coding *c;
+    size_t first, end, copy_first, copy_end;
+    double *scratch;
+    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines of 64 bytes */
+    sherd__masks *masks;
+    pthread_t thread;
+    int err;
+} coding_part;
 
 static void coding_fini(coding *c)
 {
     for (unsigned q = 0; q < PRIMES; q++)
         for (unsigned i = 0; i < SHARES; i++) sherd__free(c->out[q][i]);
+    for (unsigned i = 0; c->part != NULL && i < c->parts; i++) {
+        sherd__free(c->part[i].scratch);
+        sherd__masks_free(c->part[i].masks);
+    }
+    sherd__free(c->part);
     sherd__free(c->a);
     sherd__free(c->copy);
-    sherd__free(c->scratch);
-    sherd__masks_free(c->masks);
 }
 
-static int coding_init(coding *c, size_t dim, sherd_diag *d)
+static int part_init(coding *c, unsigned i, const sherd_entropy *e)
+{
+    coding_part *t = &c->part[i];
+    *t = (coding_part){.c = c, .first = c->height * i / c->parts,
+                       .end = c->height * (i + 1) / c->parts, .copy_first = c->dim * i / c->parts,
+                       .copy_end = c->dim * (i + 1) / c->parts,
+                       .scratch = room(TERMS * ROWS * c->dim + 8)};
+    if (t->scratch == NULL) return SHERD_ENOMEM;
+    t->data = t->scratch + (64 - (uintptr_t)t->scratch % 64) % 64 / sizeof *t->data;
+    t->mask = t->data + BLOCKS * ROWS * c->dim;
+    return i == 0 ? sherd__masks_new(&t->masks, e) : sherd__masks_clone(&t->masks, c->part[0].masks);
+}
+
+static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
 {
     const sherd_entropy e = sherd__entropy_os();
     *c = (coding){.dim = dim, .height = (dim + BLOCKS - 1) / BLOCKS, .a = room(dim * dim),
-                  .copy = room(dim * dim), .scratch = room(TERMS * ROWS * dim + 8)};
-    if (!c->a || !c->copy || !c->scratch) return no_memory(d);
-    c->data = c->scratch + (64 - (uintptr_t)c->scratch % 64) % 64 / sizeof *c->data;
-    c->mask = c->data + BLOCKS * ROWS * dim;
+                  .copy = room(dim * dim), .parts = threads};
+    c->part = sherd__calloc(threads, sizeof *c->part);
+    if (!c->a || !c->copy || !c->part) return no_memory(d);
     for (unsigned q = 0; q < PRIMES; q++)
         for (unsigned i = 0; i < SHARES; i++) {
             size_t len = SHERD__RESIDUE_BYTES * c->height * dim;
@@ -159,19 +186,21 @@ static int coding_init(coding *c, size_t dim, sherd_diag *d)
             if (c->out[q][i] == NULL) return no_memory(d);
             memset(c->out[q][i], 0, len);
         }
+    for (unsigned i = 0; i < threads; i++)
+        if (part_init(c, i, &e) != 0) return no_memory(d);
     scatter(c->a, dim * dim, 1000000, 3);
-    int err = sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
-    return err ? err : sherd__masks_new(&c->masks, &e);
+    return sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
 }
 
 /* Rows [row, row+rows) of all shares, for both primes. */
-static int encode_rows(coding *c, size_t row, size_t rows)
+static int encode_rows(coding_part *t, size_t row, size_t rows)
 {
+    coding *c = t->c;
     const sherd_view v = sherd_view_c(c->a, SHERD_F64, c->dim, c->dim);
     const double *term[TERMS];
     int err = 0;
     for (size_t j = 0; j < BLOCKS; j++) {
-        double *to = c->data + j * ROWS * c->dim;
+        double *to = t->data + j * ROWS * c->dim;
         term[j] = to;
         for (size_t i = 0; i < rows; i++, to += c->dim) {
             size_t at = j * c->height + row + i;
@@ -179,24 +208,49 @@ static int encode_rows(coding *c, size_t row, size_t rows)
             else memset(to, 0, c->dim * sizeof *to);
         }
     }
-    term[BLOCKS] = c->mask;
+    term[BLOCKS] = t->mask;
     for (uint32_t q = 0; q < PRIMES && !err; q++) {
         uint32_t p = sherd__primes_default.p[q];
         const sherd__mask_id id = {SHERD__MASK_LEFT, 0, q, p, c->dim};
         uint8_t *to[SHARES];
         for (size_t i = 0; i < SHARES; i++)
             to[i] = c->out[q][i] + SHERD__RESIDUE_BYTES * row * c->dim;
-        err = sherd__masks_part(c->masks, &id, row, rows, 0, c->dim, c->mask, c->dim);
+        err = sherd__masks_part(t->masks, &id, row, rows, 0, c->dim, t->mask, c->dim);
         if (!err) sherd__lcc_encode(c->w[q], SHARES, TERMS, p, term, rows * c->dim, to);
     }
     return err;
 }
 
-static int encode_all(coding *c)
+static void *encode_part(void *arg)
 {
+    coding_part *t = arg;
+    t->err = 0;
+    for (size_t row = t->first; row < t->end && !t->err; row += ROWS)
+        t->err = encode_rows(t, row, t->end - row < ROWS ? t->end - row : ROWS);
+    return NULL;
+}
+
+static void *copy_part(void *arg)
+{
+    coding_part *t = arg;
+    size_t from = t->copy_first * t->c->dim, len = (t->copy_end - t->copy_first) * t->c->dim;
+    memcpy(t->c->copy + from, t->c->a + from, len * sizeof(double));
+    t->err = 0;
+    return NULL;
+}
+
+/* On all threads; where one does not start, its part is done here. */
+static int run_parts(coding *c, void *(*work)(void *))
+{
+    bool started[MOST_THREADS] = {false};
     int err = 0;
-    for (size_t row = 0; row < c->height && !err; row += ROWS)
-        err = encode_rows(c, row, c->height - row < ROWS ? c->height - row : ROWS);
+    for (unsigned i = 1; i < c->parts; i++)
+        started[i] = pthread_create(&c->part[i].thread, NULL, work, &c->part[i]) == 0;
+    for (unsigned i = 0; i < c->parts; i++) {
+        if (started[i]) pthread_join(c->part[i].thread, NULL);
+        else work(&c->part[i]);
+        if (!err) err = c->part[i].err;
+    }
     return err;
 }
 
@@ -205,7 +259,7 @@ static bool decodes(const coding *c)
 {
     static const uint32_t share[TERMS] = {6, 1, 4, 3};
     const sherd_view v = sherd_view_c(c->a, SHERD_F64, c->dim, c->dim);
-    double w[TERMS], *want = c->data, *got = c->mask;
+    double w[TERMS], *want = c->part->data, *got = c->part->mask;
     sherd__fixed_row(&c->fixed, v, c->height - 1, 0, c->dim, want);
     for (uint32_t q = 0; q < PRIMES; q++) {
         const uint8_t *in[TERMS];
@@ -227,9 +281,9 @@ static int run_encode(const sherd__bench *b, coding *c, sherd__figure *f, sherd_
     int runs = sherd__bench_runs(b, 5), err = 0;
     for (int i = -1; i < runs && !err; i++) { /* the first pair warms up */
         double began = sherd__clock_s();
-        memcpy(c->copy, c->a, c->dim * c->dim * sizeof *c->a);
+        err = run_parts(c, copy_part);
         double middle = sherd__clock_s();
-        err = encode_all(c);
+        if (!err) err = run_parts(c, encode_part);
         double end = sherd__clock_s();
         if (!err && i < 0 && !decodes(c)) return wrong("a share", d);
         if (!err) err = interrupted(b, d);
@@ -248,10 +302,11 @@ static int run_encode(const sherd__bench *b, coding *c, sherd__figure *f, sherd_
 int sherd__bench_encode(sherd__bench *b, sherd_diag *d)
 {
     sherd__figure f = {.name = "encode", .unit = "% of memcpy", .better = SHERD__HIGHER, .target = 40,
-                       .what = "encode 4096 x 4096, N=7 K=3 T=1, one core"};
-    if (b->quick) f.what = "encode 512 x 512 (quick), N=7 K=3 T=1, one core";
+                       .what = "encode 4096 x 4096, N=7 K=3 T=1, all cores"};
+    if (b->quick) f.what = "encode 512 x 512 (quick), N=7 K=3 T=1, all cores";
     coding c;
-    int err = coding_init(&c, b->quick ? 512 : 4096, d);
+    int err = coding_init(&c, b->quick ? 512 : 4096, b->cores < MOST_THREADS ? b->cores : MOST_THREADS,
+                          d);
     if (!err) err = run_encode(b, &c, &f, d);
     coding_fini(&c);
     if (!err) sherd__bench_tell(b, &f);
