@@ -1,6 +1,6 @@
 /*
- * One context, one key of zeros, records of a link's size enciphered in place: what TLS does to bytes,
- * without its bookkeeping. Nothing of it is ever sent.
+ * One context, one key of zeros, records of a link's size enciphered in place: what TLS does to
+ * bytes, without its bookkeeping. Nothing of it is ever sent.
  */
 #include "wire/cipher.h"
 

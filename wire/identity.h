@@ -28,7 +28,8 @@ void sherd__fingerprint_text(const sherd__fingerprint *fp, char out[SHERD__FINGE
 int sherd__fingerprint_parse(sherd__fingerprint *fp, const char *text) SHERD_MUST;
 bool sherd__fingerprint_equal(const sherd__fingerprint *a, const sherd__fingerprint *b);
 
-/** An Ed25519 key pair with the self-signed certificate that TLS wants. Opaque; wiped when freed. */
+/** An Ed25519 key pair with the self-signed certificate that TLS wants. Opaque; wiped when
+ *  freed. */
 typedef struct sherd_identity sherd_identity;
 
 /** A fresh key, in memory only. */
@@ -37,7 +38,8 @@ int sherd__identity_new(sherd_identity **out) SHERD_MUST;
  *  that others may read (mode & 077), each with sentence and remedy in *d. */
 int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d) SHERD_MUST;
 /** The same from memory (a key that came over a pipe). */
-int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len, sherd_diag *d) SHERD_MUST;
+int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len,
+                          sherd_diag *d) SHERD_MUST;
 /** Writes a new 0600 PKCS#8 PEM file; never overwrites one (SHERD_EOPEN). */
 int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d) SHERD_MUST;
 /** PEM text of the private key; *pem is the caller's: wipe and sherd__free it. */
@@ -74,8 +76,8 @@ int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const cha
 bool sherd__peer_name_valid(const char *name);
 /** Writes the line for a peer (without newline); returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);
-/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, or a name that RFC 6761 keeps for
- *  it ("localhost" and what ends in ".localhost"). Other names are not looked up. */
+/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, or a name that RFC 6761 keeps
+ *  for it ("localhost" and what ends in ".localhost"). Other names are not looked up. */
 bool sherd__peer_loopback(const sherd__peer *p);
 /** Reads a file; two lines with one key are an error that names both. sherd__peers_fini frees. */
 int sherd__peers_load(sherd__peers *out, const char *path, sherd_diag *d) SHERD_MUST;

@@ -26,7 +26,8 @@ struct sherd__lookup {
 
 static int ask(const sherd__lookup *l, int flags, struct addrinfo **list)
 {
-    struct addrinfo hints = { .ai_flags = flags, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+    struct addrinfo hints = { .ai_flags = flags, .ai_family = AF_UNSPEC,
+                              .ai_socktype = SOCK_STREAM };
     return getaddrinfo(l->host, l->service, &hints, list);
 }
 

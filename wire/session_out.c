@@ -260,7 +260,8 @@ static void offer_fill(sherd_session *s)
     offer_pings(s);
     offer_controls(s);
     if (!s->bye_due)
-        while (s->offer_len < SHERD__CHUNK && !s->lent && s->bulks.head != s->bulks.tail && offer_bulk(s)) {}
+        while (s->offer_len < SHERD__CHUNK && !s->lent && s->bulks.head != s->bulks.tail &&
+               offer_bulk(s)) {}
     if (s->bye_due) offer_bye(s);
 }
 

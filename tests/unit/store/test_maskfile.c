@@ -1,6 +1,6 @@
 /*
- * Mask files: what is written is read back, any changed byte is found, and no row is given out twice,
- * whatever happens to the file, its copies, its counter or the process.
+ * Mask files: what is written is read back, any changed byte is found, and no row is given out
+ * twice, whatever happens to the file, its copies, its counter or the process.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,8 +115,8 @@ static void must_refuse(const char *name, int code, const char *says)
     uint64_t first;
     int err = take(name, 1, &first, &d);
     if (err != code || !strstr(d.message, says) || !d.hint[0])
-        fail_msg("%s (%s), expected %s: ...%s...", sherd_err_name(err), d.message, sherd_err_name(code),
-                 says);
+        fail_msg("%s (%s), expected %s: ...%s...", sherd_err_name(err), d.message,
+                 sherd_err_name(code), says);
 }
 
 static void what_is_written_is_read_back(void **s)
@@ -147,7 +147,8 @@ static void what_is_written_is_read_back(void **s)
             for (size_t i = 0; i < n; i++) assert_int_equal(part[i], byte_of(r, at + i));
         }
     assert_int_equal(sherd__maskfile_read(f, ROWS, 0, 1, part), SHERD_EINVAL);
-    assert_int_equal(sherd__maskfile_read(f, 0, 1, sherd__maskfile_row_bytes(&h), part), SHERD_EINVAL);
+    assert_int_equal(sherd__maskfile_read(f, 0, 1, sherd__maskfile_row_bytes(&h), part),
+                     SHERD_EINVAL);
     sherd__maskfile_close(f);
     sherd__maskfile_close(NULL);
 }
@@ -410,7 +411,8 @@ static void no_message_holds_a_secret(void **s)
     free(bytes);
 }
 
-/* The disk refuses to take the mark: no key comes out, and what may have been struck off counts so. */
+/* The disk refuses to take the mark: no key comes out, and what may have been struck off counts
+ * so. */
 static void a_mark_that_cannot_be_written_gives_no_key(void **s)
 {
     (void)s;
@@ -454,7 +456,8 @@ static void a_head_out_of_range_is_not_made(void **s)
     for (size_t i = 0; i < 10; i++) {
         sherd__maskfile_writer *w;
         sherd_diag d = { .code = 0 };
-        assert_int_equal(sherd__maskfile_begin(&w, copy, state, &bad[i], root, key, &d), SHERD_EINVAL);
+        assert_int_equal(sherd__maskfile_begin(&w, copy, state, &bad[i], root, key, &d),
+                         SHERD_EINVAL);
         assert_null(w);
     }
     sherd__maskfile_head h = head_of();
@@ -502,8 +505,8 @@ static void the_counter_lies_in_the_users_state_folder(void **s)
     setenv("HOME", xdg, 1);
     assert_int_equal(sherd__maskfile_begin(&w, copy, NULL, &h, root, key, NULL), 0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
-    snprintf(expected, sizeof expected, "%s/.local/state/sherd/masks/abababababababababababababababab",
-             xdg);
+    snprintf(expected, sizeof expected,
+             "%s/.local/state/sherd/masks/abababababababababababababababab", xdg);
     assert_int_equal(access(expected, F_OK), 0);
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");

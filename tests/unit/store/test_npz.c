@@ -26,7 +26,8 @@ static int begin(void **s)
 {
     (void)s;
     /* In memory where that can be: what is tested is not the disk's patience. */
-    snprintf(dir, sizeof dir, "%s/sherd-npz-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    snprintf(dir, sizeof dir, "%s/sherd-npz-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/a.npz", dir);
     return 0;
@@ -39,7 +40,7 @@ static int end(void **s)
     return rmdir(dir); /* fails where anything else was left behind */
 }
 
-/* ---- archives of our own making ---------------------------------------------------------------- */
+/* ---- archives of our own making -------------------------------------------------------------- */
 
 /* Values count up from `first`; fails at row fail_at. */
 typedef struct counter {
@@ -114,7 +115,8 @@ static void members_of_any_shape_come_back_stored_and_deflated(void **s)
             struct stat st;
             uint64_t size;
             sherd_diag d = { .code = 0 };
-            assert_int_equal(write_two(shapes[i][0], shapes[i][1], SIZE_MAX, deflate, &size, &d), 0);
+            assert_int_equal(write_two(shapes[i][0], shapes[i][1], SIZE_MAX, deflate, &size, &d),
+                             0);
             assert_int_equal(stat(path, &st), 0);
             assert_int_equal(st.st_size, size);
             assert_int_equal(st.st_mode & 0777, 0600);
@@ -218,7 +220,7 @@ static void a_pipe_or_a_missing_folder_cannot_be_written_to(void **s)
     assert_null(w);
 }
 
-/* ---- archives of others, and of enemies -------------------------------------------------------- */
+/* ---- archives of others, and of enemies ------------------------------------------------------ */
 
 typedef struct raw {
     uint8_t bytes[1 << 16];
@@ -245,7 +247,8 @@ static void raw_add(raw *z, const entry *e)
     memset(q, 0, 46);
     sherd__put_u32(p, 0x04034b50);
     sherd__put_u32(q, 0x02014b50);
-    for (int i = 0; i < 2; i++) { /* the fields that both have, two bytes further in the directory */
+    /* The fields that both have, two bytes further in the directory */
+    for (int i = 0; i < 2; i++) {
         uint8_t *f = i ? q + 6 : p + 4;
         if (i) sherd__put_u16(q + 4, 20);
         sherd__put_u16(f, 20);

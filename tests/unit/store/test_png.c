@@ -26,7 +26,8 @@ static void pixels_come_back(void **s)
         "assert [p[0] for p in parts] == [b'IHDR', b'IDAT', b'IEND']\n"
         "assert struct.unpack('>IIBBBBB', parts[0][1]) == (5, 3, 8, 0, 0, 0, 0)\n"
         "raw = zlib.decompress(parts[1][1])\n"
-        "assert raw == b''.join(b'\\0' + bytes((r * 50 + c * 7) % 256 for c in range(5)) for r in range(3))\n";
+        "assert raw == b''.join(b'\\0' + bytes((r * 50 + c * 7) % 256 for c in range(5)) for r in "
+        "range(3))\n";
     uint8_t pixels[15], *file;
     size_t len;
     for (unsigned i = 0; i < 15; i++) pixels[i] = (uint8_t)(i / 5 * 50 + i % 5 * 7);

@@ -1,7 +1,7 @@
 /*
  * The committed seeds of the fuzzers, and with them a frozen conversation: what both sides say
- * today must be, byte for byte, what lies in tests/fuzz/corpus. A change of the wire format shows here
- * first. SHERD_CORPUS=write makes the files anew, for a change that is meant.
+ * today must be, byte for byte, what lies in tests/fuzz/corpus. A change of the wire format shows
+ * here first. SHERD_CORPUS=write makes the files anew, for a change that is meant.
  */
 #include <setjmp.h>
 #include <stdarg.h>

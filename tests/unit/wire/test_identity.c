@@ -186,8 +186,9 @@ static void what_is_no_ed25519_key_is_refused_with_the_reason(void **s)
     char long_text[20000];
     memset(long_text, 'A', sizeof long_text);
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd__identity_load(&id, write_file("long", long_text, sizeof long_text, 0600),
-                                          &d), SHERD_EKEY);
+    assert_int_equal(
+        sherd__identity_load(&id, write_file("long", long_text, sizeof long_text, 0600), &d),
+        SHERD_EKEY);
 
     EVP_PKEY *ec = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
     EVP_PKEY *ed = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
@@ -198,7 +199,8 @@ static void what_is_no_ed25519_key_is_refused_with_the_reason(void **s)
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd__identity_parse(&id, pem, (size_t)len, &d), SHERD_EKEY);
     assert_non_null(strstr(d.message, "type EC,"));
-    assert_true(PEM_write_bio_PKCS8PrivateKey(locked, ed, EVP_aes_256_cbc(), "secret", 6, NULL, NULL));
+    assert_true(
+        PEM_write_bio_PKCS8PrivateKey(locked, ed, EVP_aes_256_cbc(), "secret", 6, NULL, NULL));
     len = BIO_get_mem_data(locked, &pem);
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd__identity_parse(&id, pem, (size_t)len, &d), SHERD_EKEY);
@@ -215,7 +217,8 @@ static void every_prefix_and_flipped_bit_of_a_key_is_survived(void **s)
     sherd_identity *id;
     size_t len = strlen(rfc8410);
     char text[sizeof rfc8410];
-    for (size_t n = 0; n + 2 < len; n++) { /* the last newline may go, and a last dash is not read */
+    /* The last newline may go, and a last dash is not read */
+    for (size_t n = 0; n + 2 < len; n++) {
         int err = sherd__identity_parse(&id, rfc8410, n, NULL);
         if (!err) sherd__identity_free(id);
         if (n < len - 5) assert_int_equal(err, SHERD_EKEY);

@@ -182,7 +182,8 @@ static int listen_anew(world *w, uint32_t half_open_max, uint32_t timeout_ms)
 {
     sherd__listen_options o = { .loop = &w->loop, .identity = id_n, .allow = allow,
                                 .accept = on_accept, .rejected = on_rejected, .ctx = w,
-                                .half_open_max = half_open_max, .handshake_timeout_ms = timeout_ms };
+                                .half_open_max = half_open_max,
+                                .handshake_timeout_ms = timeout_ms };
     return sherd__listener_new(&w->listener, &o, "127.0.0.1", 0, NULL);
 }
 
@@ -203,7 +204,8 @@ static int dial(world *w, const char *host, uint16_t port, const sherd_identity 
                               .connect_timeout_ms = timeout_ms };
     free(w->c.body);
     w->c = (side){ .close_on_ready = w->c.close_on_ready };
-    return sherd__link_connect(&w->c.link, &o, host, port, sherd__identity_fingerprint(pinned), NULL);
+    return sherd__link_connect(&w->c.link, &o, host, port, sherd__identity_fingerprint(pinned),
+                               NULL);
 }
 
 static void connect_as(world *w, const sherd_identity *id, const sherd_identity *pinned)
@@ -419,7 +421,8 @@ static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
         if (way != 1) sherd__link_close(w.c.link, SHERD_EINTERRUPTED, "no need");
         assert_true(run_until(&w, &w.c.closed_calls, 1, WAIT_MS)); /* nobody has answered */
         assert_int_equal(w.c.err, way == 1 ? SHERD_ECONNECT : SHERD_EINTERRUPTED);
-        if (way == 1) expect(w.c.text, "slow.example:7000: no connection", "its name is not resolved");
+        if (way == 1)
+            expect(w.c.text, "slow.example:7000: no connection", "its name is not resolved");
         world_close(&w);
         far_wait(1);
         far_release();
@@ -630,8 +633,13 @@ static void stranger_calls(world *w, int max_version, const sherd_identity *id, 
 static void strangers_with_tls_are_told_what_is_wrong_with_them(void **s)
 {
     (void)s;
-    static const struct { int version; bool with_key; const char *alpn; int code; const char *words; }
-    cases[] = {
+    static const struct {
+        int version;
+        bool with_key;
+        const char *alpn;
+        int code;
+        const char *words;
+    } cases[] = {
         { TLS1_2_VERSION, true, "\x07sherd/1", SHERD_EAUTH, "TLS 1.3" },
         { TLS1_3_VERSION, false, "\x07sherd/1", SHERD_EAUTH, "no Ed25519 certificate" },
         { TLS1_3_VERSION, true, "\x07sherd/9", SHERD_EVERSION, "\"sherd/9\"" },
@@ -692,7 +700,8 @@ static void nobody_listens(void **s)
     world_close(&w);
 }
 
-/* A bound socket that listens but never accepts: says nothing, or with a full queue nothing at all. */
+/* A bound socket that listens but never accepts: says nothing, or with a full queue nothing at
+ * all. */
 static int deaf_socket(uint16_t *port, int backlog)
 {
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };

@@ -275,7 +275,8 @@ static void every_failed_allocation_is_survived(void **s)
     (void)s;
     char text[4000] = "";
     size_t len = 0, seen = 1;
-    for (int i = 1; i <= 100; i++) len += (size_t)snprintf(text + len, sizeof text - len, "a:%d\n", i);
+    for (int i = 1; i <= 100; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "a:%d\n", i);
     for (size_t n = 1; seen >= n; n++) {
         sherd__peers p;
         sherd__alloc_fail_nth(n);

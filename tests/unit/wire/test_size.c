@@ -1,5 +1,5 @@
-/* What blocks, tasks and results are said to take is what two sessions count, for every length at which
- * a body is cut, and for numbers of every length. */
+/* What blocks, tasks and results are said to take is what two sessions count, for every length at
+ * which a body is cut, and for numbers of every length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -57,8 +57,8 @@ static sherd_tls *server(const sherd_identity *id, const sherd_identity *allowed
     return t;
 }
 
-/* Moves at most `chunk` ciphertext bytes at a time from one to the other; what comes out is appended
- * to out. Returns the first error of the receiver. */
+/* Moves at most `chunk` ciphertext bytes at a time from one to the other; what comes out is
+ * appended to out. Returns the first error of the receiver. */
 static int carry(sherd_tls *from, sherd_tls *to, size_t chunk, uint8_t *out, size_t *out_len)
 {
     const uint8_t *p;
@@ -96,8 +96,10 @@ static void pinned_keys_meet_and_see_each_other(void **s)
     assert_false(sherd__tls_ready(a));
     assert_false(sherd__tls_room(a));
     shake(a, b, 0);
-    assert_true(sherd__fingerprint_equal(sherd__tls_peer_key(a), sherd__identity_fingerprint(id_b)));
-    assert_true(sherd__fingerprint_equal(sherd__tls_peer_key(b), sherd__identity_fingerprint(id_a)));
+    assert_true(
+        sherd__fingerprint_equal(sherd__tls_peer_key(a), sherd__identity_fingerprint(id_b)));
+    assert_true(
+        sherd__fingerprint_equal(sherd__tls_peer_key(b), sherd__identity_fingerprint(id_a)));
     sherd__tls_free(a);
     sherd__tls_free(b);
 }
@@ -465,7 +467,8 @@ static void a_server_that_answers_with_a_protocol_we_did_not_offer_is_refused(vo
 static void plain_text_is_quoted_and_refused(void **s)
 {
     (void)s;
-    static const char *const words[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "SSH-2.0-x\r\n", "S" };
+    static const char *const words[] = { "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "SSH-2.0-x\r\n",
+                                         "S" };
     for (size_t i = 0; i < 6; i++) {
         uint8_t out[16];
         size_t got;
