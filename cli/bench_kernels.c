@@ -1,8 +1,9 @@
 /*
- * What the private schemes compute here, apart from nodes and links: a product modulo a prime against
- * dgemm, all shares of an operand against memcpy, and the check of answers against the product that it
- * checks. Sides that are compared have as many threads each, but for the check, which has one as in a
- * job, and alternate; what is computed is looked at, since a figure of something else would be none.
+ * What the private schemes compute here, apart from nodes and links: a product modulo a prime
+ * against dgemm, all shares of an operand against memcpy, and the check of answers against the
+ * product that it checks. Sides that are compared have as many threads each, but for the check,
+ * which has one as in a job, and alternate; what is computed is looked at, since a figure of
+ * something else would be none.
  */
 #include <pthread.h>
 #include <string.h>
@@ -30,10 +31,10 @@ static int wrong(const char *what, sherd_diag *d)
     return sherd__fail(d, SHERD_EINTERNAL, "please report this", "%s is wrong", what);
 }
 
-static int interrupted(const sherd__bench *b, sherd_diag *d)
+static int interrupted(sherd_diag *d)
 {
-    (void)b;
-    return sherd__bench_interrupted(NULL) ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted") : 0;
+    if (!sherd__bench_interrupted(NULL)) return 0;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }
 
 /* n doubles, touched: no page is to be made while a clock runs. NULL without memory. */
@@ -72,13 +73,15 @@ static bool is_product(const double *a, const double *b, const double *c, size_t
     sherd__fvp_right(c, dim, dim, dim, r, p, ys);
     for (unsigned t = 0; t < TRIALS; t++) {
         sherd__residue_from_f64(ru[t], dim, p, ru[t]);
-        equal = equal && sherd__fvp_dot(ru[t], vs[t], dim, p) == sherd__fvp_dot(r[t], ys[t], dim, p);
+        equal = equal &&
+                sherd__fvp_dot(ru[t], vs[t], dim, p) == sherd__fvp_dot(r[t], ys[t], dim, p);
     }
     sherd__free(x);
     return equal;
 }
 
-static int run_modular(const sherd__bench *b, size_t dim, double *x, sherd__figure *f, sherd_diag *d)
+static int run_modular(const sherd__bench *b, size_t dim, double *x, sherd__figure *f,
+                       sherd_diag *d)
 {
     const uint32_t p = sherd__primes_default.p[0];
     double *a = x, *v = a + dim * dim, *c = v + dim * dim, plain[SHERD__BENCH_RUNS_MAX];
@@ -90,8 +93,9 @@ static int run_modular(const sherd__bench *b, size_t dim, double *x, sherd__figu
         double middle = sherd__clock_s();
         if (!err) err = sherd__residue_gemm(p, dim, dim, dim, a, dim, v, dim, c, dim);
         double seconds = sherd__clock_s() - middle;
-        if (!err && i < 0 && !is_product(a, v, c, dim, p)) return wrong("a product modulo a prime", d);
-        if (!err) err = interrupted(b, d);
+        if (!err && i < 0 && !is_product(a, v, c, dim, p))
+            return wrong("a product modulo a prime", d);
+        if (!err) err = interrupted(d);
         if (i < 0) continue;
         plain[i] = middle - began;
         sherd__figure_add(f, 100 * plain[i] / seconds);
@@ -103,8 +107,8 @@ static int run_modular(const sherd__bench *b, size_t dim, double *x, sherd__figu
 
 int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "modular", .unit = "% of dgemm", .better = SHERD__HIGHER, .target = 95,
-                       .what = "product mod p, 2048 x 2048 x 2048, one core"};
+    sherd__figure f = {.name = "modular", .unit = "% of dgemm", .better = SHERD__HIGHER,
+                       .target = 95, .what = "product mod p, 2048 x 2048 x 2048, one core"};
     size_t dim = b->quick ? 256 : 2048;
     if (b->quick) f.what = "product mod p, 256 x 256 x 256 (quick), one core";
     double *x = room(3 * dim * dim);
@@ -119,7 +123,8 @@ int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 
 /* ---- shares of an operand -------------------------------------------------------------------- */
 
-enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, ROWS = 4, BITS = 17, MOST_THREADS = 16 };
+enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, BITS = 17 };
+enum { ROWS = 4, MOST_THREADS = 16 };
 
 static const sherd__lcc code = {BLOCKS, MASKS, SHARES};
 
@@ -139,7 +144,7 @@ typedef struct coding_part {
     coding *c;
     size_t first, end, copy_first, copy_end;
     double *scratch;
-    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines of 64 bytes */
+    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines */
     sherd__masks *masks;
     pthread_t thread;
     int err;
@@ -168,7 +173,8 @@ static int part_init(coding *c, unsigned i, const sherd_entropy *e)
     if (t->scratch == NULL) return SHERD_ENOMEM;
     t->data = t->scratch + (64 - (uintptr_t)t->scratch % 64) % 64 / sizeof *t->data;
     t->mask = t->data + BLOCKS * ROWS * c->dim;
-    return i == 0 ? sherd__masks_new(&t->masks, e) : sherd__masks_clone(&t->masks, c->part[0].masks);
+    if (i == 0) return sherd__masks_new(&t->masks, e);
+    return sherd__masks_clone(&t->masks, c->part[0].masks);
 }
 
 static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
@@ -286,7 +292,7 @@ static int run_encode(const sherd__bench *b, coding *c, sherd__figure *f, sherd_
         if (!err) err = run_parts(c, encode_part);
         double end = sherd__clock_s();
         if (!err && i < 0 && !decodes(c)) return wrong("a share", d);
-        if (!err) err = interrupted(b, d);
+        if (!err) err = interrupted(d);
         if (i < 0) continue;
         copies[i] = 2 * read / (middle - began);
         ours[i] = bytes / (end - middle);
@@ -301,12 +307,12 @@ static int run_encode(const sherd__bench *b, coding *c, sherd__figure *f, sherd_
 
 int sherd__bench_encode(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "encode", .unit = "% of memcpy", .better = SHERD__HIGHER, .target = 40,
-                       .what = "encode 4096 x 4096, N=7 K=3 T=1, all cores"};
+    sherd__figure f = {.name = "encode", .unit = "% of memcpy", .better = SHERD__HIGHER,
+                       .target = 40, .what = "encode 4096 x 4096, N=7 K=3 T=1, all cores"};
     if (b->quick) f.what = "encode 512 x 512 (quick), N=7 K=3 T=1, all cores";
+    unsigned threads = b->cores < MOST_THREADS ? b->cores : MOST_THREADS;
     coding c;
-    int err = coding_init(&c, b->quick ? 512 : 4096, b->cores < MOST_THREADS ? b->cores : MOST_THREADS,
-                          d);
+    int err = coding_init(&c, b->quick ? 512 : 4096, threads, d);
     if (!err) err = run_encode(b, &c, &f, d);
     coding_fini(&c);
     if (!err) sherd__bench_tell(b, &f);
@@ -315,8 +321,8 @@ int sherd__bench_encode(sherd__bench *b, sherd_diag *d)
 
 /* ---- checks of answers ----------------------------------------------------------------------- */
 
-/* Operands of whole numbers that are canonical for both primes, and vectors for each prime and trial:
- * r (n), s (m), ru and vs (k). */
+/* Operands of whole numbers that are canonical for both primes, and vectors for each prime and
+ * trial: r (n), s (m), ru and vs (k). */
 typedef struct checking {
     size_t n, k, m;
     double *u, *v, *y, *r, *s, *ru, *vs;
@@ -387,8 +393,10 @@ static int check(checking *c, bool *right)
     project(c);
     for (unsigned q = 0; q < PRIMES && !err; q++) {
         uint32_t p = sherd__primes_default.p[q], rys[TRIALS];
-        const double *const r[TRIALS] = VECTORS(c->r, q, c->n), *const s[TRIALS] = VECTORS(c->s, q, c->m);
-        double *const ru[TRIALS] = VECTORS(c->ru, q, c->k), *const vs[TRIALS] = VECTORS(c->vs, q, c->k);
+        const double *const r[TRIALS] = VECTORS(c->r, q, c->n);
+        const double *const s[TRIALS] = VECTORS(c->s, q, c->m);
+        double *const ru[TRIALS] = VECTORS(c->ru, q, c->k);
+        const double *const vs[TRIALS] = VECTORS(c->vs, q, c->k);
         err = sherd__fvp_answer(c->answer[q], c->n, c->m, r, s, p, rys);
         for (unsigned t = 0; t < TRIALS; t++) {
             sherd__residue_from_f64(ru[t], c->k, p, ru[t]);
@@ -422,7 +430,7 @@ static int run_check(const sherd__bench *b, checking *c, sherd__figure *f, sherd
         if (!err) err = check(c, &right);
         checks[at] = sherd__clock_s() - began;
         if (!err && !right) return wrong("the check of a product", d);
-        if (!err) err = interrupted(b, d);
+        if (!err) err = interrupted(d);
         if (i >= 0) sherd__figure_add(f, 100 * checks[at] / products[at]);
     }
     if (err) return err;
@@ -432,7 +440,8 @@ static int run_check(const sherd__bench *b, checking *c, sherd__figure *f, sherd
     return 0;
 }
 
-static int measure_check(sherd__bench *b, size_t n, size_t k, size_t m, sherd__figure *f, sherd_diag *d)
+static int measure_check(sherd__bench *b, size_t n, size_t k, size_t m, sherd__figure *f,
+                         sherd_diag *d)
 {
     checking c;
     int err = checking_init(&c, n, k, m, d);
