@@ -1,8 +1,8 @@
 /*
  * The bytes of a cell's left block: the group table, and behind it the rows that stay, dense or in
- * CSR (crypto/fragment.h). CSR is written where it was asked for and is the smaller of the two for this
- * very cell, so that a panel with more values than the others never takes more room than it was
- * planned for. Rows come from the gathered panel, which is still in cache.
+ * CSR (crypto/fragment.h). CSR is written where it was asked for and is the smaller of the two for
+ * this very cell, so that a panel with more values than the others never takes more room than it
+ * was planned for. Rows come from the gathered panel, which is still in cache.
  */
 #include <string.h>
 
