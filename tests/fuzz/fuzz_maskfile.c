@@ -1,7 +1,7 @@
 /*
- * Mask files. The first byte says whether the tags are made to fit what follows (else they never would,
- * and nothing behind them was reached) and how many rows to take. Then any head whatever: what opens
- * has the size that its head says, rows are given out once, and all of it can be read.
+ * Mask files. The first byte says whether the tags are made to fit what follows (else they never
+ * would, and nothing behind them was reached) and how many rows to take. Then any head whatever:
+ * what opens has the size that its head says, rows are given out once, and all of it can be read.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -52,7 +52,8 @@ static void fit_tags(uint8_t *bytes, size_t len, uint8_t key[32])
     sherd__mark_put(bytes + 192, 'M', bytes + 16, key, sherd__get_u64(bytes + 192));
     uint32_t primes = sherd__get_u32(bytes + 12) % 5;
     size_t row = (size_t)sherd__get_u32(bytes + 104) % 64 * 3 * primes, at = SHERD__MASKFILE_HEAD;
-    for (uint64_t r = 0; len - at >= row + SHERD__MASKFILE_TAG; r++, at += row + SHERD__MASKFILE_TAG) {
+    for (uint64_t r = 0; len - at >= row + SHERD__MASKFILE_TAG;
+         r++, at += row + SHERD__MASKFILE_TAG) {
         crypto_generichash_state st;
         uint8_t head[9] = { 'R' };
         sherd__put_u64(head + 1, r);
