@@ -67,6 +67,24 @@ static size_t widest(const sherd__sight *s, size_t *first)
     return best;
 }
 
+/* Columns of the other sheaves that were seen in part; of which rows does not matter. */
+static int locate_others(const sherd__counting *k, const sherd__truth *t)
+{
+    size_t at = 0;
+    int err = SHERD_OK;
+    for (size_t i = 0; i < k->s->len && !err; at += k->s->sheaves[i].cols, i++) {
+        const sherd__sheaf *f = &k->s->sheaves[i];
+        bool all = i == k->sheaf || f->kept == 0;
+        for (size_t j = 0; j < f->cols && !all && k->col[at + j] != SHERD__TRUTH_NONE; j++)
+            all = j + 1 == f->cols;
+        if (all) continue;
+        uint32_t *row = sherd__calloc(f->kept, sizeof *row);
+        err = row ? sherd__truth_rows(t, f, k->col + at, k->alike + at, row) : SHERD_ENOMEM;
+        sherd__free(row);
+    }
+    return err;
+}
+
 static int locate(sherd__counting *k, const sherd__truth *t, size_t test_rows)
 {
     const sherd__sight *s = k->s;
@@ -81,6 +99,8 @@ static int locate(sherd__counting *k, const sherd__truth *t, size_t test_rows)
     for (size_t i = 0; i < s->len; at += s->sheaves[i].cols, i++)
         sherd__truth_columns(t, &s->sheaves[i], k->col + at, k->alike + at);
     int err = sherd__truth_rows(t, h, k->col + k->first, k->alike + k->first, k->row);
+    if (err) return err;
+    err = locate_others(k, t);
     if (err) return err;
     for (size_t r = 0; r < h->kept; r++) known += k->row[r] != SHERD__TRUTH_NONE;
     size_t want = known < test_rows ? known : test_rows, seen = 0;

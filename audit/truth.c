@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/truth_internal.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
@@ -211,12 +212,18 @@ static int try_natural(const sherd__truth *t, const sherd__sheaf *f, uint32_t *c
 int sherd__truth_rows(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike,
                       uint32_t *row)
 {
-    size_t known = 0, found;
+    size_t known = 0, telling = 0, found;
     bool natural = false;
     int err = f->cols == t->a.cols ? try_natural(t, f, col, alike, row, &natural) : SHERD_OK;
     if (err || natural) return err;
-    for (size_t j = 0; j < f->cols; j++)
-        known += col[j] != SHERD__TRUTH_NONE && f->keys[j].nonzeros > 0;
+    for (size_t j = 0; j < f->cols; j++) {
+        telling += f->keys[j].nonzeros > 0;
+        known += f->keys[j].nonzeros > 0 && col[j] != SHERD__TRUTH_NONE;
+    }
+    if (2 * known < telling) {
+        err = sherd__truth_part(t, f, col, alike, row, &natural);
+        if (err || natural) return err;
+    }
     if (known >= 2) return look_up(t, f, col, row, &found);
     for (size_t r = 0; r < f->kept; r++) row[r] = SHERD__TRUTH_NONE;
     return SHERD_OK;

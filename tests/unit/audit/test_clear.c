@@ -233,6 +233,53 @@ static void columns_are_told_whatever_their_order_and_rows(void **state)
     sherd__truth_fini(&t);
 }
 
+/* A node that took a slot over in the middle, and one whose record was cut. */
+static void columns_that_were_seen_in_part_are_told(void **state)
+{
+    (void)state;
+    sherd__truth t;
+    sherd__sight s, two;
+    uint32_t col[112], alike[112], row[N];
+    sherd__findings l = { 0 };
+    sherd__clear_options opt = { .n = N };
+    sherd_view part = sherd_view_sub(all(), 333, 500, 0, K);
+    assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
+    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, part, cols, 112, 0, 500, 400), 0);
+    sherd__truth_columns(&t, &s.sheaves[0], col, alike);
+    assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
+    for (size_t r = 0; r < 400; r++) assert_int_equal(row[r], 333 + r);
+    for (unsigned j = 0; j < 112; j++) {
+        assert_true(alike[j] >= 1 && col[j] != SHERD__TRUTH_NONE);
+        if (alike[j] == 1) assert_int_equal(col[j], cols[j]);
+    }
+    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, NULL, &opt, NULL), 0);
+    const sherd__finding *f = find(&l, "verbatim", "fraction of the entries of A");
+    assert_true(fabs(f->value - 112.0 * 500 / (N * K)) < 1e-9);
+    sherd__findings_fini(&l);
+    /* beside a sheaf of its own */
+    const sherd__sight *parts[2] = { &two, &s };
+    sherd__sight joined;
+    assert_int_equal(sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, 111, 0, N, 400), 0);
+    s.sheaves[0].keys[0].sum++; /* the narrower one */
+    assert_int_equal(sherd__sight_join(&joined, parts, 2, K), 0);
+    assert_int_equal(joined.len, 2);
+    memset(&l, 0, sizeof l);
+    assert_int_equal(sherd__audit_clear(&l, NULL, &joined, "x", &t, NULL, &opt, NULL), 0);
+    assert_true(find(&l, "verbatim", "fraction of the entries of A")->value > 111.0 / K);
+    sherd__findings_fini(&l);
+    /* nowhere in A */
+    for (size_t i = 0; i < 400 * 112; i++) s.sheaves[0].values[i] = (double)(i % 97);
+    sherd__truth_columns(&t, &s.sheaves[0], col, alike);
+    s.sheaves[0].cols = 112;
+    for (unsigned j = 0; j < 112; j++) col[j] = SHERD__TRUTH_NONE;
+    assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
+    for (size_t r = 0; r < 400; r++) assert_true(row[r] == SHERD__TRUTH_NONE);
+    sherd__sight_fini(&joined);
+    sherd__sight_fini(&two);
+    sherd__sight_fini(&s);
+    sherd__truth_fini(&t);
+}
+
 static void floats_are_compared_as_they_travelled(void **state)
 {
     (void)state;
@@ -428,6 +475,7 @@ int main(void)
         cmocka_unit_test(without_side_information_only_what_stands_there_is_told),
         cmocka_unit_test(public_data_of_other_columns_are_refused),
         cmocka_unit_test(columns_are_told_whatever_their_order_and_rows),
+        cmocka_unit_test(columns_that_were_seen_in_part_are_told),
         cmocka_unit_test(floats_are_compared_as_they_travelled),
         cmocka_unit_test(aligned_sheaves_are_laid_side_by_side),
         cmocka_unit_test(rows_of_plain_are_stacked),
