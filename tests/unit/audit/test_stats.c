@@ -451,6 +451,30 @@ static void want_of_memory_is_reported_wherever_it_strikes(void **s)
     honest_free(&g);
 }
 
+static void controls_that_cannot_be_made_are_refused_whole(void **s)
+{
+    sherd__seen_code c = {.blocks = 2, .masks = 1, .shares = 3, .primes_len = 2,
+                          .primes = {5931641, 5931637}};
+    sherd__control_view v;
+    (void)s;
+    for (int which = 0; which < SHERD__CONTROLS; which++) {
+        int err = SHERD_ENOMEM;
+        for (size_t nth = 1; err != 0; nth++) {
+            sherd__alloc_fail_nth(nth);
+            err = sherd__control_make(&v, (sherd__control)which, &c, 3, 4, NULL, 1);
+            sherd__alloc_fail_nth(0);
+            assert_true(err == 0 || (err == SHERD_ENOMEM && v.memory == NULL));
+        }
+        sherd__control_fini(&v);
+    }
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROLS, &c, 3, 4, NULL, 1), SHERD_EINVAL);
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, 0, 4, NULL, 1), SHERD_EINVAL);
+    c.shares = 1; /* T + 1 domains are more than there are */
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, 3, 4, NULL, 1), SHERD_EINVAL);
+    assert_string_equal(sherd__control_name(SHERD__CONTROL_POINT), "alpha = beta");
+    assert_string_equal(sherd__control_name(SHERD__CONTROLS), "none");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -470,6 +494,7 @@ int main(void)
         cmocka_unit_test(single_entries_are_audited_too),
         cmocka_unit_test(the_same_seed_gives_the_same_report),
         cmocka_unit_test(want_of_memory_is_reported_wherever_it_strikes),
+        cmocka_unit_test(controls_that_cannot_be_made_are_refused_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
