@@ -42,9 +42,14 @@ static const measurement measurements[] = {
     {"modular", "a product modulo a prime, beside dgemm", sherd__bench_modular},
     {"encode", "all shares of an operand, beside memcpy", sherd__bench_encode},
     {"freivalds", "checks of answers, beside their products", sherd__bench_freivalds},
+    {"share-2048", "a product in shares at 2048, beside dgemm", sherd__bench_share_2048},
+    {"share-4096", "a product in shares at 4096, beside dgemm", sherd__bench_share_4096},
+    {"resident", "products with an operand that stays in shares", sherd__bench_resident},
+    {"disturbed", "products in shares while a node dies or stops", sherd__bench_disturbed},
 };
 #define NAMES                                                                                      \
-    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, freivalds"
+    "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
+    "freivalds, share-2048, share-4096, resident, disturbed"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -263,7 +268,12 @@ const sherd__verb sherd__verb_bench = {
         "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, two "
         "primes, fresh masks included, packed shares out; bytes read and written against those of "
         "memcpy, all cores for both. freivalds: both operands projected, answers modulo two primes "
-        "checked, on one thread; against the two products on all cores.",
+        "checked, on one thread; against the two products on all cores.\n"
+        "\n"
+        "share-2048, share-4096: 17 bits, 7 node processes of which any one learns nothing, all 7 "
+        "needed; ratio to one local dgemm, runs alternating. resident: MNIST as 9 bits stays in "
+        "shares, weights of 17 bits travel; products after the first. disturbed: 8 nodes, one "
+        "spare, 3072 cubed; a node is killed or stopped in the course of it.",
     .examples = examples,
     .options = options,
     .run = run_bench,

@@ -117,8 +117,11 @@ void sherd__bench_clean(sherd__bench *b);
 
 /* ---- products (cli/bench_product.c) ---------------------------------------------------------- */
 
-/** Opens the cluster of SHERD__BENCH_NODES local nodes. */
-int sherd__bench_open(sherd_cluster **out, sherd__bench *b, sherd_diag *d) SHERD_MUST;
+/** Opens a cluster of local nodes. */
+int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes,
+                      sherd_diag *d) SHERD_MUST;
+/** One dgemm of the pair on all cores, and a rest after it. */
+int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d) SHERD_MUST;
 /** One permute product of the pair in floats; group 0: all. fragments may be NULL. */
 int sherd__bench_multiply(sherd_cluster *cluster, const sherd__bench_pair *p, uint32_t group,
                           double *seconds, uint64_t *fragments, sherd_diag *d) SHERD_MUST;
@@ -136,6 +139,10 @@ int sherd__bench_memory(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_modular(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_encode(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_freivalds(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_share_2048(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_resident(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 

@@ -35,7 +35,7 @@ int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d)
     int err = one ? sherd__bench_layer(&p, b->quick ? 600 : 60000, d)
                   : sherd__bench_square(&p, b->quick ? 256 : 4096, d);
     if (err) return err;
-    err = sherd__bench_open(&cluster, b, d);
+    err = sherd__bench_open(&cluster, b, SHERD__BENCH_NODES, d);
     if (!err) err = sherd__bench_multiply(cluster, &p, one ? 1 : 0, &seconds, NULL, d);
     sherd_cluster_close(cluster);
     if (!err) err = peak_bytes(&peak, d);

@@ -27,9 +27,9 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     if (level == SHERD_LOG_WARN) sherd__cli_warn(b->cli, "%s", text);
 }
 
-int sherd__bench_open(sherd_cluster **out, sherd__bench *b, sherd_diag *d)
+int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = {.local_nodes = SHERD__BENCH_NODES,
+    sherd_cluster_options opt = {.local_nodes = nodes,
                                  .interrupted = sherd__bench_interrupted, .log = log_line,
                                  .ctx = b};
     return sherd_cluster_open(out, &opt, d);
@@ -148,7 +148,7 @@ static int measure_layer(sherd__bench *b, layer *l, sherd_diag *d)
     double warm;
     int err = sherd__bench_layer(&l->pair, b->quick ? 600 : 60000, d);
     if (!err) err = save(b, &l->pair, l->a, l->w, d);
-    if (!err) err = sherd__bench_open(&l->cluster, b, d);
+    if (!err) err = sherd__bench_open(&l->cluster, b, SHERD__BENCH_NODES, d);
     if (!err) err = sherd__bench_multiply(l->cluster, &l->pair, 1, &warm, NULL, d);
     if (!err) err = judge(&l->pair, d);
     for (int i = 0; i < runs && !err; i++) err = run_layer(b, l, i, d);
@@ -197,7 +197,7 @@ int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
 
 /* ---- --group all ----------------------------------------------------------------------------- */
 
-static int local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
+int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
 {
     struct timespec settle = {.tv_nsec = SETTLE_NS};
     size_t n = p->a.rows, k = p->a.cols, m = p->b.cols;
@@ -216,7 +216,7 @@ static int run_squares(sherd__bench *b, const sherd__bench_pair *p, sherd_cluste
     int runs = sherd__bench_runs(b, 3), err = 0;
     for (int i = -1; i < runs && !err; i++) { /* the first pair warms up */
         int at = i < 0 ? 0 : i;
-        err = local(p, &here[at], d);
+        err = sherd__bench_local(p, &here[at], d);
         if (!err) err = sherd__bench_multiply(cluster, p, 0, &nodes[at], NULL, d);
         if (!err && i < 0) err = judge(p, d);
         if (!err && i >= 0) sherd__figure_add(f, nodes[i] / here[i]);
@@ -236,7 +236,7 @@ static int measure_square(sherd__bench *b, size_t dim, sherd__figure *f, sherd_d
     sherd_cluster *cluster = NULL;
     double command = 0;
     int err = sherd__bench_square(&p, dim, d);
-    if (!err) err = sherd__bench_open(&cluster, b, d);
+    if (!err) err = sherd__bench_open(&cluster, b, SHERD__BENCH_NODES, d);
     if (!err) err = run_squares(b, &p, cluster, f, d);
     sherd_cluster_close(cluster);
     if (!err) err = save(b, &p, a, w, d);
