@@ -71,7 +71,7 @@ TESTS   := $(TSRC:%.c=$(B)/%)
 PROGS   := $(PROGSRC:%.c=$(B)/%) $(PRESRC:%.c=$(B)/%.so)
 REPLAY  := $(if $(WHOLE)$(T),$(FUZZSRC:%.c=$(B)/%))
 # T=wire/test_record picks by the end of the path or, where none ends so, by any part of it.
-exact    = $(foreach t,$(T),$(filter %/$(t) %/$(t).sh,$(1)))
+exact    = $(strip $(foreach t,$(T),$(filter %/$(t) %/$(t).sh,$(1))))
 partial  = $(foreach f,$(1),$(if $(strip $(foreach t,$(T),$(findstring $(t),$(f)))),$(f)))
 CHOICE  := $(TESTS) $(SCRIPTS) $(REPLAY)
 CHOSEN  := $(sort $(if $(T),$(or $(call exact,$(CHOICE)),$(call partial,$(CHOICE))),$(CHOICE)))
