@@ -154,10 +154,9 @@ static int each_share(sherd__audit_report *r, const sherd__shares *s, const char
                       const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__clear_options opt = { .n = plan->n, .share_rows = s->share_rows };
-    bool blind = s->kind == SHERD__SHARES_BLIND;
-    uint32_t len = blind ? s->seen_len : s->code.shares;
+    uint32_t len = s->apart ? 0 : s->code.shares;
     int err = SHERD_OK;
-    for (uint32_t i = 0; i < len && !err && !blind; i++) {
+    for (uint32_t i = 0; i < len && !err; i++) {
         sherd__gallery *g = i == plan->show ? &r->gallery : NULL;
         err = sherd__audit_coded(&r->findings, g, &s->seen[0], i, names[i], truth, pub, &opt, d);
         if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
@@ -225,14 +224,22 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
 {
     sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
                                  .domain_names = names };
-    bool blind = s->kind == SHERD__SHARES_BLIND;
     size_t first = r->findings.len;
     r->colluding = plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
     int err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
-    if (!err && blind) err = add_scope(r, r->nodes, 1, r->nodes, first, d);
-    if (!err && !blind) err = by_code(r, s, truth, first, &opt, d);
+    if (!err && s->apart) {
+        sherd__seen_code code = s->single; /* for the controls, which need coalitions */
+        code.blocks = 3;
+        code.masks = 1;
+        code.shares = 7;
+        err = add_scope(r, r->nodes, 1, r->nodes, first, d);
+        if (!err)
+            err = sherd__audit_controls(&r->findings, &code, CONTROL_ROWS, CONTROL_COLS, NULL,
+                                        &opt, d);
+    }
+    if (!err && !s->apart) err = by_code(r, s, truth, first, &opt, d);
     return err;
 }
 

@@ -28,15 +28,16 @@ typedef struct node {
     size_t known_len;
 } node;
 
+/* A product whose left block is coded; its right block may be public, and then is of any kind. */
 static bool coded(const sherd__node_view *v, const sherd__view_task *t)
 {
-    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE || t->primes_len == 0)
-        return false;
+    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
     const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
-    return a->whole && b->whole && a->info.dtype == SHERD__RESIDUES &&
-           b->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && b->info.groups <= 1 &&
-           a->info.primes == t->primes_len && b->info.primes == t->primes_len && a->info.rows > 0 &&
-           a->info.cols > 0 && b->info.cols > 0;
+    bool right = b->info.dtype != SHERD__RESIDUES ||
+                 (b->info.groups <= 1 && b->info.primes == t->primes_len);
+    bool left = a->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && a->info.rows > 0 &&
+                a->info.cols > 0 && a->info.primes == t->primes_len;
+    return t->primes_len > 0 && a->whole && b->whole && left && right;
 }
 
 bool sherd__shares_job(const sherd__views *v, uint64_t *job)
@@ -132,7 +133,7 @@ static int take_right(node *n, const sherd__node_view *v, const sherd__view_bloc
     int err = read_body(v, b, &body);
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
     n->right = hash_bytes(body, (size_t)b->info.len) | 1;
-    err = append(&n->b, &b->info, body, rows_max);
+    if (b->info.dtype == SHERD__RESIDUES) err = append(&n->b, &b->info, body, rows_max);
     sherd__free(body);
     return err;
 }
@@ -264,41 +265,53 @@ static void take_code(sherd__shares *s, node *nodes, size_t len, bool left, cons
                                             .residues = index };
 }
 
-static void take_blind(sherd__shares *s, node *nodes, size_t len)
+static void take_apart(sherd__shares *s, const uint32_t **index, panel *p, size_t at,
+                       const char *name)
 {
-    uint32_t primes = s->code.primes_len;
+    if (p->kept == 0) return;
+    s->domains[at] = (uint32_t)at;
+    s->seen[s->seen_len++] = (sherd__seen){ .name = name, .code = &s->single, .rows = p->kept,
+                                            .cols = p->cols, .residues = index,
+                                            .domain = &s->domains[at] };
+    give(s, index, 0, p, s->code.primes_len);
+}
+
+/* Every node by itself; of B too, but where it is public. */
+static int take_all_apart(sherd__shares *s, node *nodes, size_t len, bool public_b, sherd_diag *d)
+{
+    s->apart = true;
     s->single = s->code;
     s->single.blocks = s->single.masks = s->single.shares = 1;
     for (size_t i = 0; i < len; i++) {
-        panel *p = &nodes[i].a;
-        const uint32_t **index = s->index + i * primes;
-        if (p->kept == 0) continue;
-        sherd__seen *seen = &s->seen[s->seen_len];
-        *seen = (sherd__seen){ .name = "A", .code = &s->single, .rows = p->kept, .cols = p->cols,
-                               .residues = index, .domain = &s->domains[i] };
-        s->domains[i] = (uint32_t)i;
-        give(s, index, 0, p, primes);
-        s->seen_len++;
+        const uint32_t **index = s->index + 2 * i * s->code.primes_len;
+        take_apart(s, index, &nodes[i].a, i, "A");
+        if (!public_b) take_apart(s, index + s->code.primes_len, &nodes[i].b, i, "B");
     }
+    if (s->seen_len > 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
 }
 
-static int arrange(sherd__shares *s, node *nodes, size_t len, uint64_t n, uint32_t masks,
-                   uint32_t spare, sherd_diag *d)
+static int arrange(sherd__shares *s, node *nodes, size_t len, bool numbered, uint64_t n,
+                   uint32_t masks, uint32_t spare, sherd_diag *d)
 {
     size_t most = 2 * len * SHERD__TABLE_PRIMES;
     s->kind = kind_of(nodes, len, n);
     s->arrays = sherd__calloc(most, sizeof *s->arrays);
     s->index = sherd__calloc(most, sizeof *s->index);
-    s->seen = sherd__calloc(len + 2, sizeof *s->seen);
+    s->seen = sherd__calloc(2 * len, sizeof *s->seen);
     s->domains = sherd__calloc(len, sizeof *s->domains);
     if (!s->arrays || !s->index || !s->seen || !s->domains)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
-    if (s->kind == SHERD__SHARES_BLIND) {
-        take_blind(s, nodes, len);
-        return SHERD_OK;
+    if (s->kind == SHERD__SHARES_BLIND || !numbered) {
+        if (!numbered)
+            snprintf(s->note, sizeof s->note,
+                     "nodes' own records do not tell which share is whose: coalitions are attacked "
+                     "in the coordinator's");
+        return take_all_apart(s, nodes, len, s->kind != SHERD__SHARES_BOTH, d);
     }
     const panel *a = common(nodes, len, true), *b = common(nodes, len, false);
-    if (!a || !b) return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
+    if (!a || (!b && s->kind == SHERD__SHARES_BOTH))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
     s->share_rows = a->rows;
     int err = choose_code(s, (uint32_t)len, n, masks, spare, d);
     if (err) return err;
@@ -316,7 +329,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, 
     for (size_t i = 0; i < v->len && !err; i++)
         err = read_node(&nodes[i], &v->nodes[i], job, rows_max, &s.code);
     if (err) err = sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
-    if (!err) err = arrange(&s, nodes, v->len, n, masks, spare, d);
+    if (!err) err = arrange(&s, nodes, v->len, v->of_coordinator, n, masks, spare, d);
     for (size_t i = 0; nodes && i < v->len; i++) {
         free_panel(&nodes[i].a);
         free_panel(&nodes[i].b);
@@ -329,7 +342,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, 
         return err;
     }
     for (uint32_t i = 0; i < out->seen_len; i++) /* they moved with *out */
-        out->seen[i].code = out->kind == SHERD__SHARES_BLIND ? &out->single : &out->code;
+        out->seen[i].code = out->apart ? &out->single : &out->code;
     return SHERD_OK;
 }
 

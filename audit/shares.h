@@ -20,13 +20,14 @@ typedef enum sherd__shares_kind {
 typedef struct sherd__shares {
     sherd__shares_kind kind;
     sherd__seen_code code;   /* of `share` and share1: K, T, N */
-    sherd__seen_code single; /* of blind: one share, one mask */
-    sherd__seen *seen;       /* share: A, B; share1: A; blind: A's rows of each node */
+    bool apart; /* each node by itself: under blind, and where share numbers are not known */
+    sherd__seen_code single; /* apart: one share, one mask */
+    sherd__seen *seen;       /* share: A, B; share1: A; apart: of each node */
     uint32_t seen_len;
     uint64_t share_rows;     /* of a share of A, all of them; seen[0].rows of them are here */
     uint32_t **arrays;
     size_t arrays_len;
-    uint32_t *domains;       /* blind: of each seen */
+    uint32_t *domains;       /* apart: of each seen */
     const uint32_t **index;
     char note[200];          /* what was left out, or empty */
 } sherd__shares;
@@ -35,8 +36,10 @@ typedef struct sherd__shares {
 bool sherd__shares_job(const sherd__views *v, uint64_t *job);
 /**
  * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of
- * each share are kept. SHERD_ENOMEM; SHERD_EINVAL: no code of so many nodes, masks and spares is
- * possible, or none has shares of this height.
+ * each share are kept. In a coordinator's record node i holds share i; nodes' own records do not
+ * tell their numbers, so that each is taken apart from the others. SHERD_ENOMEM; SHERD_EINVAL: no
+ * code of so many nodes, masks and spares is possible, or none has shares of this height;
+ * SHERD_EFORMAT: no share is whole.
  */
 int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
                        uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;

@@ -111,6 +111,19 @@ assert '://' not in re.sub('base64,[A-Za-z0-9+/=]*', '', p) and '<script' not in
 assert p.count('src=\"data:image/png') == p.count('src=') >= 1"
 report $? "the page is self-contained, and its owner's alone"
 
+"$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share1 --public b --colluding 1 --record one -q 2>err
+run audit one $SIDE --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['form'].startswith('share1') and d['flagged'] == 0 and d['coalitions'][1]['attacked'] == 10"
+report $? "a record of share1: nothing beyond chance"
+"$S" prepare B.npy --rows 1500 -o B.masks -q 2>err
+"$S" multiply A.npy B.npy -o C.npy -n 2 --scheme blind --masks B.masks --record blind -q 2>>err
+run audit blind $SIDE --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['form'].startswith('blind') and d['flagged'] == 0 and d['tests'] > 10
+assert any(f['control'] and f['flagged'] for f in d['findings'])"
+report $? "a record of blind: nothing beyond chance"
+
 # A record that was damaged is used as far as it goes, and said to be so.
 cp -r perm cut; f=$(ls cut/*.sent | head -1); truncate -s 20000 "$f"
 run audit cut --data A.npy -q; [ $code = 0 ] && grep -q 'note: ' out

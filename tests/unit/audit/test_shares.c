@@ -1,0 +1,194 @@
+/* Shares out of records: which scheme it was, panels in their order, nodes that are left out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "audit/shares.h"
+#include "core/alloc.h"
+#include "tests/unit/audit/spool.h"
+
+#define JOB 5
+#define NODES 4
+#define COLS 3
+
+static const uint32_t primes[2] = { 5931641, 5931637 };
+static uint8_t body[4096];
+
+/* The residue of a node's share of an operand. */
+static uint32_t residue(unsigned node, unsigned prime, unsigned row, unsigned col, unsigned operand)
+{
+    return (1 + node * 100003 + prime * 7919 + row * 31 + col + operand * 1000003) % primes[prime];
+}
+
+static sherd__fragment_info residues(unsigned node, unsigned first, unsigned rows, unsigned operand)
+{
+    size_t at = 0;
+    for (unsigned q = 0; q < 2; q++)
+        for (unsigned r = first; r < first + rows; r++)
+            for (unsigned c = 0; c < COLS; c++, at += 3) {
+                uint32_t v = residue(node, q, r, c, operand);
+                body[at] = (uint8_t)v;
+                body[at + 1] = (uint8_t)(v >> 8);
+                body[at + 2] = (uint8_t)(v >> 16);
+            }
+    return (sherd__fragment_info){ .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES, .primes = 2,
+                                   .rows = rows, .cols = COLS, .len = at };
+}
+
+/* A node is sent `panels` panels of two rows each, the first one twice: for two tiles. */
+static void a_node(const char *dir, unsigned node, unsigned panels, bool public_b)
+{
+    static spool in, out;
+    char name[32];
+    sherd__fragment_info info;
+    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                          .primes = 2, .rows = 2, .cols = COLS,
+                                          .len = 2 * 2 * COLS * 3 };
+    in.len = out.len = 0;
+    spool_hello(&in);
+    spool_welcome(&out);
+    info = residues(public_b ? 0 : node, 0, COLS, 1);
+    spool_put(&in, JOB, 1, &info, body);
+    for (unsigned p = 0; p < panels; p++) {
+        info = residues(node, 2 * p, 2, 0);
+        spool_put(&in, JOB, 10 + p, &info, body);
+        spool_task(&in, JOB, 10 + p, 10 + p, 1, primes, 2, &result);
+    }
+    info = residues(node, 0, 2, 0);
+    spool_put(&in, JOB, 30, &info, body);
+    spool_task(&in, JOB, 30, 30, 1, primes, 2, &result);
+    snprintf(name, sizeof name, "node-%u.sent", node + 1);
+    spool_file(dir, name, in.bytes, in.len);
+    snprintf(name, sizeof name, "node-%u.received", node + 1);
+    spool_file(dir, name, out.bytes, out.len);
+}
+
+static void open_record(sherd__views *v, unsigned short_one, bool public_b)
+{
+    const char *dir = spool_folder();
+    memset(v, 0, sizeof *v);
+    for (unsigned i = 0; i < NODES; i++) a_node(dir, i, i == short_one ? 2 : 3, public_b);
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+    assert_int_equal(v->len, NODES);
+}
+
+static void check_share(const sherd__seen *s, unsigned share, unsigned node, unsigned operand)
+{
+    for (unsigned q = 0; q < 2; q++)
+        for (unsigned r = 0; r < s->rows; r++)
+            for (unsigned c = 0; c < COLS; c++)
+                assert_int_equal(s->residues[share * 2 + q][r * COLS + c],
+                                 residue(node, q, r, c, operand));
+}
+
+static void both_operands_of_share_are_read(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    uint64_t job;
+    open_record(&v, NODES, false);
+    assert_true(sherd__shares_job(&v, &job) && job == JOB);
+    assert_int_equal(sherd__shares_read(&s, &v, job, 6, 1, 0, 100, NULL), 0);
+    assert_true(s.kind == SHERD__SHARES_BOTH && !s.apart && s.seen_len == 2 && s.share_rows == 6);
+    assert_true(s.code.blocks == 1 && s.code.masks == 1 && s.code.shares == NODES);
+    assert_true(s.code.primes_len == 2 && s.code.primes[1] == primes[1]);
+    assert_true(s.seen[0].rows == 6 && s.seen[0].cols == COLS && s.seen[1].rows == COLS);
+    for (unsigned i = 0; i < NODES; i++) {
+        check_share(&s.seen[0], i, i, 0);
+        check_share(&s.seen[1], i, i, 1);
+    }
+    assert_string_equal(s.note, "");
+    sherd__shares_fini(&s);
+    assert_int_equal(sherd__shares_read(&s, &v, job, 0, 1, 0, 4, NULL), 0);
+    assert_true(s.seen[0].rows == 4 && s.share_rows == 6); /* as many as were asked for */
+    sherd__shares_fini(&s);
+    assert_int_equal(sherd__shares_read(&s, &v, job, 0, 3, 0, 100, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__shares_read(&s, &v, job, 5, 1, 0, 100, NULL), SHERD_EINVAL);
+    sherd__views_fini(&v);
+}
+
+static void a_public_b_is_told_from_a_coded_one(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_record(&v, NODES, true);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 18, 1, 0, 100, NULL), 0); /* K = 3 */
+    assert_true(s.kind == SHERD__SHARES_ONE && s.seen_len == 1 && s.code.blocks == 3);
+    sherd__shares_fini(&s);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 24, 1, 0, 100, NULL), 0); /* all rows once */
+    assert_true(s.kind == SHERD__SHARES_BLIND && s.apart && s.seen_len == NODES);
+    for (unsigned i = 0; i < NODES; i++) {
+        check_share(&s.seen[i], 0, i, 0);
+        assert_int_equal(s.seen[i].domain[0], i);
+    }
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void a_share_that_is_not_whole_is_left_out_and_told(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_record(&v, 2, false);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_null(s.seen[0].residues[4]);
+    check_share(&s.seen[0], 3, 3, 0);
+    assert_non_null(strstr(s.note, "left out"));
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void nodes_own_records_are_taken_apart(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_record(&v, NODES, false);
+    v.of_coordinator = false;
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
+    assert_true(s.apart && s.seen_len == 2 * NODES && s.note[0]);
+    check_share(&s.seen[2], 0, 1, 0);
+    check_share(&s.seen[3], 0, 1, 1);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void want_of_memory_is_told(void **state)
+{
+    (void)state;
+    sherd__views v;
+    open_record(&v, NODES, false);
+    for (size_t n = 1; n < 1000; n++) {
+        sherd__shares s;
+        sherd__alloc_fail_nth(n);
+        int err = sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL);
+        bool reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (err) continue;
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+        return;
+    }
+    fail();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_operands_of_share_are_read),
+        cmocka_unit_test(a_public_b_is_told_from_a_coded_one),
+        cmocka_unit_test(a_share_that_is_not_whole_is_left_out_and_told),
+        cmocka_unit_test(nodes_own_records_are_taken_apart),
+        cmocka_unit_test(want_of_memory_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
