@@ -265,15 +265,14 @@ const sherd__verb sherd__verb_bench = {
         "\n"
         "memory: VmHWM of a process that does nothing but the product, less operands and result.\n"
         "\n"
-        "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, two "
-        "primes, fresh masks included, packed shares out; bytes read and written against those of "
-        "memcpy, all cores for both. freivalds: both operands projected, answers modulo two primes "
-        "checked, on one thread; against the two products on all cores.\n"
-        "\n"
-        "share-2048, share-4096: 17 bits, 7 node processes of which any one learns nothing, all 7 "
-        "needed; ratio to one local dgemm, runs alternating. resident: MNIST as 9 bits stays in "
-        "shares, weights of 17 bits travel; products after the first. disturbed: 8 nodes, one "
-        "spare, 3072 cubed; a node is killed or stopped in the course of it.",
+        "modular: modulo the first prime, one BLAS thread for both. encode: float64 in, 17 bits, "
+        "two primes, fresh masks included, packed shares out; bytes read and written against those "
+        "of memcpy, all cores for both. freivalds: both operands projected, answers modulo two "
+        "primes checked, on one thread; against the two products on all cores.\n\nshare-2048, "
+        "share-4096: 17 bits, 7 node processes of which any one learns nothing, all 7 needed; "
+        "ratio to one local dgemm, runs alternating. resident: MNIST as 9 bits stays in shares, "
+        "weights of 17 bits travel; products after the first. disturbed: 8 nodes, one spare, 3072 "
+        "cubed; a node is killed or stopped in the course of it.",
     .examples = examples,
     .options = options,
     .run = run_bench,

@@ -1,7 +1,7 @@
 /*
  * The way of one piece of work. The order is what protects the user's files: the output's room is
- * asked for before anything is sent, and it appears last, when the result has been checked, compared
- * and certified; until then an earlier file of that name stands.
+ * asked for before anything is sent, and it appears last, when the result has been checked,
+ * compared and certified; until then an earlier file of that name stands.
  */
 #include "cli/work.h"
 
@@ -19,7 +19,7 @@
 #include "scheduler/prepare.h"
 #include "sherd/masks.h"
 
-/* ---- operands and options --------------------------------------------------------------------- */
+/* ---- operands and options -------------------------------------------------------------------- */
 
 /* numpy's rule for vectors: on the left of a product a row, on the right a column. */
 static int open_operand(sherd__operand *in, const char *path, bool column, sherd_diag *d)
@@ -123,12 +123,15 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
                                "--%s has no effect under --scheme %s%s", of_share[i], scheme,
                                sherd__work_private(w) ? "" : ", which is not private");
     if (sherd__work_private(w) && asked(w->cli, "encoding"))
-        return sherd__fail(d, SHERD_EINVAL, "leave it out: a coded operand has no zeros to leave out",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "leave it out: a coded operand has no zeros to leave out",
                            "--encoding has no effect under --scheme %s", scheme);
     if (w->op == 0 && (w->opt.masks != NULL) != (w->opt.scheme == SHERD_BLIND))
-        return sherd__fail(d, SHERD_EINVAL, "give both: --scheme blind --masks FILE (sherd prepare)",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give both: --scheme blind --masks FILE (sherd prepare)",
                            w->opt.masks != NULL ? "--masks has no effect under --scheme %s"
-                                                : "--scheme %s needs --masks", scheme);
+                                                : "--scheme %s needs --masks",
+                           scheme);
     if (sherd__work_private(w) && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme %s is exact", scheme);
@@ -155,7 +158,7 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     return err;
 }
 
-/* ---- digests ---------------------------------------------------------------------------------- */
+/* ---- digests --------------------------------------------------------------------------------- */
 
 static int digest_all(sherd__work *w, sherd_diag *d)
 {
@@ -196,7 +199,7 @@ int sherd__work_digests(sherd__work *w, sherd_diag *d)
     return 0;
 }
 
-/* ---- the run ---------------------------------------------------------------------------------- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static int make_room(sherd__work *w, sherd_diag *d)
 {
@@ -281,7 +284,8 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     return err;
 }
 
-/* Where the checks let a wrong answer of a node through, that is the likely cause; else it is ours. */
+/* Where the checks let a wrong answer of a node through, that is the likely cause; else it is
+ * ours. */
 static const char *suspect(const sherd__work *w)
 {
     if (w->op != 0)

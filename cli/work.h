@@ -73,23 +73,24 @@ bool sherd__work_private(const sherd__work *w);
 unsigned sherd__work_bits(const sherd__work *w, unsigned i);
 /** Everything from metadata to the committed result file; rows and cols must be set. */
 int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
-/** The call to the cluster alone, with its progress line (which opens with `label`), into w->c. Ends
- *  by --timeout, counted from w->began. */
+/** The call to the cluster alone, with its progress line (which opens with `label`), into w->c.
+ *  Ends by --timeout, counted from w->began. */
 int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d) SHERD_MUST;
 /** Releases all of it, wiping the seed; safe after any failure. */
 void sherd__work_fini(sherd__work *w);
 
 /** --seed, or --meta with its operation and the reuse rule, into w->opt (cli/work_meta.c). */
 int sherd__work_seed(sherd__work *w, sherd_diag *d) SHERD_MUST;
-/** Draws the seed here and now where none was given: what is drawn from it is the same in every call. */
+/** Draws the seed here and now where none was given: what is drawn from it is the same in every
+ *  call. */
 void sherd__work_seed_settle(sherd__work *w);
 /** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
 int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
 void sherd__work_digest_start(sherd__work *w);
 /** Computes the operation here and compares: fills w->verdict. Does not judge. */
 int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
-/** What would keep --certificate from being written, or --key from being used, is found here, before
- *  anything is sent: SHERD_EOPEN, SHERD_EKEY (cli/certify.c). */
+/** What would keep --certificate from being written, or --key from being used, is found here,
+ *  before anything is sent: SHERD_EOPEN, SHERD_EKEY (cli/certify.c). */
 int sherd__work_certify_ready(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** Writes --certificate (cli/certify.c). */
 int sherd__work_certify(sherd__work *w, sherd_diag *d) SHERD_MUST;
