@@ -231,6 +231,7 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
     if (!err && s->apart) {
         sherd__seen_code code = s->single; /* for the controls, which need coalitions */
+        opt.domain_names = NULL;
         code.blocks = 3;
         code.masks = 1;
         code.shares = 7;
