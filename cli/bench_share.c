@@ -1,8 +1,8 @@
 /*
- * Products under `share` over local nodes: squares against one dgemm here, a layer whose images stay
- * at the nodes, and a product that loses a node on the way. Timed as the others are, from operands in
- * memory to the result in memory with the nodes up; each result must have the bits of the product
- * that is computed here, in its first rows.
+ * Products under `share` over local nodes: squares against one dgemm here, a layer whose images
+ * stay at the nodes, and a product that loses a node on the way. Timed as the others are, from
+ * operands in memory to the result in memory with the nodes up; each result must have the bits of
+ * the product that is computed here, in its first rows.
  */
 #include <math.h>
 #include <signal.h>

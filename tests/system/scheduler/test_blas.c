@@ -113,8 +113,8 @@ static counted demo(const char *samples)
     return got;
 }
 
-/* The attack at its end works on as many digits whatever the samples: what more of these cost is the
- * job's. In floats as above, once more to tell its time, and exactly. */
+/* The attack at its end works on as many digits whatever the samples: what more of these cost is
+ * the job's. In floats as above, once more to tell its time, and exactly. */
 static void the_demo_computes_nothing_but_its_comparisons(void **s)
 {
     (void)s;

@@ -1,8 +1,8 @@
 /*
  * Faults, with real processes: nodes killed and stopped, connections cut, stalled and half closed
  * by a proxy, nodes that lie in every way that prog_misbehave knows; each at twenty seeded
- * instants. A quarter of the cases are in shares, where a node may be missing without any work being
- * done again.
+ * instants. A quarter of the cases are in shares, where a node may be missing without any work
+ * being done again.
  * Whatever happens, the product has the bits of an undisturbed one, or the command ends with the
  * right code and leaves the earlier file alone; and within 15 s of the fault.
  *
