@@ -90,7 +90,6 @@ static int read_shares(sherd__auditing *a, size_t kept, sherd_diag *d)
 
 static int read_records(sherd__auditing *a, sherd_diag *d)
 {
-    uint64_t job = 0;
     size_t jobs = 0, kept = (size_t)sherd__opt_int(a->cli, "rows");
     int err = 0;
     for (int i = 0; i < a->cli->args_len && !err; i++)
@@ -98,7 +97,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     if (!err) err = name_nodes(a, (uint32_t)a->views.len, d);
     if (err) return err;
     if (a->views.trouble[0]) sherd__audit_warn(&a->report, "%s", a->views.trouble);
-    bool clear = sherd__sight_job(&a->views, &job, &jobs);
+    bool clear = sherd__sight_job(&a->views, &a->job, &jobs);
     if (jobs > 1)
         sherd__audit_warn(
             &a->report,
@@ -107,7 +106,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
         const sherd__node_view *v = &a->views.nodes[i];
         memcpy(a->names[i], v->name, sizeof *a->names);
         if (v->trouble[0]) sherd__audit_warn(&a->report, "%s: %s", v->name, v->trouble);
-        if (clear) err = sherd__sight_of(&a->sights[i], v, job, kept);
+        if (clear) err = sherd__sight_of(&a->sights[i], v, a->job, kept);
     }
     if (err)
         return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
@@ -127,6 +126,7 @@ static int open_files(sherd__auditing *a, sherd_diag *d)
     sherd__cli *cli = a->cli;
     bool simulated = sherd__opt_given(cli, "simulate");
     int err = sherd__audit_matrix_open(&a->data, sherd__opt_text(cli, "data"), d);
+    if (!err) err = sherd__audit_matrix_open(&a->right, sherd__opt_text(cli, "right"), d);
     if (!err) err = sherd__audit_matrix_open(&a->labels, sherd__opt_text(cli, "labels"), d);
     if (!err) err = sherd__audit_matrix_open(&a->pub_data, sherd__opt_text(cli, "public-data"), d);
     if (!err)
@@ -242,6 +242,8 @@ static int attack(sherd__auditing *a, sherd_diag *d)
     for (uint32_t i = 0; i < a->nodes; i++) names[i] = a->names[i];
     a->report.nodes = a->nodes;
     int err = in_clear(a, d);
+    if (!err && a->right.there && a->views.len > 0 && !a->coded)
+        err = sherd__audit_rights(&a->report.findings, &a->views, a->job, names, a->right.view, d);
     if (!err && a->coded)
         err = sherd__audit_shares(&a->report, &a->shares, names, a->report.truth ? &a->truth : NULL,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
@@ -292,6 +294,7 @@ static void auditing_fini(sherd__auditing *a)
     sherd__public_fini(&a->pub);
     sherd__audit_report_fini(&a->report);
     sherd__audit_matrix_close(&a->data);
+    sherd__audit_matrix_close(&a->right);
     sherd__audit_matrix_close(&a->labels);
     sherd__audit_matrix_close(&a->pub_data);
     sherd__audit_matrix_close(&a->pub_labels);
@@ -352,6 +355,8 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     {.name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "the operand A (.npy or IDX): to count with; no attack is told it"},
+    {.name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "the operand B: likewise"},
     {.name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "a label for each row of A: likewise"},
     {.name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,

@@ -4,6 +4,7 @@
 #define CLI_AUDIT_H
 
 #include "audit/audit.h"
+#include "audit/rights.h"
 #include "cli/cli.h"
 #include "sherd/npy.h"
 #include "store/idx.h"
@@ -27,11 +28,12 @@ int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *l
 /** All that an audit works on. */
 typedef struct sherd__auditing {
     sherd__cli *cli;
-    sherd__audit_matrix data, labels, pub_data, pub_labels;
+    sherd__audit_matrix data, right, labels, pub_data, pub_labels;
     sherd__views views;
     sherd__sight *sights;
     sherd__shares shares;
-    bool coded; /* shares, not sights, were seen */
+    uint64_t job; /* of the record: what is audited */
+    bool coded;   /* shares, not sights, were seen */
     char (*names)[96];
     uint32_t nodes;
     uint8_t *label_bytes; /* of A's rows */

@@ -109,14 +109,13 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
     }
 }
 
-/* Games and whatever else is about the scheme as a whole. */
-static void show_rest(const sherd__findings *l, size_t first)
+/* Findings of no scope: what was sent, games, whatever else is about the scheme as a whole. */
+static void show_rest(const sherd__findings *l, size_t first, size_t end, const char *title)
 {
     figure f[FIGURES_MAX];
-    size_t len = gather(l, first, l->len, false, f);
+    size_t len = gather(l, first, end, false, f);
     if (len > 0)
-        printf("\nThe scheme as a whole:\n  %-50s %9s %9s %9s %8s\n", "", "median", "worst",
-               "chance", "p");
+        printf("\n%s:\n  %-50s %9s %9s %9s %8s\n", title, "", "median", "worst", "chance", "p");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
         sherd__free(f[i].values);
@@ -174,8 +173,12 @@ void sherd__audit_tell(const sherd__auditing *a)
         printf("; %" PRIu64 " public rows%s", r->public_rows, r->labels ? " with labels" : "");
     putchar('\n');
     for (uint32_t i = 0; i < r->warnings_len; i++) printf("note: %s\n", r->warnings[i]);
+    size_t sent = r->scopes_len > 0 ? r->scopes[0].first : r->findings.len;
+    show_rest(&r->findings, 0, sent, "What each node was sent");
     for (uint32_t i = 0; i < r->scopes_len; i++) show_scope(a, &r->scopes[i]);
-    show_rest(&r->findings, r->scopes_len ? r->scopes[r->scopes_len - 1].end : 0);
+    if (r->scopes_len > 0)
+        show_rest(&r->findings, r->scopes[r->scopes_len - 1].end, r->findings.len,
+                  "The scheme as a whole");
     show_controls(&r->findings);
     size_t flagged = sherd__audit_flagged(r);
     if (flagged > 0)

@@ -73,6 +73,12 @@ report $? "without side information what stands there verbatim is told, and what
 run audit perm -q; [ $code = 0 ] && grep -q 'in clear' out && grep -q -- '--data' out
 report $? "with the record alone it says that values were in clear"
 
+run audit perm --right B.npy --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+B = [f['value'] for f in d['findings'] if f['subject'] == 'B']
+assert len(B) == 5 and abs(sum(B) - 1) < 1e-9, B"
+report $? "rows of B are found in their shuffled form"
+
 "$S" multiply F.npy B.npy -o C.npy -n 5 --bits 17 --record fixed -q 2>err
 run audit fixed --data F.npy --json -q
 py "d = json.load(open('out'))

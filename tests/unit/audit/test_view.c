@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "audit/rights.h"
 #include "audit/shares.h"
 #include "audit/sight.h"
 #include "core/alloc.h"
@@ -82,6 +83,12 @@ static void what_was_put_is_read_back(void **state)
             assert_true(s.sheaves[0].values[r * 5 + c] == (c == 4 ? 0 : 1 + r * 5 + c));
     assert_true(s.sheaves[0].keys[4].nonzeros == 0 && s.sheaves[0].keys[0].nonzeros == 20);
     sherd__sight_fini(&s);
+    sherd__rights b;
+    assert_int_equal(sherd__rights_of(&b, &v.nodes[0], job), 0);
+    assert_int_equal(b.len, 5);
+    assert_int_equal(b.keys[4].nonzeros, 6); /* of both tiles */
+    assert_true(b.largest == 9 && b.integers);
+    sherd__rights_fini(&b);
     sherd__views_fini(&v);
 }
 
@@ -145,6 +152,9 @@ static void any_byte_may_be_wrong(void **state)
         spool_file(path, "node-1.sent", bad.bytes, in.len);
         assert_int_equal(sherd__views_add(&v, path, NULL), 0);
         assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
+        sherd__rights b;
+        assert_int_equal(sherd__rights_of(&b, &v.nodes[0], JOB), 0);
+        sherd__rights_fini(&b);
         if (sherd__shares_read(&shares, &v, JOB, 20, 1, 0, 100, NULL) == 0)
             sherd__shares_fini(&shares);
         sherd__sight_fini(&s);
@@ -260,9 +270,12 @@ static void want_of_memory_is_told(void **state)
         sherd__alloc_fail_nth(n);
         int err = sherd__views_add(&v, path, NULL);
         if (!err) err = sherd__sight_of(&s, &v.nodes[0], JOB, 100);
+        sherd__rights b = { 0 };
+        if (!err) err = sherd__rights_of(&b, &v.nodes[0], JOB);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
-        if (!err) sherd__sight_fini(&s);
+        sherd__rights_fini(&b);
+        sherd__sight_fini(&s);
         sherd__views_fini(&v);
         if (!reached) return;
     }

@@ -1,0 +1,30 @@
+/*
+ * What a node saw of B under a scheme that sends its values in clear: rows of B, in order under
+ * plain, each shuffled under permute. A row is told by its values in any order, over all tiles that
+ * it was cut into.
+ */
+#ifndef AUDIT_RIGHTS_H
+#define AUDIT_RIGHTS_H
+
+#include "audit/stats.h"
+#include "audit/truth.h"
+
+typedef struct sherd__rights {
+    sherd__column_key *keys; /* a row each */
+    size_t len;
+    double largest;          /* |value| */
+    bool integers;           /* they travelled as whole numbers */
+} sherd__rights;
+
+/** SHERD_ENOMEM. */
+int sherd__rights_of(sherd__rights *out, const sherd__node_view *v, uint64_t job) SHERD_MUST;
+void sherd__rights_fini(sherd__rights *r);
+
+/** Appends how many of B's rows stand in r. b: the truth of B transposed. SHERD_ENOMEM. */
+int sherd__audit_right(sherd__findings *l, const sherd__rights *r, const char *who,
+                       const sherd__truth *b) SHERD_MUST;
+/** All of it for every node of a record, by names[]. SHERD_ENOMEM, SHERD_EINVAL. */
+int sherd__audit_rights(sherd__findings *l, const sherd__views *v, uint64_t job,
+                        const char *const *names, sherd_view b, sherd_diag *d) SHERD_MUST;
+
+#endif
