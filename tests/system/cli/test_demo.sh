@@ -32,12 +32,23 @@ grep -q 'BLAS calls of this process besides the comparisons: 0;' out
 report $? "no product was computed here outside the comparisons"
 grep -q 'sherd multiply A.npy B.npy' out && grep -q '^float: [0-9]* %' err && grep -q '^exact: 100 %' err
 report $? "progress goes to stderr, and what to try next is told"
+grep -q 'permute, as published  *[3-9][0-9] %' out && grep -q '^  share  *[0-3] %' out &&
+    grep -q '^  by chance  *0.1 %' out
+report $? "it ends with what a node can read: most under permute, nothing under share"
 
+run demo --samples 500 --json --quiet
+[ $code = 0 ] && py "d = json.load(open('out'))['audit']['share']
+assert d['columns'] < .04 and abs(d['columns_chance'] - 1 / 784) < 1e-6
+assert d['labels'] < d['labels_chance'] + .1 and d['rebuilt_r2'] < .05"
+report $? "and as numbers: one share is worth no more than chance"
 run demo --samples 500 -n 2 --json --quiet
 [ $code = 0 ] && [ ! -s err ] && py "d = json.load(open('out'))
 assert d['ok'] and d['schema'] == 'sherd/demo/1' and len(d['nodes']) == 2 and d['local_products'] == 0
 assert d['exact']['equal'] and d['exact']['bit_equal'] == d['exact']['entries'] == 500 * 128
-assert d['float']['equal'] and sum(d['float']['planned']) == 784 and d['float']['bytes_in'] > 500 * 128 * 8"
+assert d['float']['equal'] and sum(d['float']['planned']) == 784 and d['float']['bytes_in'] > 500 * 128 * 8
+a = d['audit']
+assert a['permute_published']['columns'] > .35 and a['permute']['labels'] > .55
+assert a['share'] == dict.fromkeys(a['share']), 'two nodes are too few for share'"
 report $? "--json tells the same as numbers, and --quiet nothing else"
 
 /usr/bin/python3 -c "
