@@ -5,6 +5,7 @@
  *
  * The reference is computed in row panels, so that it costs no second result in memory.
  */
+#include <math.h>
 #include <string.h>
 
 #include "cli/work.h"
@@ -24,12 +25,35 @@ static size_t panel_rows(size_t cols, size_t rows)
     return n == 0 ? 1 : n < rows ? n : rows;
 }
 
+/* Rows of C from row `first` on, beside the same rows of the float64 product in `panel`. */
+static void measure_distance(sherd__work *w, const double *panel, size_t first, size_t rows)
+{
+    sherd__distance *x = &w->verdict.from_float;
+    const double *c = w->c + first * w->cols;
+    for (size_t i = 0; i < rows * w->cols; i++) {
+        double off = fabs(c[i] - panel[i]);
+        x->off += off * off;
+        x->whole += panel[i] * panel[i];
+        if (!(off > x->largest)) continue;
+        x->largest = off;
+        x->row = first + i / w->cols;
+        x->col = i % w->cols;
+    }
+}
+
+double sherd__work_relative(const sherd__distance *x)
+{
+    return x->whole > 0 ? sqrt(x->off / x->whole) : 0;
+}
+
 static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     sherd__fixed fa, fb;
     int err = sherd__fixed_choose(a, sherd__work_bits(w, 0), w->in[0].path, &fa, d);
     if (!err) err = sherd__fixed_choose(b, sherd__work_bits(w, 1), w->in[1].path, &fb, d);
+    w->verdict.from_float = (sherd__distance){.bound = 0};
+    if (!err) w->verdict.from_float.bound = sherd__fixed_product_bound(&fa, &fb, a.cols);
     for (size_t r = 0; r < w->rows && !err; r += step) {
         size_t n = w->rows - r < step ? w->rows - r : step;
         err = sherd__reference_exact(sherd_view_sub(a, r, n, 0, a.cols), b, &fa, &fb, panel,
@@ -37,6 +61,9 @@ static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d
         if (!err)
             sherd__compare_rows(&w->verdict.found, w->c + r * w->cols, w->cols, panel, w->cols, r,
                                 n, w->cols);
+        if (!err)
+            err = sherd__reference_float(sherd_view_sub(a, r, n, 0, a.cols), b, panel, w->cols, d);
+        if (!err) measure_distance(w, panel, r, n);
         if (!err) err = sherd__work_go_on(d);
     }
     return err;

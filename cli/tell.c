@@ -91,8 +91,10 @@ static void say_check(const sherd__work *w)
 {
     const sherd__verdict *v = &w->verdict;
     const sherd__compare *x = &v->found;
-    char t[24];
+    char t[24], far[200];
     if (!v->done) return;
+    if (v->bitwise && v->equal && w->op == 0)
+        sherd__cli_note(w->cli, "%s", sherd__work_distance_text(&v->from_float, far));
     if (v->bitwise && v->equal)
         sherd__cli_say(w->cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed here in %s)",
                        x->count, sherd__cli_seconds(v->seconds, t));
@@ -338,6 +340,21 @@ static void add_files(const sherd__work *w, json_t *obj)
     json_object_set_new(obj, "certificate", path_string(sherd__opt_text(w->cli, "certificate")));
 }
 
+json_t *sherd__work_distance(const sherd__distance *x)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "largest", number(x->largest), "row",
+                     whole(x->row), "col", whole(x->col), "bound", number(x->bound), "relative",
+                     number(sherd__work_relative(x)));
+}
+
+const char *sherd__work_distance_text(const sherd__distance *x, char out[200])
+{
+    snprintf(out, 200, "float64 differs from it by %.3g at most (row %zu, column %zu; rounding to fixed "
+             "point allows %.3g), by %.3g of the whole", x->largest, x->row, x->col, x->bound,
+             sherd__work_relative(x));
+    return out;
+}
+
 static void add_check(const sherd__work *w, json_t *obj)
 {
     const sherd__verdict *v = &w->verdict;
@@ -352,6 +369,8 @@ static void add_check(const sherd__work *w, json_t *obj)
         json_object_set_new(o, "beyond", whole(x->beyond));
         json_object_set_new(o, "worst", number(x->worst));
     }
+    if (v->bitwise && w->op == 0)
+        json_object_set_new(o, "from_float64", sherd__work_distance(&v->from_float));
     json_object_set_new(obj, "check", o);
 }
 

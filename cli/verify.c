@@ -66,16 +66,16 @@ static int read_operation(verification *v, const char *path, sherd_diag *d)
     return 0;
 }
 
-/* One width serves both operands; integers, which are taken as they are, have none. */
+/* Integers, which are taken as they are, have no width. */
 static int read_bits(verification *v, const char *path, sherd_diag *d)
 {
     const sherd__certificate *c = &v->cert;
-    bool a = c->bits[0] != 0, b = c->bits[1] != 0;
     if (!c->exact) return 0;
-    v->w.opt.bits = a ? c->bits[0] : b ? c->bits[1] : SHERD__FIXED_BITS;
+    v->w.opt.bits = c->bits[0] != 0 ? c->bits[0] : SHERD__FIXED_BITS;
+    v->w.opt.bits_b = c->bits[1] != 0 ? c->bits[1] : SHERD__FIXED_BITS;
     for (unsigned i = 0; i < 2; i++) {
         bool floats = c->inputs[i].dtype == SHERD_F64 || c->inputs[i].dtype == SHERD_F32;
-        if (floats != (c->bits[i] != 0) || (floats && c->bits[i] != v->w.opt.bits))
+        if (floats != (c->bits[i] != 0))
             return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
                                "%s: widths of %u and %u bits for %s and %s cannot be recomputed",
                                path, c->bits[0], c->bits[1], sherd_dtype_name(c->inputs[0].dtype),
@@ -198,6 +198,10 @@ static void say_check(const sherd__certificate *c, const sherd__cli *cli)
         sherd__cli_say(cli, "the coordinator says that it recomputed a sample of every answer: one "
                             "wrong entry was missed with probability %.2g",
                        c->sample_missed_ppm * 1e-6);
+    else if (c->freivalds_error_log2 < 0 && c->freivalds_modulus_bits < 61)
+        sherd__cli_say(cli, "the coordinator says that it checked every answer (Freivalds, trials: "
+                            "%" PRIu32 ", modulo each prime): a wrong one passed with probability "
+                            "2^%" PRId32, c->freivalds_trials, c->freivalds_error_log2);
     else if (c->freivalds_error_log2 < 0)
         sherd__cli_say(cli, "the coordinator says that it checked every answer (Freivalds, trials: "
                             "%" PRIu32 ", modulo 2^%" PRIu32 "-1): a wrong one passed with "
@@ -221,7 +225,7 @@ static void say(const verification *v, const sherd__cli *cli)
 {
     const sherd__certificate *c = &v->cert;
     const sherd__compare *x = &v->w.verdict.found;
-    char t[24];
+    char t[24], far[200];
     sherd__cli_say(cli, "signed by %s%s", v->signer,
                    sherd__opt_given(cli, "signer") ? "" : " (--signer compares it with yours)");
     sherd__cli_say(cli, "digests: %s", c->has_inputs ? "inputs and result are the certified ones"
@@ -235,6 +239,8 @@ static void say(const verification *v, const sherd__cli *cli)
         sherd__cli_say(cli, "equal: yes, within gamma_k |A||B| in every entry; largest difference "
                             "%.3g; computed here in %s", x->max_abs,
                        sherd__cli_seconds(v->w.verdict.seconds, t));
+    if (c->exact)
+        sherd__cli_say(cli, "%s", sherd__work_distance_text(&v->w.verdict.from_float, far));
     say_check(c, cli);
     if (c->domains_simulated) sherd__cli_say(cli, "domains: simulated on one host");
     for (uint32_t i = 0; i < c->list_len; i++)
@@ -275,6 +281,7 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "entries", json_integer((json_int_t)x->found.count));
     json_object_set_new(obj, "bit_equal", json_integer((json_int_t)x->found.equal));
     json_object_set_new(obj, "seconds", json_real(x->seconds));
+    if (c->exact) json_object_set_new(obj, "from_float64", sherd__work_distance(&x->from_float));
     return obj;
 }
 

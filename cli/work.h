@@ -24,12 +24,20 @@ typedef struct sherd__operand {
     sherd__digest digest;
 } sherd__operand;
 
+/** How far the fixed-point product is from the float64 one, entry by entry. */
+typedef struct sherd__distance {
+    double largest, bound;  /* largest difference, and what quantisation may make it */
+    size_t row, col;        /* of the largest */
+    double off, whole;      /* sums of squares: of differences, of the float64 product */
+} sherd__distance;
+
 /** What --check found. */
 typedef struct sherd__verdict {
     bool done;   /* a comparison was made */
     bool equal;  /* bit for bit, or in float mode within gamma_k |A||B| */
     bool bitwise; /* judged by bits */
     sherd__compare found;
+    sherd__distance from_float; /* exact products */
     double seconds;      /* of the local computation and the comparison */
     uint64_t blas_calls; /* of it */
 } sherd__verdict;
@@ -87,6 +95,9 @@ void sherd__work_seed_settle(sherd__work *w);
 /** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
 int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
 void sherd__work_digest_start(sherd__work *w);
+/** The distance for --json, and in a sentence. */
+json_t *sherd__work_distance(const sherd__distance *x);
+const char *sherd__work_distance_text(const sherd__distance *x, char out[200]);
 /** Computes the operation here and compares: fills w->verdict. Does not judge. */
 int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** What would keep --certificate from being written, or --key from being used, is found here,

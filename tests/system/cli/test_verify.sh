@@ -54,6 +54,14 @@ assert f(v['C']) == ['freivalds', 1, 61, -60] and f(v['W']) == ['freivalds', 1, 
 assert f(v['F']) == ['freivalds-float', 1, 0, 0] and f(v['M']) == ['sample', 0, 0, 0]
 assert [v[n]['sample_missed_ppm'] > 0 for n in 'CWFM'] == [False, False, False, True]"
 report $? "a certificate says what the check of its answers is worth"
+run multiply A.npy B.npy -o S.npy -n 3 --scheme share --bits 14 --bits-b 9 --certificate S.json
+[ $code = 0 ] && says 0 "modulo each prime): a wrong one passed with probability 2^-43" S.json A.npy B.npy S.npy &&
+    grep -q 'float64 differs' err && run verify S.json A.npy B.npy S.npy --json && [ $code = 0 ] &&
+    py "d = json.load(open('out'))['from_float64']; s = np.load('S.npy'); f = np.load('A.npy') @ np.load('B.npy')
+off = abs(s - f); i = np.unravel_index(off.argmax(), off.shape)
+assert 0 < d['largest'] <= d['bound'] and abs(d['largest'] - off.max()) < 1e-9
+assert (d['row'], d['col']) == i and abs(d['relative'] - np.linalg.norm(s - f) / np.linalg.norm(f)) < 1e-9"
+report $? "a product in shares verifies, at two widths, and its distance from float64 is told apart"
 run verify C.json A.npy B.npy C.npy --json
 py "d = json.load(open('out')); assert d['ok'] and d['equal'] and d['entries'] == 403 == d['bit_equal']"
 report $? "a program gets the verdict as JSON"
