@@ -104,7 +104,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 
 static void clear_result(share *d)
 {
-    size_t rows = d->m == 0 ? 0 : d->transposed ? d->k : d->n;
+    size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->n;
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 

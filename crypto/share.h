@@ -20,7 +20,7 @@
 
 typedef struct sherd__share_params {
     sherd_view a, b;     /* n x k, k x m; borrowed */
-    double *c;           /* n x m result, row stride ldc; borrowed */
+    double *c;           /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
     size_t ldc;
     sherd__lcc code;
     bool public_b;       /* share1 */
