@@ -349,9 +349,10 @@ json_t *sherd__work_distance(const sherd__distance *x)
 
 const char *sherd__work_distance_text(const sherd__distance *x, char out[200])
 {
-    snprintf(out, 200, "float64 differs from it by %.3g at most (row %zu, column %zu; rounding to fixed "
-             "point allows %.3g), by %.3g of the whole", x->largest, x->row, x->col, x->bound,
-             sherd__work_relative(x));
+    snprintf(out, 200,
+             "float64 differs from it by %.3g at most (row %zu, column %zu; rounding to fixed "
+             "point allows %.3g), by %.3g of the whole",
+             x->largest, x->row, x->col, x->bound, sherd__work_relative(x));
     return out;
 }
 
