@@ -129,22 +129,22 @@ int sherd__reading_description(const uint8_t *body, size_t len, sherd__fragment_
     return SHERD_OK;
 }
 
+static int read_prime(sherd__reading_task *t, uint64_t v)
+{
+    if (t->primes_len == SHERD__READ_PRIMES || v > UINT32_MAX) return SHERD_EFRAME;
+    t->primes[t->primes_len++] = (uint32_t)v;
+    return SHERD_OK;
+}
+
+/* Packed, as we send them, or one by one. */
 static int read_primes(const field *f, sherd__reading_task *t)
 {
+    uint64_t v;
+    if (f->kind == 0) return read_prime(t, f->value);
+    if (f->kind != 2) return SHERD_EFRAME;
     const uint8_t *p = f->bytes, *end = f->bytes + f->len;
-    uint64_t v = f->value;
-    if (f->kind == 0) { /* not packed: one of them */
-        p = end = NULL;
-        if (t->primes_len == SHERD__READ_PRIMES || v > UINT32_MAX) return SHERD_EFRAME;
-        t->primes[t->primes_len++] = (uint32_t)v;
-    } else if (f->kind != 2) {
-        return SHERD_EFRAME;
-    }
-    while (p < end) {
-        if (!varint(&p, end, &v) || v > UINT32_MAX || t->primes_len == SHERD__READ_PRIMES)
-            return SHERD_EFRAME;
-        t->primes[t->primes_len++] = (uint32_t)v;
-    }
+    while (p < end)
+        if (!varint(&p, end, &v) || read_prime(t, v)) return SHERD_EFRAME;
     return SHERD_OK;
 }
 
