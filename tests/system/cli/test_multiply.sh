@@ -171,6 +171,17 @@ report $? "small integers in a wide type take one f64 product, and their bits ar
 run multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 5; [ $code = 0 ]; report $? "--bits that hold the integers are taken"
 fails 11 'B: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4
 report $? "--bits too few for integers is exit 11 and says which"
+py "r = np.random.default_rng(9); w = lambda bits, *shape: r.integers(-2**bits, 2**bits, shape)
+np.save('w40.npy', w(40, 37, 29)); np.save('w34.npy', w(34, 29, 23)); np.save('w40b.npy', w(40, 29, 23)); np.save('w50.npy', w(50, 37, 29))
+np.save('u32a.npy', r.integers(2**31, 2**32, (37, 29), np.uint32)); np.save('u32b.npy', r.integers(2**31, 2**32, (29, 23), np.uint32))"
+for pair in "w40.npy w34.npy" "u32a.npy u32b.npy" "w40.npy u32b.npy"; do for way in "--scheme permute" "--group 1" "--encoding csr" "--scheme plain"; do
+    # shellcheck disable=SC2086
+    run multiply ${pair% *} ${pair#* } -o C.npy -n 2 --mode exact --check --json $way
+    [ $code = 0 ] && json 'd["primes"] == 4 and d["check"]["bit_equal"] == 851'
+    report $? "integers beyond 32 bits are exact in residues: $pair $way"
+done; done
+fails 11 'sums of 29 products of 51 and 41 bits do not fit four primes' multiply w50.npy w40b.npy -o C.npy -n 2 --mode exact
+report $? "what four primes cannot hold is exit 11"
 fails 11 'row 7' multiply inf.npy B.npy -o C.npy -n 2 --bits 12; report $? "infinity in exact mode is exit 11 and says where"
 run multiply nan.npy B.npy -o C.npy -n 2 --check
 [ $code = 0 ] && py "c = np.load('C.npy'); assert np.isnan(c[7]).all() and not np.isnan(np.delete(c, 7, 0)).any()"
