@@ -1,0 +1,139 @@
+/*
+ * What private schemes give back to the heap: masks, shares, check vectors and what was projected by
+ * them are erased first. Freeing is wrapped: a block of some size that still holds much is a finding.
+ * link: -Wl,--wrap=sherd__free
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "crypto/mask.h"
+#include "crypto/share.h"
+#include "matrix/exact.h"
+#include "matrix/fixed.h"
+
+enum { LARGE = 2048, ROWS = 64, INNER = 48, COLS = 56 };
+
+static size_t watched, left; /* large blocks freed, and those of them that were not erased */
+
+void __real_sherd__free(void *p);
+void __wrap_sherd__free(void *p);
+
+void __wrap_sherd__free(void *p)
+{
+    size_t n = p ? malloc_usable_size(p) : 0, some = 0;
+    for (size_t i = 0; n >= LARGE && i < n; i++) some += ((const volatile uint8_t *)p)[i] != 0;
+    watched += n >= LARGE;
+    left += n >= LARGE && some > n / 16; /* the allocator's own slack is not ours to erase */
+    __real_sherd__free(p);
+}
+
+static void fill(void *ctx, void *out, size_t len)
+{
+    uint32_t *x = ctx;
+    uint8_t *to = out;
+    for (size_t i = 0; i < len; i++) to[i] = (uint8_t)((*x = *x * 1664525 + 1013904223) >> 24);
+}
+
+static void watch(void)
+{
+    watched = left = 0;
+}
+
+static void a_block_that_is_not_erased_is_noticed(void **state)
+{
+    (void)state;
+    watch();
+    uint8_t *p = sherd__alloc(2 * LARGE);
+    memset(p, 7, 2 * LARGE);
+    sherd__free(p);
+    assert_int_equal(watched, 1);
+    assert_int_equal(left, 1);
+}
+
+static void masks_leave_nothing(void **state)
+{
+    (void)state;
+    static double out[8 * 4096];
+    uint32_t x = 5;
+    const sherd_entropy e = { fill, &x };
+    sherd__masks *m;
+    watch();
+    assert_int_equal(sherd__masks_new(&m, &e), 0);
+    assert_int_equal(sherd__masks_row(m, SHERD__MASK_LEFT, 0, 0, 5931641, 3, 4096, out), 0);
+    sherd__masks_free(m);
+    assert_true(watched > 0);
+    assert_int_equal(left, 0);
+}
+
+/* Every share of both operands is made and read; an answer of noise makes all vectors new. */
+static void use(sherd__hiding *h)
+{
+    sherd__scheme_shape s;
+    h->ops->shape(h->ctx, &s);
+    uint8_t *noise = calloc(1, s.result_max), *bytes = malloc(1 << 20);
+    for (uint32_t t = 0; t < s.tiles; t++)
+        for (uint32_t p = 0; p < s.panels; p++)
+            for (uint32_t i = 0; i < s.slots; i++) {
+                const sherd__cell c = { i, t, p };
+                sherd__cell_work w;
+                sherd_fragment *v;
+                assert_int_equal(h->ops->hide(h->ctx, c, &w), 0);
+                uint64_t len = sherd__fragment_info_of(w.left)->len;
+                assert_true(len <= 1 << 20);
+                assert_int_equal(sherd__fragment_read(w.left, 0, bytes, len), 0);
+                assert_int_equal(h->ops->resident(h->ctx, i, t, &v), 0);
+                len = sherd__fragment_info_of(v)->len;
+                assert_true(len <= 1 << 20);
+                assert_int_equal(sherd__fragment_read(v, 0, bytes, len), 0);
+                sherd__fragment_free(w.left);
+                sherd__fragment_free(v);
+                if (i == 1) assert_int_equal(h->ops->check(h->ctx, c, noise), SHERD_EWRONG);
+            }
+    free(noise);
+    free(bytes);
+}
+
+static void shares_leave_nothing(void **state)
+{
+    (void)state;
+    static double a[ROWS * INNER], b[INNER * COLS], c[ROWS * COLS];
+    uint32_t x = 9;
+    for (size_t i = 0; i < ROWS * INNER; i++) a[i] = (double)(i % 101) / 7 + 1;
+    for (size_t i = 0; i < INNER * COLS; i++) b[i] = (double)(i % 89) / 9 + 1;
+    {
+        sherd__share_params p = {
+            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = COLS, .c = c,
+            .b = sherd_view_c(b, SHERD_F64, INNER, COLS), .code = { 2, 1, 5 }, .panel_rows = 16,
+            .tile_cols = 28, .primes_len = 2, .entropy = { fill, &x },
+        };
+        sherd__hiding h;
+        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
+        watch();
+        assert_int_equal(sherd__share_open(&h, &p), 0);
+        use(&h);
+        h.ops->free(h.ctx);
+        assert_true(watched > 20);
+        assert_int_equal(left, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_that_is_not_erased_is_noticed),
+        cmocka_unit_test(masks_leave_nothing),
+        cmocka_unit_test(shares_leave_nothing),
+    };
+    return cmocka_run_group_tests_name("crypto/wipe", tests, NULL, NULL);
+}
