@@ -112,7 +112,7 @@ static void drop_old_tiles(sherd_job *j, uint32_t node, sherd__cell cell)
         size_t at = right_at(j, (sherd__cell){ cell.slot, t, 0 });
         uint64_t from = (uint64_t)t * j->shape.panels;
         if (!n->holds[at] || busy_with(j, node, cell.slot, from, from + j->shape.panels)) continue;
-        if (!sherd__session_drop(n->session, j->o.id, right_number(j, at))) n->holds[at] = 0;
+        if (!sherd__session_retract(n->session, j->o.id, right_number(j, at))) n->holds[at] = 0;
     }
 }
 
@@ -121,7 +121,7 @@ void sherd__job_drop_rights(sherd_job *j, uint32_t node)
     job_node *n = &j->nodes[node];
     for (size_t at = 0; at < (size_t)j->shape.slots * j->shape.tiles; at++) {
         if (!n->holds[at]) continue;
-        (void)!sherd__session_drop(n->session, j->o.id, right_number(j, at));
+        (void)!sherd__session_retract(n->session, j->o.id, right_number(j, at));
         n->holds[at] = 0;
     }
     j->o.owner.touch(j->o.owner.ctx, node);

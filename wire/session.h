@@ -201,8 +201,14 @@ int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MU
  * body that is under way goes on with zeros; its drop follows it. SHERD_EINVAL where not ready.
  */
 int sherd__session_forget(sherd_session *s, uint64_t job) SHERD_MUST;
+/**
+ * The block is no longer wanted, nor any task that is outstanding and reads it: as above, for one
+ * block. SHERD_EINVAL where not ready.
+ */
+int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /** The task is no longer wanted (task and attempt 0: all of the job). A RESULT or REFUSE of it that
- *  is already under way is swallowed. SHERD_EINVAL for a task that is not outstanding. */
+ *  is already under way is swallowed; a block that it was to drop and of which nothing has left does
+ *  not leave. SHERD_EINVAL for a task that is not outstanding. */
 int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task,
                           uint32_t attempt) SHERD_MUST;
 

@@ -1,9 +1,11 @@
 /*
- * Giving up a job in the middle: what a coordinator's session has of it must not outlive it, since
- * fragments that are produced while they are sent read operands which their owner frees next. What
+ * Giving up a job, a block or a task in the middle: what a coordinator's session has of it must not
+ * outlive it, since fragments that are produced while they are sent read operands which their owner
+ * frees next, and since a peer that hardly reads would have us keep all that it missed. What
  * has not begun is taken out of the queue. A body that has begun must be ended, or the peer could
  * not tell where the next record starts: the rest of it are zeros, and the block is dropped.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -54,11 +56,18 @@ static int make_blank(sherd__bulk *item)
     return SHERD_OK;
 }
 
-static int take_back(sherd_session *s, uint64_t job)
+static sherd__bulk *bulk_at(const sherd_session *s, uint64_t sequence)
+{
+    return &s->bulks.ring[sequence & (s->bulks.cap - 1)];
+}
+
+/* Entries of the job, or of one of its blocks alone. */
+static int take_back(sherd_session *s, uint64_t job, uint32_t block)
 {
     for (uint64_t q = s->bulks.head; q != s->bulks.tail; q++) {
-        sherd__bulk *item = &s->bulks.ring[q & (s->bulks.cap - 1)];
+        sherd__bulk *item = bulk_at(s, q);
         if (item->task.job != job || item->kind == SHERD__BULK_DROP) continue;
+        if (block && (item->kind != SHERD__BULK_FRAGMENT || item->task.task != block)) continue;
         int err = SHERD_OK;
         if (item->kind == SHERD__BULK_TASK ? item->cancelled : !item->described)
             make_nothing(s, item);
@@ -67,6 +76,34 @@ static int take_back(sherd_session *s, uint64_t job)
         if (err) return err;
     }
     return SHERD_OK;
+}
+
+/* A block of which nothing has left: true, and it never will. */
+static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uint32_t block)
+{
+    for (uint64_t q = before; q-- > s->bulks.head;) {
+        sherd__bulk *item = bulk_at(s, q);
+        if (item->kind != SHERD__BULK_FRAGMENT || item->task.job != job ||
+            item->task.task != block)
+            continue;
+        if (item->described) return false;
+        make_nothing(s, item);
+        return true;
+    }
+    return false;
+}
+
+void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
+{
+    assert(sequence >= s->bulks.head && sequence < s->bulks.tail);
+    sherd__bulk *item = bulk_at(s, sequence);
+    sherd__task *t = &item->task;
+    item->cancelled = true;
+    if (t->flags & SHERD__DROP_LEFT && take_back_whole(s, sequence, t->job, t->left))
+        t->flags &= ~(uint32_t)SHERD__DROP_LEFT;
+    if (t->flags & SHERD__DROP_RIGHT && t->right &&
+        take_back_whole(s, sequence, t->job, t->right))
+        t->flags &= ~(uint32_t)SHERD__DROP_RIGHT;
 }
 
 static bool any_open(const sherd_session *s, uint64_t job)
@@ -82,8 +119,18 @@ int sherd__session_forget(sherd_session *s, uint64_t job)
     if (job == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
         return SHERD_EINVAL; /* a session that is over, or leaves, has let go of everything */
     if (any_open(s, job)) err = sherd__session_cancel(s, job, 0, 0);
-    taken = take_back(s, job);
+    taken = take_back(s, job, 0);
     if (taken)
         return sherd__session_end(s, taken, true, "cannot end a body that is under way");
     return err ? err : sherd__session_drop(s, job, 0);
+}
+
+int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block)
+{
+    if (job == 0 || block == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
+        return SHERD_EINVAL;
+    int taken = take_back(s, job, block);
+    if (taken)
+        return sherd__session_end(s, taken, true, "cannot end a body that is under way");
+    return sherd__session_drop(s, job, block);
 }

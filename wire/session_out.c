@@ -58,12 +58,6 @@ static void bulk_pop(sherd_session *s)
     sherd__fragment_free(item->fragment);
 }
 
-void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
-{
-    assert(sequence >= s->bulks.head && sequence < s->bulks.tail);
-    bulk_at(&s->bulks, sequence)->cancelled = true;
-}
-
 void sherd__lent_done(sherd_session *s)
 {
     s->lent = NULL;

@@ -1,6 +1,7 @@
 /*
- * Inside of a session, shared by its three files: session.c (calls, handshake, clocks),
- * session_in.c (bytes to events) and session_out.c (queues to bytes). Nobody else includes this.
+ * Inside of a session, shared by its files: session.c (calls, handshake, clocks), session_in.c
+ * (bytes to events), session_out.c (queues to bytes) and session_forget.c (what is taken back).
+ * Nobody else includes this.
  */
 #ifndef WIRE_SESSION_STATE_H
 #define WIRE_SESSION_STATE_H
@@ -118,8 +119,6 @@ void sherd__arrival_skip(sherd_session *s);
 /** Room for one more entry: push cannot fail after it. */
 int sherd__bulks_reserve(sherd__bulks *b) SHERD_MUST;
 void sherd__bulk_push(sherd_session *s, const sherd__bulk *item);
-/** The entry of a TASK that is not yet offered becomes the drops that it would have caused. */
-void sherd__bulk_cancel(sherd_session *s, uint64_t sequence);
 /** The lent chunk is through, or nobody wants it any more. */
 void sherd__lent_done(sherd_session *s);
 /** Frees all entries; a fragment of which a chunk is lent lives until that is through. */
@@ -129,5 +128,11 @@ int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t 
                         size_t most) SHERD_MUST;
 /** REFUSE of r as an answer that the session gives by itself, or the end of the session. */
 int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most) SHERD_MUST;
+
+/* session_forget.c */
+
+/** The entry of a TASK that is not yet offered becomes the drops that it would have caused; of the
+ *  blocks that go with it, those of which nothing has left are taken out of the queue instead. */
+void sherd__bulk_cancel(sherd_session *s, uint64_t sequence);
 
 #endif

@@ -232,6 +232,44 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     world_stop(&w);
 }
 
+/* Work goes on with all nodes but one, whose link carries nothing beyond `moves` offers. */
+static void work_but_stalled(world *w, uint32_t stalled, unsigned moves)
+{
+    bool done = false;
+    for (unsigned i = 0; i < 3 || !done; i++) {
+        done = world_is_done(w);
+        sherd__job_pump(w->job, w->now);
+        for (uint32_t n = 0; n < w->nodes; n++) {
+            if (n == stalled && moves == 0) continue;
+            moves -= n == stalled;
+            while (world_move(w, n, true) + world_move(w, n, false) && n != stalled) {}
+            while (n != stalled && w->ends[n].asked) world_answer(w, n, 0);
+        }
+        assert_true(i < 1000);
+    }
+}
+
+/* The next one frees and makes anew what sources read. */
+static void no_source_of_a_product_outlives_it(void **state)
+{
+    (void)state;
+    for (unsigned moves = 2; moves < 8; moves++) {
+        world w = of(3);
+        w.scheme.shape.left_stays = true;
+        w.scheme.resident_rows = 100000;
+        world_start(&w, 4, 2, 1, 2, 0, false);
+        work_but_stalled(&w, 3, moves);
+        world_must_be_done(&w, SHERD_OK);
+        sherd__job_rest(w.job);
+        assert_int_equal(w.scheme.live, 0);
+        run_again(&w);
+        world_work(&w, 0); /* without node 3, which still has a half of the first, nothing ends */
+        world_must_be_done(&w, SHERD_OK);
+        assert_int_equal(sherd__job_node_tasks(w.job, 3), 2);
+        world_stop(&w);
+    }
+}
+
 static void a_product_of_the_transposed_left_operand_says_so(void **state)
 {
     (void)state;
@@ -272,6 +310,7 @@ int main(void)
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
+        T(no_source_of_a_product_outlives_it),
         T(a_product_of_the_transposed_left_operand_says_so),
         T(a_slot_without_a_domain_is_no_job),
     };

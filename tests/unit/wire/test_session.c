@@ -464,6 +464,60 @@ static void nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on(voi
     }
 }
 
+static void nothing_of_a_retracted_block_is_read_again_and_others_arrive(void **state)
+{
+    (void)state;
+    for (unsigned moves = 0; moves < 6; moves++) {
+        pair p;
+        watched gone, other;
+        open_ready(&p);
+        uint64_t idle = sherd__session_queued(p.co.s);
+        put_watched(&p, &gone, JOB, 1);
+        put_watched(&p, &other, JOB, 2);
+        for (unsigned i = 0; i < moves; i++) pair_move(&p, &p.co, &p.no, SIZE_MAX);
+        assert_int_equal(sherd__session_retract(p.co.s, JOB, 1), SHERD_OK);
+        assert_true(gone.freed);
+        pair_run(&p, SIZE_MAX);
+        assert_int_equal(p.co.err, 0);
+        assert_int_equal(p.no.err, 0);
+        assert_true(other.freed && other.reads > 0);
+        assert_int_equal(p.no.events[SHERD__EV_BLOCK], moves > 0 ? 2 : 1);
+        assert_int_equal(p.no.events[SHERD__EV_DROP], 1);
+        assert_int_equal(sherd__session_queued(p.co.s), idle);
+        assert_int_equal(sherd__session_retract(p.co.s, JOB, 0), SHERD_EINVAL);
+        pair_close(&p);
+    }
+}
+
+/* A node that reads nothing must not have its coordinator keep all that it will never need. */
+static void a_task_cancelled_before_it_left_takes_its_blocks_back(void **state)
+{
+    (void)state;
+    for (unsigned moves = 0; moves < 2; moves++) {
+        pair p;
+        watched left, right;
+        open_ready(&p);
+        uint64_t idle = sherd__session_queued(p.co.s);
+        put_watched(&p, &left, JOB, 1);
+        put_watched(&p, &right, JOB, 2);
+        sherd__task t = task_of(JOB, 1, 1000, 1000);
+        t.flags = SHERD__DROP_LEFT | SHERD__DROP_RIGHT;
+        ask(&p, &t);
+        if (moves) pair_move(&p, &p.co, &p.no, SIZE_MAX); /* left has begun: it goes on */
+        assert_int_equal(sherd__session_cancel(p.co.s, JOB, 1, 1), SHERD_OK);
+        assert_true(right.freed && right.reads == 0);
+        assert_int_equal(left.freed, !moves);
+        if (!moves) assert_true(sherd__session_queued(p.co.s) < idle + 4096);
+        pair_run(&p, SIZE_MAX);
+        assert_int_equal(p.no.events[SHERD__EV_BLOCK], moves);
+        assert_int_equal(p.no.events[SHERD__EV_DROP], moves);
+        assert_int_equal(p.no.events[SHERD__EV_TASK], 0);
+        assert_int_equal(p.co.err, 0);
+        assert_int_equal(sherd__session_queued(p.co.s), idle);
+        pair_close(&p);
+    }
+}
+
 static void forgetting_without_memory_ends_the_session_and_reads_nothing_either(void **state)
 {
     (void)state;
@@ -1295,6 +1349,8 @@ int main(void)
         T(a_task_cancelled_before_it_left_only_drops_its_blocks),
         T(a_whole_job_can_be_cancelled),
         T(nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on),
+        T(nothing_of_a_retracted_block_is_read_again_and_others_arrive),
+        T(a_task_cancelled_before_it_left_takes_its_blocks_back),
         T(forgetting_without_memory_ends_the_session_and_reads_nothing_either),
         T(a_result_that_was_not_asked_for_ends_the_session),
         T(another_attempt_than_the_one_asked_for_is_unasked),
