@@ -124,6 +124,50 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
                      SHERD_EUNSUPPORTED);
 }
 
+static void no_private_scheme_shows_operands_of_element_wise_operations(void **state)
+{
+    (void)state;
+    for (sherd_scheme scheme = SHERD_SHARE; scheme <= SHERD_BLIND; scheme++) {
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        sherd_product_options o = options();
+        o.scheme = scheme;
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &nodes, &o, &d),
+                         SHERD_EUNSUPPORTED);
+        assert_non_null(strstr(d.message, "in clear"));
+    }
+}
+
+/* What a node is given of A in a product in shares with the seed of all tests here. */
+static void share_of_a(uint8_t out[1024])
+{
+    static const uint32_t own[] = { 0, 1, 2, 3 };
+    static const sherd__nodes four = { .count = 4, .domain = own, .domains = 4, .usable = 4,
+                                       .memory = UINT64_C(1) << 24 };
+    sherd__prepared p;
+    sherd__cell_work w;
+    sherd_product_options o = options();
+    o.scheme = SHERD_SHARE;
+    o.colluding = 1;
+    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &four, &o, NULL), SHERD_OK);
+    assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 2, 0, 0 }, &w), SHERD_OK);
+    assert_true(sherd__fragment_info_of(w.left)->len >= 1024);
+    assert_int_equal(sherd__fragment_read(w.left, 0, out, 1024), SHERD_OK);
+    sherd__fragment_free(w.left);
+    sherd__prepared_fini(&p);
+}
+
+static void a_seed_does_not_decide_masks(void **state)
+{
+    (void)state;
+    uint8_t first[1024], second[1024];
+    size_t equal = 0;
+    share_of_a(first);
+    share_of_a(second);
+    for (size_t i = 0; i < sizeof first; i++) equal += first[i] == second[i];
+    assert_true(equal < 32); /* 7 by chance */
+}
+
 static void what_is_not_finite_is_refused_in_exact_mode_by_its_place(void **state)
 {
     (void)state;
@@ -356,6 +400,8 @@ int main(void)
         cmocka_unit_test(seed_and_operation_decide_who_is_given_what),
         cmocka_unit_test(without_a_seed_every_call_draws_its_own),
         cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
+        cmocka_unit_test(no_private_scheme_shows_operands_of_element_wise_operations),
+        cmocka_unit_test(a_seed_does_not_decide_masks),
         cmocka_unit_test(what_is_not_finite_is_refused_in_exact_mode_by_its_place),
         cmocka_unit_test(stored_exposures_are_used_and_checked),
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),

@@ -201,6 +201,30 @@ static void large_data_goes_both_ways_at_once(void **s)
     sherd__tls_free(b);
 }
 
+/* A line of zeros gives bytes of which none is more frequent than chance has it. */
+static void what_travels_looks_random_whatever_is_sent(void **s)
+{
+    (void)s;
+    static const uint8_t zeros[1 << 16];
+    uint32_t count[256] = { 0 };
+    size_t total = 0;
+    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    shake(a, b, 0);
+    for (size_t at = 0, taken = 1; at < sizeof zeros && taken; at += taken) {
+        const uint8_t *p;
+        assert_int_equal(sherd__tls_write(a, zeros + at, sizeof zeros - at, &taken), 0);
+        size_t n = sherd__tls_pending(a, &p);
+        for (size_t i = 0; i < n; i++) count[p[i]]++;
+        total += n;
+        sherd__tls_sent(a, n);
+    }
+    assert_true(total >= sizeof zeros);
+    for (int i = 0; i < 256; i++)
+        if (count[i] > total / 128) fail_msg("%u of %zu bytes are 0x%02x", count[i], total, i);
+    sherd__tls_free(a);
+    sherd__tls_free(b);
+}
+
 static void any_chunking_of_the_ciphertext_will_do(void **s)
 {
     (void)s;
@@ -552,6 +576,7 @@ int main(void)
         cmocka_unit_test(a_client_that_is_not_allowed_is_refused_and_told),
         cmocka_unit_test(without_an_allow_callback_nobody_is_let_in),
         cmocka_unit_test(large_data_goes_both_ways_at_once),
+        cmocka_unit_test(what_travels_looks_random_whatever_is_sent),
         cmocka_unit_test(any_chunking_of_the_ciphertext_will_do),
         cmocka_unit_test(keys_change_on_the_way_and_nobody_notices),
         cmocka_unit_test(writing_stops_when_nothing_is_sent_and_goes_on_after),
