@@ -1,9 +1,10 @@
 /*
  * Products on OpenBLAS and element-wise functions on matrix/funcs, over blocks as they came off the
  * wire. What is f64 already goes to BLAS where it lies; everything else (small integers, floats,
- * packed residues) is converted panel by panel into a fixed scratch, which stays in cache and whose
- * size does not depend on the task. One panel's conversion is paid back by a thousand times as
- * many products.
+ * packed residues) is converted panel by panel into a fixed scratch, whose size does not depend on
+ * the task. One panel's conversion is paid back by as many products as the other operand has rows.
+ * Under `share` these may be a hundred, so residues go in strips of the inner size that lie in the
+ * second-level cache when BLAS packs them: a long k is what a dgemm misses least.
  *
  * sherd__task_check has established that task and blocks agree; values are still hostile: residues
  * at or above the modulus and integers beyond 2^53 are found here, as they are converted.
@@ -24,6 +25,7 @@
 #include "node/outer.h"
 
 #define PANEL 1024u /* rows, inner and columns of a panel */
+#define STRIP 128u  /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
 #define AREA ((size_t)PANEL * PANEL)
 
 typedef struct cpu {
@@ -205,29 +207,38 @@ static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dt
     return SHERD_OK;
 }
 
-/* acc = rows x cols panel of a * b modulo a's prime, canonical. */
+/* Columns of the left factor that are converted and multiplied at a time. Threads share a strip, so
+ * more of them want a longer one. */
+static size_t strip_of(const cpu *c, size_t block)
+{
+    size_t most = c->threads < PANEL / STRIP ? c->threads * STRIP : PANEL;
+    return most < block ? most : block;
+}
+
+/* acc = rows x cols panel of a * b modulo a's prime, canonical: strips of the inner size add up as
+ * far as sums are exact, on top of a canonical value. */
 static int residue_panel(cpu *c, const operand *a, const operand *b, range rows, range cols,
                          sherd_diag *d)
 {
-    size_t n = rows.len * cols.len, k = 0;
+    size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
+    size_t most = strip_of(c, block), lda;
     use(c, c->acc, n);
     do {
-        range inner = panel(depth(a), k);
-        double *to = k ? use(c, c->sum, n) : c->acc;
+        range inner = { k, depth(a) - k < most ? (size_t)(depth(a) - k) : most };
+        if (since + inner.len > block) {
+            sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
+            since = 0;
+        }
+        lda = a->transposed ? rows.len : inner.len;
         int err = convert_left(c, a, rows, inner, d);
         if (!err) err = convert(c, b, inner, cols, c->right, d);
-        if (!err && a->transposed)
-            err = sherd__residue_gemm_t(a->prime, rows.len, inner.len, cols.len, c->left, rows.len,
-                                        c->right, cols.len, to, cols.len);
-        else if (!err)
-            err = sherd__residue_gemm(a->prime, rows.len, inner.len, cols.len, c->left, inner.len,
-                                      c->right, cols.len, to, cols.len);
+        if (!err)
+            err = gemm_of(a)(rows.len, inner.len, cols.len, c->left, lda, c->right, cols.len,
+                             k ? 1.0 : 0.0, c->acc, cols.len);
         if (err) return err;
-        if (k) {
-            for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
-            sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
-        }
-    } while ((k += PANEL) < depth(a));
+        since += inner.len;
+    } while ((k += most) < depth(a));
+    sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
     return SHERD_OK;
 }
 
