@@ -61,9 +61,9 @@ static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d
         if (!err)
             sherd__compare_rows(&w->verdict.found, w->c + r * w->cols, w->cols, panel, w->cols, r,
                                 n, w->cols);
-        if (!err)
+        if (!err && w->measures)
             err = sherd__reference_float(sherd_view_sub(a, r, n, 0, a.cols), b, panel, w->cols, d);
-        if (!err) measure_distance(w, panel, r, n);
+        if (!err && w->measures) measure_distance(w, panel, r, n);
         if (!err) err = sherd__work_go_on(d);
     }
     return err;

@@ -93,7 +93,7 @@ static void say_check(const sherd__work *w)
     const sherd__compare *x = &v->found;
     char t[24], far[200];
     if (!v->done) return;
-    if (v->bitwise && v->equal && w->op == 0)
+    if (v->bitwise && v->equal && w->op == 0 && w->measures)
         sherd__cli_note(w->cli, "%s", sherd__work_distance_text(&v->from_float, far));
     if (v->bitwise && v->equal)
         sherd__cli_say(w->cli, "equal: yes, bit for bit (%" PRIu64 " entries, computed here in %s)",
@@ -370,7 +370,7 @@ static void add_check(const sherd__work *w, json_t *obj)
         json_object_set_new(o, "beyond", whole(x->beyond));
         json_object_set_new(o, "worst", number(x->worst));
     }
-    if (v->bitwise && w->op == 0)
+    if (v->bitwise && w->op == 0 && w->measures)
         json_object_set_new(o, "from_float64", sherd__work_distance(&v->from_float));
     json_object_set_new(obj, "check", o);
 }

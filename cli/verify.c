@@ -175,6 +175,7 @@ static int recompute(verification *v, sherd_diag *d)
 {
     const sherd__verdict *x = &v->w.verdict;
     int err = pack_result(v, d);
+    v->w.measures = true;
     if (!err) err = sherd__work_check(&v->w, d);
     for (unsigned i = 0; i < v->w.in_len && !err; i++) err = sherd_npy_check(v->w.in[i].file, d);
     if (!err) err = sherd_npy_check(v->out.file, d);

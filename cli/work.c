@@ -363,6 +363,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     w->opened = sherd__clock_s();
     if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
     err = sherd__work_compute(w, w->operation, d);
+    w->measures = true;
     if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);
     if (!err) err = judge(w, d);
     if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);

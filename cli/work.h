@@ -63,6 +63,7 @@ typedef struct sherd__work {
     sherd__progress_line progress;
     sherd_report report;
     sherd__verdict verdict;
+    bool measures;          /* --check of an exact product measures its distance from float64, too */
     double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
 
     bool digested;          /* in[].digest are known */
@@ -95,6 +96,8 @@ void sherd__work_seed_settle(sherd__work *w);
 /** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
 int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
 void sherd__work_digest_start(sherd__work *w);
+/** Relative Frobenius norm of the distance. */
+double sherd__work_relative(const sherd__distance *x);
 /** The distance for --json, and in a sentence. */
 json_t *sherd__work_distance(const sherd__distance *x);
 const char *sherd__work_distance_text(const sherd__distance *x, char out[200]);
