@@ -132,6 +132,14 @@ static void both_sides_of_an_exact_product_in_many_panels_agree(void **s)
     recorded(verb);
 }
 
+static void both_sides_of_a_product_in_shares_agree(void **s)
+{
+    (void)s;
+    const char *verb[] = { "multiply", a, b, "--scheme", "share", "--same-host-domains", "--memory",
+                           "2M", NULL };
+    recorded(verb);
+}
+
 static void both_sides_of_a_plain_product_agree(void **s)
 {
     (void)s;
@@ -197,6 +205,7 @@ int main(void)
         cmocka_unit_test(both_sides_of_a_float_product_agree),
         cmocka_unit_test(both_sides_of_an_exact_product_in_many_panels_agree),
         cmocka_unit_test(both_sides_of_a_plain_product_agree),
+        cmocka_unit_test(both_sides_of_a_product_in_shares_agree),
         cmocka_unit_test(both_sides_of_an_elementwise_operation_agree),
         cmocka_unit_test(the_sessions_counters_are_the_records_sizes),
     };

@@ -235,6 +235,30 @@ static void too_few_that_are_left_are_exit_7_with_a_reason(void **s)
     assert_true(file_holds(out, OLD));
 }
 
+/* One residue is off by one; all five answers are needed, so that it is not overlooked. */
+static void a_liar_is_named_and_its_share_done_without(void **s)
+{
+    (void)s;
+    const char *const more[] = { "-n", "5", "--memory", "2M", "--check", "--json", NULL };
+    const char *const strict[] = { "-n", "5", "--memory", "2M", "--strict", NULL };
+    char out[200];
+    command c;
+    start(&c, "wrong:1@node-3", "A.npy", "B.npy", more);
+    json_t *root = finish(&c, 0);
+    assert_int_equal(count_of(root, "encodings"), 2);
+    assert_int_equal(count_of(root, "nodes_banned"), 1);
+    assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
+    const char *named = strstr(said, "node-3 (127.0.0.1:");
+    if (!named || !strstr(named, ") answered wrongly: banned")) fail_msg("%s", said);
+    json_decref(root);
+    path(out, "C.npy");
+    file_put(out, OLD, sizeof OLD - 1);
+    start(&c, "wrong:1@node-3", "A.npy", "B.npy", strict);
+    (void)finish(&c, 8);
+    if (!strstr(said, "node-3 (127.0.0.1:")) fail_msg("%s", said);
+    assert_true(file_holds(out, OLD));
+}
+
 /* ---- kept operands --------------------------------------------------------------------------- */
 
 #define N 801u /* which two blocks do not divide */
@@ -685,6 +709,7 @@ int main(void)
         cmocka_unit_test(one_encoding_is_enough_while_as_many_are_missing_as_are_spare),
         cmocka_unit_test(more_missing_than_spare_has_all_shares_made_anew),
         cmocka_unit_test(too_few_that_are_left_are_exit_7_with_a_reason),
+        cmocka_unit_test(a_liar_is_named_and_its_share_done_without),
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),
         cmocka_unit_test(a_node_may_be_lost_within_a_product_with_a_kept_operand),
         cmocka_unit_test(a_node_that_is_behind_does_not_hold_up_the_next_product),
