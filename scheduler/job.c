@@ -482,7 +482,7 @@ void sherd__job_rest(sherd_job *j)
 
 bool sherd__job_starved(const sherd_job *j, uint32_t *alive)
 {
-    *alive = j->shape.threshold ? sherd__job_shares_alive(j) : 0;
+    *alive = j->alive;
     return j->starved;
 }
 

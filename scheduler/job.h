@@ -88,7 +88,7 @@ void sherd__job_end(sherd_job *j);
  * keep their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
  */
 void sherd__job_rest(sherd_job *j);
-/** Whether it failed for want of answers: fewer domains are left (*alive) than must answer. */
+/** Whether it failed for want of answers: fewer domains could answer then (*alive) than must. */
 bool sherd__job_starved(const sherd_job *j, uint32_t *alive);
 /** True when the executor holds none of its work. */
 bool sherd__job_idle(const sherd_job *j);

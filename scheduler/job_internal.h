@@ -60,6 +60,7 @@ struct sherd_job {
     uint32_t pieces;       /* of work that the executor holds */
     double task_ms;        /* moving average of a task's time */
     bool finishing, done, starved;
+    uint32_t alive;        /* starved: domains whose share could still be answered then */
     int err;
     sherd_diag diag;
     sherd__job_stats stats;
@@ -115,8 +116,6 @@ bool sherd__job_owners_init(sherd_job *j);
 void sherd__job_reassign(sherd_job *j, uint32_t slot);
 /** Finds owners for slots that have lost theirs; fails the job where the work cannot be done. */
 void sherd__job_adopt(sherd_job *j);
-/** Threshold: domains whose share can still be answered. */
-uint32_t sherd__job_shares_alive(const sherd_job *j);
 
 /* job_send.c */
 void sherd__job_cell_done(sherd_job *j, uint64_t ordinal);

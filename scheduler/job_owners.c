@@ -93,7 +93,7 @@ static bool share_lives(const sherd_job *j, uint32_t slot)
     return live;
 }
 
-uint32_t sherd__job_shares_alive(const sherd_job *j)
+static uint32_t shares_alive(const sherd_job *j)
 {
     uint32_t alive = 0;
     for (uint32_t s = 0; s < j->shape.slots; s++) alive += share_lives(j, s);
@@ -110,10 +110,11 @@ static void count_shares(sherd_job *j)
             can += j->cells[job_ordinal(j, s, pos)].state == CELL_DONE || share_lives(j, s);
         if (can >= j->shape.threshold) continue;
         j->starved = true;
+        j->alive = shares_alive(j);
         sherd__job_stop(j, SHERD_EFEWNODES,
                         "start more nodes, or allow more of them to be missing with --spare",
                         "%u of %u domains can still answer, and %u must%s%s",
-                        sherd__job_shares_alive(j), j->shape.slots, j->shape.threshold,
+                        j->alive, j->shape.slots, j->shape.threshold,
                         j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
     }
 }

@@ -17,7 +17,10 @@ struct sherd__kept_share {
     sherd__prepared p;
     sherd_job *job;     /* NULL: there are no shares */
     uint32_t encodings;
+    uint32_t alive;     /* where the last product starved: the domains that could still answer */
 };
+
+#define NOT_STARVED UINT32_MAX
 
 static void give_up(sherd__kept_share *k)
 {
@@ -30,6 +33,8 @@ static void give_up(sherd__kept_share *k)
 static int encode(sherd__kept_share *k, sherd_diag *d)
 {
     sherd__cluster_nodes(k->cluster, &k->nodes);
+    if (k->nodes.usable > k->alive) k->nodes.usable = k->alive;
+    k->alive = NOT_STARVED;
     int err = sherd__prepare_kept(&k->p, k->a, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict);
     if (!err) {
@@ -49,6 +54,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     k->cluster = c;
     k->a = a;
     k->opt = *opt;
+    k->alive = NOT_STARVED;
     int err = encode(k, d);
     if (err) sherd__free(k);
     else *out = k;
@@ -56,10 +62,8 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
 }
 
 static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out, size_t ldc,
-                sherd_report *r, bool *starved, sherd_diag *d)
+                sherd_report *r, sherd_diag *d)
 {
-    uint32_t alive;
-    *starved = false;
     int err = k->job ? SHERD_OK : encode(k, d);
     if (!err) err = sherd__prepared_right(&k->p, b, transposed, out, ldc, &k->opt, d);
     if (err) return err; /* nothing was begun: another B may still come */
@@ -71,7 +75,7 @@ static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out
     }
     err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
     if (!err) return SHERD_OK;
-    *starved = sherd__job_starved(k->job, &alive);
+    if (!sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
     give_up(k);
     return err;
 }
@@ -80,25 +84,23 @@ int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view
                                size_t ldc, sherd_report *r, sherd_diag *d)
 {
     sherd_diag own = { 0 };
-    bool starved = false;
     if (!d) d = &own;
     if (r) *r = (sherd_report){ 0 };
     if (transposed && k->opt.scheme == SHERD_SHARE1)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "share1 multiplies a kept operand from the right only");
-    int err = once(k, transposed, b, out, ldc, r, &starved, d);
-    while (starved) {
-        uint32_t before = k->nodes.usable;
+    int err = once(k, transposed, b, out, ldc, r, d);
+    while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
-        if (k->nodes.usable >= before) return err;
+        if (k->alive > k->nodes.usable) k->alive = k->nodes.usable;
         *d = (sherd_diag){ 0 };
         k->opt.spare = 0;
         sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
                            "%s: all shares are made anew for the %u domains that are left",
-                           last.message, k->nodes.usable);
+                           last.message, k->alive);
         if (r) sherd_report_fini(r);
-        err = once(k, transposed, b, out, ldc, r, &starved, d);
+        err = once(k, transposed, b, out, ldc, r, d);
         if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
     }
     if (r) r->encodings = k->encodings;

@@ -129,18 +129,20 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
     return err;
 }
 
+#define NOT_STARVED UINT32_MAX
+
+/* *alive: where it failed for want of answers, the domains that could still give some. */
 static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
-                const sherd_product_options *opt, sherd_report *r, bool *starved, sherd_diag *d)
+                const sherd_product_options *opt, sherd_report *r, uint32_t *alive, sherd_diag *d)
 {
     sherd_job *job;
-    uint32_t alive;
-    *starved = false;
+    *alive = NOT_STARVED;
     int err = sherd__product_job(&job, c, p, opt->strict);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     else err = sherd__prepared_commit(p, d);
     if (!err) {
         err = sherd__product_run(c, job, true, p, nodes, opt, r, d);
-        *starved = err && sherd__job_starved(job, &alive);
+        if (!err || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
     }
     sherd__job_free(job);
     sherd__prepared_fini(p);
@@ -184,22 +186,22 @@ static void add_up(sherd_report *r, sherd_report *before)
 /*
  * Too few domains are left to decode what they hold: their answers so far are worth nothing.
  * Everything is coded anew for those that are left, with fresh masks, into fewer blocks; answers of
- * two encodings never mix. Each time at least one domain fewer, so it ends.
+ * two encodings never mix. A node that is up may have refused its work or be mute: those count that
+ * could still answer, which are fewer than were counted on before, so it ends.
  */
 static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
                  const sherd_product_options *opt, double began, sherd__nodes *nodes,
-                 sherd_report *r, sherd_diag *d)
+                 uint32_t alive, sherd_report *r, sherd_diag *d)
 {
     sherd__prepared p;
     sherd_product_options fewer = *opt;
-    bool starved = true;
     int err = SHERD_EFEWNODES;
     fewer.spare = 0;
-    for (uint32_t encodings = 2; starved; encodings++) {
-        uint32_t before = nodes->usable, left;
+    for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
+        uint32_t left;
         sherd_diag last = *d;
         sherd__cluster_nodes(c, nodes);
-        if (nodes->usable >= before) return err;
+        if (nodes->usable > alive) nodes->usable = alive;
         *d = (sherd_diag){ 0 };
         err = time_left(&fewer.timeout_ms, opt->timeout_ms, began, d);
         if (err) return err;
@@ -212,7 +214,7 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
                            last.message, left);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
-        err = once(c, &p, nodes, &fewer, r, &starved, d);
+        err = once(c, &p, nodes, &fewer, r, &alive, d);
         if (r) add_up(r, &so_far);
         if (r) r->encodings = encodings;
     }
@@ -231,13 +233,14 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
     sherd__cluster_nodes(c, &nodes);
     sherd_diag own = { 0 };
     if (!d) d = &own;
-    bool starved = false;
+    uint32_t alive;
     double began = sherd__clock_s();
     err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
     if (err) return err;
-    err = once(c, &p, &nodes, opt, r, &starved, d);
+    err = once(c, &p, &nodes, opt, r, &alive, d);
     if (r) r->encodings = r->threshold > 0;
-    return starved ? again(c, a, b, out, ldc, opt, began, &nodes, r, d) : err;
+    if (alive == NOT_STARVED) return err;
+    return again(c, a, b, out, ldc, opt, began, &nodes, alive, r, d);
 }
 
 int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b, double *out,
@@ -249,9 +252,9 @@ int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
     sherd__cluster_nodes(c, &nodes);
-    bool starved;
+    uint32_t alive;
     err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
-    return err ? err : once(c, &p, &nodes, opt, r, &starved, d);
+    return err ? err : once(c, &p, &nodes, opt, r, &alive, d);
 }
 
 /* --- resident operands ----------------------------------------------------------------------- */

@@ -43,7 +43,8 @@ static sherd_multiplier here;
 static void note_warning(void *ctx, sherd_log_level level, const char *text)
 {
     (void)ctx;
-    if (level == SHERD_LOG_WARN) snprintf(warned, sizeof warned, "%s", text);
+    size_t len = strlen(warned);
+    if (level == SHERD_LOG_WARN) snprintf(warned + len, sizeof warned - len, "%s\n", text);
 }
 
 static sherd_cluster *open_nodes(uint32_t nodes, const char *misbehave, uint64_t memory)
@@ -219,6 +220,22 @@ static void more_missing_than_spare_has_all_shares_made_anew(void **s)
     json_decref(root);
 }
 
+/* It stays connected, and is no help: what counts is who can still answer, not who is there. */
+static void a_node_that_refuses_has_all_shares_made_anew_without_it(void **s)
+{
+    (void)s;
+    const char *const more[] = { "-n", "5", "--memory", "2M", "--check", "--json", NULL };
+    command c;
+    start(&c, "refuse:2@node-2", "A.npy", "B.npy", more);
+    json_t *root = finish(&c, 0);
+    assert_int_equal(count_of(root, "encodings"), 2);
+    assert_int_equal(count_of(root, "blocks"), 1);
+    assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
+    if (!strstr(said, "all shares are made anew for the 4 domains that are left"))
+        fail_msg("%s", said);
+    json_decref(root);
+}
+
 static void too_few_that_are_left_are_exit_7_with_a_reason(void **s)
 {
     (void)s;
@@ -358,10 +375,11 @@ static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
 static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
 {
     (void)s;
-    for (unsigned transposed = 0; transposed < 2; transposed++) {
+    for (unsigned i = 0; i < 4; i++) {
         kept_case t;
+        bool transposed = i % 2;
         sherd_product_options o = private_options(SHERD_SHARE, 0);
-        sherd_cluster *c = open_nodes(NODES, "crash:1@node-4", 0);
+        sherd_cluster *c = open_nodes(NODES, i < 2 ? "crash:1@node-4" : "refuse:1@node-4", 0);
         o.memory = UINT64_C(1) << 20;
         keep(&t, c, &o);
         *warned = '\0';
@@ -708,6 +726,7 @@ int main(void)
         cmocka_unit_test(share1_keeps_an_operand_for_one_direction),
         cmocka_unit_test(one_encoding_is_enough_while_as_many_are_missing_as_are_spare),
         cmocka_unit_test(more_missing_than_spare_has_all_shares_made_anew),
+        cmocka_unit_test(a_node_that_refuses_has_all_shares_made_anew_without_it),
         cmocka_unit_test(too_few_that_are_left_are_exit_7_with_a_reason),
         cmocka_unit_test(a_liar_is_named_and_its_share_done_without),
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),

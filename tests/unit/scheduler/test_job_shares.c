@@ -145,7 +145,6 @@ static void too_few_that_are_left_end_it_as_starved(void **state)
         world_settle(&w);
         assert_false(world_is_done(&w));
         assert_false(sherd__job_starved(w.job, &alive));
-        assert_int_equal(alive, 3);
         if (liar) {
             world_answer(&w, 1, -1);
             world_settle(&w);
@@ -153,6 +152,9 @@ static void too_few_that_are_left_end_it_as_starved(void **state)
             world_part(&w, 1, true, false);
         }
         world_must_be_done(&w, SHERD_EFEWNODES);
+        assert_true(sherd__job_starved(w.job, &alive));
+        assert_int_equal(alive, 2);
+        sherd__job_rest(w.job); /* who is there afterwards is another question */
         assert_true(sherd__job_starved(w.job, &alive));
         assert_int_equal(alive, 2);
         world_stop(&w);
