@@ -1,0 +1,128 @@
+/*
+ * Convolution as products: the windows of all examples are laid out as rows (im2col; Chellapilla,
+ * Puri and Simard 2006), so that y = windows W is one product whose rows are output pixels with
+ * their channels together, which is the order of a batch already. dW = windows^T dy, and dy W^T is
+ * added back to the pixels that the windows came from, in the same fixed order. Windows overwrite
+ * nothing that is needed: on the way back their memory takes their own gradient once dW is made.
+ */
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "learn/layer.h"
+
+static size_t stride_of(const sherd__layer *l)
+{
+    return l->spec.stride > 0 ? l->spec.stride : 1;
+}
+
+static int conv_fit(sherd__layer *l, sherd_diag *d)
+{
+    size_t w = l->spec.window, high, wide, around, pixels;
+    if (l->spec.units == 0 || w == 0)
+        return sherd__fail(d, SHERD_EINVAL, "give it units (channels) and a window",
+                           "a conv2d layer with %zu units and a window of %zu", l->spec.units, w);
+    if (!sherd__mul(2, l->spec.padding, &around) || !sherd__add(l->in.height, around, &high) ||
+        !sherd__add(l->in.width, around, &wide) || w > high || w > wide || l->spec.padding >= w)
+        return sherd__fail(d, SHERD_ESHAPE, "the window must fit, the padding be smaller than it",
+                           "a conv2d window of %zu with padding %zu on an image of %zu x %zu", w,
+                           l->spec.padding, l->in.height, l->in.width);
+    l->out = (sherd__form){ (high - w) / stride_of(l) + 1, (wide - w) / stride_of(l) + 1,
+                            l->spec.units };
+    l->cols = l->spec.units;
+    if (!sherd__mul(w, w, &l->rows) || !sherd__mul(l->rows, l->in.channels, &l->rows) ||
+        !sherd__mul(l->out.height, l->out.width, &pixels) ||
+        !sherd__mul(pixels, l->rows, &l->scratch_each))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a conv2d layer is too large to count");
+    return SHERD_OK;
+}
+
+/* One row of one window, as runs of numbers that lie together: `run` of them from image row y,
+ * column x, with `before` and `after` that lie outside of the image. run = 0: all outside. */
+typedef struct strip {
+    size_t before, run, after, from;
+} strip;
+
+static strip strip_of(const sherd__layer *l, size_t oy, size_t ox, size_t wy)
+{
+    size_t c = l->in.channels, w = l->spec.window, p = l->spec.padding;
+    size_t y = oy * stride_of(l) + wy, x = ox * stride_of(l); /* with padding */
+    strip s = { w * c, 0, 0, 0 };
+    if (y < p || y >= p + l->in.height) return s;
+    size_t left = x < p ? p - x : 0, end = p + l->in.width, right = x + w > end ? x + w - end : 0;
+    if (left + right >= w) return s;
+    s.before = left * c;
+    s.run = (w - left - right) * c;
+    s.after = right * c;
+    s.from = ((y - p) * l->in.width + (x + left - p)) * c;
+    return s;
+}
+
+static void windows_of(const sherd__layer *l, const double *image, double *to)
+{
+    for (size_t oy = 0; oy < l->out.height; oy++)
+        for (size_t ox = 0; ox < l->out.width; ox++)
+            for (size_t wy = 0; wy < l->spec.window; wy++) {
+                strip s = strip_of(l, oy, ox, wy);
+                memset(to, 0, s.before * sizeof *to);
+                memcpy(to + s.before, image + s.from, s.run * sizeof *to);
+                memset(to + s.before + s.run, 0, s.after * sizeof *to);
+                to += s.before + s.run + s.after;
+            }
+}
+
+static void add_windows(const sherd__layer *l, const double *from, double *image)
+{
+    for (size_t oy = 0; oy < l->out.height; oy++)
+        for (size_t ox = 0; ox < l->out.width; ox++)
+            for (size_t wy = 0; wy < l->spec.window; wy++) {
+                strip s = strip_of(l, oy, ox, wy);
+                for (size_t k = 0; k < s.run; k++) image[s.from + k] += from[s.before + k];
+                from += s.before + s.run + s.after;
+            }
+}
+
+static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
+{
+    return call->examples * l->out.height * l->out.width;
+}
+
+static int conv_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    size_t rows = pixels_of(l, call), size = l->in.height * l->in.width * l->in.channels;
+    const double *x = call->x.data;
+    for (size_t i = 0; i < call->examples; i++)
+        windows_of(l, x + i * size, l->scratch + i * l->scratch_each);
+    sherd_view windows = sherd_view_c(l->scratch, SHERD_F64, rows, l->rows);
+    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    int err = sherd_multiplier_multiply(call->engine.products, windows, w, call->y, l->cols, d);
+    if (err == 0 && !call->unbiased) sherd__bias_add(l, rows, call->y);
+    return err;
+}
+
+static int conv_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    size_t rows = pixels_of(l, call), size = l->in.height * l->in.width * l->in.channels;
+    sherd_view windows = sherd_view_c(l->scratch, SHERD_F64, rows, l->rows);
+    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, rows, l->cols);
+    sherd_multiplier m = call->engine.products;
+    int err = sherd_multiplier_multiply(m, sherd_view_t(windows), dy, l->weights_gradient, l->cols,
+                                        d);
+    if (err != 0) return err;
+    sherd__bias_gradient(l, rows, call->dy);
+    if (call->dx == NULL) return SHERD_OK;
+    err = sherd_multiplier_multiply(m, dy, sherd_view_t(w), l->scratch, l->rows, d);
+    if (err != 0) return err;
+    memset(call->dx, 0, call->examples * size * sizeof *call->dx);
+    for (size_t i = 0; i < call->examples; i++)
+        add_windows(l, l->scratch + i * l->scratch_each, call->dx + i * size);
+    return SHERD_OK;
+}
+
+const sherd__layer_kind sherd__layer_conv2d = {
+    .name = "conv2d",
+    .fit = conv_fit,
+    .forward = conv_forward,
+    .backward = conv_backward,
+};

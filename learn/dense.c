@@ -1,0 +1,81 @@
+/*
+ * The dense layer, and what all layers with parameters share. Forward and weight gradient have x on
+ * the left, once as it is and once transposed: that is what a kept operand can do, so an input that
+ * lies at the nodes travels once for both passes of every epoch.
+ */
+#include "learn/layer.h"
+
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/diag.h"
+
+bool sherd__form_size(sherd__form f, size_t *size)
+{
+    size_t n;
+    return sherd__mul(f.height, f.width, &n) && sherd__mul(n, f.channels, size);
+}
+
+void sherd__bias_add(const sherd__layer *l, size_t rows, double *y)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < l->cols; c++) y[r * l->cols + c] += l->biases[c];
+}
+
+void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy)
+{
+    double *db = l->biases_gradient, total = 0;
+    memset(db, 0, l->cols * sizeof *db);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < l->cols; c++) db[c] += dy[r * l->cols + c];
+    if (!l->bias_total) return;
+    for (size_t c = 0; c < l->cols; c++) total += db[c];
+    for (size_t c = 0; c < l->cols; c++) db[c] = total;
+}
+
+static int dense_fit(sherd__layer *l, sherd_diag *d)
+{
+    if (l->spec.units == 0)
+        return sherd__fail(d, SHERD_EINVAL, "give it units", "a dense layer without units");
+    if (!sherd__form_size(l->in, &l->rows))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a dense layer's input is too large to count");
+    l->cols = l->spec.units;
+    l->out = (sherd__form){ 1, 1, l->cols };
+    return SHERD_OK;
+}
+
+static int dense_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    int err = call->kept != NULL
+                  ? sherd_multiplier_multiply_kept(call->engine.products, call->kept, false, w,
+                                                   call->y, l->cols, d)
+                  : sherd_multiplier_multiply(call->engine.products, call->x, w, call->y, l->cols,
+                                              d);
+    if (err == 0 && !call->unbiased) sherd__bias_add(l, call->examples, call->y);
+    return err;
+}
+
+static int dense_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    sherd_multiplier m = call->engine.products;
+    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, call->examples, l->cols);
+    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    int err = call->kept != NULL
+                  ? sherd_multiplier_multiply_kept(m, call->kept, true, dy, l->weights_gradient,
+                                                   l->cols, d)
+                  : sherd_multiplier_multiply(m, sherd_view_t(call->x), dy, l->weights_gradient,
+                                              l->cols, d);
+    if (err != 0) return err;
+    sherd__bias_gradient(l, call->examples, call->dy);
+    if (call->dx == NULL) return SHERD_OK;
+    return sherd_multiplier_multiply(m, dy, sherd_view_t(w), call->dx, l->rows, d);
+}
+
+const sherd__layer_kind sherd__layer_dense = {
+    .name = "dense",
+    .traits = SHERD__LAYER_ANY_VIEW,
+    .fit = dense_fit,
+    .forward = dense_forward,
+    .backward = dense_backward,
+};

@@ -1,0 +1,114 @@
+/*
+ * A layer: constant functions over a shape, parameters and a multiplier. Every product goes through
+ * the multiplier, so the same layer trains on this machine or on nodes that are not trusted; what
+ * those learn is said by the multiplier's scheme (docs/THREATS.md), nothing else leaves a layer.
+ *
+ * A batch is row-major f64, one example a row; within a row channels vary fastest, then columns,
+ * then rows of the image. Sums are made in one fixed order (ascending examples), so that results
+ * depend on nothing but values and the multiplier's own promise.
+ */
+#ifndef LEARN_LAYER_H
+#define LEARN_LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sherd/mat.h"
+#include "sherd/multiplier.h"
+
+/** The shape of one example. A plain vector of n numbers is 1 x 1 x n. */
+typedef struct sherd__form {
+    size_t height, width, channels;
+} sherd__form;
+
+/** Where arithmetic happens. */
+typedef struct sherd__engine {
+    sherd_multiplier products;
+    bool maps; /* sigmoid, tanh, ReLU and their gradients too go through `products`; same bits */
+} sherd__engine;
+
+typedef struct sherd__layer_kind sherd__layer_kind;
+
+/** What a layer is to be; fields that its kind does not name are 0. */
+typedef struct sherd__layer_spec {
+    const sherd__layer_kind *kind;
+    size_t units;   /* dense: outputs; conv2d: output channels */
+    size_t window;  /* conv2d and pools: side of the square that one output sees */
+    size_t stride;  /* conv2d: 0 is 1; pools: 0 is the window */
+    size_t padding; /* conv2d: rings of zeros around the image */
+} sherd__layer_spec;
+
+/** A layer within a network, which owns all that is pointed to. */
+typedef struct sherd__layer {
+    sherd__layer_spec spec;
+    sherd__form in, out;
+    size_t rows, cols;   /* of the weights; 0 and 0 without any. There are cols biases. */
+    size_t scratch_each; /* doubles of scratch for one example */
+    double *weights, *biases;                   /* rows x cols, and cols */
+    double *weights_gradient, *biases_gradient; /* the same shapes */
+    double *scratch;
+    bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
+} sherd__layer;
+
+/** One pass over a batch, in either direction. */
+typedef struct sherd__layer_call {
+    sherd__engine engine;
+    size_t examples;
+    sherd_view x;     /* examples x in; row-major f64 unless the kind says SHERD__LAYER_ANY_VIEW */
+    sherd_kept *kept; /* x again, where the multiplier holds it; else NULL */
+    double *y;        /* examples x out: forward writes, backward reads it */
+    bool unbiased;    /* forward: leave biases out */
+    double *dy;       /* examples x out: d cost / dy; backward may overwrite it */
+    double *dx;       /* examples x in, gets d cost / dx; NULL where nobody needs it. It is dy
+                         itself for kinds that say SHERD__LAYER_IN_PLACE. */
+} sherd__layer_call;
+
+enum {
+    SHERD__LAYER_ANY_VIEW = 1, /* takes x of any dtype and strides */
+    SHERD__LAYER_IN_PLACE = 2, /* y may be x; backward needs y but not x */
+    SHERD__LAYER_ALIAS = 4     /* y always is x, dx always dy: nothing is computed */
+};
+
+/** A kind of layer. Constant and shared. */
+struct sherd__layer_kind {
+    const char *name;
+    unsigned traits; /* SHERD__LAYER_* */
+    /** From l->spec and l->in (no side 0): out, rows, cols, scratch_each. SHERD_EINVAL (a missing
+     *  number), SHERD_ESHAPE (a window larger than the image, sizes that wrap). */
+    int (*fit)(sherd__layer *l, sherd_diag *d);
+    /** y from x. What the multiplier says; outputs are undefined then. */
+    int (*forward)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
+    /** From dy (and x, y of the forward pass just made): the gradients, and dx unless NULL. */
+    int (*backward)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
+};
+
+/** y = x W + b; dW = x^T dy, db = column sums of dy, dx = dy W^T. */
+extern const sherd__layer_kind sherd__layer_dense;
+/** max(x, 0); the gradient at 0 is 0. */
+extern const sherd__layer_kind sherd__layer_relu;
+/** 1/(1+exp(-x)), for any x; gradient y - y^2. */
+extern const sherd__layer_kind sherd__layer_sigmoid;
+/** tanh x; gradient 1 - y^2. */
+extern const sherd__layer_kind sherd__layer_tanh;
+/** exp(x_j)/sum exp(x_i) over an example, for any finite x. With cross-entropy use the loss that
+ *  contains it instead (learn/loss.h). */
+extern const sherd__layer_kind sherd__layer_softmax;
+/** An image as a plain vector. */
+extern const sherd__layer_kind sherd__layer_flatten;
+/** Each output pixel: the window around it, a vector of window x window x channels (rows of the
+ *  window, columns, channels), times the weights (that many x units), plus biases. A side becomes
+ *  (side + 2 padding - window) / stride + 1, rounded down; padding is below the window. */
+extern const sherd__layer_kind sherd__layer_conv2d;
+/** The largest, or the mean, of a window, for each channel; a side becomes
+ *  (side - window) / stride + 1, rounded down. */
+extern const sherd__layer_kind sherd__layer_max_pool;
+extern const sherd__layer_kind sherd__layer_average_pool;
+
+/** Numbers in one example; false, *size untouched, where that wraps. */
+bool sherd__form_size(sherd__form f, size_t *size);
+/** y += b, row by row. */
+void sherd__bias_add(const sherd__layer *l, size_t rows, double *y);
+/** biases_gradient from dy, rows x cols; rows ascending. */
+void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * A sequence of layers, its parameters and the memory of its passes. It knows neither who computes
+ * (the engine of each call) nor what becomes of gradients (learn/optimiser.h, or whoever collects
+ * them). All memory is taken when a network is made, for one largest batch; a pass allocates
+ * nothing of its own (a multiplier may). One network belongs to one thread at a time.
+ */
+#ifndef LEARN_NETWORK_H
+#define LEARN_NETWORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/rand.h"
+#include "learn/layer.h"
+#include "learn/loss.h"
+
+typedef struct sherd__network_spec {
+    sherd__form in;
+    const sherd__layer_spec *layers; /* borrowed during sherd__network_new */
+    size_t len;
+    size_t batch; /* examples of the largest batch */
+    sherd__loss loss;
+    double l2; /* adds l2/2 * (sum of squared weights, not biases) to the cost; 0 or more */
+    /** A known mistake that published results depend on: every bias of a layer gets the sum over
+     *  all of the layer's bias gradients. */
+    bool bias_total;
+} sherd__network_spec;
+
+typedef struct sherd__network sherd__network;
+
+/** Examples. All borrowed; x may have any dtype and strides. */
+typedef struct sherd__batch {
+    sherd_view x;     /* examples x input size; 1..batch rows */
+    sherd_kept *kept; /* x again as the engine's multiplier holds it, or NULL. It serves a dense
+                         first layer; others do not look at it. */
+    sherd__targets targets; /* not needed by a forward pass alone */
+} sherd__batch;
+
+/**
+ * Called around the layers that have parameters, so that whoever exchanges them over a network can
+ * do so while other layers compute. A failure ends the pass with that error. Slots may be NULL.
+ */
+typedef struct sherd__network_hooks {
+    /** This layer's parameters are read from here on, until after_backward. */
+    int (*before_forward)(void *ctx, size_t layer, sherd_diag *d);
+    /** This layer's gradients, L2 included, are final; layers below have not begun. */
+    int (*after_backward)(void *ctx, size_t layer, sherd_diag *d);
+    void *ctx;
+} sherd__network_hooks;
+
+/**
+ * Fits the layers to each other and takes all memory; parameters are 0. *out is the caller's
+ * (sherd__network_free), NULL on failure. SHERD_EINVAL: no layer, batch or input, a negative l2, no
+ * such loss, a layer lacks a number; SHERD_ESHAPE: layers that do not fit (which one, and why);
+ * SHERD_ENOMEM.
+ */
+int sherd__network_new(const sherd__network_spec *spec, sherd__network **out,
+                       sherd_diag *d) SHERD_MUST;
+/** NULL is allowed. */
+void sherd__network_free(sherd__network *n);
+
+size_t sherd__network_len(const sherd__network *n);
+/** Layer i < len, with shapes and pointers to its parameters and gradients. */
+const sherd__layer *sherd__network_layer(const sherd__network *n, size_t i);
+/** Numbers in one output. */
+size_t sherd__network_width(const sherd__network *n);
+/** All parameters: layer by layer, weights row-major, then biases. The caller may write them
+ *  between passes; gradients lie in the same order. Owned by the network. */
+size_t sherd__network_count(const sherd__network *n);
+double *sherd__network_params(sherd__network *n);
+const double *sherd__network_gradient(const sherd__network *n);
+/** Copied; NULL: none. */
+void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
+
+/**
+ * Weights from a normal distribution (polar method: Marsaglia and Bray 1964), in the order of
+ * parameters; biases 0. scale is the standard deviation; 0 means sqrt(2 / inputs of a unit) for
+ * each layer (He et al., arXiv 1502.01852, eq. 10). The same bytes of entropy give the same bits
+ * everywhere.
+ */
+void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale);
+
+/**
+ * The outputs of a batch: *y is x.rows x width, the network's own, until its next pass. `unbiased`
+ * leaves all biases out. SHERD_EINVAL, SHERD_ESHAPE: too many or no rows, rows of another length,
+ * another shape kept; else what hooks and multiplier say.
+ */
+int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                           bool unbiased, const double **y, sherd_diag *d) SHERD_MUST;
+/**
+ * Forward and backward: *cost (L2 included) and all gradients; outputs (x.rows x width, before any
+ * update) into *y unless y is NULL, the network's own until its next pass. On failure gradients are
+ * undefined, parameters and *cost untouched. Errors of sherd__network_forward and
+ * sherd__loss_gradient; SHERD_ERANGE where the cost is not finite (training diverged).
+ */
+int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                         double *cost, const double **y, sherd_diag *d) SHERD_MUST;
+
+#endif

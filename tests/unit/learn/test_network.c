@@ -1,0 +1,609 @@
+/*
+ * Layers and networks: every gradient against central differences of the cost, at odd sizes; each
+ * layer stands above one with parameters, so that what it hands down is tested too.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "learn/network.h"
+
+#define LAYERS_MAX 8
+#define ROWS 3u
+#define IN_MAX 128u
+
+static double inputs[ROWS * IN_MAX];
+static const double wanted[ROWS * 4] = { 0.3, -0.2, 0.9, 0, 1.1, 0.4, -0.7, 0.2, 0, 0.5, 0.6, -1 };
+static const uint32_t labels[ROWS] = { 2, 0, 1 };
+
+static int fill_inputs(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < ROWS * IN_MAX; i++) inputs[i] = sin(7.0 * (double)i + 1.0);
+    return 0;
+}
+
+/* ---- a multiplier that allocates nothing and counts -------------------------------------------- */
+
+static struct {
+    unsigned products, maps, fail_at; /* fail_at: the product that fails, from 1; 0 none */
+} plain_seen;
+
+static double at(sherd_view v, size_t r, size_t c)
+{
+    return ((const double *)v.data)[(ptrdiff_t)r * v.row_stride + (ptrdiff_t)c * v.col_stride];
+}
+
+static int plain_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                          sherd_diag *d)
+{
+    (void)ctx;
+    (void)d;
+    if (++plain_seen.products == plain_seen.fail_at) return SHERD_EFEWNODES;
+    for (size_t i = 0; i < a.rows; i++)
+        for (size_t j = 0; j < b.cols; j++) {
+            double sum = 0;
+            for (size_t k = 0; k < a.cols; k++) sum += at(a, i, k) * at(b, k, j);
+            c[i * ldc + j] = sum;
+        }
+    return SHERD_OK;
+}
+
+static int plain_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
+                     size_t ld, sherd_diag *d)
+{
+    sherd_multiplier *local = ctx;
+    plain_seen.maps++;
+    return sherd_multiplier_map(*local, op, a, b, out, ld, d);
+}
+
+static const sherd_multiplier_ops plain_ops = {
+    .abi = SHERD_MULTIPLIER_ABI, .name = "plain loops", .multiply = plain_multiply, .map = plain_map,
+};
+
+static sherd_multiplier local_new(unsigned bits)
+{
+    sherd_multiplier m;
+    assert_int_equal(sherd_multiplier_local(bits, &m, NULL), SHERD_OK);
+    return m;
+}
+
+/* ---- networks ---------------------------------------------------------------------------------- */
+
+typedef struct plan {
+    sherd__form in;
+    sherd__layer_spec layers[LAYERS_MAX];
+    sherd__loss loss;
+    double l2;
+} plan;
+
+static size_t plan_len(const plan *p)
+{
+    size_t len = 0;
+    while (len < LAYERS_MAX && p->layers[len].kind != NULL) len++;
+    return len;
+}
+
+static sherd__network_spec spec_of(const plan *p)
+{
+    return (sherd__network_spec){ .in = p->in, .layers = p->layers, .len = plan_len(p),
+                                  .batch = ROWS, .loss = p->loss, .l2 = p->l2 };
+}
+
+static sherd__network *made(const plan *p)
+{
+    sherd__network *n;
+    sherd__network_spec spec = spec_of(p);
+    sherd_diag d = { 0 };
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    if (sherd__network_new(&spec, &n, &d) != SHERD_OK) fail_msg("%s", d.message);
+    sherd__network_draw(n, &e, 0.7);
+    for (size_t i = 0; i < sherd__network_len(n); i++) { /* biases must count */
+        const sherd__layer *l = sherd__network_layer(n, i);
+        for (size_t k = 0; k < l->cols; k++) l->biases[k] = 0.1 * (double)k - 0.15;
+    }
+    return n;
+}
+
+static sherd__batch batch_of(const plan *p, size_t rows)
+{
+    size_t size = p->in.height * p->in.width * p->in.channels;
+    sherd__batch b = { .x = sherd_view_c(inputs, SHERD_F64, rows, size) };
+    if (p->loss == SHERD__LOSS_CROSS_ENTROPY)
+        b.targets.labels = labels;
+    else
+        b.targets.values = wanted;
+    return b;
+}
+
+static double cost_of(sherd__network *n, sherd__engine e, const sherd__batch *b)
+{
+    double cost = NAN;
+    sherd_diag d = { 0 };
+    if (sherd__network_learn(n, e, b, &cost, NULL, &d) != SHERD_OK) fail_msg("%s", d.message);
+    return cost;
+}
+
+#define COUNT_MAX 2000
+
+static void check_gradients(const plan *p, ptrdiff_t number, size_t rows)
+{
+    static double got[COUNT_MAX];
+    sherd__network *n = made(p);
+    sherd__engine e = { local_new(0), false };
+    sherd__batch b = batch_of(p, rows);
+    double *w = sherd__network_params(n), most = 0;
+    size_t count = sherd__network_count(n);
+    assert_in_range(count, 1, COUNT_MAX);
+    assert_true(sherd__network_width(n) <= 4);
+    cost_of(n, e, &b);
+    memcpy(got, sherd__network_gradient(n), count * sizeof *got);
+    for (size_t k = 0; k < count; k++) {
+        const double h = 1e-5, was = w[k];
+        w[k] = was + h;
+        double up = cost_of(n, e, &b);
+        w[k] = was - h;
+        double want = (up - cost_of(n, e, &b)) / (2 * h);
+        w[k] = was;
+        if (!(fabs(got[k] - want) <= 1e-6 * (1 + fabs(want))))
+            fail_msg("plan %td, parameter %zu: gradient %.12g, difference %.12g", number, k,
+                     got[k], want);
+        most = fmax(most, fabs(want));
+    }
+    assert_true(most > 1e-3); /* a flat cost would prove nothing */
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
+#define DENSE(n) { .kind = &sherd__layer_dense, .units = (n) }
+#define RELU { .kind = &sherd__layer_relu }
+#define SIGMOID { .kind = &sherd__layer_sigmoid }
+#define TANH { .kind = &sherd__layer_tanh }
+#define SOFTMAX { .kind = &sherd__layer_softmax }
+#define FLATTEN { .kind = &sherd__layer_flatten }
+#define CONV(n, w, s, p) \
+    { .kind = &sherd__layer_conv2d, .units = (n), .window = (w), .stride = (s), .padding = (p) }
+#define MAX_POOL(w, s) { .kind = &sherd__layer_max_pool, .window = (w), .stride = (s) }
+#define AVERAGE_POOL(w, s) { .kind = &sherd__layer_average_pool, .window = (w), .stride = (s) }
+
+static const plan plans[] = {
+    { { 1, 1, 5 }, { DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
+    { { 1, 1, 5 }, { DENSE(3) }, SHERD__LOSS_CROSS_ENTROPY, 0.3 },
+    { { 1, 1, 1 }, { DENSE(1), DENSE(1) }, SHERD__LOSS_SQUARED, 0.1 },
+    { { 1, 1, 7 }, { DENSE(5), RELU, DENSE(3) }, SHERD__LOSS_CROSS_ENTROPY, 0 },
+    { { 1, 1, 7 }, { DENSE(5), SIGMOID, DENSE(3), SIGMOID }, SHERD__LOSS_SQUARED, 0 },
+    { { 1, 1, 7 }, { DENSE(5), TANH, DENSE(3), TANH }, SHERD__LOSS_SQUARED, 0 },
+    { { 1, 1, 7 }, { DENSE(5), SOFTMAX, DENSE(3), SOFTMAX }, SHERD__LOSS_SQUARED, 0 },
+    /* activations upon each other, and upon the input: nobody's input may be overwritten */
+    { { 1, 1, 7 }, { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
+      SHERD__LOSS_SQUARED, 0 },
+    { { 1, 7, 1 }, { FLATTEN, SIGMOID, TANH, FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
+    { { 7, 1, 1 }, { FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
+    { { 5, 7, 2 }, { CONV(3, 3, 0, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_CROSS_ENTROPY, 0.01 },
+    { { 5, 7, 2 }, { CONV(3, 3, 0, 1), RELU, CONV(2, 3, 2, 2), TANH, FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED, 0 },
+    { { 5, 5, 1 }, { CONV(2, 1, 3, 0), CONV(4, 2, 0, 0) }, SHERD__LOSS_SQUARED, 0 },
+    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), AVERAGE_POOL(2, 0), RELU, FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY, 0 },
+    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), TANH, AVERAGE_POOL(3, 1), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED, 0 },
+    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), MAX_POOL(2, 0), SIGMOID, FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY, 0 },
+    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED, 0 },
+};
+#define PLANS (sizeof plans / sizeof *plans)
+
+static void every_gradient_is_that_of_the_cost(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PLANS; i++) {
+        check_gradients(&plans[i], (ptrdiff_t)i, ROWS);
+        check_gradients(&plans[i], (ptrdiff_t)i, 1);
+    }
+}
+
+/* ---- who computes ------------------------------------------------------------------------------ */
+
+static void element_wise_steps_by_the_multiplier_give_the_same_bits(void **s)
+{
+    (void)s;
+    sherd_multiplier local = local_new(0);
+    for (size_t i = 0; i < PLANS; i++) {
+        sherd__network *a = made(&plans[i]), *b = made(&plans[i]);
+        sherd__batch batch = batch_of(&plans[i], ROWS);
+        size_t bytes = sherd__network_count(a) * sizeof(double);
+        sherd__engine here = { { &plain_ops, &local }, false }, there = { here.products, true };
+        plain_seen.maps = 0;
+        double cost = cost_of(a, here, &batch);
+        assert_int_equal(plain_seen.maps, 0);
+        assert_true(cost == cost_of(b, there, &batch));
+        assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), bytes);
+        if (i == 4) assert_int_equal(plain_seen.maps, 2 + 2 * 3);
+        sherd__network_free(a);
+        sherd__network_free(b);
+    }
+    sherd_multiplier_free(local);
+}
+
+static void a_pass_allocates_nothing_and_only_multiplies(void **s)
+{
+    (void)s;
+    sherd_multiplier local = local_new(0);
+    sherd__engine e = { { &plain_ops, &local }, false };
+    for (size_t i = 0; i < PLANS; i++) {
+        sherd__network *n = made(&plans[i]);
+        sherd__batch batch = batch_of(&plans[i], ROWS);
+        sherd__alloc_fail_nth(0);
+        plain_seen.products = 0;
+        cost_of(n, e, &batch);
+        assert_int_equal(sherd__alloc_fail_nth(0), 0);
+        if (i == 3) assert_int_equal(plain_seen.products, 2 + 3); /* no dx for the first layer */
+        sherd__network_free(n);
+    }
+    sherd_multiplier_free(local);
+}
+
+static void input_may_be_kept_or_come_as_any_view(void **s)
+{
+    (void)s;
+    static const size_t which[] = { 3, 8, 9, 10 };
+    for (size_t i = 0; i < sizeof which / sizeof *which; i++) {
+        const plan *p = &plans[which[i]];
+        size_t size = p->in.height * p->in.width * p->in.channels;
+        uint8_t bytes[ROWS * IN_MAX];
+        double whole[ROWS * IN_MAX];
+        for (size_t k = 0; k < ROWS * size; k++) {
+            bytes[(k % size) * ROWS + k / size] = (uint8_t)(k * 37 % 5); /* transposed */
+            whole[k] = (double)(k * 37 % 5);
+        }
+        sherd__network *a = made(p), *b = made(p);
+        sherd__engine e = { local_new(17), false };
+        sherd__batch batch = batch_of(p, ROWS), other = batch;
+        batch.x = sherd_view_c(whole, SHERD_F64, ROWS, size);
+        other.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, size, ROWS));
+        double cost = cost_of(a, e, &batch);
+        size_t len = sherd__network_count(a) * sizeof(double);
+        assert_true(cost == cost_of(b, e, &other));
+        assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
+        assert_int_equal(sherd_multiplier_keep(e.products, batch.x, &other.kept, NULL), SHERD_OK);
+        assert_true(cost == cost_of(b, e, &other));
+        assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
+        other.x.rows--;
+        sherd_diag d = { 0 };
+        assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
+        sherd_multiplier_release(e.products, other.kept);
+        sherd__network_free(a);
+        sherd__network_free(b);
+        sherd_multiplier_free(e.products);
+    }
+}
+
+static void a_product_that_fails_ends_the_pass(void **s)
+{
+    (void)s;
+    sherd__engine e = { { &plain_ops, NULL }, false };
+    sherd__network *n = made(&plans[11]);
+    sherd__batch batch = batch_of(&plans[11], ROWS);
+    unsigned at_most = 3 + 5;
+    for (plain_seen.fail_at = 1; plain_seen.fail_at <= at_most; plain_seen.fail_at++) {
+        double cost = 42;
+        plain_seen.products = 0;
+        assert_int_equal(sherd__network_learn(n, e, &batch, &cost, NULL, NULL), SHERD_EFEWNODES);
+        assert_int_equal(plain_seen.products, plain_seen.fail_at);
+        assert_true(cost == 42);
+    }
+    plain_seen.products = 0;
+    cost_of(n, e, &batch);
+    assert_int_equal(plain_seen.products, at_most);
+    plain_seen.fail_at = 0;
+    sherd__network_free(n);
+}
+
+/* ---- passes ------------------------------------------------------------------------------------ */
+
+static struct {
+    sherd__network *n;
+    char seen[32];
+    size_t fail_backward;
+} hooked = { .fail_backward = 99 };
+
+static void note(char c)
+{
+    size_t len = strlen(hooked.seen);
+    assert_true(len + 1 < sizeof hooked.seen);
+    hooked.seen[len] = c;
+    hooked.seen[len + 1] = 0;
+}
+
+static int saw_forward(void *ctx, size_t layer, sherd_diag *d)
+{
+    (void)d;
+    assert_ptr_equal(ctx, &hooked);
+    note((char)('0' + layer));
+    return SHERD_OK;
+}
+
+static int saw_backward(void *ctx, size_t layer, sherd_diag *d)
+{
+    (void)ctx;
+    (void)d;
+    const sherd__layer *l = sherd__network_layer(hooked.n, layer);
+    assert_true(l->biases_gradient[0] != 0);
+    for (size_t i = 0; i < layer; i++) { /* nothing below has begun */
+        const sherd__layer *below = sherd__network_layer(hooked.n, i);
+        if (below->cols > 0) assert_true(below->biases_gradient[0] == 0);
+    }
+    note((char)('a' + layer));
+    return layer == hooked.fail_backward ? SHERD_ECLOSED : SHERD_OK;
+}
+
+static void hooks_see_gradients_of_the_top_before_those_below(void **s)
+{
+    (void)s;
+    const sherd__network_hooks hooks = { saw_forward, saw_backward, &hooked };
+    const plan *p = &plans[11];
+    sherd__engine e = { local_new(0), false };
+    sherd__batch batch = batch_of(p, ROWS);
+    double cost;
+    hooked.n = made(p);
+    sherd__network_hook(hooked.n, &hooks);
+    cost_of(hooked.n, e, &batch);
+    assert_string_equal(hooked.seen, "025fca");
+    sherd__network_free(hooked.n);
+    hooked.n = made(p);
+    sherd__network_hook(hooked.n, &hooks);
+    hooked.seen[0] = 0;
+    hooked.fail_backward = 2;
+    assert_int_equal(sherd__network_learn(hooked.n, e, &batch, &cost, NULL, NULL), SHERD_ECLOSED);
+    assert_string_equal(hooked.seen, "025fc");
+    sherd__network_free(hooked.n);
+    sherd_multiplier_free(e.products);
+}
+
+static void outputs_may_leave_biases_out(void **s)
+{
+    (void)s;
+    const plan *p = &plans[0];
+    const double *y;
+    double with[ROWS * 3];
+    sherd__network *n = made(p);
+    sherd__engine e = { local_new(0), false };
+    sherd__batch batch = batch_of(p, ROWS);
+    assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
+    memcpy(with, y, sizeof with);
+    assert_int_equal(sherd__network_forward(n, e, &batch, true, &y, NULL), SHERD_OK);
+    for (size_t k = 0; k < ROWS * 3; k++)
+        assert_true(fabs(with[k] - y[k] - (0.1 * (double)(k % 3) - 0.15)) < 1e-15);
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
+static void the_published_bias_gradient_is_one_sum_for_all(void **s)
+{
+    (void)s;
+    const plan *p = &plans[4];
+    sherd__network_spec spec = spec_of(p);
+    sherd__network *right = made(p), *total;
+    sherd__engine e = { local_new(0), false };
+    sherd__batch batch = batch_of(p, ROWS);
+    size_t count = sherd__network_count(right);
+    spec.bias_total = true;
+    assert_int_equal(sherd__network_new(&spec, &total, NULL), SHERD_OK);
+    memcpy(sherd__network_params(total), sherd__network_params(right), count * sizeof(double));
+    assert_true(cost_of(right, e, &batch) == cost_of(total, e, &batch));
+    for (size_t i = 0; i < 4; i += 2) {
+        const sherd__layer *l = sherd__network_layer(right, i), *q = sherd__network_layer(total, i);
+        double sum = 0;
+        for (size_t k = 0; k < l->cols; k++) sum += l->biases_gradient[k];
+        for (size_t k = 0; k < l->cols; k++) assert_true(q->biases_gradient[k] == sum);
+        assert_memory_equal(l->weights_gradient, q->weights_gradient,
+                            l->rows * l->cols * sizeof(double));
+    }
+    sherd__network_free(right);
+    sherd__network_free(total);
+    sherd_multiplier_free(e.products);
+}
+
+static void a_small_batch_equals_a_network_made_for_it(void **s)
+{
+    (void)s;
+    const plan *p = &plans[11];
+    sherd__network_spec spec = spec_of(p);
+    sherd__network *large = made(p), *small;
+    sherd__engine e = { local_new(20), false };
+    sherd__batch batch = batch_of(p, ROWS);
+    size_t len = sherd__network_count(large) * sizeof(double);
+    spec.batch = 2;
+    assert_int_equal(sherd__network_new(&spec, &small, NULL), SHERD_OK);
+    memcpy(sherd__network_params(small), sherd__network_params(large), len);
+    cost_of(large, e, &batch); /* leaves something in every buffer */
+    batch.x.rows = 2;
+    assert_true(cost_of(large, e, &batch) == cost_of(small, e, &batch));
+    assert_memory_equal(sherd__network_gradient(large), sherd__network_gradient(small), len);
+    sherd__network_free(large);
+    sherd__network_free(small);
+    sherd_multiplier_free(e.products);
+}
+
+/* ---- values ------------------------------------------------------------------------------------ */
+
+static void softmax_and_sigmoid_stand_large_inputs(void **s)
+{
+    (void)s;
+    const plan soft = { { 1, 1, 3 }, { SOFTMAX }, SHERD__LOSS_SQUARED, 0 };
+    const plan sig = { { 1, 1, 3 }, { SIGMOID }, SHERD__LOSS_SQUARED, 0 };
+    static const double x[6] = { 1e4, 1e4, -1e4, -800, 0, 800 };
+    const double *y;
+    sherd__engine e = { local_new(0), false };
+    sherd__batch batch = { .x = sherd_view_c(x, SHERD_F64, 2, 3) };
+    sherd__network *n = made(&soft);
+    assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
+    assert_true(y[0] == 0.5 && y[1] == 0.5 && y[2] == 0 && y[5] == 1);
+    sherd__network_free(n);
+    n = made(&sig);
+    assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
+    assert_true(y[0] == 1 && y[2] == 0 && y[3] < 1e-300 && y[4] == 0.5 && y[5] == 1);
+    assert_true(x[0] == 1e4 && x[5] == 800); /* the caller's input is the caller's */
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
+static void drawn_weights_are_normal_and_scaled(void **s)
+{
+    (void)s;
+    const plan p = { { 1, 1, 99 }, { DENSE(401) }, SHERD__LOSS_SQUARED, 0 };
+    sherd_entropy_seeded state;
+    for (int he = 0; he < 2; he++) {
+        sherd__network *n = made(&p);
+        const sherd__layer *l = sherd__network_layer(n, 0);
+        sherd_entropy e = sherd__entropy_seeded(&state, 9);
+        double sum = 0, square = 0, fourth = 0, scale = he ? sqrt(2.0 / 99) : 0.01;
+        size_t count = 99 * 401;
+        sherd__network_draw(n, &e, he ? 0 : 0.01);
+        for (size_t k = 0; k < count; k++) {
+            double w = l->weights[k] / scale;
+            sum += w;
+            square += w * w;
+            fourth += w * w * w * w;
+        }
+        assert_true(fabs(sum / (double)count) < 0.025);
+        assert_true(fabs(square / (double)count - 1) < 0.035);
+        assert_true(fabs(fourth / (double)count - 3) < 0.25);
+        for (size_t k = 0; k < 401; k++) assert_true(l->biases[k] == 0);
+        sherd__network_free(n);
+    }
+}
+
+/* ---- what is refused --------------------------------------------------------------------------- */
+
+static void refuse(const plan *p, int err)
+{
+    sherd__network *n = (sherd__network *)1;
+    sherd__network_spec spec = spec_of(p);
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__network_new(&spec, &n, &d), err);
+    assert_null(n);
+    assert_int_equal(d.code, err);
+    assert_true(d.message[0] != 0);
+}
+
+static void layers_that_do_not_fit_are_refused(void **s)
+{
+    (void)s;
+    const plan squared = { { 1, 1, 3 }, { { 0 } }, SHERD__LOSS_SQUARED, 0 };
+    plan p = squared;
+    refuse(&p, SHERD_EINVAL);
+    p.layers[0] = (sherd__layer_spec)DENSE(0);
+    refuse(&p, SHERD_EINVAL);
+    p.layers[0] = (sherd__layer_spec)DENSE(SIZE_MAX / 2);
+    refuse(&p, SHERD_ESHAPE);
+    p.layers[0] = (sherd__layer_spec)DENSE(SIZE_MAX / 64);
+    refuse(&p, SHERD_ENOMEM);
+    p.layers[0] = (sherd__layer_spec)CONV(2, 3, 1, 0);
+    refuse(&p, SHERD_ESHAPE);
+    p.layers[0] = (sherd__layer_spec)CONV(2, 3, 1, 3);
+    refuse(&p, SHERD_ESHAPE);
+    p.layers[0] = (sherd__layer_spec)CONV(2, 0, 1, 0);
+    refuse(&p, SHERD_EINVAL);
+    p.layers[0] = (sherd__layer_spec)MAX_POOL(2, 0);
+    refuse(&p, SHERD_ESHAPE);
+    p.layers[0] = (sherd__layer_spec)AVERAGE_POOL(0, 1);
+    refuse(&p, SHERD_EINVAL);
+    p.layers[0] = (sherd__layer_spec)DENSE(2);
+    p.in.width = 0;
+    refuse(&p, SHERD_EINVAL);
+    p.in.width = SIZE_MAX;
+    refuse(&p, SHERD_EINVAL);
+    p.in.width = 1;
+    p.l2 = -1;
+    refuse(&p, SHERD_EINVAL);
+    p.l2 = NAN;
+    refuse(&p, SHERD_EINVAL);
+    p.l2 = 0;
+    p.loss = (sherd__loss)7;
+    refuse(&p, SHERD_EINVAL);
+}
+
+static void batches_that_do_not_fit_are_refused(void **s)
+{
+    (void)s;
+    static double wide[(ROWS + 1) * 8];
+    sherd__network *n = made(&plans[3]);
+    sherd__engine e = { local_new(0), false };
+    static const size_t rows[] = { 0, ROWS + 1, ROWS, ROWS }, cols[] = { 7, 7, 8, 6 };
+    const double *y = NULL;
+    for (size_t i = 0; i < 4; i++) {
+        sherd__batch b = { .x = sherd_view_c(wide, SHERD_F64, rows[i], cols[i]) };
+        sherd_diag d = { 0 };
+        assert_int_equal(sherd__network_forward(n, e, &b, false, &y, &d), SHERD_ESHAPE);
+        assert_null(y);
+    }
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
+static void a_cost_that_is_not_finite_is_divergence(void **s)
+{
+    (void)s;
+    sherd__network *n = made(&plans[3]);
+    sherd__engine e = { local_new(0), false };
+    sherd__batch b = batch_of(&plans[3], ROWS);
+    sherd_diag d = { 0 };
+    double cost = 42;
+    sherd__network_params(n)[sherd__network_count(n) - 1] = NAN;
+    assert_int_equal(sherd__network_learn(n, e, &b, &cost, NULL, &d), SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "diverged"));
+    assert_true(cost == 42);
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
+static void a_network_without_memory_is_none(void **s)
+{
+    (void)s;
+    sherd__network_spec spec = spec_of(&plans[8]);
+    for (size_t i = 1;; i++) {
+        sherd__network *n;
+        sherd_diag d = { 0 };
+        sherd__alloc_fail_nth(i);
+        int err = sherd__network_new(&spec, &n, &d);
+        sherd__alloc_fail_nth(0);
+        if (err == SHERD_OK) {
+            assert_true(i > 8);
+            sherd__network_free(n);
+            return;
+        }
+        assert_int_equal(err, SHERD_ENOMEM);
+        assert_null(n);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_gradient_is_that_of_the_cost),
+        cmocka_unit_test(element_wise_steps_by_the_multiplier_give_the_same_bits),
+        cmocka_unit_test(a_pass_allocates_nothing_and_only_multiplies),
+        cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
+        cmocka_unit_test(a_product_that_fails_ends_the_pass),
+        cmocka_unit_test(hooks_see_gradients_of_the_top_before_those_below),
+        cmocka_unit_test(outputs_may_leave_biases_out),
+        cmocka_unit_test(the_published_bias_gradient_is_one_sum_for_all),
+        cmocka_unit_test(a_small_batch_equals_a_network_made_for_it),
+        cmocka_unit_test(softmax_and_sigmoid_stand_large_inputs),
+        cmocka_unit_test(drawn_weights_are_normal_and_scaled),
+        cmocka_unit_test(layers_that_do_not_fit_are_refused),
+        cmocka_unit_test(batches_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_cost_that_is_not_finite_is_divergence),
+        cmocka_unit_test(a_network_without_memory_is_none),
+    };
+    return cmocka_run_group_tests(tests, fill_inputs, NULL);
+}
