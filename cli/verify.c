@@ -213,6 +213,15 @@ static void say_check(const sherd__certificate *c, const sherd__cli *cli)
                             "(Freivalds with real weights and a tolerance)");
 }
 
+static void say_scheme(const sherd__certificate *c, const sherd__cli *cli)
+{
+    if (c->colluding)
+        sherd__cli_say(cli, "scheme: %s, against any %" PRIu32 " of %" PRIu32 " domains together",
+                       c->scheme, c->colluding, c->domains);
+    else
+        sherd__cli_say(cli, "scheme: %s, which claims no privacy", c->scheme);
+}
+
 static json_t *check_object(const sherd__certificate *c)
 {
     return json_pack("{s:s, s:I, s:I, s:I, s:I}", "method", c->check, "freivalds_trials",
@@ -243,6 +252,7 @@ static void say(const verification *v, const sherd__cli *cli)
     if (c->exact)
         sherd__cli_say(cli, "%s", sherd__work_distance_text(&v->w.verdict.from_float, far));
     say_check(c, cli);
+    say_scheme(c, cli);
     if (c->domains_simulated) sherd__cli_say(cli, "domains: simulated on one host");
     for (uint32_t i = 0; i < c->list_len; i++)
         sherd__cli_note(cli, "node %s of domain %s, key=%s", c->list[i].name, c->list[i].domain,
@@ -269,6 +279,9 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "signer", json_string(v->signer));
     json_object_set_new(obj, "operation", json_string(c->operation));
     json_object_set_new(obj, "mode", json_string(c->exact ? "exact" : "float"));
+    json_object_set_new(obj, "scheme", json_string(c->scheme));
+    json_object_set_new(obj, "colluding", json_integer(c->colluding));
+    json_object_set_new(obj, "primes", json_integer(c->primes_len));
     json_object_set_new(obj, "inputs_compared", json_boolean(c->has_inputs));
     json_object_set_new(obj, "domains_simulated", json_boolean(c->domains_simulated));
     json_object_set_new(obj, "nodes", nodes_array(c));

@@ -173,7 +173,11 @@ assert d['arithmetic']['mode'] == 'exact' and d['arithmetic']['primes'] == [5931
 assert d['nodes']['domains'] == 5 and d['nodes']['domains_simulated'] and d['verification']['freivalds_trials'] == 2"
 report $? "a certificate states scheme, colluding, primes, trials and domains"
 run verify C.json A.npy B.npy C.npy --signer "$me"
-[ $code = 0 ] && grep -q 'equal: yes, bit for bit' err; report $? "it verifies against its key"
+[ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && grep -q 'scheme: share, against any 2 of 5 domains together' err
+report $? "it verifies against its key, and verify says what was promised"
+run verify C.json A.npy B.npy C.npy --json
+[ $code = 0 ] && json "[d['scheme'], d['colluding'], d['primes'], d['equal']] == ['share', 2, 2, True]"
+report $? "also to programs"
 # C altered, and the certificate made to fit it by somebody who lacks the key.
 forge() {
     run keygen other.key
