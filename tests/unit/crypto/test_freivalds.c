@@ -544,6 +544,31 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
 }
 
 /* Of one sign and odd more often than not, so that a sum beyond 2^53 would show. */
+/* What is congruent to the right answer would pass the check: it is a second form of one number. */
+static void a_residue_not_below_its_prime_is_refused_wherever_it_stands(void **s)
+{
+    (void)s;
+    enum { N = 9 };
+    static const size_t widths[] = {1, 7, 600}; /* short rows together, long ones by themselves */
+    static double zero[N * 600];
+    const uint32_t p = 5931641;
+    for (size_t w = 0; w < 3; w++) {
+        size_t m = widths[w], last = N * m - 1;
+        uint8_t *packed = calloc(N * m, 3);
+        const double *const none[2] = {zero, zero};
+        uint32_t out[2];
+        for (size_t at = 0; at <= last; at += at + 1 < last ? m : 1) {
+            for (uint32_t odd = p - 1; odd <= p + 1; odd++) {
+                for (int i = 0; i < 3; i++) packed[3 * at + (size_t)i] = (uint8_t)(odd >> 8 * i);
+                assert_int_equal(sherd__fvp_answer(packed, N, m, none, none, p, out),
+                                 odd < p ? SHERD_OK : SHERD_EFRAME);
+            }
+            memset(packed + 3 * at, 0, 3);
+        }
+        free(packed);
+    }
+}
+
 static void residue_sums_stay_exact_for_the_largest_values(void **s)
 {
     (void)s;
@@ -650,6 +675,7 @@ int main(void)
         cmocka_unit_test(errors_that_would_cancel_under_signs_do_not_pass),
         cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_right),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
+        cmocka_unit_test(a_residue_not_below_its_prime_is_refused_wherever_it_stands),
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(residue_kernels_equal_int64_for_every_shape),
     };
