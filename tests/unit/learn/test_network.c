@@ -505,7 +505,7 @@ static void layers_that_do_not_fit_are_refused(void **s)
     refuse(&p, SHERD_EINVAL);
     p.layers[0] = (sherd__layer_spec)DENSE(SIZE_MAX / 2);
     refuse(&p, SHERD_ESHAPE);
-    p.layers[0] = (sherd__layer_spec)DENSE(SIZE_MAX / 64);
+    p.layers[0] = (sherd__layer_spec)DENSE(SIZE_MAX / 16);
     refuse(&p, SHERD_ENOMEM);
     p.layers[0] = (sherd__layer_spec)CONV(2, 3, 1, 0);
     refuse(&p, SHERD_ESHAPE);

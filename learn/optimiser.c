@@ -1,0 +1,157 @@
+/*
+ * Optimisers and schedules. Adam's bias corrections come from running products of the betas, made
+ * anew step by step on resumption, so that a resumed run has the bits of an undisturbed one. Once
+ * both have come down to the smallest double they no longer change, and the loop ends.
+ */
+#include "learn/optimiser.h"
+
+#include <math.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+
+const char *sherd__method_name(sherd__method method)
+{
+    switch (method) {
+    case SHERD__SGD: return "sgd";
+    case SHERD__MOMENTUM: return "momentum";
+    case SHERD__ADAM: return "adam";
+    }
+    return NULL;
+}
+
+static double or_else(double x, double otherwise)
+{
+    return x == 0 ? otherwise : x;
+}
+
+int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *spec, size_t count,
+                          sherd_diag *d)
+{
+    sherd__optimiser o = { .spec = *spec, .count = count };
+    *out = (sherd__optimiser){ 0 };
+    if (sherd__method_name(spec->method) == NULL)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no optimiser", (int)spec->method);
+    o.spec.beta1 = or_else(spec->beta1, 0.9);
+    o.spec.beta2 = or_else(spec->beta2, 0.999);
+    o.spec.epsilon = or_else(spec->epsilon, 1e-8);
+    if (!(o.spec.beta1 > 0 && o.spec.beta1 < 1) || !(o.spec.beta2 > 0 && o.spec.beta2 < 1) ||
+        !(o.spec.epsilon > 0) || isinf(o.spec.epsilon))
+        return sherd__fail(d, SHERD_EINVAL, "betas lie between 0 and 1, epsilon above 0",
+                           "%s with beta1 %g, beta2 %g, epsilon %g",
+                           sherd__method_name(spec->method), o.spec.beta1, o.spec.beta2,
+                           o.spec.epsilon);
+    size_t vectors = spec->method == SHERD__ADAM ? 2 : spec->method == SHERD__MOMENTUM ? 1 : 0;
+    if (!sherd__mul(count, vectors, &o.state_len) ||
+        (o.state = sherd__calloc(o.state_len, sizeof(double))) == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the state of %zu parameters",
+                           count);
+    o.power1 = o.power2 = 1;
+    *out = o;
+    return SHERD_OK;
+}
+
+void sherd__optimiser_fini(sherd__optimiser *o)
+{
+    sherd__free(o->state);
+    *o = (sherd__optimiser){ 0 };
+}
+
+void sherd__optimiser_begin(sherd__optimiser *o)
+{
+    o->steps++;
+    o->power1 *= o->spec.beta1;
+    o->power2 *= o->spec.beta2;
+}
+
+void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps)
+{
+    o->power1 = o->power2 = 1;
+    for (o->steps = 0; o->steps < steps; o->steps++) {
+        double was1 = o->power1, was2 = o->power2;
+        o->power1 *= o->spec.beta1;
+        o->power2 *= o->spec.beta2;
+        if (o->power1 == was1 && o->power2 == was2) break;
+    }
+    o->steps = steps;
+}
+
+static void momentum(sherd__optimiser *o, double rate, size_t from, size_t n, double *w,
+                     const double *g)
+{
+    double *v = o->state, beta = o->spec.beta1;
+    for (size_t k = from; k < from + n; k++) {
+        v[k] = beta * v[k] + g[k];
+        w[k] -= rate * v[k];
+    }
+}
+
+static void adam(sherd__optimiser *o, double rate, size_t from, size_t n, double *w,
+                 const double *g)
+{
+    double *m = o->state, *v = o->state + o->count;
+    double b1 = o->spec.beta1, b2 = o->spec.beta2, fix1 = 1 - o->power1, fix2 = 1 - o->power2;
+    for (size_t k = from; k < from + n; k++) {
+        m[k] = b1 * m[k] + (1 - b1) * g[k];
+        v[k] = b2 * v[k] + (1 - b2) * (g[k] * g[k]);
+        w[k] -= rate * (m[k] / fix1) / (sqrt(v[k] / fix2) + o->spec.epsilon);
+    }
+}
+
+void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
+                            double *params, const double *gradient)
+{
+    switch (o->spec.method) {
+    case SHERD__SGD:
+        for (size_t k = from; k < from + n; k++) params[k] -= rate * gradient[k];
+        break;
+    case SHERD__MOMENTUM: momentum(o, rate, from, n, params, gradient); break;
+    case SHERD__ADAM: adam(o, rate, from, n, params, gradient); break;
+    }
+}
+
+/* ---- the rate over time ---------------------------------------------------------------------- */
+
+static int no_schedule(const sherd__schedule *s, const char *what, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EINVAL, what, "a schedule of rate %g, factor %g, period %llu",
+                       s->rate, s->factor, (unsigned long long)s->period);
+}
+
+int sherd__schedule_check(const sherd__schedule *s, sherd_diag *d)
+{
+    if ((unsigned)s->kind > SHERD__LINEAR)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no schedule", (int)s->kind);
+    if (!(s->rate > 0) || isinf(s->rate)) return no_schedule(s, "the rate is above 0", d);
+    if (s->kind == SHERD__CONSTANT) return SHERD_OK;
+    if (s->period == 0) return no_schedule(s, "the period is at least 1 step", d);
+    if (!(s->factor >= 0) || isinf(s->factor) || (s->kind == SHERD__STEPWISE && s->factor == 0))
+        return no_schedule(s, "the factor is 0 or more, stepwise above 0", d);
+    return SHERD_OK;
+}
+
+/* x^n by squaring: a fixed order, unlike pow. */
+static double power(double x, uint64_t n)
+{
+    double p = 1;
+    for (; n > 0; n >>= 1, x *= x)
+        if (n & 1) p *= x;
+    return p;
+}
+
+double sherd__schedule_rate(const sherd__schedule *s, uint64_t step)
+{
+    double rate = s->rate, part;
+    switch (s->kind) {
+    case SHERD__CONSTANT: break;
+    case SHERD__STEPWISE: rate *= power(s->factor, step / s->period); break;
+    case SHERD__INVERSE: rate /= 1 + s->factor * ((double)step / (double)s->period); break;
+    case SHERD__LINEAR:
+        part = step < s->period ? (double)step / (double)s->period : 1;
+        rate *= (1 - part) + s->factor * part;
+        break;
+    }
+    if (step < s->warmup) rate *= ((double)step + 1) / (double)s->warmup;
+    return rate;
+}

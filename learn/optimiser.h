@@ -1,0 +1,80 @@
+/*
+ * What turns gradients into new parameters. State is a vector beside the parameters, so that it can
+ * be stored and restored as it is. A step may be applied in pieces (a layer as soon as its gradient
+ * is there): every number is updated on its own, so the bits do not depend on the pieces. No
+ * function of the C library is used but sqrt: the same bits everywhere.
+ */
+#ifndef LEARN_OPTIMISER_H
+#define LEARN_OPTIMISER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+
+/* g is the gradient, r the rate, w a parameter. */
+typedef enum sherd__method {
+    SHERD__SGD = 1,      /* w -= r g */
+    SHERD__MOMENTUM = 2, /* v = beta1 v + g; w -= r v (Polyak 1964, as PyTorch writes it) */
+    SHERD__ADAM = 3      /* Kingma and Ba, arXiv 1412.6980, algorithm 1 */
+} sherd__method;
+
+typedef struct sherd__optimiser_spec {
+    sherd__method method;
+    double beta1;   /* momentum; Adam's first moment. 0: 0.9 */
+    double beta2;   /* Adam's second moment. 0: 0.999 */
+    double epsilon; /* Adam. 0: 1e-8 */
+} sherd__optimiser_spec;
+
+typedef struct sherd__optimiser {
+    sherd__optimiser_spec spec; /* defaults filled in */
+    size_t count;               /* parameters */
+    size_t state_len;           /* 0, count or 2 count */
+    double *state;              /* v; m, then v. Owned; the caller may restore its contents */
+    uint64_t steps;             /* begun so far */
+    double power1, power2;      /* Adam: beta1 and beta2 to the power of `steps` */
+} sherd__optimiser;
+
+/** "sgd", "momentum", "adam"; NULL for a number that is no method. */
+const char *sherd__method_name(sherd__method method);
+
+/** State 0, no step made. SHERD_EINVAL: no such method, a beta outside (0, 1), a negative epsilon;
+ *  SHERD_ENOMEM. *out is the caller's (sherd__optimiser_fini), zeroed on failure. */
+int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *spec, size_t count,
+                          sherd_diag *d) SHERD_MUST;
+/** Safe on a zeroed struct and twice. */
+void sherd__optimiser_fini(sherd__optimiser *o);
+
+/** Begins the next step: once for each gradient, before its pieces. */
+void sherd__optimiser_begin(sherd__optimiser *o);
+/** As if `steps` steps had been begun (state comes from a checkpoint); the same bits as beginning
+ *  them one by one. */
+void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps);
+/** Updates parameters [from, from + n) of the step begun; params and gradient point at the first of
+ *  all `count`. Each range exactly once a step. */
+void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
+                            double *params, const double *gradient);
+
+/* ---- the rate over time ---------------------------------------------------------------------- */
+
+typedef enum sherd__schedule_kind {
+    SHERD__CONSTANT = 0,
+    SHERD__STEPWISE = 1, /* rate * factor^floor(step / period) */
+    SHERD__INVERSE = 2,  /* rate / (1 + factor * step / period) */
+    SHERD__LINEAR = 3    /* from rate to rate * factor over `period` steps, then constant */
+} sherd__schedule_kind;
+
+typedef struct sherd__schedule {
+    sherd__schedule_kind kind;
+    double rate;     /* above 0 */
+    double factor;   /* STEPWISE: above 0; INVERSE and LINEAR: 0 or more */
+    uint64_t period; /* steps; at least 1 unless CONSTANT */
+    uint64_t warmup; /* over the first so many steps the rate rises from rate/warmup in equal parts */
+} sherd__schedule;
+
+/** SHERD_EINVAL says which number is outside of what is written above. */
+int sherd__schedule_check(const sherd__schedule *s, sherd_diag *d) SHERD_MUST;
+/** The rate of step 0, 1, ... of a schedule that was checked. */
+double sherd__schedule_rate(const sherd__schedule *s, uint64_t step);
+
+#endif
