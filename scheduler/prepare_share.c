@@ -119,6 +119,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
     out->panel_rows = h < 1 ? 1 : (size_t)h;
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
     uint64_t depth = (uint64_t)(window * DEPTH / ((double)out->cell_bytes + 1));
+    uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
+    if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is in the making */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
     if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
     out->perm_cache = 0;

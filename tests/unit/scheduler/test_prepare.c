@@ -368,6 +368,37 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
     }
 }
 
+/* What is more is refused by the node, and sent again. */
+static void shares_under_way_fit_the_smallest_node(void **state)
+{
+    (void)state;
+    enum { N = 4000, K = 700, M = 500 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    uint8_t *big = calloc(N, K), *right = calloc(K, M);
+    assert_true(big && right);
+    for (uint64_t memory = UINT64_C(2) << 20; memory <= UINT64_C(64) << 20; memory += memory / 4) {
+        sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .memory = memory,
+                              .usable = 5 };
+        for (unsigned here = 24; here <= 30; here += 2) {
+            sherd__prepared p;
+            sherd_product_options o = options();
+            o.scheme = SHERD_SHARE;
+            o.memory = UINT64_C(1) << here;
+            assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(big, SHERD_U8, N, K),
+                                                     sherd_view_c(right, SHERD_U8, K, M), NULL, M,
+                                                     &five, &o, NULL), SHERD_OK);
+            assert_true(p.plan.depth >= 2);
+            if (p.plan.node_bytes > memory)
+                fail_msg("%.1f MB at a node of %.1f MB, with %.1f MB here",
+                         (double)p.plan.node_bytes * 1e-6, (double)memory * 1e-6,
+                         (double)o.memory * 1e-6);
+            sherd__prepared_fini(&p);
+        }
+    }
+    free(big);
+    free(right);
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -409,6 +440,7 @@ int main(void)
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
+        cmocka_unit_test(shares_under_way_fit_the_smallest_node),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
