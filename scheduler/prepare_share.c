@@ -15,7 +15,7 @@
 
 #define CELL_MAX (UINT64_C(16) << 20)
 #define SMALL_CELL (UINT64_C(1) << 20)
-#define PANELS_MIN 6u
+#define PANELS_MIN 4u /* fewer than of other schemes: a node converts all of B for each */
 #define DEPTH 2u
 #define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
 
@@ -23,6 +23,7 @@
  * the caller allows. */
 static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, sherd_diag *d)
 {
+    sherd_diag mine = { 0 };
     int err = sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8) {
@@ -30,10 +31,13 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
         f->bound = 255;
         return SHERD_OK;
     }
-    err = sherd__fixed_hold(f, v, bits, name, d);
+    err = sherd__fixed_hold(f, v, bits, name, &mine);
+    if (err)
+        return sherd__fail(d, err, "give more bits, 26 at most: they are not chosen by what an "
+                                   "operand holds, since their number shows", "%s", mine.message);
     f->bits = bits;
     f->bound = (UINT64_C(1) << (bits - 1)) - 1;
-    return err;
+    return SHERD_OK;
 }
 
 int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,

@@ -76,6 +76,7 @@ fails 11 'inf.npy: row 7, column 3 is -inf' multiply inf.npy B.npy -o C.npy -n 3
 report $? "infinity is exit 11 and says where"
 fails 11 'A: row 6, column 5: 65536 is beyond 65535, the largest that 17 bits hold' multiply wide.npy B.npy -o C.npy -n 3 --scheme share
 report $? "an integer wider than 17 bits is exit 11 and says which"
+grep -q 'try: give more bits, 26 at most' err; report $? "with a remedy that there is under this scheme"
 run multiply wide.npy B.npy -o C.npy -n 3 --scheme share --bits 18 --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err; report $? "--bits 18 hold it"
 run multiply fits.npy u8.npy -o C.npy -n 3 --scheme share --check
