@@ -456,6 +456,70 @@ static void softmax_and_sigmoid_stand_large_inputs(void **s)
     sherd_multiplier_free(e.products);
 }
 
+/* Pixel (y, x) of an example with its padding. */
+static double padded(const plan *p, size_t row, size_t y, size_t x, size_t c, size_t padding)
+{
+    const sherd__form in = p->in;
+    if (y < padding || x < padding || y - padding >= in.height || x - padding >= in.width) return 0;
+    return inputs[((row * in.height + y - padding) * in.width + x - padding) * in.channels + c];
+}
+
+/* Output (row, y, x, u) by loops over its window. */
+static double by_loops(const plan *p, const sherd__layer *l, size_t row, size_t y, size_t x,
+                       size_t u)
+{
+    const sherd__layer_kind *kind = l->spec.kind;
+    size_t w = l->spec.window, stride = l->spec.stride, k = 0;
+    double sum = kind == &sherd__layer_conv2d ? l->biases[u] : 0, most = -INFINITY;
+    if (stride == 0) stride = kind == &sherd__layer_conv2d ? 1 : w;
+    for (size_t wy = 0; wy < w; wy++)
+        for (size_t wx = 0; wx < w; wx++)
+            for (size_t c = 0; c < p->in.channels; c++, k++) {
+                double v = padded(p, row, y * stride + wy, x * stride + wx, c, l->spec.padding);
+                if (kind == &sherd__layer_conv2d) {
+                    sum += v * l->weights[k * l->cols + u];
+                } else if (c == u) {
+                    sum += v / (double)(w * w);
+                    most = fmax(most, v);
+                }
+            }
+    return kind == &sherd__layer_max_pool ? most : sum;
+}
+
+static void convolutions_and_pools_equal_loops_over_their_windows(void **s)
+{
+    (void)s;
+    static const plan cases[] = {
+        { { 5, 7, 2 }, { CONV(3, 3, 0, 0) }, SHERD__LOSS_SQUARED, 0 },
+        { { 5, 7, 2 }, { CONV(3, 3, 2, 1) }, SHERD__LOSS_SQUARED, 0 },
+        { { 2, 3, 3 }, { CONV(2, 4, 0, 3) }, SHERD__LOSS_SQUARED, 0 }, /* windows wholly outside */
+        { { 7, 6, 2 }, { CONV(5, 2, 3, 0) }, SHERD__LOSS_SQUARED, 0 },
+        { { 7, 6, 2 }, { MAX_POOL(2, 0) }, SHERD__LOSS_SQUARED, 0 },
+        { { 7, 6, 2 }, { MAX_POOL(3, 2) }, SHERD__LOSS_SQUARED, 0 },
+        { { 7, 6, 2 }, { AVERAGE_POOL(2, 0) }, SHERD__LOSS_SQUARED, 0 },
+        { { 7, 6, 2 }, { AVERAGE_POOL(4, 1) }, SHERD__LOSS_SQUARED, 0 },
+    };
+    static const size_t shapes[][2] = { { 3, 5 }, { 3, 4 }, { 5, 6 }, { 2, 2 },
+                                        { 3, 3 }, { 3, 2 }, { 3, 3 }, { 4, 3 } };
+    sherd__engine e = { local_new(0), false };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__network *n = made(&cases[i]);
+        const sherd__layer *l = sherd__network_layer(n, 0);
+        sherd__batch batch = batch_of(&cases[i], ROWS);
+        const double *y;
+        assert_int_equal(l->out.height, shapes[i][0]);
+        assert_int_equal(l->out.width, shapes[i][1]);
+        assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
+        for (size_t row = 0; row < ROWS; row++)
+            for (size_t oy = 0; oy < l->out.height; oy++)
+                for (size_t ox = 0; ox < l->out.width; ox++)
+                    for (size_t u = 0; u < l->out.channels; u++)
+                        assert_true(fabs(*y++ - by_loops(&cases[i], l, row, oy, ox, u)) < 1e-13);
+        sherd__network_free(n);
+    }
+    sherd_multiplier_free(e.products);
+}
+
 static void drawn_weights_are_normal_and_scaled(void **s)
 {
     (void)s;
@@ -599,6 +663,7 @@ int main(void)
         cmocka_unit_test(the_published_bias_gradient_is_one_sum_for_all),
         cmocka_unit_test(a_small_batch_equals_a_network_made_for_it),
         cmocka_unit_test(softmax_and_sigmoid_stand_large_inputs),
+        cmocka_unit_test(convolutions_and_pools_equal_loops_over_their_windows),
         cmocka_unit_test(drawn_weights_are_normal_and_scaled),
         cmocka_unit_test(layers_that_do_not_fit_are_refused),
         cmocka_unit_test(batches_that_do_not_fit_are_refused),
