@@ -69,7 +69,7 @@ typedef struct sherd__schedule {
     double rate;     /* above 0 */
     double factor;   /* STEPWISE: above 0; INVERSE and LINEAR: 0 or more */
     uint64_t period; /* steps; at least 1 unless CONSTANT */
-    uint64_t warmup; /* over the first so many steps the rate rises from rate/warmup in equal parts */
+    uint64_t warmup; /* so many first steps have 1, 2, ... of `warmup` parts of the rate; 0: none */
 } sherd__schedule;
 
 /** SHERD_EINVAL says which number is outside of what is written above. */

@@ -1,7 +1,8 @@
 /*
  * The published run on MNIST, whose costs and accuracies were obtained elsewhere, from weights that
- * numpy's legacy generator draws (RandomState(402)): Mersenne Twister (Matsumoto and Nishimura 1998)
- * and the polar method. 100 billion multiplications: too many for valgrind, so not among the units.
+ * numpy's legacy generator draws (RandomState(402)): Mersenne Twister (Matsumoto and Nishimura
+ * 1998) and the polar method. 100 billion multiplications are too many for valgrind, so this is not
+ * among the units.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #include "learn/optimiser.h"
 #include "store/idx.h"
 
-/* ---- numpy.random.RandomState ------------------------------------------------------------------ */
+/* ---- numpy.random.RandomState ---------------------------------------------------------------- */
 
 typedef struct twister {
     uint32_t mt[624];
@@ -86,7 +87,7 @@ static void the_generator_is_numpys(void **s)
     for (size_t i = 0; i < 4; i++) assert_true(fabs(twister_normal(&t) - want[i]) < 1e-15);
 }
 
-/* ---- published --------------------------------------------------------------------------------- */
+/* ---- published ------------------------------------------------------------------------------- */
 
 #define EPOCHS 5u
 

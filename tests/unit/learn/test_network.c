@@ -29,7 +29,7 @@ static int fill_inputs(void **s)
     return 0;
 }
 
-/* ---- a multiplier that allocates nothing and counts -------------------------------------------- */
+/* ---- a multiplier that allocates nothing and counts ------------------------------------------ */
 
 static struct {
     unsigned products, maps, fail_at; /* fail_at: the product that fails, from 1; 0 none */
@@ -64,7 +64,7 @@ static int plain_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, 
 }
 
 static const sherd_multiplier_ops plain_ops = {
-    .abi = SHERD_MULTIPLIER_ABI, .name = "plain loops", .multiply = plain_multiply, .map = plain_map,
+    .abi = SHERD_MULTIPLIER_ABI, .name = "loops", .multiply = plain_multiply, .map = plain_map,
 };
 
 static sherd_multiplier local_new(unsigned bits)
@@ -74,7 +74,7 @@ static sherd_multiplier local_new(unsigned bits)
     return m;
 }
 
-/* ---- networks ---------------------------------------------------------------------------------- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 typedef struct plan {
     sherd__form in;
@@ -210,7 +210,7 @@ static void every_gradient_is_that_of_the_cost(void **s)
     }
 }
 
-/* ---- who computes ------------------------------------------------------------------------------ */
+/* ---- who computes ---------------------------------------------------------------------------- */
 
 static void element_wise_steps_by_the_multiplier_give_the_same_bits(void **s)
 {
@@ -307,7 +307,7 @@ static void a_product_that_fails_ends_the_pass(void **s)
     sherd__network_free(n);
 }
 
-/* ---- passes ------------------------------------------------------------------------------------ */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static struct {
     sherd__network *n;
@@ -433,7 +433,7 @@ static void a_small_batch_equals_a_network_made_for_it(void **s)
     sherd_multiplier_free(e.products);
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void softmax_and_sigmoid_stand_large_inputs(void **s)
 {
@@ -546,7 +546,7 @@ static void drawn_weights_are_normal_and_scaled(void **s)
     }
 }
 
-/* ---- what is refused --------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void refuse(const plan *p, int err)
 {
