@@ -48,6 +48,11 @@ int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared 
 int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,
                        sherd_report *out, sherd_diag *d) SHERD_MUST;
+/** What is left of `all` ms since `began` (sherd__clock_s); 0 in both where there is no such limit.
+ *  SHERD_ETIMEOUT. */
+int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SHERD_MUST;
+/** Adds what an earlier encoding of the same product cost to r, and frees `before`. */
+void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Drops the blocks of a kept job. */
 void sherd__cluster_drop(sherd_cluster *c, sherd_job *job);
 

@@ -6,6 +6,7 @@
 #include "scheduler/kept_share.h"
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "scheduler/prepare_internal.h"
 
@@ -13,6 +14,7 @@ struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
     sherd_product_options opt;
+    uint32_t spare; /* as asked; opt.spare is 0 once shares had to be made anew */
     sherd__nodes nodes; /* as they were when the shares were made */
     sherd__prepared p;
     sherd_job *job;     /* NULL: there are no shares */
@@ -54,6 +56,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     k->cluster = c;
     k->a = a;
     k->opt = *opt;
+    k->spare = opt->spare;
     k->alive = NOT_STARVED;
     int err = encode(k, d);
     if (err) sherd__free(k);
@@ -62,10 +65,12 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
 }
 
 static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out, size_t ldc,
-                sherd_report *r, sherd_diag *d)
+                double began, sherd_report *r, sherd_diag *d)
 {
+    sherd_product_options opt = k->opt;
     int err = k->job ? SHERD_OK : encode(k, d);
     if (!err) err = sherd__prepared_right(&k->p, b, transposed, out, ldc, &k->opt, d);
+    if (!err) err = sherd__time_left(&opt.timeout_ms, k->opt.timeout_ms, began, d);
     if (err) return err; /* nothing was begun: another B may still come */
     err = sherd__job_again(k->job);
     if (err) {
@@ -73,7 +78,7 @@ static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out
         return sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                            sherd_strerror(err));
     }
-    err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
+    err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &opt, r, d);
     if (!err) return SHERD_OK;
     if (!sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
     give_up(k);
@@ -84,12 +89,14 @@ int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view
                                size_t ldc, sherd_report *r, sherd_diag *d)
 {
     sherd_diag own = { 0 };
+    double began = sherd__clock_s();
     if (!d) d = &own;
+    if (!k->job) k->opt.spare = k->spare;
     if (r) *r = (sherd_report){ 0 };
     if (transposed && k->opt.scheme == SHERD_SHARE1)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "share1 multiplies a kept operand from the right only");
-    int err = once(k, transposed, b, out, ldc, r, d);
+    int err = once(k, transposed, b, out, ldc, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
@@ -99,8 +106,10 @@ int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view
         sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
                            "%s: all shares are made anew for the %u domains that are left",
                            last.message, k->alive);
-        if (r) sherd_report_fini(r);
-        err = once(k, transposed, b, out, ldc, r, d);
+        sherd_report so_far = r ? *r : (sherd_report){ 0 };
+        if (r) *r = (sherd_report){ 0 };
+        err = once(k, transposed, b, out, ldc, began, r, d);
+        if (r) sherd__report_add(r, &so_far);
         if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
     }
     if (r) r->encodings = k->encodings;

@@ -149,8 +149,7 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
     return err;
 }
 
-/* What is left of the caller's time; 0 in both where there is no such limit. */
-static int time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
+int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
 {
     double left = all - (sherd__clock_s() - began) * 1e3;
     *ms = 0;
@@ -162,8 +161,7 @@ static int time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* What earlier encodings cost counts, too. */
-static void add_up(sherd_report *r, sherd_report *before)
+void sherd__report_add(sherd_report *r, sherd_report *before)
 {
     char both[2 * sizeof r->banned + 2];
     for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
@@ -203,7 +201,7 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         sherd__cluster_nodes(c, nodes);
         if (nodes->usable > alive) nodes->usable = alive;
         *d = (sherd_diag){ 0 };
-        err = time_left(&fewer.timeout_ms, opt->timeout_ms, began, d);
+        err = sherd__time_left(&fewer.timeout_ms, opt->timeout_ms, began, d);
         if (err) return err;
         left = nodes->usable;
         err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
@@ -215,7 +213,7 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
         err = once(c, &p, nodes, &fewer, r, &alive, d);
-        if (r) add_up(r, &so_far);
+        if (r) sherd__report_add(r, &so_far);
         if (r) r->encodings = encodings;
     }
     return err;
