@@ -44,7 +44,7 @@ static json_t *estimate_object(const char *choice, bool chosen, const sherd_esti
 static void print_estimate(const char *choice, bool chosen, const sherd_estimate *e)
 {
     char out[24], in[24], memory[24];
-    printf("%s %-18s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s\n", chosen ? "*" : " ",
+    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s\n", chosen ? "*" : " ",
            choice, sherd__cli_bytes(e->bytes_out, out), sherd__cli_bytes(e->bytes_in, in),
            (double)e->flops, 100 * e->exposure_a, 100 * e->exposure_b,
            sherd__cli_bytes(e->node_memory, memory), e->tasks,
@@ -62,13 +62,18 @@ static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
 static int estimate(sherd__work *w, uint32_t nodes, sherd_product_options opt, bool chosen,
                     json_t *rows, sherd_diag *d)
 {
-    char choice[32] = "plain";
+    char choice[48];
     sherd_estimate e = {0};
     sherd_diag mine = {0};
     if (opt.scheme == SHERD_PERMUTE && opt.group == 0)
         snprintf(choice, sizeof choice, "permute, all");
     else if (opt.scheme == SHERD_PERMUTE)
         snprintf(choice, sizeof choice, "permute, %" PRIu32, opt.group);
+    else if (opt.scheme == SHERD_SHARE || opt.scheme == SHERD_SHARE1)
+        snprintf(choice, sizeof choice, "%s, %" PRIu32 " colluding", sherd__scheme_name(opt.scheme),
+                 opt.colluding);
+    else
+        snprintf(choice, sizeof choice, "%s", sherd__scheme_name(opt.scheme));
     int err = sherd_estimate_multiply(&e, w->in[0].view, w->in[1].view, nodes,
                                       node_memory(w, nodes), &opt, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
@@ -98,7 +103,7 @@ static int dry_run(sherd__work *w, sherd_diag *d)
         w->opt.seed = w->seed;
     }
     if (!err && rows == NULL)
-        printf("  %-18s %9s %9s %9s %8s %8s %9s %8s %6s\n", "scheme, group", "out", "in", "flops",
+        printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %6s\n", "scheme", "out", "in", "flops",
                "of A", "of B", "memory", "tasks", "A as");
     if (!err) err = estimate(w, nodes, w->opt, true, rows, d);
     opt = w->opt;
@@ -111,6 +116,8 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     }
     opt.scheme = SHERD_PLAIN;
     if (!err && w->opt.scheme != SHERD_PLAIN) err = estimate(w, nodes, opt, false, rows, d);
+    for (opt.scheme = SHERD_SHARE; opt.scheme <= SHERD_SHARE1 && !err; opt.scheme++)
+        if (w->opt.scheme != opt.scheme) err = estimate(w, nodes, opt, false, rows, d);
     if (rows == NULL) return err;
     if (err) {
         json_decref(rows);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/plan.h"
 #include "cli/work.h"
 #include "core/alloc.h"
 #include "matrix/fixed.h"
@@ -87,6 +88,23 @@ static void say_encoding(const sherd__work *w)
                    r->tasks_csr < r->tasks ? " (dense was smaller in the others)" : "");
 }
 
+/* What was expected beside what came. */
+static void say_forecast(const sherd__work *w)
+{
+    const sherd_forecast *f = &w->forecast;
+    const sherd_report *r = &w->report;
+    char fore[3][24], came[3][24];
+    if (!w->foretold) return;
+    sherd__cli_note(w->cli, "predicted%s %s out, %s in, %s (bound by %s); came %s out, %s in%s, %s",
+                    f->at_most ? " at most" : "", sherd__cli_bytes(f->bytes_out, fore[0]),
+                    sherd__cli_bytes(f->bytes_in, fore[1]), sherd__cli_seconds(f->seconds, fore[2]),
+                    f->bound, sherd__cli_bytes(r->work_out, came[0]),
+                    sherd__cli_bytes(r->work_in, came[1]),
+                    f->bytes_out == r->work_out && f->bytes_in == r->work_in ? " (to the byte)"
+                                                                             : "",
+                    sherd__cli_seconds(r->seconds, came[2]));
+}
+
 static void say_check(const sherd__work *w)
 {
     const sherd__verdict *v = &w->verdict;
@@ -160,6 +178,7 @@ static void say_all(const sherd__work *w)
                    sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
                    r->tasks_repeated);
     say_encoding(w);
+    say_forecast(w);
     if (r->check_tolerant)
         sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
                                "--mode exact does)");
@@ -256,6 +275,7 @@ static void add_report(const sherd__work *w, json_t *obj)
         {"tiles", r->tiles},         {"rows_skipped", r->rows_skipped},
         {"nodes_lost", r->nodes_lost}, {"nodes_banned", r->nodes_banned},
         {"bytes_out", total(r->bytes_out, r->nodes)}, {"bytes_in", total(r->bytes_in, r->nodes)},
+        {"work_out", r->work_out},   {"work_in", r->work_in},
         {"primes", r->primes},
         {"local_products", sherd__blas_calls() - w->verdict.blas_calls},
     };
@@ -271,6 +291,7 @@ static void add_report(const sherd__work *w, json_t *obj)
         json_object_set_new(obj, "encoding", json_string(sherd__choices_encoding[r->encoding]));
         json_object_set_new(obj, "tasks_csr", whole(r->tasks_csr));
     }
+    if (w->foretold) json_object_set_new(obj, "predicted", sherd__plan_object(&w->forecast));
     json_object_set_new(obj, "check_error", number(r->check_error));
     json_object_set_new(obj, "check_tolerant", json_boolean(r->check_tolerant));
     json_object_set_new(obj, "seconds", number(r->seconds));

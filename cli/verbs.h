@@ -6,6 +6,7 @@
 #define SHERD__VERBS(XX)                                                                           \
     XX(demo)                                                                                       \
     XX(multiply)                                                                                   \
+    XX(plan)                                                                                       \
     XX(apply)                                                                                      \
     XX(prepare)                                                                                    \
     XX(node)                                                                                       \

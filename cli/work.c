@@ -284,6 +284,16 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     return err;
 }
 
+void sherd__work_foretell(sherd__work *w)
+{
+    sherd_diag ignored = {0}; /* what keeps it from being foretold, the run will tell */
+    sherd_forecast_options f = {.cluster = w->cluster, .no_products = true, .result = w->c};
+    if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
+    if (w->opt.scheme == SHERD_PERMUTE) sherd__work_seed_settle(w); /* so that both deal alike */
+    w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
+                                           &ignored);
+}
+
 /* Where the checks let a wrong answer of a node through, that is the likely cause; else it is
  * ours. */
 static const char *suspect(const sherd__work *w)
@@ -362,6 +372,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (err) return err;
     w->opened = sherd__clock_s();
     if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
+    sherd__work_foretell(w);
     err = sherd__work_compute(w, w->operation, d);
     w->measures = true;
     if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);

@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "matrix/compare.h"
 #include "sherd/cluster.h"
+#include "sherd/forecast.h"
 #include "sherd/meta.h"
 #include "sherd/npy.h"
 #include "sherd/product.h"
@@ -62,8 +63,11 @@ typedef struct sherd__work {
     sherd_cluster *cluster;
     sherd__progress_line progress;
     sherd_report report;
+    bool foretold;          /* forecast holds what was expected of this run */
+    sherd_forecast forecast;
     sherd__verdict verdict;
-    bool measures;          /* --check of an exact product measures its distance from float64, too */
+    bool measures;          /* --check of an exact product measures its distance from float64,
+                               too */
     double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
 
     bool digested;          /* in[].digest are known */
@@ -82,6 +86,9 @@ bool sherd__work_private(const sherd__work *w);
 unsigned sherd__work_bits(const sherd__work *w, unsigned i);
 /** Everything from metadata to the committed result file; rows and cols must be set. */
 int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
+/** What the run that follows is expected to take, where somebody will read it (-v, --json); no
+ *  product is computed here for it. */
+void sherd__work_foretell(sherd__work *w);
 /** The call to the cluster alone, with its progress line (which opens with `label`), into w->c.
  *  Ends by --timeout, counted from w->began. */
 int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d) SHERD_MUST;

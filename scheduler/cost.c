@@ -3,8 +3,10 @@
 
 /* Bytes a second at which a node's core goes over operands and results: to convert them, to write
  * answers. And what a task costs each side beside its bytes: two messages, two hand-overs. */
-#define MEMORY_RATE 4e9
+#define MEMORY_RATE 2.5e9
 #define TASK_S 15e-6
+/* Of cores that many threads share: they wait for each other, and for the caches. */
+#define CORES_USED 0.85
 
 static double larger(double a, double b)
 {
@@ -46,6 +48,6 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     choose(out, out->first_s + out->here_s, SHERD__BOUND_HERE);
     if (!in->local) return;
     double both = 2 * (sessions(in, in->bytes_out, in->bytes_in) + tasks) + in->fill_s;
-    out->cores_s = (work + both + out->here_s) / in->cores;
+    out->cores_s = (work + both + out->here_s) / (in->cores * CORES_USED);
     choose(out, out->cores_s, SHERD__BOUND_CORES);
 }

@@ -119,7 +119,8 @@ static void remote_release(void *ctx, sherd_kept *k)
     forget(&k->plain);
     forget(&k->transposed);
     sherd__account_free(k->account);
-    if (k->data) sherd__wipe(k->data, k->view.rows * k->view.cols * sherd_dtype_size(k->view.dtype));
+    if (k->data)
+        sherd__wipe(k->data, k->view.rows * k->view.cols * sherd_dtype_size(k->view.dtype));
     sherd__free(k->data);
     sherd__free(k);
 }

@@ -16,7 +16,7 @@ typedef struct count {
     sherd__scheme_shape shape;
     uint32_t attempt, passing; /* numbers so far */
     uint64_t *weight;          /* by slot: bytes of its bodies */
-    bool *works;               /* by slot: some cell of the tile is not empty */
+    uint32_t *cells;           /* by slot: those of the tile that are not empty */
 } count;
 
 static uint32_t right_number(const count *c, sherd__cell cell)
@@ -32,6 +32,15 @@ static double values_of(const sherd__fragment_info *i)
     double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
            width = sherd__csr_width(i->cols);
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
+}
+
+/* Bytes that a node goes over to turn the block into doubles, or into residues for each prime;
+ * it does so for every task. */
+static double converted(const count *c, const sherd__fragment_info *i)
+{
+    bool plain = i->dtype == SHERD_F64 && i->encoding == SHERD__DENSE && !c->shape.primes_len;
+    bool each = i->dtype != SHERD__RESIDUES && c->shape.primes_len;
+    return plain ? 0 : (double)i->len * (each ? c->shape.primes_len : 1);
 }
 
 static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
@@ -58,7 +67,8 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     bool residues = s->left.dtype == SHERD__RESIDUES;
     t->flops += 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
     t->tasks++;
-    c->works[cell.slot] = true;
+    c->cells[cell.slot]++;
+    t->moved += converted(c, &s->left) + (double)s->result.len;
     c->weight[cell.slot] += s->left.len + s->result.len;
 }
 
@@ -68,13 +78,15 @@ static int count_resident(count *c, uint32_t tile)
     const sherd__hiding *h = &c->p->hiding;
     for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
         sherd_fragment *f;
-        if (!c->works[slot]) {
+        if (!c->cells[slot]) {
             c->t->at_most = c->t->at_most || c->shape.shared;
             continue;
         }
         int err = h->ops->resident(h->ctx, c->shape.shared ? 0 : slot, tile, &f);
         if (err) return err;
-        uint64_t bytes = sherd__size_put(sherd__fragment_info_of(f));
+        const sherd__fragment_info *info = sherd__fragment_info_of(f);
+        uint64_t bytes = sherd__size_put(info);
+        c->t->moved += converted(c, info) * c->cells[slot];
         c->t->first += bytes;
         c->t->out += bytes;
         sherd__fragment_free(f);
@@ -114,19 +126,19 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
     if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;
     p->hiding.ops->shape(p->hiding.ctx, &c.shape);
     c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);
-    c.works = sherd__calloc(c.shape.slots, sizeof *c.works);
-    if (!c.weight || !c.works) err = SHERD_ENOMEM;
+    c.cells = sherd__calloc(c.shape.slots, sizeof *c.cells);
+    if (!c.weight || !c.cells) err = SHERD_ENOMEM;
     out->at_most = (c.shape.threshold && c.shape.threshold < c.shape.slots) ||
                    (c.shape.shared && !c.shape.threshold && c.shape.tiles > 1);
     for (uint32_t tile = 0; tile < c.shape.tiles && !err; tile++) {
         for (uint32_t slot = 0; slot < c.shape.slots && !err; slot++) {
-            c.works[slot] = false;
+            c.cells[slot] = 0;
             err = count_slot(&c, tile, slot, alike);
         }
         if (!err && c.shape.resident) err = count_resident(&c, tile);
     }
     if (!err) find_busiest(&c);
     sherd__free(c.weight);
-    sherd__free(c.works);
+    sherd__free(c.cells);
     return err;
 }

@@ -207,8 +207,8 @@ int sherd__session_forget(sherd_session *s, uint64_t job) SHERD_MUST;
  */
 int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /** The task is no longer wanted (task and attempt 0: all of the job). A RESULT or REFUSE of it that
- *  is already under way is swallowed; a block that it was to drop and of which nothing has left does
- *  not leave. SHERD_EINVAL for a task that is not outstanding. */
+ *  is already under way is swallowed; a block that it was to drop and of which nothing has left
+ *  does not leave. SHERD_EINVAL for a task that is not outstanding. */
 int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task,
                           uint32_t attempt) SHERD_MUST;
 

@@ -1,6 +1,7 @@
 /*
- * What private schemes give back to the heap: masks, shares, check vectors and what was projected by
- * them are erased first. Freeing is wrapped: a block of some size that still holds much is a finding.
+ * What private schemes give back to the heap: masks, shares, check vectors and what was projected
+ * by them are erased first. Freeing is wrapped: a block of some size that still holds much is a
+ * finding.
  * link: -Wl,--wrap=sherd__free
  */
 #include <setjmp.h>

@@ -48,7 +48,7 @@ static void the_busiest_node_sets_the_pace_where_work_is_uneven(void **state)
     sherd__cost c;
     sherd__cost_input in = remote();
     in.busiest = 0.5;
-    in.moved = 8e9; /* 2 s of one core, of which the busiest has half */
+    in.moved = 5e9; /* 2 s of one core, of which the busiest has half */
     sherd__cost_predict(&c, &in);
     near(c.nodes_s, 4 + 1);
     near(c.seconds, 1 + 5);
@@ -96,8 +96,9 @@ static void nodes_on_this_machine_share_its_cores(void **state)
     in.fill_s = 0.1;
     in.tasks = 2000;
     sherd__cost_predict(&c, &in);
-    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides */
-    near(c.cores_s, (4 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
+    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides; and
+     * shared cores are never all busy */
+    near(c.cores_s, (4 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2 / 0.85);
     near(c.nodes_s, 1);
     near(c.links_s, 0.1 + 0.1 + 0.4 + 0.03);
     near(c.seconds, c.cores_s);

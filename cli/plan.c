@@ -1,0 +1,337 @@
+/*
+ * `sherd plan A.npy B.npy -n 7` or `sherd plan 4096x4096x4096 --remote 7 --link 125M`: for each
+ * scheme what would travel, to the byte, and how long it would take, beside the same product
+ * computed here. Nodes of -n and --nodes are asked how fast they are, and their links are measured;
+ * with --remote nothing is started or connected to.
+ */
+#include "cli/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/nodes.h"
+#include "core/bytes.h"
+#include "core/rand.h"
+#include "scheduler/launch.h"
+#include "sherd/npy.h"
+
+#define CHOICES 8
+
+typedef struct planning {
+    sherd__cli *cli;
+    sherd_npy *file[2];
+    sherd_view a, b;           /* without data: shapes alone */
+    sherd_cluster *cluster;
+    sherd_forecast_options with;
+    uint8_t seed[32];          /* one draw of exposures for all rows of the table */
+    sherd_product_options choice[CHOICES];
+    sherd_forecast got[CHOICES];
+    sherd_diag why[CHOICES];   /* of those that are not possible */
+    unsigned len;
+} planning;
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+static bool is_shape(const char *text)
+{
+    return text[strspn(text, "0123456789xX")] == '\0';
+}
+
+static int read_shape(planning *p, const char *text, sherd_diag *d)
+{
+    uint64_t dim[3];
+    const char *at = text;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        dim[i] = strtoull(at, &end, 10);
+        if (end == at || *end != (i == 2 ? '\0' : 'x') || dim[i] >= UINT32_MAX)
+            return sherd__fail(d, SHERD_EINVAL,
+                               "4096x784x128 is a 4096 x 784 matrix times a 784 x 128 one",
+                               "%s: expected rows x inner x columns", text);
+        at = end + 1;
+    }
+    p->a = (sherd_view){ .rows = dim[0], .cols = dim[1], .dtype = SHERD_F64 };
+    p->b = (sherd_view){ .rows = dim[1], .cols = dim[2], .dtype = SHERD_F64 };
+    return 0;
+}
+
+static int open_operands(planning *p, sherd_diag *d)
+{
+    const sherd__cli *cli = p->cli;
+    if (cli->args_len == 1 && is_shape(cli->args[0])) return read_shape(p, cli->args[0], d);
+    if (cli->args_len != 2)
+        return sherd__fail(d, SHERD_EINVAL, "give two .npy files, or a shape as 4096x784x128",
+                           "%s: a product needs two operands", cli->args[0]);
+    int err = sherd_npy_open(&p->file[0], cli->args[0], d);
+    if (!err) err = sherd_npy_open(&p->file[1], cli->args[1], d);
+    if (err) return err;
+    p->a = sherd_npy_view(p->file[0]);
+    p->b = sherd_npy_view(p->file[1]);
+    if (sherd_npy_ndim(p->file[1]) == 1) p->b = sherd_view_t(p->b);
+    if (p->a.cols == p->b.rows) return 0;
+    return sherd__fail(d, SHERD_ESHAPE, "A needs as many columns as B has rows",
+                       "%s is %zu x %zu and %s is %zu x %zu: they cannot be multiplied",
+                       cli->args[0], p->a.rows, p->a.cols, cli->args[1], p->b.rows, p->b.cols);
+}
+
+/* Which nodes, and how fast everything is. */
+static int find_nodes(planning *p, sherd_diag *d)
+{
+    const sherd__cli *cli = p->cli;
+    uint64_t memory = sherd__opt_size(cli, "node-memory");
+    p->with.rates.link = (double)sherd__opt_size(cli, "link");
+    p->with.rates.node_gflops = sherd__opt_real(cli, "node-gflops");
+    if (sherd__opt_given(cli, "remote")) {
+        p->with.nodes = (uint32_t)sherd__opt_int(cli, "remote");
+        p->with.remote = true;
+        p->with.node_memory = memory ? memory : sherd__launch_memory(1);
+        return 0;
+    }
+    if (sherd__opt_given(cli, "node-gflops"))
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: nodes say themselves how fast they are",
+                           "--node-gflops has no effect without --remote");
+    int err = sherd__nodes_open(&p->cluster, p->cli, d);
+    if (err) return err;
+    p->with.cluster = p->cluster;
+    return p->with.rates.link > 0 ? 0 : sherd_rates_probe(&p->with.rates, p->cluster, d);
+}
+
+static void add_choice(planning *p, const sherd_product_options *base, sherd_scheme scheme,
+                       uint32_t group)
+{
+    sherd_product_options *o = &p->choice[p->len++];
+    *o = *base;
+    o->scheme = scheme;
+    o->group = group;
+    o->exact = base->exact || scheme >= SHERD_SHARE;
+}
+
+static int list_choices(planning *p, sherd_diag *d)
+{
+    sherd__cli *cli = p->cli;
+    sherd_product_options base;
+    sherd_entropy os = sherd__entropy_os();
+    sherd_product_options_init(&base);
+    os.fill(os.ctx, p->seed, sizeof p->seed);
+    base.seed = p->seed;
+    base.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
+    base.spare = (uint32_t)sherd__opt_int(cli, "spare");
+    base.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
+    base.memory = sherd__opt_size(cli, "memory");
+    base.masks = sherd__opt_text(cli, "masks");
+    int err = sherd__opts_arithmetic(cli, &base.exact, &base.bits, d);
+    if (err) return err;
+    add_choice(p, &base, SHERD_PLAIN, 0);
+    add_choice(p, &base, SHERD_PERMUTE, 0);
+    add_choice(p, &base, SHERD_PERMUTE, 1);
+    add_choice(p, &base, SHERD_SHARE, 0);
+    add_choice(p, &base, SHERD_SHARE1, 0);
+    if (base.masks != NULL) add_choice(p, &base, SHERD_BLIND, 0);
+    return 0;
+}
+
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+const char *sherd__plan_choice(const sherd_product_options *opt, char out[48])
+{
+    const char *scheme = sherd__scheme_name(opt->scheme);
+    if (opt->scheme == SHERD_PERMUTE && opt->group == 0) snprintf(out, 48, "permute, all");
+    else if (opt->scheme == SHERD_PERMUTE) snprintf(out, 48, "permute, %" PRIu32, opt->group);
+    else if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
+        snprintf(out, 48, "%s, %" PRIu32 " colluding", scheme, opt->colluding);
+    else snprintf(out, 48, "%s", scheme);
+    return out;
+}
+
+json_t *sherd__plan_object(const sherd_forecast *f)
+{
+    json_t *o = json_pack(
+        "{s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
+        "s:s}",
+        "bytes_out", (json_int_t)f->bytes_out, "bytes_in", (json_int_t)f->bytes_in, "at_most",
+        (int)f->at_most, "tasks", (json_int_t)f->tasks, "flops", f->flops, "node_memory",
+        (json_int_t)f->node_memory, "exposure_a", f->exposure_a, "exposure_b", f->exposure_b,
+        "primes", (int)f->primes, "blocks", (int)f->blocks, "threshold", (int)f->threshold, "slack",
+        (int)f->slack, "seconds", f->seconds, "seconds_nodes", f->nodes_s, "seconds_links",
+        f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s, "bound", f->bound);
+    if (f->own_seconds > 0) {
+        json_object_set_new(o, "own_seconds", json_real(f->own_seconds));
+        json_object_set_new(o, "pays", json_boolean(f->seconds < f->own_seconds));
+    }
+    return o;
+}
+
+static void print_row(const sherd_product_options *opt, const sherd_forecast *f)
+{
+    char choice[48], out[24], in[24], memory[24], t[24], need[24] = "-", ratio[24] = "";
+    if (f->threshold)
+        snprintf(need, sizeof need, "%u of %u", f->threshold, f->threshold + f->slack);
+    if (f->own_seconds > 0) snprintf(ratio, sizeof ratio, "%.2gx", f->seconds / f->own_seconds);
+    printf("  %-19s %9s %9s %8.2g %9s %5.0f %% %5.0f %% %9s %8s %8s  %s\n",
+           sherd__plan_choice(opt, choice), sherd__cli_bytes(f->bytes_out, out),
+           sherd__cli_bytes(f->bytes_in, in), f->flops, sherd__cli_bytes(f->node_memory, memory),
+           100 * f->exposure_a, 100 * f->exposure_b, need, sherd__cli_seconds(f->seconds, t), ratio,
+           f->bound);
+}
+
+static const sherd_forecast *quickest(const planning *p, char name[48])
+{
+    const sherd_forecast *best = NULL;
+    for (unsigned i = 0; i < p->len; i++) {
+        if (p->why[i].code || (best != NULL && p->got[i].seconds >= best->seconds)) continue;
+        best = &p->got[i];
+        sherd__plan_choice(&p->choice[i], name);
+    }
+    return best;
+}
+
+static void print_verdict(const planning *p)
+{
+    char name[48], t[24], own[24];
+    const sherd_forecast *f = quickest(p, name);
+    if (f == NULL) return;
+    if (f->seconds < f->own_seconds)
+        printf("it pays: %s takes %s where this machine takes %s (%.3g GF/s)\n", name,
+               sherd__cli_seconds(f->seconds, t), sherd__cli_seconds(f->own_seconds, own),
+               f->rates.gflops);
+    else
+        printf("in time alone it does not pay: this machine takes %s (%.3g GF/s), %s, the "
+               "quickest, %s\n", sherd__cli_seconds(f->own_seconds, own), f->rates.gflops, name,
+               sherd__cli_seconds(f->seconds, t));
+}
+
+static void print_table(const planning *p)
+{
+    char rate[24], choice[48];
+    const sherd_forecast *f = quickest(p, choice);
+    bool apart = f != NULL && (p->with.remote || f->cores_s <= 0);
+    double link = f == NULL ? 0 : apart ? f->rates.link : f->rates.session;
+    printf("%zu x %zu times %zu x %zu; %s/s through sessions\n", p->a.rows, p->a.cols, p->b.rows,
+           p->b.cols, sherd__cli_bytes((uint64_t)link, rate));
+    printf("  %-19s %9s %9s %8s %9s %7s %7s %9s %8s %8s  %s\n", "scheme", "out", "in", "flops",
+           "node", "of A", "of B", "answers", "time", "here=1", "bound by");
+    for (unsigned i = 0; i < p->len; i++) {
+        if (p->why[i].code)
+            printf("  %-19s %s\n", sherd__plan_choice(&p->choice[i], choice), p->why[i].message);
+        else
+            print_row(&p->choice[i], &p->got[i]);
+    }
+    print_verdict(p);
+}
+
+static int tell_json(const planning *p, sherd_diag *d)
+{
+    json_t *obj = sherd__cli_json_new(p->cli), *rows = json_array();
+    const sherd_rates *r = NULL;
+    for (unsigned i = 0; i < p->len; i++) {
+        char choice[48];
+        json_t *row = p->why[i].code ? json_pack("{s:s}", "impossible", p->why[i].message)
+                                     : sherd__plan_object(&p->got[i]);
+        json_object_set_new(row, "choice", json_string(sherd__plan_choice(&p->choice[i], choice)));
+        json_array_append_new(rows, row);
+        if (!p->why[i].code) r = &p->got[i].rates;
+    }
+    json_object_set_new(obj, "rows", json_integer((json_int_t)p->a.rows));
+    json_object_set_new(obj, "inner", json_integer((json_int_t)p->a.cols));
+    json_object_set_new(obj, "columns", json_integer((json_int_t)p->b.cols));
+    if (r != NULL)
+        json_object_set_new(obj, "rates", json_pack("{s:f, s:f, s:f, s:f}", "gflops", r->gflops,
+                                                    "node_gflops", r->node_gflops, "session",
+                                                    r->session, "link", r->link));
+    json_object_set_new(obj, "choices", rows);
+    return sherd__cli_json_end(p->cli, obj, d);
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static int forecast(planning *p, sherd_diag *d)
+{
+    for (unsigned i = 0; i < p->len; i++) {
+        int err = sherd_forecast_multiply(&p->got[i], p->a, p->b, &p->choice[i], &p->with,
+                                          &p->why[i]);
+        if (err && p->why[i].code == 0) p->why[i].code = err;
+        if (!err) p->with.rates.gflops = p->got[i].rates.gflops; /* measured once */
+        if (sherd__cli_interrupted())
+            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    }
+    for (unsigned i = 0; i < p->len; i++)
+        if (!p->why[i].code) return 0;
+    return sherd__fail(d, p->why[0].code, p->why[0].hint, "%s", p->why[0].message);
+}
+
+static int run_plan(sherd__cli *cli, sherd_diag *d)
+{
+    static planning p; /* large: diagnoses of every choice */
+    memset(&p, 0, sizeof p);
+    p.cli = cli;
+    int err = open_operands(&p, d);
+    if (!err) err = list_choices(&p, d);
+    if (!err) err = find_nodes(&p, d);
+    if (!err) err = forecast(&p, d);
+    if (!err && cli->json) err = tell_json(&p, d);
+    else if (!err) print_table(&p);
+    sherd_cluster_close(p.cluster);
+    sherd_npy_close(p.file[0]);
+    sherd_npy_close(p.file[1]);
+    return err;
+}
+
+static const sherd__example examples[] = {
+    {"sherd plan A.npy B.npy -n 7", "what each scheme would take on seven nodes of this machine"},
+    {"sherd plan 4096x4096x4096 --nodes nodes.txt --key me.key --colluding 2",
+     "shapes alone, over the nodes of a file, whose links are measured"},
+    {"sherd plan 60000x784x128 --remote 7 --link 12M --node-gflops 80",
+     "for nodes that there are not yet; nothing is started or connected to"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    SHERD__OPT_LOCAL,
+    SHERD__OPT_NODES,
+    SHERD__OPT_KEY,
+    SHERD__OPT_NODE_MEMORY,
+    SHERD__OPT_SAME_HOST,
+    SHERD__OPT_TIMEOUT,
+    SHERD__OPT_RECORD,
+    {.name = "remote", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+     .flags = SHERD__OPT_ONLY_ARGV, .excludes = "local",
+     .help = "plan for N nodes on other machines, without connecting to any"},
+    {.name = "link", .type = SHERD__SIZE, .arg = "RATE", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "bytes a second of all links together [measured; --remote: the network interface's]"},
+    {.name = "node-gflops", .type = SHERD__REAL, .arg = "G", .min = 0.001, .max = 1e9,
+     .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "--remote: billions of operations a second of each node [one core of this machine]"},
+    {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
+     .help = "share: how many domains together shall learn nothing"},
+    {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
+     .help = "share: how many nodes may be slow, dead or lying without work done again"},
+    {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "blind too, by these masks; none is used up"},
+    SHERD__OPTS_ARITHMETIC,
+    SHERD__OPT_MEMORY,
+    SHERD__OPT_THREADS,
+    {0},
+};
+
+const sherd__verb sherd__verb_plan = {
+    .name = "plan",
+    .usage = "A.npy B.npy | ROWSxINNERxCOLUMNS",
+    .summary = "what each scheme would take, and whether it pays",
+    .details =
+        "For each scheme: bytes to and from the nodes, exactly as they will be counted (of shapes "
+        "alone: without zeros, as f64); multiply-adds of all nodes, counted two; the most that a "
+        "node holds; how much of A and B the most exposed domain is given; how many answers of "
+        "how many decode (share); the time, and how many times as long as the same product by "
+        "BLAS here.\n"
+        "\n"
+        "Time is predicted from speeds that are measured now: of the nodes' links by two products "
+        "of constants of up to 8 MB a node (none of the operands is sent), of hiding and decoding "
+        "by doing it with a few panels, of products here; of the nodes' products as they measured "
+        "themselves.",
+    .examples = examples,
+    .options = options,
+    .args_min = 1,
+    .args_max = 2,
+    .run = run_plan,
+};

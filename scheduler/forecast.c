@@ -1,0 +1,264 @@
+/*
+ * Preparing a product as if it were to run, counting what it would send, rehearsing what this
+ * machine would do, and predicting the time (scheduler/cost.h). A product of shapes alone is
+ * prepared over views of a single number: every entry is that one, nothing is a zero.
+ */
+#include "sherd/forecast.h"
+
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "matrix/gemm.h"
+#include "matrix/view.h"
+#include "scheduler/cluster_internal.h"
+#include "scheduler/cost.h"
+#include "scheduler/encoding.h"
+#include "scheduler/forecast.h"
+#include "wire/cipher.h"
+
+#define RESULT_MAX (UINT64_C(1) << 30) /* bytes of a result that is rehearsed with */
+
+static const double one = 1;
+
+/* Or the operand itself. */
+static sherd_view stand_in(sherd_view v)
+{
+    if (v.data) return v;
+    return (sherd_view){ .data = &one, .rows = v.rows, .cols = v.cols, .dtype = SHERD_F64 };
+}
+
+/* --- speeds ---------------------------------------------------------------------------------- */
+
+/* Billions of operations a second of a product of up to 640 in each direction, the best of two. */
+static double speed_of(size_t n, size_t k, size_t m)
+{
+    size_t most = 640;
+    double best = 0;
+    if (n > most) n = most;
+    if (k > most) k = most;
+    if (m > most) m = most;
+    if (n == 0 || k == 0 || m == 0) return 1;
+    double *x = sherd__calloc(n * k + k * m + n * m, sizeof *x);
+    for (int round = 0; round < 3 && x; round++) {
+        double took = sherd__clock_s();
+        int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
+        took = sherd__clock_s() - took;
+        if (!err && took > 0 && 2e-9 * (double)n * (double)k * (double)m / took > best)
+            best = 2e-9 * (double)n * (double)k * (double)m / took;
+    }
+    sherd__free(x);
+    return best > 0 ? best : 1;
+}
+
+/* Of this thread alone: what else runs on this machine is no part of it. */
+static double busy_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Bytes a second through the kernel and back on one thread, both ways together. */
+static double loopback_rate(void)
+{
+    enum { PART = 1 << 16, PARTS = 64 };
+    int end[2];
+    double rate = 2e9;
+    uint8_t *part = sherd__calloc(PART, 1);
+    if (part && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) == 0) {
+        ssize_t moved = 0;
+        double took = busy_s();
+        for (int i = 0; i < PARTS; i++) {
+            ssize_t n = write(end[0], part, PART);
+            for (ssize_t got = 0, r; got < n && (r = read(end[1], part, PART)) > 0; got += r)
+                moved += r;
+        }
+        took = busy_s() - took;
+        if (moved > 0 && took > 0) rate = (double)moved / took;
+        close(end[0]);
+        close(end[1]);
+    }
+    sherd__free(part);
+    return rate;
+}
+
+/* The thread that serves a session enciphers (or deciphers) every byte and moves it through the
+ * kernel. */
+static double session_rate(void)
+{
+    return 1 / (1 / sherd__cipher_rate() + 0.5 / loopback_rate());
+}
+
+static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sherd__nodes *nodes)
+{
+    *r = f->rates;
+    if (!(r->node_gflops > 0)) r->node_gflops = nodes->gflops;
+    if (!(r->session > 0)) r->session = session_rate();
+    if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
+}
+
+/* --- the forecast ---------------------------------------------------------------------------- */
+
+typedef struct forecast {
+    sherd_view a, b;
+    const sherd_product_options *opt;
+    sherd__nodes nodes;
+    uint32_t *domain;
+    double *c, *own_c;
+    bool alike; /* shapes alone */
+    sherd__prepared p;
+} forecast;
+
+static int find_nodes(forecast *w, const sherd_forecast_options *f)
+{
+    if (f->cluster) {
+        sherd__cluster_nodes(f->cluster, &w->nodes);
+        return SHERD_OK;
+    }
+    w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
+    if (!w->domain) return SHERD_ENOMEM;
+    for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
+    w->nodes = (sherd__nodes){ .count = f->nodes, .domain = w->domain, .domains = f->nodes,
+                               .memory = f->node_memory, .usable = f->nodes,
+                               .remote = f->remote };
+    return SHERD_OK;
+}
+
+/* Results are folded into memory of their size, for as long as that takes. */
+static int take_result(forecast *w, double *given, sherd_diag *d)
+{
+    size_t len;
+    w->c = given;
+    if (given) return SHERD_OK;
+    bool fits = sherd__mul(w->a.rows, w->b.cols, &len) && sherd__mul(len, sizeof *w->c, &len) &&
+                len <= RESULT_MAX;
+    if (!fits)
+        return sherd__fail(d, SHERD_ERANGE, "forecast a part of it, and scale up",
+                           "a result of %zu x %zu is too large to be rehearsed with", w->a.rows,
+                           w->b.cols);
+    w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
+    return w->c ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+}
+
+static void look(sherd_forecast *out, const forecast *w)
+{
+    const sherd__prepared *p = &w->p;
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    out->scheme = w->opt->scheme;
+    out->nodes = w->nodes.count;
+    out->primes = p->primes_len;
+    out->blocks = p->code.blocks;
+    out->threshold = shape.threshold;
+    out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
+    out->node_memory = p->plan.node_bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t domain;
+        *(i ? &out->exposure_b : &out->exposure_a) =
+            sherd__ledger_planned(p->ledger, (int)i, &domain);
+    }
+}
+
+/* A cell's product, as a node meets it: rows of a panel, columns of a group, a tile. */
+static double cell_speed(const forecast *w)
+{
+    size_t inner = w->a.cols, g = w->opt->group;
+    if (w->opt->scheme == SHERD_PERMUTE) {
+        inner = 1;
+        for (uint32_t i = 0; i < w->p.slots; i++)
+            if (w->p.planned[i] > inner) inner = w->p.planned[i];
+        if (g > 0 && g < inner) inner = g;
+    }
+    return speed_of(w->p.plan.panel_rows, inner, w->p.plan.tile_cols);
+}
+
+/* Speeds of products: as given, as the nodes say, or as measured now. */
+static double products_here(sherd_forecast *out, const forecast *w, uint32_t cores, bool measure)
+{
+    double threads = w->nodes.threads ? w->nodes.threads : 1, said = w->nodes.gflops / threads;
+    double own = out->rates.gflops, here = measure ? cell_speed(w) : own > 0 ? own : said * cores;
+    if (!(own > 0) && measure) own = speed_of(w->a.rows, w->a.cols, w->b.cols);
+    if (!(own > 0) && !w->nodes.remote) own = here;
+    if (own > 0) out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols *
+                                    (double)w->b.cols / own;
+    if (!(here > 0)) here = 1; /* nothing is known: as a machine of long ago */
+    if (!(out->rates.node_gflops > 0)) out->rates.node_gflops = here / cores;
+    out->rates.gflops = own;
+    return here;
+}
+
+static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
+                    const sherd__rehearsal *r, bool measure)
+{
+    static const char *const bounds[] = {
+        [SHERD__BOUND_CORES] = "cores", [SHERD__BOUND_NODES] = "nodes",
+        [SHERD__BOUND_LINKS] = "links", [SHERD__BOUND_HERE] = "here",
+    };
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    sherd__cost_input in = {
+        .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
+        .flops = t->flops, .moved = t->moved,
+        .busiest = t->busiest, .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
+        .cores = cores > 0 ? (uint32_t)cores : 1u, .local = !w->nodes.remote,
+        .session_rate = out->rates.session, .link_rate = out->rates.link,
+    };
+    sherd__cost cost;
+    in.gflops = products_here(out, w, in.cores, measure);
+    in.node_gflops = out->rates.node_gflops;
+    sherd__cost_predict(&cost, &in);
+    out->seconds = cost.seconds;
+    out->nodes_s = cost.nodes_s;
+    out->links_s = cost.links_s;
+    out->here_s = cost.here_s;
+    out->cores_s = cost.cores_s;
+    out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
+}
+
+static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
+{
+    sherd__traffic t;
+    sherd__rehearsal r;
+    look(out, w);
+    int err = sherd__traffic_count(&t, &w->p, w->alike);
+    if (!err) err = sherd__rehearse(&r, &w->p, &t);
+    if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
+    out->tasks = t.tasks;
+    out->bytes_out = t.out;
+    out->bytes_in = t.in;
+    out->at_most = t.at_most;
+    out->flops = t.flops;
+    fill_rates(&out->rates, f, &w->nodes);
+    predict(out, w, &t, &r, !f->no_products);
+    return SHERD_OK;
+}
+
+int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
+                            const sherd_product_options *opt, const sherd_forecast_options *f,
+                            sherd_diag *d)
+{
+    forecast w = { .a = stand_in(a), .b = stand_in(b), .opt = opt, .alike = !a.data };
+    sherd_diag own = { 0 };
+    *out = (sherd_forecast){ 0 };
+    if (!d) d = &own;
+    int err = sherd__view_check(w.a, "A", d);
+    if (!err) err = sherd__view_check(w.b, "B", d);
+    if (!err && find_nodes(&w, f)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) err = take_result(&w, f->result, d);
+    if (!err) {
+        bool look_only = opt->scheme == SHERD_BLIND; /* its masks are for a run to come */
+        err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
+                                      opt, d);
+        if (!err) {
+            err = run(out, &w, f, d);
+            sherd__prepared_fini(&w.p);
+        }
+    }
+    sherd__free(w.own_c);
+    sherd__free(w.domain);
+    return err;
+}

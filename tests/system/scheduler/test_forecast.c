@@ -1,0 +1,274 @@
+/*
+ * What is foretold of a product is what its run counts, to the byte, over real nodes: every scheme,
+ * with zeros and without, tiles, panels, empty slots and shapes that do not divide. A forecast
+ * sends nothing and uses no masks up.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rand.h"
+#include "matrix/gemm.h"
+#include "sherd/forecast.h"
+
+#define NODES 7u
+
+static sherd_cluster *cluster;
+static sherd_entropy_seeded rng_state;
+static sherd_entropy rng;
+
+static int begin(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    sherd_cluster_options o = { .local_nodes = NODES, .program = getenv("SHERD"),
+                                .node_memory = 64 << 20, .same_host_domains = true };
+    signal(SIGPIPE, SIG_IGN);
+    rng = sherd__entropy_seeded(&rng_state, 5);
+    if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    sherd_cluster_close(cluster);
+    return 0;
+}
+
+/* `zeros` in a hundred are. */
+static sherd_view matrix(size_t rows, size_t cols, unsigned zeros)
+{
+    double *x = malloc((rows * cols + 1) * sizeof *x);
+    for (size_t i = 0; i < rows * cols; i++)
+        x[i] = sherd__entropy_below(&rng, 100) < zeros
+                   ? 0 : 1 + (double)sherd__entropy_below(&rng, 99);
+    return sherd_view_c(x, SHERD_F64, rows, cols);
+}
+
+static void forget(sherd_view v)
+{
+    free((void *)(uintptr_t)v.data);
+}
+
+static uint64_t sent_so_far(void)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        sherd_node_info info;
+        sherd_cluster_node(cluster, i, &info);
+        sum += info.work_out;
+    }
+    return sum;
+}
+
+static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_options *o)
+{
+    sherd_forecast f;
+    sherd_diag d = { 0 };
+    sherd_forecast_options with = { .cluster = cluster, .no_products = true };
+    uint64_t blas = sherd__blas_calls(), sent = sent_so_far();
+    if (sherd_forecast_multiply(&f, a, b, o, &with, &d)) fail_msg("%s", d.message);
+    if (o->scheme == SHERD_PLAIN || o->scheme == SHERD_PERMUTE)
+        assert_int_equal(sherd__blas_calls(), blas);
+    assert_int_equal(sent_so_far(), sent);
+    return f;
+}
+
+/* The forecast, then the run; *f holds the forecast. */
+static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_options *o,
+                            sherd_forecast *f)
+{
+    sherd_report r;
+    sherd_diag d = { 0 };
+    double *c = malloc((a.rows * b.cols + 1) * sizeof *c);
+    *f = foretell(a, b, o);
+    if (sherd_multiply(cluster, a, b, c, b.cols, o, &r, &d)) fail_msg("%s", d.message);
+    bool right = f->at_most ? r.work_out <= f->bytes_out && r.work_in <= f->bytes_in
+                            : r.work_out == f->bytes_out && r.work_in == f->bytes_in;
+    if (!right)
+        fail_msg("scheme %d group %u exact %d bits %u, %zu x %zu x %zu: %llu out and %llu in, "
+                 "expected %llu and %llu", o->scheme, o->group, o->exact, o->bits, a.rows, a.cols,
+                 b.cols, (unsigned long long)r.work_out, (unsigned long long)r.work_in,
+                 (unsigned long long)f->bytes_out, (unsigned long long)f->bytes_in);
+    if (!f->at_most) assert_int_equal(r.tasks, f->tasks);
+    assert_true(f->seconds > 0 || f->tasks == 0);
+    free(c);
+    return r;
+}
+
+static void check(sherd_view a, sherd_view b, const sherd_product_options *o)
+{
+    sherd_forecast f;
+    sherd_report r = compare(a, b, o, &f);
+    if (f.at_most) fail_msg("the forecast was to be exact");
+    sherd_report_fini(&r);
+}
+
+static const struct way {
+    sherd_scheme scheme;
+    uint32_t group;
+    bool shuffle_rows, exact;
+    uint32_t bits;
+} ways[] = {
+    { SHERD_PLAIN, 0, false, false, 17 },   { SHERD_PLAIN, 0, false, true, 17 },
+    { SHERD_PLAIN, 0, false, true, 26 },    { SHERD_PERMUTE, 0, false, false, 17 },
+    { SHERD_PERMUTE, 1, false, false, 17 }, { SHERD_PERMUTE, 7, false, false, 17 },
+    { SHERD_PERMUTE, 7, true, true, 17 },   { SHERD_PERMUTE, 0, false, true, 26 },
+    { SHERD_SHARE, 0, false, true, 17 },    { SHERD_SHARE1, 0, false, true, 17 },
+};
+
+static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
+{
+    (void)state;
+    /* Rows of 7 and more: every node of `plain` has work. */
+    static const size_t sizes[][3] = { { 7, 1, 1 },   { 64, 33, 1 },    { 100, 50, 40 },
+                                       { 301, 7, 63 }, { 2000, 90, 17 }, { 40, 300, 700 } };
+    static const uint8_t seed[32] = { 9 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (unsigned zeros = 0; zeros <= 80; zeros += 40) {
+            sherd_view a = matrix(sizes[i][0], sizes[i][1], zeros);
+            sherd_view b = matrix(sizes[i][1], sizes[i][2], 0);
+            for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+                sherd_product_options o;
+                sherd_product_options_init(&o);
+                o.scheme = ways[w].scheme;
+                o.group = ways[w].group;
+                o.shuffle_rows = ways[w].shuffle_rows;
+                o.exact = ways[w].exact;
+                o.bits = ways[w].bits;
+                o.seed = seed;
+                if (o.scheme == SHERD_SHARE1) o.spare = NODES - 7; /* all answers are needed */
+                check(a, b, &o);
+            }
+            forget(a);
+            forget(b);
+        }
+    }
+}
+
+static void tiles_and_many_panels_are_foretold_too(void **state)
+{
+    (void)state;
+    static const uint8_t seed[32] = { 3 };
+    sherd_view a = matrix(900, 260, 30), b = matrix(260, 1500, 0);
+    for (uint32_t group = 0; group <= 40; group += 40) {
+        sherd_product_options o;
+        sherd_forecast f;
+        sherd_product_options_init(&o);
+        o.group = group;
+        o.seed = seed;
+        o.memory = 8 << 20;
+        sherd_report r = compare(a, b, &o, &f);
+        assert_false(f.at_most);
+        assert_true(r.tiles * r.panels > 4);
+        sherd_report_fini(&r);
+    }
+    forget(a);
+    forget(b);
+}
+
+static void with_spare_shares_it_is_the_most_that_travels(void **state)
+{
+    (void)state;
+    sherd_view a = matrix(300, 80, 0), b = matrix(80, 60, 0);
+    sherd_product_options o;
+    sherd_forecast f;
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    o.exact = true;
+    o.spare = 2;
+    sherd_report r = compare(a, b, &o, &f);
+    assert_true(f.at_most);
+    assert_int_equal(f.threshold + f.slack, NODES);
+    assert_true(f.slack >= 2);
+    assert_true(r.work_out > f.bytes_out / 2);
+    sherd_report_fini(&r);
+    forget(a);
+    forget(b);
+}
+
+static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
+{
+    (void)state;
+    static const uint8_t seed[32] = { 1 };
+    sherd_view a = matrix(150, 90, 0), b = matrix(90, 40, 0);
+    sherd_view a0 = { .rows = 150, .cols = 90, .dtype = SHERD_F64 };
+    sherd_view b0 = { .rows = 90, .cols = 40, .dtype = SHERD_F64 };
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        sherd_product_options o;
+        sherd_product_options_init(&o);
+        o.scheme = ways[w].scheme;
+        o.group = ways[w].group;
+        o.exact = ways[w].exact;
+        o.bits = ways[w].bits;
+        o.seed = seed;
+        sherd_forecast of_data = foretell(a, b, &o), of_shapes = foretell(a0, b0, &o);
+        assert_int_equal(of_data.bytes_out, of_shapes.bytes_out);
+        assert_int_equal(of_data.bytes_in, of_shapes.bytes_in);
+        assert_true(of_data.flops == of_shapes.flops);
+        /* 2 n k m, and for shares as many times as there are shares of a K-th, for each prime */
+        double plain = 2.0 * 150 * 90 * 40 * (of_data.primes ? of_data.primes : 1);
+        if (of_data.blocks == 0) assert_true(of_data.flops == plain);
+        else assert_true(of_data.flops ==
+                         plain / 150 * NODES * ((150 + of_data.blocks - 1) / of_data.blocks));
+    }
+    forget(a);
+    forget(b);
+}
+
+static void what_cannot_run_cannot_be_foretold(void **state)
+{
+    (void)state;
+    sherd_view a = matrix(9, 9, 0), b = matrix(9, 9, 0);
+    sherd_forecast f;
+    sherd_product_options o;
+    sherd_diag d = { 0 };
+    sherd_forecast_options with = { .nodes = 2, .node_memory = 1 << 26 };
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    o.exact = true;
+    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EFEWNODES);
+    assert_true(d.message[0]);
+    o.scheme = SHERD_PLAIN;
+    b.rows = 8;
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_ESHAPE);
+    b.rows = 9;
+    with.nodes = 0;
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EFEWNODES);
+    forget(a);
+    forget(b);
+}
+
+static void links_are_measured_with_constants(void **state)
+{
+    (void)state;
+    sherd_rates rates = { 0 };
+    sherd_diag d = { 0 };
+    if (sherd_rates_probe(&rates, cluster, &d)) fail_msg("%s", d.message);
+    assert_true(rates.session > 1e6 && rates.session < 1e12);
+    assert_true(rates.link == 0); /* of no effect here */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_scheme_sends_what_was_foretold_to_the_byte),
+        cmocka_unit_test(tiles_and_many_panels_are_foretold_too),
+        cmocka_unit_test(with_spare_shares_it_is_the_most_that_travels),
+        cmocka_unit_test(shapes_alone_give_the_bytes_of_operands_without_zeros),
+        cmocka_unit_test(what_cannot_run_cannot_be_foretold),
+        cmocka_unit_test(links_are_measured_with_constants),
+    };
+    return cmocka_run_group_tests_name("scheduler/forecast", tests, begin, end);
+}
