@@ -2,7 +2,7 @@
  * What private schemes give back to the heap: masks, shares, check vectors and what was projected
  * by them are erased first. Freeing is wrapped: a block of some size that still holds much is a
  * finding.
- * link: -Wl,--wrap=sherd__free
+ * link: -Wl,--wrap=sherd__free,--wrap=sherd__alloc,--wrap=sherd__alloc_large,--wrap=sherd__calloc
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,11 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_MAKE_MEM_DEFINED(p, n) ((void)0)
+#endif
 
 #include "core/alloc.h"
 #include "crypto/mask.h"
@@ -27,10 +32,38 @@ static size_t watched, left; /* large blocks freed, and those of them that were 
 
 void __real_sherd__free(void *p);
 void __wrap_sherd__free(void *p);
+void *__real_sherd__alloc(size_t n);
+void *__wrap_sherd__alloc(size_t n);
+void *__real_sherd__alloc_large(size_t n);
+void *__wrap_sherd__alloc_large(size_t n);
+void *__real_sherd__calloc(size_t count, size_t size);
+void *__wrap_sherd__calloc(size_t count, size_t size);
+
+/* Blocks begin as zeros, the allocator's slack included: what was never written is nothing left. */
+static void *cleared(void *p)
+{
+    return p ? memset(p, 0, malloc_usable_size(p)) : NULL;
+}
+
+void *__wrap_sherd__alloc(size_t n)
+{
+    return cleared(__real_sherd__alloc(n));
+}
+
+void *__wrap_sherd__alloc_large(size_t n)
+{
+    return cleared(__real_sherd__alloc_large(n));
+}
+
+void *__wrap_sherd__calloc(size_t count, size_t size)
+{
+    return cleared(__real_sherd__calloc(count, size));
+}
 
 void __wrap_sherd__free(void *p)
 {
     size_t n = p ? malloc_usable_size(p) : 0, some = 0;
+    VALGRIND_MAKE_MEM_DEFINED(p, n); /* the gaps in structs are looked at, too */
     for (size_t i = 0; n >= LARGE && i < n; i++) some += ((const volatile uint8_t *)p)[i] != 0;
     watched += n >= LARGE;
     left += n >= LARGE && some > n / 16; /* the allocator's own slack is not ours to erase */
