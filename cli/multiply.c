@@ -31,6 +31,11 @@ static json_t *estimate_object(const char *choice, bool chosen, const sherd_esti
                      (json_int_t)e->node_memory, "panels", (json_int_t)e->panels, "tiles",
                      (json_int_t)e->tiles, "tasks", (json_int_t)e->tasks, "primes",
                      (int)e->primes);
+    if (e->threshold) {
+        json_object_set_new(o, "blocks", json_integer(e->blocks));
+        json_object_set_new(o, "threshold", json_integer(e->threshold));
+        json_object_set_new(o, "shares", json_integer(e->nodes));
+    }
     if (e->encoding == SHERD_ENCODING_AUTO) return o;
     json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[e->encoding]));
     json_object_set_new(o, "tasks_csr", json_integer((json_int_t)e->tasks_csr));
@@ -41,13 +46,20 @@ static json_t *estimate_object(const char *choice, bool chosen, const sherd_esti
     return o;
 }
 
+static void print_heads(void)
+{
+    printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %8s %6s\n", "scheme", "out", "in", "flops", "of A",
+           "of B", "memory", "tasks", "answers", "A as");
+}
+
 static void print_estimate(const char *choice, bool chosen, const sherd_estimate *e)
 {
-    char out[24], in[24], memory[24];
-    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s\n", chosen ? "*" : " ",
+    char out[24], in[24], memory[24], need[24] = "-";
+    if (e->threshold) snprintf(need, sizeof need, "%" PRIu32 " of %" PRIu32, e->threshold, e->nodes);
+    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %8s %6s\n", chosen ? "*" : " ",
            choice, sherd__cli_bytes(e->bytes_out, out), sherd__cli_bytes(e->bytes_in, in),
            (double)e->flops, 100 * e->exposure_a, 100 * e->exposure_b,
-           sherd__cli_bytes(e->node_memory, memory), e->tasks,
+           sherd__cli_bytes(e->node_memory, memory), e->tasks, need,
            e->encoding == SHERD_ENCODING_AUTO ? "-" : sherd__choices_encoding[e->encoding]);
 }
 
@@ -78,6 +90,7 @@ static int estimate(sherd__work *w, uint32_t nodes, sherd_product_options opt, b
                                       node_memory(w, nodes), &opt, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
+    if (chosen && rows == NULL) print_heads();
     if (rows != NULL)
         json_array_append_new(rows, estimate_object(choice, chosen, &e));
     else
@@ -102,9 +115,6 @@ static int dry_run(sherd__work *w, sherd_diag *d)
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
-    if (!err && rows == NULL)
-        printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %6s\n", "scheme", "out", "in", "flops",
-               "of A", "of B", "memory", "tasks", "A as");
     if (!err) err = estimate(w, nodes, w->opt, true, rows, d);
     opt = w->opt;
     opt.shuffles = NULL;

@@ -140,12 +140,19 @@ static void say_arithmetic(const sherd__work *w)
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
+/* X times X: one file, rounded alike. */
+static bool said_before(const sherd__work *w, unsigned i)
+{
+    return i == 1 && strcmp(w->in[0].path, w->in[1].path) == 0 &&
+           sherd__work_bits(w, 0) == sherd__work_bits(w, 1);
+}
+
 /* The result is exact for what the operands were rounded to: how far that is from them. */
 static void say_rounding(const sherd__work *w)
 {
     sherd__fixed_loss loss;
     for (unsigned i = 0; i < w->in_len; i++) {
-        if (!rounding(w, i, &loss)) continue;
+        if (said_before(w, i) || !rounding(w, i, &loss)) continue;
         sherd__cli_say(w->cli,
                        "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at most",
                        w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
@@ -317,9 +324,11 @@ static void add_settings(const sherd__work *w, json_t *obj)
     }
     if (w->opt.scheme == SHERD_BLIND)
         json_object_set_new(obj, "masks_left", whole(w->report.masks_left));
-    json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
-                                                        : whole(w->opt.group));
-    json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));
+    if (w->opt.scheme == SHERD_PERMUTE) {
+        json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
+                                                            : whole(w->opt.group));
+        json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));
+    }
     json_object_set_new(obj, "mode", json_string(w->opt.exact ? "exact" : "float"));
     if (w->opt.exact) json_object_set_new(obj, "bits", whole(w->opt.bits));
 }

@@ -58,7 +58,7 @@ typedef struct sherd__certificate {
     bool norms_leaked;         /* the number of primes was fitted to the data */
 
     char scheme[16];           /* "permute", "plain" */
-    uint64_t group;            /* 0: all */
+    uint64_t group;            /* permute: 0: all */
     char exposure[16];         /* "uniform", "balanced" */
     bool shuffle_rows;
     uint32_t colluding;        /* T; 0 where the scheme claims no privacy */

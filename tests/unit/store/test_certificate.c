@@ -102,6 +102,7 @@ static void what_is_written_is_read_back(void **s)
         if (i == 4) a.list_len = 0; /* as of a version that named no nodes */
         if (i == 1) a.has_inputs = a.has_seed = false;
         if (i == 2) a.exact = false, a.bits[0] = a.bits[1] = a.primes_len = 0, a.group = 0;
+        strcpy(a.scheme, i == 3 ? "share" : "permute"); /* which has no groups */
         if (i == 3) a.inputs_len = 1, a.equal = SHERD__UNCHECKED, a.cores_len = 0;
         char *text = text_of(&a);
         assert_int_equal(parse(&b, text, NULL), 0);
@@ -110,6 +111,7 @@ static void what_is_written_is_read_back(void **s)
         assert_memory_equal(b.key, public_key, 32);
         assert_true(b.has_signature);
         assert_true((strstr(text, "\"list\"") != NULL) == (i < 4) && b.list_len == a.list_len);
+        assert_true((strstr(text, "\"group\"") != NULL) == (i != 3));
         sherd__free(text);
         sherd__free(again);
         sherd__certificate_fini(&b);
