@@ -75,7 +75,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
         .rows = (uint64_t)sherd__opt_int(cli, "rows"),
         .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
         .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"), .memory = sherd__opt_size(cli, "memory"),
-        .watch = watch, .ctx = &w,
+        .name = cli->args[0], .watch = watch, .ctx = &w,
     };
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));

@@ -13,7 +13,6 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/wipe.h"
-#include "matrix/fixed.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
 #include "scheduler/prepare.h"
@@ -24,7 +23,6 @@
 /* numpy's rule for vectors: on the left of a product a row, on the right a column. */
 static int open_operand(sherd__operand *in, const char *path, bool column, sherd_diag *d)
 {
-    in->path = path;
     int err = sherd_npy_open(&in->file, path, d);
     if (err) return err;
     in->view = sherd_npy_view(in->file);
@@ -58,6 +56,8 @@ static int read_options(sherd__work *w, sherd_diag *d)
         w->opt.group = (uint32_t)sherd__opt_int(cli, "group");
         w->opt.shuffle_rows = sherd__opt_flag(cli, "shuffle-rows");
         w->opt.encoding = (sherd_encoding)sherd__opt_choice(cli, "encoding");
+        w->opt.name_a = w->in[0].path;
+        w->opt.name_b = w->in[1].path;
     }
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
@@ -148,6 +148,7 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
     w->op = op;
     w->operation = op == 0 ? "multiply" : sherd__map_name(op);
     w->in_len = operands;
+    for (unsigned i = 0; i < operands; i++) w->in[i].path = paths[i];
     int err = sherd__paths_differ(cli, (int)operands, d);
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = read_options(w, d);
@@ -339,14 +340,11 @@ static int commit(sherd__work *w, sherd_diag *d)
     return sherd_npy_writer_commit(writer, d);
 }
 
-/* What fixed point cannot hold is found before nodes are started, and named by its file. */
+/* What fixed point cannot hold is found before nodes are started. */
 static int check_range(const sherd__work *w, sherd_diag *d)
 {
-    sherd__fixed fixed;
-    int err = 0;
-    for (unsigned i = 0; i < w->in_len && w->op == 0 && w->opt.exact && !err; i++)
-        err = sherd__fixed_choose(w->in[i].view, sherd__work_bits(w, i), w->in[i].path, &fixed, d);
-    return err;
+    if (w->op != 0) return 0;
+    return sherd__prepare_range(w->in[0].view, w->in[1].view, &w->opt, d);
 }
 
 /* So is a bound that the exposures do not keep to. */

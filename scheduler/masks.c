@@ -50,11 +50,17 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     if (h->bits_a < 2 || h->bits_a > 26 || h->bits_b < 2 || h->bits_b > 26)
         return sherd__fail(d, SHERD_EINVAL, "choose 2 to 26 bits",
                            "%u and %u bits: 2 to 26 are possible", h->bits_a, h->bits_b);
-    int err = sherd__fixed_choose(mk->b, h->bits_b, "B", &mk->fixed, d);
+    const char *name = opt->name ? opt->name : "B";
+    sherd_diag mine = { 0 };
+    int err = sherd__fixed_choose(mk->b, h->bits_b, name, &mk->fixed, d);
     if (!err && mk->fixed.integers && !opt->bits_b && mk->fixed.bits <= 26)
         h->bits_b = mk->fixed.bits < 2 ? 2 : mk->fixed.bits;
-    else if (!err)
-        err = sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, "B", d);
+    else if (!err && sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
+        err = sherd__fail(d, SHERD_ERANGE,
+                          opt->bits_b ? "give more --bits-b, or none: integers are then taken as "
+                                        "they are"
+                                      : "scale B: masks hold 26 bits at most",
+                          "%s", mine.message);
     if (err) return err;
     uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,
              bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;

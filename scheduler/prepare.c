@@ -78,12 +78,13 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
                         const sherd_product_options *opt, sherd_diag *d)
 {
     size_t primes = 0;
-    int err = sherd__fixed_choose(b, opt->bits, "B", &p->fixed_b, d);
-    if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, "A", &p->fixed_a, d);
+    const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
+    int err = sherd__fixed_choose(b, opt->bits, name_b, &p->fixed_b, d);
+    if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, name_a, &p->fixed_a, d);
     else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
-    if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, "B", d);
+    if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
     if (!err && opt->bits_bind && a.data)
-        err = sherd__fixed_hold(&p->fixed_a, a, opt->bits, "A", d);
+        err = sherd__fixed_hold(&p->fixed_a, a, opt->bits, name_a, d);
     if (err) return err;
     if (!sherd__exact_in_f64(a.cols, p->fixed_a.bound, p->fixed_b.bound)) {
         err = sherd__exact_primes_needed(a.cols, p->fixed_a.bound, p->fixed_b.bound,
@@ -95,6 +96,17 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
     }
     p->primes_len = (uint32_t)primes;
     return SHERD_OK;
+}
+
+int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    sherd__prepared p = { .exact = true };
+    if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
+        return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
+    if (opt->scheme == SHERD_BLIND) /* bits 0: the masks' own, which are looked at later */
+        return opt->bits ? sherd__prepare_blind_range(&p.fixed_a, a, opt->bits, opt, d) : SHERD_OK;
+    return opt->exact ? choose_exact(&p, a, b, opt, d) : SHERD_OK;
 }
 
 static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)

@@ -68,6 +68,13 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 /**
+ * What can be said of the operands' values before there are nodes: whether fixed point holds them
+ * in the bits that were asked for (blind: those of the masks), and primes their sums, as preparing
+ * would say it. SHERD_ERANGE, SHERD_EINVAL.
+ */
+int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                         sherd_diag *d) SHERD_MUST;
+/**
  * What can be said of opt->exposure_max before there are nodes or anybody looks at operands:
  * whether the exposures of `len` columns, which seed or shuffles decide, keep to it where each node
  * is a domain of its own. SHERD_EEXPOSURE as preparing would say it; what passes may still fail

@@ -66,15 +66,22 @@ static int check_b(const sherd__maskfile_head *h, sherd_view b, const char *path
                        "%s: masks for another B: its digest differs", path);
 }
 
-static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b,
-                         const sherd__maskfile_head *h, sherd_diag *d)
+int sherd__prepare_blind_range(sherd__fixed *f, sherd_view a, uint32_t bits,
+                               const sherd_product_options *opt, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    int err = sherd__fixed_choose(b, h->bits_b, "B", &p->fixed_b, d);
-    if (!err) err = sherd__fixed_choose(a, h->bits_a, "A", &p->fixed_a, d);
-    if (!err && sherd__fixed_hold(&p->fixed_a, a, h->bits_a, "A", &mine))
-        err =
-            sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
+    const char *name = sherd__name_a(opt);
+    int err = sherd__fixed_choose(a, bits, name, f, d);
+    if (err || !sherd__fixed_hold(f, a, bits, name, &mine)) return err;
+    return sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
+}
+
+static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b,
+                         const sherd__maskfile_head *h, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    int err = sherd__fixed_choose(b, h->bits_b, sherd__name_b(opt), &p->fixed_b, d);
+    if (!err) err = sherd__prepare_blind_range(&p->fixed_a, a, h->bits_a, opt, d);
     p->primes_len = h->primes_len;
     p->exact = true;
     return err;
@@ -134,7 +141,7 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
     err = check_b(h, b, opt->masks, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);
-    if (!err) err = choose_widths(p, a, b, h, d);
+    if (!err) err = choose_widths(p, a, b, h, opt, d);
     if (!err && a.rows > sherd__maskfile_left(p->masks))
         err = sherd__fail(d, SHERD_EEXPOSURE,
                           "prepare more with sherd prepare, or multiply fewer rows",

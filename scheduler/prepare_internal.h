@@ -4,8 +4,20 @@
 
 #include "scheduler/prepare.h"
 
+/** What messages call an operand. */
+static inline const char *sherd__name_a(const sherd_product_options *opt)
+{
+    return opt->name_a ? opt->name_a : "A";
+}
+
+static inline const char *sherd__name_b(const sherd_product_options *opt)
+{
+    return opt->name_b ? opt->name_b : "B";
+}
+
 /** Fixed point of both operands under a private scheme, and the primes that hold sums of `inner`
- *  products: of shapes, types and bits alone. SHERD_ERANGE. */
+ *  products: of shapes, types and bits alone. SHERD_ERANGE; SHERD_EINVAL (a type that is wider than
+ *  the bits that were asked for). */
 int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                           const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** share, share1; shapes have been checked and p->planned has nodes->count entries.
@@ -20,6 +32,10 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
 int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
+
+/** blind: fixed point of A in `bits`. SHERD_ERANGE. */
+int sherd__prepare_blind_range(sherd__fixed *f, sherd_view a, uint32_t bits,
+                               const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 
 /** share, share1 of an A that is kept, for right operands to come: sherd__prepared_right before
  *  each run. *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */

@@ -19,15 +19,22 @@
 #define DEPTH 2u
 #define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
 
+#define U8_BITS 9u    /* with a sign */
+
 /* The width that the range proof counts with: of the element type where that is narrow, else what
  * the caller allows. */
-static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, sherd_diag *d)
+static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, const char *hint,
+                 sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     int err = sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
+    if (v.dtype == SHERD_U8 && bits < U8_BITS)
+        return sherd__fail(d, SHERD_EINVAL, hint,
+                           "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
+                           "asked for", name, U8_BITS, bits);
     if (v.dtype == SHERD_U8) {
-        f->bits = 9;
+        f->bits = U8_BITS;
         f->bound = 255;
         return SHERD_OK;
     }
@@ -40,12 +47,25 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
     return SHERD_OK;
 }
 
+static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
+                   sherd_diag *d)
+{
+    return bound(&p->fixed_a, a, opt->bits, sherd__name_a(opt),
+                 "give --bits 9 or more; --bits-b sets the right operand's apart", d);
+}
+
+static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    return bound(f, b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
+                 "give --bits-b 9 or more", d);
+}
+
 int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                           const sherd_product_options *opt, sherd_diag *d)
 {
     size_t primes;
-    int err = bound(&p->fixed_a, a, opt->bits, "A", d);
-    if (!err) err = bound(&p->fixed_b, b, opt->bits_b ? opt->bits_b : opt->bits, "B", d);
+    int err = bound_a(p, a, opt, d);
+    if (!err) err = bound_b(&p->fixed_b, b, opt, d);
     if (err) return err;
     err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
                                      &sherd__primes_default, &primes);
@@ -205,7 +225,7 @@ int sherd__prepared_right(sherd__prepared *p, sherd_view b, bool transposed, dou
                           const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__fixed fixed;
-    int err = bound(&fixed, b, opt->bits_b ? opt->bits_b : opt->bits, "B", d);
+    int err = bound_b(&fixed, b, opt, d);
     if (err) return err;
     p->fixed_b = fixed;
     err = sherd__share_next(&p->hiding, b, transposed, c, ldc, &fixed);

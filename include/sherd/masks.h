@@ -19,6 +19,7 @@ typedef struct sherd_masks_options {
     const char *state;    /* folder of the counters of used rows; NULL: the user's,
                              $XDG_STATE_HOME/sherd/masks */
     uint64_t memory;      /* for the work; 0: 64 MiB */
+    const char *name;     /* what messages call B; NULL: B */
     /** Told the rows done from time to time, on the calling thread; not 0 stops with
      *  SHERD_EINTERRUPTED. */
     int (*watch)(void *ctx, uint64_t done, uint64_t rows);

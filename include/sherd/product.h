@@ -71,6 +71,7 @@ typedef struct sherd_product_options {
     uint32_t bits_b;       /* private schemes: width of B where it is another than A's; 0: as bits
                               (blind: as the masks say) */
     bool bits_bind;        /* exact: integers beyond `bits` are SHERD_ERANGE */
+    const char *name_a, *name_b; /* what messages call the operands; NULL: A and B */
     uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
     bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
     bool shuffle_rows;     /* permute: A's rows travel in another order in every group */

@@ -169,8 +169,9 @@ run multiply i4w.npy i4b.npy -o C.npy -n 2 --mode exact --check --json
 [ $code = 0 ] && json 'd["primes"] == 0 and d["bits_a"] == d["bits_b"] == 5' && same i4w.npy i4b.npy '(c == want).all()'
 report $? "small integers in a wide type take one f64 product, and their bits are told"
 run multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 5; [ $code = 0 ]; report $? "--bits that hold the integers are taken"
-fails 11 'B: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4
-report $? "--bits too few for integers is exit 11 and says which"
+mkdir -m 700 taken; echo x >taken/x # a cluster that is opened fails for it
+fails 11 'i4b.npy: row 0, column 2: -9 is beyond 7' multiply i4w.npy i4b.npy -o C.npy -n 2 --bits 4 --record taken
+report $? "--bits too few for integers is exit 11 before nodes are started, and says which"
 py "r = np.random.default_rng(9); w = lambda bits, *shape: r.integers(-2**bits, 2**bits, shape)
 np.save('w40.npy', w(40, 37, 29)); np.save('w34.npy', w(34, 29, 23)); np.save('w40b.npy', w(40, 29, 23)); np.save('w50.npy', w(50, 37, 29))
 np.save('u32a.npy', r.integers(2**31, 2**32, (37, 29), np.uint32)); np.save('u32b.npy', r.integers(2**31, 2**32, (29, 23), np.uint32))"

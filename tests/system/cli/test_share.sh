@@ -47,6 +47,11 @@ np.save('u8.npy', r.integers(0, 256, (29, 23), np.uint8)); np.save('b300.npy', n
 np.save('long.npy', np.zeros((1, 1 << 17), np.int8)); np.save('tall.npy', np.zeros((1 << 17, 1), np.int8))
 open('seed', 'wb').write(bytes(range(32)))
 "; report $? "operands are made with numpy"
+py "x = np.ones((9, 9)); x[0, 0] = 1e300; np.save('dwarfed.npy', x)"
+run multiply dwarfed.npy dwarfed.npy -o C.npy -n 3 --scheme share
+[ $code = 0 ] && [ "$(grep -c 'became 0' err)" = 1 ] && [ "$(grep -c 'was rounded' err)" = 1 ]
+report $? "X times X: what rounding made of X is said once"
+rm -f C.npy
 
 # ---- what is refused before a node is asked
 
@@ -74,7 +79,7 @@ fails 11 'nan.npy: row 7, column 3 is NaN' multiply nan.npy B.npy -o C.npy -n 3 
 report $? "NaN is exit 11 and says where"
 fails 11 'inf.npy: row 7, column 3 is -inf' multiply inf.npy B.npy -o C.npy -n 3 --scheme share
 report $? "infinity is exit 11 and says where"
-fails 11 'A: row 6, column 5: 65536 is beyond 65535, the largest that 17 bits hold' multiply wide.npy B.npy -o C.npy -n 3 --scheme share
+fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535, the largest that 17 bits hold' multiply wide.npy B.npy -o C.npy -n 3 --scheme share
 report $? "an integer wider than 17 bits is exit 11 and says which"
 grep -q 'try: give more bits, 26 at most' err; report $? "with a remedy that there is under this scheme"
 run multiply wide.npy B.npy -o C.npy -n 3 --scheme share --bits 18 --check
@@ -82,8 +87,17 @@ run multiply wide.npy B.npy -o C.npy -n 3 --scheme share --bits 18 --check
 run multiply fits.npy u8.npy -o C.npy -n 3 --scheme share --check
 [ $code = 0 ] && py "a, b, c = (np.load(f) for f in ('fits.npy', 'u8.npy', 'C.npy')); assert (c == a.astype(float) @ b).all()"
 report $? "integers that fit are multiplied as they are"
-fails 11 'B: row 0, column 0: 300 is beyond 255, the largest that 9 bits hold' multiply A.npy b300.npy -o C.npy -n 3 --scheme share --bits-b 9
+fails 11 'b300.npy: row 0, column 0: 300 is beyond 255, the largest that 9 bits hold' multiply A.npy b300.npy -o C.npy -n 3 --scheme share --bits-b 9
 report $? "--bits-b is B's width"
+fails 2 'u8.npy: holds bytes (u8), which take 9 bits with their sign, and 8 were asked for' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8
+[ $? = 0 ] && grep -q 'try: give --bits-b 9 or more' err; report $? "bytes need 9 bits, and fewer --bits-b are exit 2 and say so"
+mkdir -m 700 full; echo x >full/x # a cluster that is opened fails for it
+fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.npy -o C.npy -n 3 --scheme share --record full &&
+    fails 11 'b300.npy: row 0, column 0: 300 is beyond 255' multiply A.npy b300.npy -o C.npy -n 3 --scheme share1 --bits-b 9 --record full &&
+    fails 2 'u8.npy: holds bytes' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8 --record full
+report $? "what bits do not hold is found before nodes are started"
+fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.npy -o C.npy -n 3 --scheme share --dry-run
+report $? "--dry-run names the file too, and prints no table"
 # All zeros: the range proof is about shapes and widths, not values.
 run multiply long.npy tall.npy -o C.npy -n 3 --scheme share --json
 [ $code = 0 ] && json "d['primes'] == 3"; report $? "the primes follow from shapes and --bits: three for 2^17 zeros"
@@ -152,6 +166,10 @@ report $? "--dry-run has rows of share and share1 beside the others"
 run multiply A.npy B.npy -n 7 --dry-run --json
 [ $code = 0 ] && json "[c['exposure_a'] for c in d['choices'] if c['choice'] == 'share, 1 colluding'] == [0]"
 report $? "also where another scheme is chosen"
+json "[[c['blocks'], c['threshold'], c['shares']] for c in d['choices'] if c['choice'].startswith('share, ')] == [[3, 7, 7]] and not any('threshold' in c for c in d['choices'] if not c['choice'].startswith('share'))"
+report $? "with the blocks of each and how many answers decode"
+run multiply A.npy B.npy -n 9 --scheme share --spare 2 --dry-run
+[ $code = 0 ] && grep -q '^\* share, 1 colluding .* 7 of 9  *-$' out; report $? "as the table says"
 run multiply A.npy B.npy -n 2 --scheme share --dry-run
 [ $code = 7 ] && grep -q 'needs 3 or more' err; report $? "and is exit 7 where there are too few"
 same=yes
@@ -167,10 +185,14 @@ cmp -s C.npy first.npy || same=plain
 
 # ---- certificates
 
+share -n 5 --json
+[ $code = 0 ] && json "d['threshold'] == 5 and 'group' not in d and 'shuffle_rows' not in d"
+report $? "there are no groups of columns under share, and nothing is said of them"
 share -n 5 --colluding 2 --key me.key --certificate C.json
 [ $code = 0 ] && py "d = json.load(open('C.json'))
 assert [d['scheme']['name'], d['scheme']['colluding'], d['scheme']['seed_commitment']] == ['share', 2, None]
 assert d['arithmetic']['mode'] == 'exact' and d['arithmetic']['primes'] == [5931641, 5931637] and not d['arithmetic']['norms_leaked']
+assert 'group' not in d['scheme']
 assert d['nodes']['domains'] == 5 and d['nodes']['domains_simulated'] and d['verification']['freivalds_trials'] == 2"
 report $? "a certificate states scheme, colluding, primes, trials and domains"
 run verify C.json A.npy B.npy C.npy --signer "$me"
