@@ -14,6 +14,7 @@
 #include "core/bytes.h"
 #include "core/rand.h"
 #include "scheduler/launch.h"
+#include "scheduler/prepare.h"
 #include "sherd/npy.h"
 
 #define CHOICES 8
@@ -105,6 +106,7 @@ static void add_choice(planning *p, const sherd_product_options *base, sherd_sch
     o->scheme = scheme;
     o->group = group;
     o->exact = base->exact || scheme >= SHERD_SHARE;
+    if (scheme == SHERD_BLIND && !base->bits_bind) o->bits = 0; /* as the masks say */
 }
 
 static int list_choices(planning *p, sherd_diag *d)
@@ -120,6 +122,8 @@ static int list_choices(planning *p, sherd_diag *d)
     base.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
     base.memory = sherd__opt_size(cli, "memory");
     base.masks = sherd__opt_text(cli, "masks");
+    if (p->file[1] != NULL) base.name_a = cli->args[0], base.name_b = cli->args[1];
+    base.bits_bind = sherd__opt_given(cli, "bits");
     int err = sherd__opts_arithmetic(cli, &base.exact, &base.bits, d);
     if (err) return err;
     add_choice(p, &base, SHERD_PLAIN, 0);
@@ -129,6 +133,15 @@ static int list_choices(planning *p, sherd_diag *d)
     add_choice(p, &base, SHERD_SHARE1, 0);
     if (base.masks != NULL) add_choice(p, &base, SHERD_BLIND, 0);
     return 0;
+}
+
+/* Where no choice can hold the operands' values, no node need be started to say so. */
+static int check_range(const planning *p, sherd_diag *d)
+{
+    sherd_diag first = { 0 }, other;
+    for (unsigned i = 0; p->a.data != NULL && p->b.data != NULL && i < p->len; i++)
+        if (!sherd__prepare_range(p->a, p->b, &p->choice[i], i ? &other : &first)) return 0;
+    return first.code ? sherd__fail(d, first.code, first.hint, "%s", first.message) : 0;
 }
 
 /* ---- what is told ---------------------------------------------------------------------------- */
@@ -267,6 +280,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     p.cli = cli;
     int err = open_operands(&p, d);
     if (!err) err = list_choices(&p, d);
+    if (!err) err = check_range(&p, d);
     if (!err) err = find_nodes(&p, d);
     if (!err) err = forecast(&p, d);
     if (!err && cli->json) err = tell_json(&p, d);

@@ -98,6 +98,12 @@ fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.
 report $? "what bits do not hold is found before nodes are started"
 fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.npy -o C.npy -n 3 --scheme share --dry-run
 report $? "--dry-run names the file too, and prints no table"
+fails 11 'wide.npy: row 0, column 0: -37815 is beyond 2047' plan wide.npy B.npy -n 3 --bits 12 --record full &&
+    fails 11 'nan.npy: row 7, column 3 is NaN' plan nan.npy B.npy -n 3 --mode exact --record full
+report $? "plan: what no choice can hold is found before nodes are started"
+run plan wide.npy B.npy --remote 3 --node-gflops 10 --link 1G
+[ $code = 0 ] && grep -q '^  share, 1 colluding  wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^  plain  *[0-9]' out
+report $? "and what one cannot is said in its row"
 # All zeros: the range proof is about shapes and widths, not values.
 run multiply long.npy tall.npy -o C.npy -n 3 --scheme share --json
 [ $code = 0 ] && json "d['primes'] == 3"; report $? "the primes follow from shapes and --bits: three for 2^17 zeros"
