@@ -21,8 +21,8 @@
 #define RUN_BYTES ((size_t)256 << 10) /* of a run of rows, as doubles */
 #define TRIALS 2u
 
-/* Check vectors of a tile, and B times them. Lives as long as it is the tile's current one or cells
- * that were hidden under it wait for their answer: after a wrong answer a new one is drawn. */
+/* Check vectors of a tile, and B times them. After a wrong answer a new one is drawn; cells that were
+ * hidden under the old one hold on to it until they are judged, by the new one. */
 typedef struct blind_probe {
     unsigned refs;
     size_t width;
@@ -158,7 +158,7 @@ static int make_probe(blind *h, uint32_t tile)
 /* ---- hiding ---------------------------------------------------------------------------------- */
 
 /* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
- * since: by prime, see sherd__fvp_left. */
+ * since: by prime, see sherd__fvp_left. body NULL: they are only weighed. */
 static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
                     size_t *since, uint8_t *body)
 {
@@ -176,6 +176,7 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
         };
         double *to = h->ru + q * TRIALS * h->k, *const acc[] = { to, to + h->k };
         sherd__fvp_left(h->u, rows, h->k, h->k, both, p, acc, &since[q]);
+        if (!body) continue;
         sherd__residue_pack(h->u, n, p,
                             body + SHERD__RESIDUE_BYTES * ((size_t)q * cell->rows + at) * h->k);
     }
@@ -185,20 +186,22 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
 static int hide_rows(blind *h, blind_cell *cell, size_t row0, uint8_t *body)
 {
     size_t since[SHERD__TABLE_PRIMES] = { 0 };
+    int err = SHERD_OK;
     memset(h->ru, 0, trials(h) * h->k * sizeof *h->ru);
-    for (size_t at = 0; at < cell->rows; at += h->run_rows) {
+    for (size_t at = 0; at < cell->rows && !err; at += h->run_rows) {
         size_t rows = cell->rows - at < h->run_rows ? cell->rows - at : h->run_rows;
-        int err = hide_run(h, cell, row0 + at, at, rows, since, body);
-        if (err) return err;
+        err = hide_run(h, cell, row0 + at, at, rows, since, body);
     }
-    for (uint32_t t = 0; t < trials(h); t++) {
+    sherd__wipe(h->x, h->run_rows * h->k * sizeof *h->x);
+    sherd__wipe(h->u, h->run_rows * h->k * sizeof *h->u);
+    for (uint32_t t = 0; t < trials(h) && !err; t++) {
         double *ru = h->ru + t * h->k;
         uint32_t p = h->p.primes[t / TRIALS];
         sherd__residue_from_f64(ru, h->k, p, ru);
         cell->want[t / TRIALS][t % TRIALS] =
             sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k, p);
     }
-    return SHERD_OK;
+    return err;
 }
 
 static blind_cell *cell_new(blind *h, sherd__cell at, size_t rows)
@@ -259,8 +262,6 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     } else {
         *keep = cell;
     }
-    sherd__wipe(h->x, h->run_rows * h->k * sizeof *h->x);
-    sherd__wipe(h->u, h->run_rows * h->k * sizeof *h->u);
     return err;
 }
 
@@ -350,11 +351,31 @@ static int check_prime(const blind *h, const blind_cell *c, uint32_t q, const ui
     return err || memcmp(got, c->want[q], sizeof got) != 0 ? SHERD_EWRONG : SHERD_OK;
 }
 
+/* A cell that was hidden before a wrong answer is judged by vectors that were drawn after it: its
+ * rows are weighed once more. */
+static int renew(blind *h, sherd__cell at, blind_cell *c)
+{
+    size_t row0;
+    if (c->probe == h->probes[at.tile]) return SHERD_OK;
+    int err = h->probes[at.tile] ? SHERD_OK : make_probe(h, at.tile);
+    if (err) return err;
+    double *r = draw(h, c->rows);
+    if (!r) return SHERD_ENOMEM;
+    sherd__wipe(c->r, trials(h) * c->rows * sizeof *c->r);
+    sherd__free(c->r);
+    c->r = r;
+    probe_drop(h, c->probe);
+    c->probe = h->probes[at.tile];
+    c->probe->refs++;
+    (void)!cell_rows(h, at, &row0);
+    return hide_rows(h, c, row0, NULL);
+}
+
 static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)
 {
     blind *h = ctx;
-    const blind_cell *c = *cell_of(h, at);
-    int err = c ? SHERD_OK : SHERD_EINTERNAL;
+    blind_cell *c = *cell_of(h, at);
+    int err = c ? renew(h, at, c) : SHERD_EINTERNAL;
     for (uint32_t q = 0; q < h->p.primes_len && !err; q++) err = check_prime(h, c, q, body);
     /* Nobody is judged by vectors that the author of a wrong answer may have learnt something
      * of. */

@@ -450,6 +450,50 @@ static void no_wrong_answer_is_accepted(void **state)
     }
 }
 
+static bool zeros_drawn;
+
+static void fill_or_zero(void *ctx, void *out, size_t len)
+{
+    (void)ctx;
+    if (zeros_drawn) memset(out, 0, len);
+    else rng.fill(rng.ctx, out, len);
+}
+
+/* Vectors of zeros let everything pass: a lie that is found was judged by others. r is the cell's
+ * own, s that of its tile. */
+static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void **state)
+{
+    (void)state;
+    for (int of_tile = 0; of_tile < 2; of_tile++) {
+        blinded x = { .n = 6, .k = 4, .m = 5, .slots = 1, .panel_rows = 3, .tile_cols = 3,
+                      .ta = SHERD_F64, .tb = SHERD_F64, .bits_a = 17, .bits_b = 17,
+                      .primes_len = 2 };
+        sherd__cell_work v, w;
+        sherd__cell liar = { 0, 0, 0 }, other = { 0, of_tile ? 1u : 0u, 1 };
+        blinded_new(&x);
+        x.h.ops->free(x.h.ctx);
+        x.p.entropy = (sherd_entropy){ fill_or_zero, NULL };
+        assert_int_equal(sherd__blind_open(&x.h, &x.p), 0);
+        assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
+        uint8_t *wrong = answer(&x, liar, &v);
+        zeros_drawn = true;
+        uint8_t *body = answer(&x, other, &w);
+        zeros_drawn = false;
+        put3(wrong, (get3(wrong) + 1) % sherd__primes_default.p[0]);
+        assert_int_equal(x.h.ops->check(x.h.ctx, liar, wrong), SHERD_EWRONG);
+        uint32_t true_value = get3(body);
+        put3(body, (true_value + 1) % sherd__primes_default.p[0]);
+        assert_int_equal(x.h.ops->check(x.h.ctx, other, body), SHERD_EWRONG);
+        put3(body, true_value);
+        assert_int_equal(x.h.ops->check(x.h.ctx, other, body), SHERD_OK);
+        sherd__fragment_free(v.left);
+        sherd__fragment_free(w.left);
+        free(wrong);
+        free(body);
+        blinded_free(&x);
+    }
+}
+
 static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
 {
     (void)state;
@@ -484,6 +528,7 @@ int main(void)
         cmocka_unit_test(zeros_travel_like_any_value),
         cmocka_unit_test(what_travels_looks_uniform_in_every_prime),
         cmocka_unit_test(no_wrong_answer_is_accepted),
+        cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
         cmocka_unit_test(a_failed_allocation_is_said_and_leaks_nothing),
     };
     return cmocka_run_group_tests_name("crypto/blind", tests, open_backend, close_backend);
