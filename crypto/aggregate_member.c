@@ -1,0 +1,199 @@
+/*
+ * A node's side of a round, as a state machine without wire: the rules that keep one mask from
+ * being opened live here, and whoever moves the bytes cannot get round them.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "crypto/aggregate.h"
+
+struct sherd__aggregate_member {
+    sherd__aggregate a;
+    uint32_t self;
+    uint64_t job, round; /* round 0: none yet */
+    sherd__seal_key own;
+    uint8_t (*keys)[32];
+    sherd__aggregate_mask *mask;
+    size_t piece;     /* numbers of one */
+    uint64_t *pieces; /* nodes x piece */
+    uint8_t *bytes;   /* of one piece, on its way in or out */
+    bool *held;       /* pieces[i] has come */
+    bool answered;
+};
+
+static size_t piece_bytes(const sherd__aggregate_member *m)
+{
+    return m->piece * sizeof(uint64_t);
+}
+
+size_t sherd__aggregate_sealed_len(const sherd__aggregate *a)
+{
+    return sherd__aggregate_piece_len(a) * sizeof(uint64_t) + SHERD__SEAL_EXTRA;
+}
+
+int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggregate *a,
+                                uint32_t self, uint64_t job, const sherd__seal_key *own,
+                                const uint8_t (*keys)[32], sherd_diag *d)
+{
+    size_t each, all;
+    *out = NULL;
+    int err = sherd__aggregate_check(a, d);
+    if (err != 0) return err;
+    if (self >= a->nodes)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self, a->nodes);
+    sherd__aggregate_member *m = sherd__calloc(1, sizeof *m);
+    if (m == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to aggregate");
+    m->a = *a;
+    m->self = self;
+    m->job = job;
+    m->own = *own;
+    m->piece = sherd__aggregate_piece_len(a);
+    m->keys = sherd__calloc(a->nodes, sizeof *m->keys);
+    m->held = sherd__calloc(a->nodes, sizeof *m->held);
+    if (sherd__mul(m->piece, sizeof(uint64_t), &each) && sherd__mul(each, a->nodes, &all)) {
+        m->pieces = sherd__alloc_large(all);
+        m->bytes = sherd__alloc(each);
+    }
+    if (m->keys == NULL || m->held == NULL || m->pieces == NULL || m->bytes == NULL) {
+        sherd__aggregate_member_free(m);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u pieces of %zu numbers",
+                           a->nodes, sherd__aggregate_piece_len(a));
+    }
+    memcpy(m->keys, keys, a->nodes * sizeof *m->keys);
+    *out = m;
+    return SHERD_OK;
+}
+
+static void forget_round(sherd__aggregate_member *m)
+{
+    sherd__aggregate_mask_free(m->mask);
+    m->mask = NULL;
+    for (uint32_t i = 0; i < m->a.nodes && m->held != NULL && m->pieces != NULL; i++) {
+        if (m->held[i]) sherd__wipe(m->pieces + i * m->piece, piece_bytes(m));
+        m->held[i] = false;
+    }
+    if (m->bytes != NULL) sherd__wipe(m->bytes, piece_bytes(m));
+    m->answered = false;
+}
+
+void sherd__aggregate_member_free(sherd__aggregate_member *m)
+{
+    if (m == NULL) return;
+    forget_round(m);
+    sherd__free(m->keys);
+    sherd__free(m->held);
+    sherd__free(m->pieces);
+    sherd__free(m->bytes);
+    sherd__wipe(m, sizeof *m);
+    sherd__free(m);
+}
+
+int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round, const sherd_entropy *e,
+                           sherd_diag *d)
+{
+    if (round <= m->round)
+        return sherd__fail(d, SHERD_EINVAL, "rounds only ascend, so that no mask serves two",
+                           "round %llu after round %llu", (unsigned long long)round,
+                           (unsigned long long)m->round);
+    forget_round(m);
+    m->round = round;
+    int err = sherd__aggregate_mask_new(&m->mask, &m->a, e);
+    if (err != 0) return sherd__fail(d, err, NULL, "cannot draw a mask: %s", sherd_strerror(err));
+    sherd__aggregate_piece(m->mask, m->self, m->pieces + m->self * m->piece);
+    m->held[m->self] = true;
+    return SHERD_OK;
+}
+
+static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_diag *d)
+{
+    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (node >= m->a.nodes || node == m->self)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u but %u", node,
+                           m->a.nodes, m->self);
+    return SHERD_OK;
+}
+
+int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *sealed, sherd_diag *d)
+{
+    int err = check_other(m, to, d);
+    if (err != 0) return err;
+    uint64_t *piece = sherd__alloc(piece_bytes(m));
+    if (piece == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a piece");
+    sherd__aggregate_piece(m->mask, to, piece);
+    sherd__aggregate_print(piece, m->piece, m->bytes);
+    sherd__wipe(piece, piece_bytes(m));
+    sherd__free(piece);
+    sherd__seal_place place = { m->job, m->round, m->self, to };
+    err = sherd__seal(sealed, m->bytes, piece_bytes(m), place, m->keys[to]);
+    return err == 0 ? err : sherd__fail(d, err, NULL, "cannot seal a piece for node %u", to);
+}
+
+int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const uint8_t *sealed,
+                             sherd_diag *d)
+{
+    int err = check_other(m, from, d);
+    if (err != 0) return err;
+    if (m->held[from])
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u has sent its piece of round %llu", from,
+                           (unsigned long long)m->round);
+    sherd__seal_place place = { m->job, m->round, from, m->self };
+    uint64_t *piece = m->pieces + from * m->piece;
+    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place, &m->own);
+    if (err == 0) err = sherd__aggregate_parse(m->bytes, m->piece, piece);
+    if (err != 0)
+        return sherd__fail(d, err, NULL, "node %u's piece is not what it sealed for round %llu",
+                           from, (unsigned long long)m->round);
+    m->held[from] = true;
+    return SHERD_OK;
+}
+
+int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
+                            sherd_diag *d)
+{
+    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    int err = sherd__aggregate_hide(m->mask, x, out);
+    if (err == SHERD_EINVAL)
+        return sherd__fail(d, err, NULL, "round %llu has had its upload",
+                           (unsigned long long)m->round);
+    if (err != 0)
+        return sherd__fail(d, err, "fewer fraction bits, or smaller numbers",
+                           "a number to be summed is beyond %lld",
+                           (long long)sherd__aggregate_bound(&m->a));
+    return SHERD_OK;
+}
+
+static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
+                           uint32_t len, sherd_diag *d)
+{
+    if (m->mask == NULL || m->answered)
+        return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
+                           "round %llu has had its answer", (unsigned long long)m->round);
+    if (len < m->a.threshold)
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "%u survivors: expected at least %u", len,
+                           m->a.threshold);
+    for (uint32_t i = 0; i < len; i++) {
+        if (survivors[i] >= m->a.nodes || (i > 0 && survivors[i] <= survivors[i - 1]))
+            return sherd__fail(d, SHERD_EINVAL, NULL,
+                               "survivor %u: expected ascending nodes below %u", survivors[i],
+                               m->a.nodes);
+        if (!m->held[survivors[i]])
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came", survivors[i]);
+    }
+    return SHERD_OK;
+}
+
+int sherd__aggregate_answer(sherd__aggregate_member *m, const uint32_t *survivors, uint32_t len,
+                            uint64_t *out, sherd_diag *d)
+{
+    int err = check_survivors(m, survivors, len, d);
+    if (err != 0) return err;
+    memset(out, 0, piece_bytes(m));
+    for (uint32_t i = 0; i < len; i++)
+        sherd__aggregate_add(out, m->pieces + survivors[i] * m->piece, m->piece);
+    m->answered = true;
+    return SHERD_OK;
+}

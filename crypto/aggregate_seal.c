@@ -1,0 +1,66 @@
+/* Sealing what one node has for another, with the place it belongs to in front of it. */
+#include <sodium.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/wipe.h"
+#include "crypto/aggregate.h"
+
+enum { PLACE = 24 };
+_Static_assert(PLACE + crypto_box_SEALBYTES == SHERD__SEAL_EXTRA, "what sealing adds");
+_Static_assert(crypto_box_PUBLICKEYBYTES == SHERD__SEAL_KEY, "X25519");
+
+void sherd__seal_key_new(sherd__seal_key *key)
+{
+    crypto_box_keypair(key->open, key->secret);
+}
+
+static void put_place(uint8_t out[PLACE], sherd__seal_place place)
+{
+    sherd__put_u64(out, place.job);
+    sherd__put_u64(out + 8, place.round);
+    sherd__put_u32(out + 16, place.from);
+    sherd__put_u32(out + 20, place.to);
+}
+
+/* A wiped copy is the price of libsodium's one-piece interface. */
+static void forget(uint8_t *plain, size_t len)
+{
+    if (plain != NULL) sherd__wipe(plain, len);
+    sherd__free(plain);
+}
+
+int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
+                const uint8_t to[SHERD__SEAL_KEY])
+{
+    size_t all;
+    if (!sherd__add(len, PLACE, &all)) return SHERD_ENOMEM;
+    uint8_t *plain = sherd__alloc(all);
+    if (plain == NULL) return SHERD_ENOMEM;
+    put_place(plain, place);
+    if (len > 0) memcpy(plain + PLACE, in, len);
+    int err = crypto_box_seal(out, plain, all, to) == 0 ? SHERD_OK : SHERD_EINVAL;
+    forget(plain, all);
+    return err;
+}
+
+int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place place,
+                  const sherd__seal_key *key)
+{
+    uint8_t expected[PLACE];
+    size_t all;
+    if (!sherd__add(len, PLACE, &all)) return SHERD_ENOMEM;
+    uint8_t *plain = sherd__alloc(all);
+    if (plain == NULL) return SHERD_ENOMEM;
+    put_place(expected, place);
+    int err = crypto_box_seal_open(plain, in, all + crypto_box_SEALBYTES, key->open,
+                                   key->secret) == 0 &&
+                      memcmp(plain, expected, PLACE) == 0
+                  ? SHERD_OK
+                  : SHERD_EFRAME;
+    if (len > 0 && err == 0) memcpy(out, plain + PLACE, len);
+    else if (len > 0) sherd__wipe(out, len);
+    forget(plain, all);
+    return err;
+}
