@@ -38,12 +38,23 @@ static void scatter(uint64_t *v, size_t len, uint32_t n, sherd__reduce_part p, c
     }
 }
 
+/* Every worker has the sum of the block that bears its number. */
+static void owners_have_sums(uint32_t n, size_t len, uint64_t **v, const uint64_t *sum)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        size_t from = sherd__reduce_at(len, n, i), to = sherd__reduce_at(len, n, i + 1);
+        assert_memory_equal(v[i] + from, sum + from, (to - from) * sizeof *sum);
+    }
+}
+
 /* Runs all steps; sent[i] is what worker i sent, in numbers. */
-static void run(sherd__reduce kind, uint32_t n, size_t len, uint64_t **v, size_t *sent)
+static void run(sherd__reduce kind, uint32_t n, size_t len, uint64_t **v, const uint64_t *sum,
+                size_t *sent)
 {
     uint64_t *flat[MOST];
     for (uint32_t i = 0; i < n; i++) flat[i] = malloc((len + 1) * sizeof(uint64_t));
     for (uint32_t t = 0; t < sherd__reduce_steps(kind, n); t++) {
+        if (t == sherd__reduce_steps(kind, n) / 2) owners_have_sums(n, len, v, sum);
         for (uint32_t i = 0; i < n; i++) {
             sherd__reduce_step s = sherd__reduce_step_of(kind, n, i, t);
             size_t got = gather(v[i], len, n, s.out, flat[i]);
@@ -79,7 +90,7 @@ static void all_workers_end_with_the_sum_and_none_sends_more_than_its_part(void 
                         sum[j] += v[i][j];
                     }
                 }
-                run(kinds[k], n, len, v, sent);
+                run(kinds[k], n, len, v, sum, sent);
                 for (uint32_t i = 0; i < n; i++) {
                     assert_memory_equal(v[i], sum, len * sizeof *sum);
                     /* 2 (n - 1) blocks, each at most one number above len / n */
