@@ -247,8 +247,10 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     cell_free(h, *keep);
     *keep = NULL;
     if (out->empty) return SHERD_OK;
+    int err = !h->masks && h->p.strike ? h->p.strike(h->p.strike_ctx) : SHERD_OK;
+    if (err) return err;
     if (!h->masks) return SHERD_EINTERNAL; /* nothing was struck off for this */
-    int err = h->probes[at.tile] ? SHERD_OK : make_probe(h, at.tile);
+    err = h->probes[at.tile] ? SHERD_OK : make_probe(h, at.tile);
     if (err) return err;
     sherd__fragment_info left = block(h, SHERD__HIDDEN, rows, h->k);
     out->result = block(h, SHERD__RESULT, rows, h->probes[at.tile]->width);

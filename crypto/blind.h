@@ -37,6 +37,11 @@ typedef struct sherd__blind_params {
     uint32_t primes_len; /* 1..4 */
     uint32_t primes[4];
     sherd__blind_source source;
+    /** Strikes the masks off and gives them out by sherd__blind_arm: called by the first hide, on the
+     *  compute thread, so that none are used up before there is anybody to send to. NULL: whoever
+     *  opens it arms it. */
+    int (*strike)(void *ctx);
+    void *strike_ctx;
     sherd_entropy entropy; /* check vectors */
 } sherd__blind_params;
 
@@ -44,7 +49,7 @@ typedef struct sherd__blind_params {
 int sherd__blind_open(sherd__hiding *out, const sherd__blind_params *p) SHERD_MUST;
 /**
  * Row i of A is masked by row first_row + i of the masks of `key`, both fresh out of a mask file.
- * Before the job runs, and once: SHERD_EINVAL otherwise. SHERD_ENOMEM.
+ * Once, else SHERD_EINVAL. SHERD_ENOMEM.
  */
 int sherd__blind_arm(sherd__hiding *h, const uint8_t key[32], uint64_t first_row) SHERD_MUST;
 /** Rows [row, row+rows) of R modulo prime number q, which is p; out row-major, width k. */

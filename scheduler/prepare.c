@@ -104,8 +104,7 @@ int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options
     sherd__prepared p = { .exact = true };
     if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
         return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
-    if (opt->scheme == SHERD_BLIND) /* bits 0: the masks' own, which are looked at later */
-        return opt->bits ? sherd__prepare_blind_range(&p.fixed_a, a, opt->bits, opt, d) : SHERD_OK;
+    if (opt->scheme == SHERD_BLIND) return sherd__prepare_blind_range(a, opt, d);
     return opt->exact ? choose_exact(&p, a, b, opt, d) : SHERD_OK;
 }
 

@@ -52,6 +52,7 @@ typedef struct sherd__prepared {
     uint32_t threshold;
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */
+    sherd_diag mask_fault;  /* what went wrong with them during the run */
     sherd_entropy entropy; /* masks and check vectors: fresh, never from the seed */
     uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
     sherd_shuffles shuffles; /* what opt->shuffles pointed to */
@@ -89,9 +90,12 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
  *  nothing was sent then, and nothing should be. Preparing has asked it of the first A. */
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
                             sherd_diag *d) SHERD_MUST;
-/** The last step before the first byte is sent, once: blind strikes its masks off, for good.
- *  SHERD_EIO, SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
-int sherd__prepared_commit(sherd__prepared *p, sherd_diag *d) SHERD_MUST;
+/** The last step before a run: blind checks the masks that it will use up. They are struck off, for
+ *  good, when the first cell is hidden, and no cell is before a node is up. SHERD_EIO,
+ *  SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
+int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d) SHERD_MUST;
+/** After a run that failed: says in *d what was wrong with its masks, where that was the reason. */
+void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d);
 void sherd__prepared_fini(sherd__prepared *p);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Preparing `blind`: the mask file is opened and held against B, widths and rows, and the scheme is
  * opened over it. No row is struck off here, since much can still fail before anything is sent:
- * that is sherd__prepared_commit, which alone gets the key, and without the key the scheme hides
- * nothing.
+ * that is done when the scheme hides its first cell, which it cannot without the key that striking
+ * off gives out.
  *
  * Sizes and numbers of what travels depend on shapes, on B, which is public, and on the widths that
  * the masks were prepared for.
@@ -22,10 +22,22 @@ typedef unsigned long long ull;
 
 static int read_row(void *ctx, uint64_t row, uint32_t q, size_t from, size_t n, uint8_t *out)
 {
-    sherd__maskfile *f = ctx;
-    size_t m = (size_t)sherd__maskfile_head_of(f)->m;
-    return sherd__maskfile_read(f, row, SHERD__RESIDUE_BYTES * (q * m + from),
-                                SHERD__RESIDUE_BYTES * n, out);
+    sherd__prepared *p = ctx;
+    size_t m = (size_t)sherd__maskfile_head_of(p->masks)->m;
+    return sherd__maskfile_read(p->masks, row, SHERD__RESIDUE_BYTES * (q * m + from),
+                                SHERD__RESIDUE_BYTES * n, out, &p->mask_fault);
+}
+
+static int strike(void *ctx)
+{
+    sherd__prepared *p = ctx;
+    uint8_t key[32];
+    uint64_t first;
+    int err = sherd__maskfile_strike(p->masks, p->mask_rows, &first, key, &p->mask_fault);
+    if (err) return err;
+    err = sherd__blind_arm(&p->hiding, key, first);
+    sherd__wipe(key, sizeof key);
+    return err;
 }
 
 static int check_widths(const sherd__maskfile_head *h, const sherd_product_options *opt,
@@ -66,8 +78,8 @@ static int check_b(const sherd__maskfile_head *h, sherd_view b, const char *path
                        "%s: masks for another B: its digest differs", path);
 }
 
-int sherd__prepare_blind_range(sherd__fixed *f, sherd_view a, uint32_t bits,
-                               const sherd_product_options *opt, sherd_diag *d)
+static int choose_a(sherd__fixed *f, sherd_view a, uint32_t bits, const sherd_product_options *opt,
+                    sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     const char *name = sherd__name_a(opt);
@@ -76,12 +88,26 @@ int sherd__prepare_blind_range(sherd__fixed *f, sherd_view a, uint32_t bits,
     return sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
 }
 
+int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__maskfile *f;
+    sherd__fixed fixed;
+    if (!opt->masks) return SHERD_OK; /* will be asked for */
+    int err = sherd__maskfile_open(&f, opt->masks, opt->masks_state, false, d);
+    if (err) return err;
+    const sherd__maskfile_head *h = sherd__maskfile_head_of(f);
+    err = check_widths(h, opt, d);
+    if (!err) err = choose_a(&fixed, a, h->bits_a, opt, d);
+    sherd__maskfile_close(f);
+    return err;
+}
+
 static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b,
                          const sherd__maskfile_head *h, const sherd_product_options *opt,
                          sherd_diag *d)
 {
     int err = sherd__fixed_choose(b, h->bits_b, sherd__name_b(opt), &p->fixed_b, d);
-    if (!err) err = sherd__prepare_blind_range(&p->fixed_a, a, h->bits_a, opt, d);
+    if (!err) err = choose_a(&p->fixed_a, a, h->bits_a, opt, d);
     p->primes_len = h->primes_len;
     p->exact = true;
     return err;
@@ -115,7 +141,8 @@ static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c
     sherd__blind_params bp = {
         .a = a, .b = b, .c = c, .ldc = ldc, .slots = p->slots, .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a, .fixed_b = p->fixed_b,
-        .primes_len = p->primes_len, .source = { read_row, p->masks }, .entropy = p->entropy,
+        .primes_len = p->primes_len, .source = { read_row, p },
+        .strike = p->mask_rows ? strike : NULL, .strike_ctx = p, .entropy = p->entropy,
     };
     memcpy(bp.primes, sherd__primes_default.p, sizeof bp.primes);
     int err = sherd__blind_open(&p->hiding, &bp);
@@ -157,15 +184,12 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
     return err ? err : set_up_ledger(p, nodes);
 }
 
-int sherd__prepared_commit(sherd__prepared *p, sherd_diag *d)
+int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d)
 {
-    uint8_t key[32];
-    uint64_t first;
-    if (!p->masks || p->mask_rows == 0) return SHERD_OK;
-    int err = sherd__maskfile_strike(p->masks, p->mask_rows, &first, key, d);
-    if (err) return err;
-    err = sherd__blind_arm(&p->hiding, key, first);
-    sherd__wipe(key, sizeof key);
-    return err ? sherd__fail(d, err, NULL, "cannot set the masks up: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return p->masks && p->mask_rows ? sherd__maskfile_check(p->masks, p->mask_rows, d) : SHERD_OK;
+}
+
+void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d)
+{
+    if (err && p->mask_fault.code == err) *d = p->mask_fault;
 }

@@ -33,9 +33,10 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 
-/** blind: fixed point of A in `bits`. SHERD_ERANGE. */
-int sherd__prepare_blind_range(sherd__fixed *f, sherd_view a, uint32_t bits,
-                               const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+/** blind: whether the masks' width holds A. SHERD_ERANGE; SHERD_EINVAL: not the width that was asked
+ *  for; errors of the file. */
+int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt,
+                               sherd_diag *d) SHERD_MUST;
 
 /** share, share1 of an A that is kept, for right operands to come: sherd__prepared_right before
  *  each run. *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */

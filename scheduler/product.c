@@ -139,9 +139,10 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
     *alive = NOT_STARVED;
     int err = sherd__product_job(&job, c, p, opt->strict);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
-    else err = sherd__prepared_commit(p, d);
+    else err = sherd__prepared_ready(p, d);
     if (!err) {
         err = sherd__product_run(c, job, true, p, nodes, opt, r, d);
+        sherd__prepared_why(p, err, d);
         if (!err || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
     }
     sherd__job_free(job);

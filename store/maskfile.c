@@ -48,7 +48,12 @@ struct sherd__maskfile {
     uint8_t *window; /* bytes [at, at+len) of the file */
     uint64_t at;
     size_t len;
+    uint64_t checked; /* the rows before it, from `used` on, have fitted their tags */
+    uint8_t *row;     /* with its tag: row `held`, if any */
+    uint64_t held;
 };
+
+#define NONE UINT64_MAX
 
 struct sherd__maskfile_writer {
     sherd__maskfile_head head;
@@ -353,6 +358,7 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
     sherd__maskfile *f = sherd__calloc(1, sizeof *f);
     if (!f) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     f->fd = f->counter = -1;
+    f->held = NONE;
     f->path = sherd__strdup(path);
     f->window = sherd__alloc(WINDOW);
     f->root = sodium_malloc(KEY);
@@ -387,6 +393,8 @@ void sherd__maskfile_close(sherd__maskfile *f)
     if (f->counter >= 0) close(f->counter);
     if (f->fd >= 0) close(f->fd);
     if (f->window) sherd__wipe(f->window, WINDOW);
+    if (f->row) sherd__wipe(f->row, row_stride(&f->head));
+    sherd__free(f->row);
     sherd__free(f->window);
     sherd__free(f->path);
     sherd__free(f->state);
@@ -419,35 +427,45 @@ static int read_through(sherd__maskfile *f, uint64_t at, uint8_t *out, size_t le
     return 0;
 }
 
-int sherd__maskfile_read(sherd__maskfile *f, uint64_t row, size_t offset, size_t len, uint8_t *out)
+/* Has row i in f->row. What is used is what was checked: the bytes are read once. */
+static int hold_row(sherd__maskfile *f, uint64_t i, sherd_diag *d)
 {
     size_t bytes = sherd__maskfile_row_bytes(&f->head);
-    if (row >= f->head.rows || offset > bytes || len > bytes - offset) return SHERD_EINVAL;
-    uint64_t at = SHERD__MASKFILE_HEAD + row * row_stride(&f->head) + offset;
-    return read_through(f, at, out, len) ? SHERD_EIO : SHERD_OK;
+    uint8_t tag[SHERD__MASKFILE_TAG];
+    char what[48];
+    if (!f->row && !(f->row = sherd__alloc(bytes + sizeof tag)))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    f->held = NONE;
+    int e = read_through(f, SHERD__MASKFILE_HEAD + i * row_stride(&f->head), f->row,
+                         bytes + sizeof tag);
+    if (e) return fail_file(f, "read it", e, d);
+    row_tag(tag, f->tag_key, i, f->row, bytes);
+    if (sodium_memcmp(tag, f->row + bytes, sizeof tag) == 0) {
+        f->held = i;
+        return SHERD_OK;
+    }
+    snprintf(what, sizeof what, "row %llu", (ull)i);
+    return damaged(f, what, d);
+}
+
+int sherd__maskfile_read(sherd__maskfile *f, uint64_t row, size_t offset, size_t len, uint8_t *out,
+                         sherd_diag *d)
+{
+    size_t bytes = sherd__maskfile_row_bytes(&f->head);
+    if (row >= f->head.rows || offset > bytes || len > bytes - offset)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "row %llu of masks: there is no such part",
+                           (ull)row);
+    int err = f->held == row ? SHERD_OK : hold_row(f, row, d);
+    if (!err && len) memcpy(out, f->row + offset, len);
+    return err;
 }
 
 static int check_rows(sherd__maskfile *f, uint64_t first, uint64_t n, sherd_diag *d)
 {
-    size_t bytes = sherd__maskfile_row_bytes(&f->head);
-    uint8_t tag[SHERD__MASKFILE_TAG], *row = sherd__alloc(bytes + sizeof tag);
-    if (!row) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     int err = SHERD_OK;
-    for (uint64_t i = first; i < first + n && !err; i++) {
-        uint64_t at = SHERD__MASKFILE_HEAD + i * row_stride(&f->head);
-        int e = read_through(f, at, row, bytes + sizeof tag);
-        if (e) {
-            err = fail_file(f, "read it", e, d);
-            break;
-        }
-        row_tag(tag, f->tag_key, i, row, bytes);
-        if (sodium_memcmp(tag, row + bytes, sizeof tag) == 0) continue;
-        char what[48];
-        snprintf(what, sizeof what, "row %llu", (ull)i);
-        err = damaged(f, what, d);
-    }
-    sherd__wipe(row, bytes + sizeof tag);
-    sherd__free(row);
+    uint64_t i = f->checked > first ? f->checked : first;
+    for (; i < first + n && !err; i++) err = hold_row(f, i, d);
+    if (!err && first + n > f->checked) f->checked = first + n;
     return err;
 }
 
@@ -470,18 +488,31 @@ static int move_mark(sherd__maskfile *f, uint64_t used, sherd_diag *d)
     return e ? fail_file(f, "strike rows off", e, d) : sync_folder(f, d);
 }
 
+static int check_left(const sherd__maskfile *f, uint64_t n, sherd_diag *d)
+{
+    uint64_t left = sherd__maskfile_left(f);
+    if (n <= left) return SHERD_OK;
+    return sherd__fail(
+        d, SHERD_EEXPOSURE, "prepare more with sherd prepare, or multiply fewer rows",
+        "%s: %llu rows of masks are left, and the product needs %llu: none is used twice",
+        sherd__path_tail(f->path), (ull)left, (ull)n);
+}
+
+int sherd__maskfile_check(sherd__maskfile *f, uint64_t n, sherd_diag *d)
+{
+    int err = check_left(f, n, d);
+    return err ? err : check_rows(f, f->used, n, d);
+}
+
 int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint8_t mask_key[32],
                            sherd_diag *d)
 {
-    uint64_t from = f->used, left = sherd__maskfile_left(f);
+    uint64_t from = f->used;
     if (f->counter < 0)
         return sherd__fail(d, SHERD_EINTERNAL, NULL, "masks opened only to look at");
-    if (n > left)
-        return sherd__fail(
-            d, SHERD_EEXPOSURE, "prepare more with sherd prepare, or multiply fewer rows",
-            "%s: %llu rows of masks are left, and the product needs %llu: none is used twice",
-            sherd__path_tail(f->path), (ull)left, (ull)n);
-    int err = check_rows(f, from, n, d);
+    int err = check_left(f, n, d);
+    if (err) return err;
+    err = check_rows(f, from, n, d);
     if (err) return err;
     f->used = from + n; /* whatever happens from here on */
     err = move_mark(f, f->used, d);

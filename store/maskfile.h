@@ -88,16 +88,21 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
 const sherd__maskfile_head *sherd__maskfile_head_of(const sherd__maskfile *f);
 /** Rows that are not struck off. */
 uint64_t sherd__maskfile_left(const sherd__maskfile *f);
+/** Checks the next n rows, which may take a while; nothing is struck off. SHERD_EEXPOSURE: fewer are
+ *  left; SHERD_EFORMAT: a row is damaged; SHERD_EIO, SHERD_ENOMEM. */
+int sherd__maskfile_check(sherd__maskfile *f, uint64_t n, sherd_diag *d) SHERD_MUST;
 /**
- * Checks the next n rows, strikes them off for good, and gives out where they begin and the mask
- * key (the caller's to wipe). SHERD_EEXPOSURE: fewer are left; SHERD_EFORMAT: a row is damaged;
- * then nothing is struck off. SHERD_EIO: they may be, and must count so.
+ * Strikes the next n rows off for good, once they are checked, and gives out where they begin and
+ * the mask key (the caller's to wipe). Errors of sherd__maskfile_check; then nothing is struck off.
+ * SHERD_EIO: they may be, and must count so.
  */
 int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint8_t mask_key[32],
                            sherd_diag *d) SHERD_MUST;
-/** Bytes [offset, offset+len) of row `row` of R*B. One thread at a time. SHERD_EIO. */
-int sherd__maskfile_read(sherd__maskfile *f, uint64_t row, size_t offset, size_t len,
-                         uint8_t *out) SHERD_MUST;
+/** Bytes [offset, offset+len) of row `row` of R*B, which is checked again, as the file may have been
+ *  changed since; the row that was read last is held. One thread at a time. SHERD_EFORMAT,
+ *  SHERD_EIO, SHERD_ENOMEM. */
+int sherd__maskfile_read(sherd__maskfile *f, uint64_t row, size_t offset, size_t len, uint8_t *out,
+                         sherd_diag *d) SHERD_MUST;
 /** Unlocks; NULL is allowed. */
 void sherd__maskfile_close(sherd__maskfile *f);
 

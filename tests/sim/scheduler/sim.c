@@ -540,7 +540,7 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
                               .domain = nodes->domain, .depth = p->plan.depth, .return_ms = 1500,
                               .strict = s->o->product.strict,
                               .owner = { job_touch, job_expel, job_log, job_name, s } };
-    if (sherd__job_new(&s->job, &jo) || sherd__prepared_commit(p, d)) abort();
+    if (sherd__job_new(&s->job, &jo) || sherd__prepared_ready(p, d)) abort();
     for (uint32_t i = 0; i < nodes->count; i++) {
         sim_node *n = &s->nodes[i];
         if (nth == 0) connect_node(s, n);

@@ -1,6 +1,6 @@
 /*
  * Masks from B to a product: what a file holds is R*B, whatever memory it was made with; preparing
- * a product looks at everything before a row is struck off, and only the commit strikes off.
+ * a product looks at everything before a row is struck off, and only what is hidden is struck off.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
         for (uint32_t q = 0; q < h->primes_len; q++) {
             int64_t p = h->primes[q];
             assert_int_equal(sherd__blind_mask(masks, q, h->primes[q], row, 1, k, r), 0);
-            assert_int_equal(sherd__maskfile_read(f, row, 3 * q * m, 3 * m, packed), 0);
+            assert_int_equal(sherd__maskfile_read(f, row, 3 * q * m, 3 * m, packed, &d), 0);
             assert_int_equal(sherd__residue_unpack(packed, m, h->primes[q], rb, NULL), 0);
             for (size_t j = 0; j < m; j++) {
                 int64_t sum = 0;
@@ -224,7 +224,7 @@ static uint64_t left(void)
     return info.left;
 }
 
-static void only_the_commit_strikes_rows_off(void **s)
+static void only_what_is_hidden_strikes_rows_off(void **s)
 {
     (void)s;
     sherd__prepared p;
@@ -236,14 +236,16 @@ static void only_the_commit_strikes_rows_off(void **s)
     make(b, &mo, NULL);
     if (sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(left(), 30);
-    assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, first, &w), SHERD_EINTERNAL);
     sherd__prepared_fini(&p);
     assert_int_equal(left(), 30);
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d), 0);
-    assert_int_equal(sherd__prepared_commit(&p, &d), 0);
-    assert_int_equal(left(), 18);
-    assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, first, &w), 0);
-    sherd__fragment_free(w.left);
+    assert_int_equal(sherd__prepared_ready(&p, &d), 0); /* no node is up so far */
+    assert_int_equal(left(), 30);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, first, &w), 0);
+        assert_int_equal(left(), 18);
+        sherd__fragment_free(w.left);
+    }
     sherd__prepared_fini(&p);
     sherd_estimate e; /* a dry run */
     assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, 1 << 26, &o, &d), 0);
@@ -252,6 +254,44 @@ static void only_the_commit_strikes_rows_off(void **s)
     assert_int_equal(e.bytes_out, 12 * 20 * 3 * 2 + 4 * 20 * 10 * 4);
     sherd_estimate_fini(&e);
     assert_int_equal(left(), 18);
+}
+
+/* 2 rows of 180 KB: more than what is read at a time. */
+static void masks_that_change_during_a_product_are_named(void **s)
+{
+    (void)s;
+    enum { WIDE = 30000 };
+    sherd__prepared p;
+    sherd_diag d = { .code = 0 };
+    sherd__cell_work w;
+    sherd__cell cell = { 0, 0, 0 };
+    sherd_product_options o = options();
+    sherd_masks_options mo = masks_of(3);
+    double *wide = calloc(20 * WIDE, sizeof *wide), *c = calloc(3 * WIDE, sizeof *c);
+    sherd_view right = sherd_view_c(wide, SHERD_F64, 20, WIDE), left_rows = a;
+    sherd__nodes one = nodes;
+    one.count = one.domains = one.usable = 1;
+    left_rows.rows = 3;
+    make(right, &mo, NULL);
+    assert_int_equal(sherd__prepare_multiply(&p, left_rows, right, c, WIDE, &one, &o, &d), 0);
+    assert_int_equal(sherd__prepared_ready(&p, &d), 0);
+    assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, cell, &w), 0);
+    FILE *f = fopen(path, "r+b");
+    fseek(f, 256 + 100, SEEK_SET);
+    fputc(0x5a, f);
+    fclose(f);
+    uint8_t *answer = calloc(w.result.len, 1);
+    assert_int_equal(p.hiding.ops->fold(p.hiding.ctx, cell, answer), SHERD_EFORMAT);
+    sherd__prepared_why(&p, SHERD_EFORMAT, &d);
+    assert_non_null(strstr(d.message, "B.masks: row 0 does not fit its tag"));
+    d = (sherd_diag){ .code = 0 };
+    sherd__prepared_why(&p, SHERD_EFEWNODES, &d); /* which has another reason */
+    assert_int_equal(d.code, 0);
+    sherd__fragment_free(w.left);
+    sherd__prepared_fini(&p);
+    free(answer);
+    free(wide);
+    free(c);
 }
 
 static void two_products_have_no_mask_in_common(void **s)
@@ -268,7 +308,6 @@ static void two_products_have_no_mask_in_common(void **s)
         sherd__cell_work w;
         size_t at = 0;
         assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &one, &o, NULL), 0);
-        assert_int_equal(sherd__prepared_commit(&p, NULL), 0);
         for (uint32_t panel = 0; at < sizeof seen[i]; panel++) {
             assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 0, 0, panel }, &w), 0);
             size_t len = sherd__fragment_info_of(w.left)->len;
@@ -375,7 +414,8 @@ int main(void)
         cmocka_unit_test(no_two_files_have_a_mask_in_common),
         cmocka_unit_test(integers_of_b_are_as_wide_as_they_need),
         cmocka_unit_test(what_cannot_be_prepared_leaves_the_earlier_file),
-        cmocka_unit_test(only_the_commit_strikes_rows_off),
+        cmocka_unit_test(only_what_is_hidden_strikes_rows_off),
+        cmocka_unit_test(masks_that_change_during_a_product_are_named),
         cmocka_unit_test(two_products_have_no_mask_in_common),
         cmocka_unit_test(what_the_masks_are_not_for_is_refused_and_costs_none),
         cmocka_unit_test(a_failed_allocation_uses_nothing_up),

@@ -143,11 +143,11 @@ static void what_is_written_is_read_back(void **s)
     for (uint64_t r = ROWS; r-- > 0;)
         for (size_t at = 0; at <= sherd__maskfile_row_bytes(&h); at++) {
             size_t n = sherd__maskfile_row_bytes(&h) - at;
-            assert_int_equal(sherd__maskfile_read(f, r, at, n, part), 0);
+            assert_int_equal(sherd__maskfile_read(f, r, at, n, part, &d), 0);
             for (size_t i = 0; i < n; i++) assert_int_equal(part[i], byte_of(r, at + i));
         }
-    assert_int_equal(sherd__maskfile_read(f, ROWS, 0, 1, part), SHERD_EINVAL);
-    assert_int_equal(sherd__maskfile_read(f, 0, 1, sherd__maskfile_row_bytes(&h), part),
+    assert_int_equal(sherd__maskfile_read(f, ROWS, 0, 1, part, &d), SHERD_EINVAL);
+    assert_int_equal(sherd__maskfile_read(f, 0, 1, sherd__maskfile_row_bytes(&h), part, &d),
                      SHERD_EINVAL);
     sherd__maskfile_close(f);
     sherd__maskfile_close(NULL);
@@ -531,6 +531,49 @@ static void a_failed_allocation_gives_nothing_out(void **s)
     }
 }
 
+/* Rows that are larger than what is read at a time, so that each is read again. */
+static void a_row_that_changed_since_it_was_checked_is_not_given_out(void **s)
+{
+    (void)s;
+    enum { WIDE = 50000 };
+    sherd__maskfile_head h = head_of();
+    sherd__maskfile_writer *w;
+    sherd__maskfile *f;
+    sherd_diag d = { .code = 0 };
+    uint64_t first;
+    uint8_t got[32], byte = 0;
+    h.m = WIDE;
+    h.rows = 3;
+    h.id[0] = 1;
+    size_t len = sherd__maskfile_row_bytes(&h);
+    uint8_t *row = calloc(len, 1);
+    assert_int_equal(sherd__maskfile_begin(&w, copy, state, &h, root, key, &d), 0);
+    for (uint64_t r = 0; r < h.rows; r++) assert_int_equal(sherd__maskfile_row(w, row, &d), 0);
+    assert_int_equal(sherd__maskfile_commit(w, &d), 0);
+    assert_int_equal(sherd__maskfile_open(&f, copy, state, true, &d), 0);
+    assert_int_equal(sherd__maskfile_check(f, 4, &d), SHERD_EEXPOSURE);
+    assert_int_equal(sherd__maskfile_check(f, 3, &d), 0);
+    assert_int_equal(sherd__maskfile_left(f), 3); /* only looked at */
+    assert_int_equal(sherd__maskfile_strike(f, 3, &first, got, &d), 0);
+    assert_int_equal(sherd__maskfile_read(f, 1, 5, 1, &byte, &d), 0);
+    int fd = open(copy, O_WRONLY);
+    off_t at = (off_t)(SHERD__MASKFILE_HEAD + len + SHERD__MASKFILE_TAG + len - 1);
+    assert_int_equal(pwrite(fd, "x", 1, at), 1); /* the last byte of row 1 */
+    assert_int_equal(sherd__maskfile_read(f, 1, len - 1, 1, &byte, &d), 0); /* is held */
+    assert_int_equal(byte, 0);
+    assert_int_equal(sherd__maskfile_read(f, 0, 0, 1, &byte, &d), 0);
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(sherd__maskfile_read(f, 1, 0, 1, &byte, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "row 1 does not fit its tag"));
+    assert_int_equal(sherd__maskfile_read(f, 1, 0, 1, &byte, &d), SHERD_EFORMAT);
+    assert_int_equal(sherd__maskfile_read(f, 2, 0, 1, &byte, &d), 0);
+    assert_int_equal(ftruncate(fd, 1000), 0);
+    assert_int_equal(sherd__maskfile_read(f, 0, 0, 1, &byte, &d), SHERD_EIO);
+    close(fd);
+    sherd__maskfile_close(f);
+    free(row);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, fresh)
@@ -556,6 +599,7 @@ int main(void)
         CASE(a_file_is_whole_or_not_there),
         CASE(the_counter_lies_in_the_users_state_folder),
         CASE(a_failed_allocation_gives_nothing_out),
+        CASE(a_row_that_changed_since_it_was_checked_is_not_given_out),
     };
     return cmocka_run_group_tests_name("store/maskfile", tests, scratch_setup, scratch_teardown);
 }
