@@ -36,6 +36,8 @@ typedef struct sherd__scheme_shape {
                             slot */
     bool left_stays;     /* the left operand's blocks stay at the nodes, one per (slot, panel), over
                             tiles and further runs; those of the right one go with each run */
+    uint32_t lefts, left_from; /* left_stays: how many panels stay, and the first of them that this
+                            run takes; lefts 0: it takes all */
     bool transposed;     /* result = left^T * right: SHERD__OP_MULTIPLY_T */
     uint64_t result_max; /* bytes of the largest answer */
     uint32_t primes_len; /* 0: f64 arithmetic at the node */

@@ -74,7 +74,6 @@ static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *
     o.blocks = d->transposed ? d->p.code.blocks : 1;
     o.masks = d->p.public_b ? 0 : d->p.code.masks;
     o.terms = o.blocks + o.masks;
-    o.height = d->transposed ? d->h : b.rows;
     memcpy(o.w, d->transposed ? d->a.w : d->b_weights, sizeof o.w);
     return o;
 }
@@ -104,7 +103,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 
 static void clear_result(share *d)
 {
-    size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->n;
+    size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->rows.count;
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 
@@ -115,7 +114,7 @@ static void share_free(void *ctx)
     share *d = ctx;
     sherd__share_redraw(d);
     close_right(d);
-    for (uint32_t i = 0; d->panel && i < d->panels; i++)
+    for (uint32_t i = 0; d->panel && i < d->lefts; i++)
         sherd__share_batch_close(d, &d->panel[i].left);
     for (uint32_t i = 0; i < SHARE_WEIGHTS; i++) {
         sherd__free(d->cache[i].slots);
@@ -132,7 +131,7 @@ static void share_free(void *ctx)
 static void share_shape(const void *ctx, sherd__scheme_shape *out)
 {
     const share *d = ctx;
-    size_t rows = d->transposed ? d->k : d->h < d->p.panel_rows ? d->h : d->p.panel_rows;
+    size_t rows = d->transposed ? d->k : share_panel_most(d);
     *out = (sherd__scheme_shape){
         .slots = d->p.code.shares,
         .tiles = d->tiles,
@@ -141,6 +140,8 @@ static void share_shape(const void *ctx, sherd__scheme_shape *out)
         .shared = d->p.public_b,
         .threshold = d->threshold,
         .left_stays = d->p.left_stays,
+        .lefts = d->lefts,
+        .left_from = d->first,
         .transposed = d->transposed,
         .result_max = sherd__share_bytes(d, rows, d->tile_cols),
         .primes_len = d->p.primes_len,
@@ -203,20 +204,54 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
     return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
 }
 
+static size_t panels_of(const share *d, size_t rows)
+{
+    return rows ? ((rows - 1) / d->p.code.blocks) / d->p.panel_rows + 1 : 0;
+}
+
+/* Parts and panels of A, and a product of all of them. No panels where k is 0: then the result is,
+ * too. */
+static bool lay_out(share *d)
+{
+    size_t part, full, all;
+    d->n = d->p.a.rows;
+    d->k = d->p.a.cols;
+    if (!d->p.part_rows || d->p.part_rows > d->n) d->p.part_rows = d->n ? d->n : 1;
+    part = d->n ? d->p.part_rows : 0;
+    d->h = part ? (part - 1) / d->p.code.blocks + 1 : 0;
+    if (d->p.panel_rows > d->h) d->p.panel_rows = d->h ? d->h : 1;
+    full = part ? d->n / part : 0;
+    if (!sherd__mul(full, panels_of(d, part), &all)) return false;
+    all += part ? panels_of(d, d->n % part) : 0;
+    if (all >= UINT32_MAX) return false;
+    d->part_panels = part ? (uint32_t)panels_of(d, part) : 1;
+    d->lefts = d->panels = d->k ? (uint32_t)all : 0;
+    d->rows.count = d->n;
+    return true;
+}
+
+/* The product is of these rows of A. */
+static bool take_rows(share *d, sherd_rows rows)
+{
+    size_t part = d->p.part_rows, end = rows.first + rows.count;
+    if (rows.first > d->n || rows.count > d->n - rows.first || rows.first % part ||
+        (end % part && end != d->n))
+        return false;
+    d->rows = rows;
+    d->first = (uint32_t)(rows.first / part) * d->part_panels;
+    d->panels = d->k ? (uint32_t)(rows.count / part * d->part_panels +
+                                  panels_of(d, rows.count % part)) : 0;
+    return true;
+}
+
 static int open_left(share *d)
 {
     const sherd__lcc *c = &d->p.code;
-    d->n = d->p.a.rows;
-    d->k = d->p.a.cols;
-    d->h = d->n ? (d->n - 1) / c->blocks + 1 : 0;
-    if (d->p.panel_rows > d->h) d->p.panel_rows = d->h ? d->h : 1;
-    size_t panels = d->h && d->k ? (d->h - 1) / d->p.panel_rows + 1 : 0;
-    if (panels > UINT32_MAX) return SHERD_ENOMEM;
-    d->panels = (uint32_t)panels; /* none where k is 0: the result is, too */
+    if (!lay_out(d)) return SHERD_ENOMEM;
     d->a = (share_operand){ .v = d->p.a, .fixed = d->p.fixed_a, .blocks = c->blocks,
-                            .masks = c->masks, .terms = c->blocks + c->masks, .height = d->h,
+                            .masks = c->masks, .terms = c->blocks + c->masks,
                             .role = SHERD__MASK_LEFT };
-    d->panel = sherd__calloc(panels, sizeof *d->panel);
+    d->panel = sherd__calloc(d->lefts, sizeof *d->panel);
     if (!d->panel) return SHERD_ENOMEM;
     int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
     if (!err) err = weights(d);
@@ -255,14 +290,15 @@ static bool in_range(const share *d, size_t terms, const sherd__fixed *b)
     return !err && needed <= d->p.primes_len;
 }
 
-int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
-                      const sherd__fixed *fixed_b)
+int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
+                      size_t ldc, const sherd__fixed *fixed_b)
 {
     share *d = h->ctx;
     if (!d->p.left_stays || (transposed && d->p.public_b)) return SHERD_EINVAL;
-    if (b.rows != (transposed ? d->n : d->k) || ldc < b.cols) return SHERD_ESHAPE;
+    if (b.rows != (transposed ? rows.count : d->k) || ldc < b.cols) return SHERD_ESHAPE;
     if (!in_range(d, b.rows, fixed_b)) return SHERD_ERANGE;
     close_right(d);
+    if (!take_rows(d, rows)) return SHERD_EINVAL;
     d->transposed = transposed;
     d->p.c = c;
     d->p.ldc = ldc;

@@ -1,6 +1,8 @@
 /*
  * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut
- * into K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). Under
+ * into K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). An A that
+ * stays may be cut into parts first and each part into K blocks: a product of some parts takes the
+ * same rows of all K blocks, and other shares' rows are not looked at. Under
  * `share` B is coded too, in all K places; under share1 B travels in clear. Slot i is share i: a
  * domain may be given cells of one slot only (the ledger holds it). Any `threshold` answers of a
  * (tile, panel) are decoded.
@@ -17,6 +19,7 @@
 #include "crypto/scheme.h"
 #include "matrix/fixed.h"
 #include "sherd/mat.h"
+#include "sherd/multiplier.h"
 
 typedef struct sherd__share_params {
     sherd_view a, b;     /* n x k, k x m; borrowed */
@@ -25,6 +28,8 @@ typedef struct sherd__share_params {
     sherd__lcc code;
     bool public_b;       /* share1 */
     bool left_stays;     /* A's shares stay at the nodes for further products (sherd__share_next) */
+    size_t part_rows;    /* left_stays: rows of A that are cut into K blocks together, so that a
+                            product may take some parts of A alone; 0: all of them */
     size_t panel_rows;   /* rows of A's share that one cell covers, at most */
     size_t tile_cols;    /* columns of B that one tile covers, at most */
     sherd__fixed fixed_a, fixed_b;
@@ -41,13 +46,14 @@ typedef struct sherd__share_params {
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /**
- * Another B for the same shares of A (left_stays), with masks of its own; transposed: C = A^T * B,
- * B is n x m. Nothing of the product before may be under way, and no fragment of it still be read.
- * SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL:
- * shares do not stay, or transposed with a public B, which would have to be coded. SHERD_ENOMEM:
- * there is then no product to run (no tiles), but the next may be tried.
+ * Another B for the same shares of A (left_stays), with masks of its own, and A being `rows` of it,
+ * whole parts; transposed: C = A^T * B, B has as many rows as they are. Nothing of the product
+ * before may be under way, and no fragment of it still be read. SHERD_ESHAPE: B's rows, or ldc.
+ * SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL: shares do not stay, rows that are
+ * not whole parts, or transposed with a public B, which would have to be coded. SHERD_ENOMEM: there
+ * is then no product to run (no tiles), but the next may be tried.
  */
-int sherd__share_next(sherd__hiding *h, sherd_view b, bool transposed, double *c, size_t ldc,
-                      const sherd__fixed *fixed_b) SHERD_MUST;
+int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
+                      size_t ldc, const sherd__fixed *fixed_b) SHERD_MUST;
 
 #endif

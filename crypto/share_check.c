@@ -30,7 +30,7 @@ static int draw(const share *d, size_t n, double **out)
 
 int sherd__share_draw_r(share *d, uint32_t panel)
 {
-    return draw(d, share_panel_rows(d, panel), &d->panel[panel].r);
+    return draw(d, sherd__share_panel_rows(d, panel), &share_panel_of(d, panel)->r);
 }
 
 int sherd__share_draw_s(share *d, uint32_t tile)
@@ -59,7 +59,7 @@ void sherd__share_forget_right(share *d)
 
 void sherd__share_redraw(share *d)
 {
-    for (uint32_t i = 0; d->panel && i < d->panels; i++) {
+    for (uint32_t i = 0; d->panel && i < d->lefts; i++) {
         drop(&d->panel[i].r);
         drop(&d->panel[i].ru);
         drop(&d->panel[i].ur);
@@ -89,7 +89,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
 /* rT*A of a panel and B*s of a tile. */
 static int project_product(share *d, uint32_t tile, uint32_t panel)
 {
-    share_panel *l = &d->panel[panel];
+    share_panel *l = share_panel_of(d, panel);
     share_tile *r = &d->tile[tile];
     const share_span a = sherd__share_span_a(d, panel), b = sherd__share_span_b(d, tile);
     int err = sherd__share_draw_r(d, panel);
@@ -101,7 +101,7 @@ static int project_product(share *d, uint32_t tile, uint32_t panel)
 /* A*r of a panel and D*s of a position. */
 static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
 {
-    share_panel *l = &d->panel[panel];
+    share_panel *l = share_panel_of(d, panel);
     const share_span a = sherd__share_span_a(d, panel), b = sherd__share_span_d(d, tile, panel);
     int err = draw(d, d->k, &d->rt);
     if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = d->rt }, &l->ur);
@@ -117,9 +117,9 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     int err = d->transposed ? project_transposed(d, tile, panel, spot)
                             : project_product(d, tile, panel);
     if (err) return err;
-    const double *x = d->transposed ? d->panel[panel].ur : d->panel[panel].ru;
+    const double *x = d->transposed ? share_panel_of(d, panel)->ur : share_panel_of(d, panel)->ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
-    size_t len = d->transposed ? share_panel_rows(d, panel) : d->k;
+    size_t len = d->transposed ? sherd__share_panel_rows(d, panel) : d->k;
     uint32_t trials = d->p.primes_len * TRIALS;
     uint32_t *g = sherd__share_secret(trials, d->a.terms, d->b.terms, sizeof *g);
     if (!g) return SHERD_ENOMEM;
@@ -175,8 +175,8 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
     share_spot *spot = share_spot_of(d, c.tile, c.panel);
     if (spot->decoded && !spot->gram) return SHERD_OK;
     int err = table(d, c.tile, c.panel, spot);
-    size_t rows = d->transposed ? d->k : share_panel_rows(d, c.panel);
-    const double *r = d->transposed ? d->rt : d->panel[c.panel].r;
+    size_t rows = d->transposed ? d->k : sherd__share_panel_rows(d, c.panel);
+    const double *r = d->transposed ? d->rt : share_panel_of(d, c.panel)->r;
     size_t part = rows * share_tile_width(d, c.tile) * SHERD__RESIDUE_BYTES;
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
         err = judge(d, spot, c, q, r + q * TRIALS * rows, rows, body + q * part);

@@ -130,6 +130,8 @@ static void place(const share *d, const answers *a, size_t row, size_t limit, si
 static int decode_blocks(share *d, const answers *a)
 {
     size_t all = a->rows * a->width;
+    share_span span = sherd__share_span_a(d, a->panel);
+    size_t to = span.from - d->rows.first; /* of the part in C */
     double *x = d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
     for (size_t from = 0; from < all; from += PIECE) {
         size_t n = all - from < PIECE ? all - from : PIECE;
@@ -137,7 +139,7 @@ static int decode_blocks(share *d, const answers *a)
         if (err) return err;
         for (uint32_t j = 0; j < d->p.code.blocks; j++) {
             recombine(d, j, n, x);
-            place(d, a, j * d->h + (size_t)a->panel * d->p.panel_rows, d->n, from, n, x);
+            place(d, a, to + j * span.height + span.at, to + span.limit, from, n, x);
         }
     }
     return SHERD_OK;
@@ -190,7 +192,7 @@ static bool awaits_projection(const share *d, uint32_t panel)
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
 {
     share_spot *spot = share_spot_of(d, tile, panel);
-    share_panel *p = &d->panel[panel];
+    share_panel *p = share_panel_of(d, panel);
     share_tile *t = &d->tile[tile];
     spot->decoded = true;
     sherd__share_batch_close(d, &spot->batch);
@@ -230,7 +232,7 @@ int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t
     uint32_t *order = sherd__alloc(len * sizeof *order);
     const uint8_t **by = sherd__alloc(2 * (size_t)len * sizeof *by);
     answers a = { .slots = order, .bodies = by, .tile = tile, .panel = panel,
-                  .rows = d->transposed ? d->k : share_panel_rows(d, panel),
+                  .rows = d->transposed ? d->k : sherd__share_panel_rows(d, panel),
                   .width = share_tile_width(d, tile) };
     int err = order && by ? SHERD_OK : SHERD_ENOMEM;
     assert(len == d->threshold && !share_spot_of(d, tile, panel)->decoded);

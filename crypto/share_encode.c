@@ -85,9 +85,10 @@ static void load(share_scratch *s, const share_operand *o, const share_span *spa
     for (size_t j = 0; j < o->blocks; j++) {
         double *to = s->data + j * s->room;
         for (size_t i = 0; i < rows; i++, to += span->cols) {
-            size_t at = j * o->height + span->row + row + i;
-            if (at < o->v.rows) sherd__fixed_row(&o->fixed, o->v, at, span->col, span->cols, to);
-            else memset(to, 0, span->cols * sizeof *to);
+            size_t at = j * span->height + span->at + row + i;
+            if (at >= span->limit) memset(to, 0, span->cols * sizeof *to);
+            else
+                sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col, span->cols, to);
         }
     }
 }

@@ -17,23 +17,47 @@ size_t sherd__share_bytes(const share *d, size_t rows, size_t cols)
     return rows * cols * SHERD__RESIDUE_BYTES * d->p.primes_len;
 }
 
-share_span sherd__share_span_a(const share *d, uint32_t panel)
+share_part sherd__share_part(const share *d, uint32_t panel)
 {
-    size_t row = (size_t)panel * d->p.panel_rows;
-    return (share_span){ .row = row, .rows = share_panel_rows(d, panel), .cols = d->k };
+    size_t i = (d->first + panel) / d->part_panels, from = i * d->p.part_rows;
+    size_t rows = d->n - from < d->p.part_rows ? d->n - from : d->p.part_rows;
+    return (share_part){ from, rows, i * d->h, (rows - 1) / d->p.code.blocks + 1 };
 }
 
+static size_t panel_at(const share *d, uint32_t panel)
+{
+    return (size_t)((d->first + panel) % d->part_panels) * d->p.panel_rows;
+}
+
+size_t sherd__share_panel_rows(const share *d, uint32_t panel)
+{
+    size_t left = sherd__share_part(d, panel).height - panel_at(d, panel);
+    return left < d->p.panel_rows ? left : d->p.panel_rows;
+}
+
+share_span sherd__share_span_a(const share *d, uint32_t panel)
+{
+    share_part p = sherd__share_part(d, panel);
+    size_t at = panel_at(d, panel);
+    return (share_span){ .row = p.row + at, .rows = sherd__share_panel_rows(d, panel),
+                         .cols = d->k, .at = at, .height = p.height, .from = p.from,
+                         .limit = p.rows };
+}
+
+/* D has the rows of this product alone. */
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 {
-    size_t row = (size_t)panel * d->p.panel_rows;
-    return (share_span){ .row = row, .rows = share_panel_rows(d, panel),
-                         .col = (size_t)tile * d->tile_cols, .cols = share_tile_width(d, tile) };
+    share_span span = sherd__share_span_a(d, panel);
+    span.from -= d->rows.first;
+    span.col = (size_t)tile * d->tile_cols;
+    span.cols = share_tile_width(d, tile);
+    return span;
 }
 
 share_span sherd__share_span_b(const share *d, uint32_t tile)
 {
     return (share_span){ .rows = d->k, .col = (size_t)tile * d->tile_cols,
-                         .cols = share_tile_width(d, tile) };
+                         .cols = share_tile_width(d, tile), .height = d->k, .limit = d->k };
 }
 
 /* --- batches --------------------------------------------------------------------------------- */
@@ -112,7 +136,7 @@ static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fr
 /* A's share, and rT*A on the way where nobody has it yet. */
 static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, sherd_fragment **out)
 {
-    share_panel *at = &d->panel[panel];
+    share_panel *at = share_panel_of(d, panel);
     share_span span = sherd__share_span_a(d, panel);
     double *ru = NULL;
     uint8_t *bytes;
@@ -161,7 +185,7 @@ static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
 int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
 {
     share *d = ctx;
-    size_t rows = d->transposed ? d->k : share_panel_rows(d, c.panel);
+    size_t rows = d->transposed ? d->k : sherd__share_panel_rows(d, c.panel);
     size_t cols = share_tile_width(d, c.tile);
     int err = SHERD_OK;
     *out = (sherd__cell_work){ 0 };
@@ -175,7 +199,7 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
 int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
 {
     const share *d = ctx;
-    size_t rows = share_panel_rows(d, c.panel), width = share_tile_width(d, c.tile);
+    size_t rows = sherd__share_panel_rows(d, c.panel), width = share_tile_width(d, c.tile);
     *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows, d->k) };
     if (d->transposed) out->right = residues(d, SHERD__HIDDEN, rows, width);
     out->result = residues(d, SHERD__RESULT, d->transposed ? d->k : rows, width);
@@ -186,5 +210,5 @@ int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment *
 {
     share *d = ctx;
     *out = NULL;
-    return share_of_a(d, &d->panel[panel].left, slot, panel, out);
+    return share_of_a(d, &share_panel_of(d, panel)->left, slot, panel, out);
 }

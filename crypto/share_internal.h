@@ -20,15 +20,25 @@ typedef struct share_operand {
     sherd_view v;
     sherd__fixed fixed;
     uint32_t blocks, masks, terms;
-    size_t height;       /* rows of a block; those beyond the view's are zeros */
     sherd__mask_role role;
     const double *w[4];  /* by prime: shares x terms, canonical */
 } share_operand;
 
-/** Rows [row, row+rows) of every block and mask, columns [col, col+cols) of the operand. */
+/**
+ * Some rows of every block and mask, columns [col, col+cols) of the operand: rows [row, row+rows)
+ * of masks and shares, and of each block of one part of the operand rows [at, at+rows). Block j is
+ * rows [j*height, (j+1)*height) of the part, which is rows [from, from+limit) of the operand; what
+ * lies beyond the part is zeros.
+ */
 typedef struct share_span {
     size_t row, rows, col, cols;
+    size_t at, height, from, limit;
 } share_span;
+
+/** One part of A: its rows [from, from+rows), which are rows [row, row+height) of a share. */
+typedef struct share_part {
+    size_t from, rows, row, height;
+} share_part;
 
 /**
  * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime
@@ -106,16 +116,19 @@ typedef struct share {
     sherd__share_params p;
     uint32_t threshold;
     bool transposed;
-    size_t n, k, m, h;   /* h: rows of a block and of a share of A */
+    size_t n, k, m;
+    size_t h;            /* rows of a share of A, of a whole part */
+    uint32_t part_panels, lefts; /* panels of a whole part, and of A */
+    sherd_rows rows;     /* of A, in this product */
     size_t tile_cols;
-    uint32_t panels, tiles;
+    uint32_t first, panels, tiles; /* of this product: its first panel of A, and how many */
     sherd__crt crt;
     double *weights;     /* all of the operands' w */
     const double *b_weights[4];
     share_operand a, b;  /* b: B, or D where transposed */
     sherd__masks *a_masks, *b_masks;
     share_scratch scratch;
-    share_panel *panel;
+    share_panel *panel;  /* lefts; use share_panel_of */
     share_tile *tile;
     share_spot *spot;    /* tiles x panels */
     double *rt;          /* transposed: [q][t][k] */
@@ -126,11 +139,20 @@ typedef struct share {
     share_loop loop;
 } share;
 
-static inline size_t share_panel_rows(const share *d, uint32_t panel)
+/** Panels are counted from the first one of the product. */
+static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
-    size_t left = d->h - (size_t)panel * d->p.panel_rows;
-    return left < d->p.panel_rows ? left : d->p.panel_rows;
+    return &d->panel[d->first + panel];
 }
+
+/** Rows of the largest panel. */
+static inline size_t share_panel_most(const share *d)
+{
+    return d->h < d->p.panel_rows ? d->h : d->p.panel_rows;
+}
+
+share_part sherd__share_part(const share *d, uint32_t panel);
+size_t sherd__share_panel_rows(const share *d, uint32_t panel);
 
 static inline size_t share_tile_width(const share *d, uint32_t tile)
 {

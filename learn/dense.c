@@ -47,9 +47,10 @@ static int dense_fit(sherd__layer *l, sherd_diag *d)
 static int dense_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    sherd_rows rows = { call->first, call->examples };
     int err = call->kept != NULL
-                  ? sherd_multiplier_multiply_kept(call->engine.products, call->kept, false, w,
-                                                   call->y, l->cols, d)
+                  ? sherd_multiplier_multiply_rows(call->engine.products, call->kept, rows, false,
+                                                   w, call->y, l->cols, d)
                   : sherd_multiplier_multiply(call->engine.products, call->x, w, call->y, l->cols,
                                               d);
     if (err == 0 && !call->unbiased) sherd__bias_add(l, call->examples, call->y);
@@ -61,9 +62,10 @@ static int dense_backward(sherd__layer *l, const sherd__layer_call *call, sherd_
     sherd_multiplier m = call->engine.products;
     sherd_view dy = sherd_view_c(call->dy, SHERD_F64, call->examples, l->cols);
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    sherd_rows rows = { call->first, call->examples };
     int err = call->kept != NULL
-                  ? sherd_multiplier_multiply_kept(m, call->kept, true, dy, l->weights_gradient,
-                                                   l->cols, d)
+                  ? sherd_multiplier_multiply_rows(m, call->kept, rows, true, dy,
+                                                   l->weights_gradient, l->cols, d)
                   : sherd_multiplier_multiply(m, sherd_view_t(call->x), dy, l->weights_gradient,
                                               l->cols, d);
     if (err != 0) return err;

@@ -55,7 +55,8 @@ typedef struct sherd__layer_call {
     sherd__engine engine;
     size_t examples;
     sherd_view x;     /* examples x in; row-major f64 unless the kind says SHERD__LAYER_ANY_VIEW */
-    sherd_kept *kept; /* x again, where the multiplier holds it; else NULL */
+    sherd_kept *kept; /* x again, where the multiplier holds it, from its row `first` on; or NULL */
+    size_t first;
     double *y;        /* examples x out: forward writes, backward reads it */
     bool unbiased;    /* forward: leave biases out */
     double *dy;       /* examples x out: d cost / dy; backward may overwrite it */

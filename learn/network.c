@@ -253,7 +253,7 @@ void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale
 static int check_batch(const sherd__network *n, sherd__engine e, const sherd__batch *b,
                        sherd_diag *d)
 {
-    size_t rows, cols;
+    size_t rows, cols, part;
     int err = sherd__view_check(b->x, "the batch", d);
     if (err != 0) return err;
     if (b->x.cols != n->size)
@@ -264,11 +264,11 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "a batch of %zu examples: expected 1 to %zu", b->x.rows, n->batch);
     if (b->kept == NULL) return SHERD_OK;
-    e.products.ops->kept_shape(b->kept, &rows, &cols);
-    if (rows != b->x.rows || cols != b->x.cols)
+    e.products.ops->kept_shape(b->kept, &rows, &cols, &part);
+    if (b->first > rows || b->x.rows > rows - b->first || cols != b->x.cols)
         return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "%zu x %zu are kept for a batch of %zu x %zu", rows, cols, b->x.rows,
-                           b->x.cols);
+                           "%zu x %zu are kept for a batch of %zu x %zu from row %zu on", rows,
+                           cols, b->x.rows, b->x.cols, b->first);
     return SHERD_OK;
 }
 
@@ -295,6 +295,7 @@ static sherd__layer_call call_of(const sherd__network *n, sherd__engine e, const
     if (below == NULL) {
         call.x = input;
         call.kept = b->kept;
+        call.first = b->first;
     } else if (sherd__form_size(n->layers[i].in, &size)) {
         call.x = sherd_view_c(below, SHERD_F64, input.rows, size);
     }

@@ -32,7 +32,9 @@ typedef struct sherd__network sherd__network;
 typedef struct sherd__batch {
     sherd_view x;     /* examples x input size; 1..batch rows */
     sherd_kept *kept; /* x again as the engine's multiplier holds it, or NULL. It serves a dense
-                         first layer; others do not look at it. */
+                         first layer; others do not look at it. What is kept may be all examples,
+                         in parts (sherd_multiplier_keep_parts), x then being whole parts of it. */
+    size_t first;     /* which of its rows is the first of x */
     sherd__targets targets; /* not needed by a forward pass alone */
 } sherd__batch;
 
@@ -83,7 +85,7 @@ void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale
 /**
  * The outputs of a batch: *y is x.rows x width, the network's own, until its next pass. `unbiased`
  * leaves all biases out. SHERD_EINVAL, SHERD_ESHAPE: too many or no rows, rows of another length,
- * another shape kept; else what hooks and multiplier say.
+ * fewer rows kept than x needs; else what hooks and multiplier say.
  */
 int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                            bool unbiased, const double **y, sherd_diag *d) SHERD_MUST;

@@ -34,27 +34,61 @@ int sherd_multiplier_multiply(sherd_multiplier m, sherd_view a, sherd_view b, do
     return m.ops->multiply(m.ctx, a, b, c, ldc, d);
 }
 
-int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
+int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
+                                sherd_diag *d)
 {
     *kept = NULL;
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
     if (err != 0) return err;
-    return m.ops->keep(m.ctx, a, kept, d);
+    if (part == 0)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "an operand cannot be kept in parts of 0 rows");
+    return m.ops->keep(m.ctx, a, part, kept, d);
+}
+
+int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
+{
+    return sherd_multiplier_keep_parts(m, a, a.rows > 0 ? a.rows : 1, kept, d);
+}
+
+static int check_rows(sherd_rows r, size_t rows, size_t part, sherd_diag *d)
+{
+    if (r.first > rows || r.count > rows - r.first)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%zu rows from %zu on: %zu are kept", r.count,
+                           r.first, rows);
+    if (r.first % part == 0 && (r.count % part == 0 || r.first + r.count == rows)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "take whole parts",
+                       "%zu rows from %zu on: the operand is kept in parts of %zu", r.count,
+                       r.first, part);
+}
+
+int sherd_multiplier_multiply_rows(sherd_multiplier m, sherd_kept *kept, sherd_rows rows,
+                                   bool transposed, sherd_view b, double *c, size_t ldc,
+                                   sherd_diag *d)
+{
+    int err = check_abi(m, d);
+    sherd_view shape = sherd_view_c("", SHERD_U8, 0, 0);
+    size_t part;
+    if (err != 0) return err;
+    if (kept == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no kept operand was given");
+    m.ops->kept_shape(kept, &shape.rows, &shape.cols, &part);
+    err = check_rows(rows, shape.rows, part, d);
+    shape.rows = rows.count;
+    if (transposed) shape = sherd_view_t(shape);
+    if (err == 0) err = sherd__product_shapes(shape, b, ldc, d);
+    if (err != 0) return err;
+    return m.ops->multiply_kept(m.ctx, kept, rows, transposed, b, c, ldc, d);
 }
 
 int sherd_multiplier_multiply_kept(sherd_multiplier m, sherd_kept *kept, bool transposed,
                                    sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
+    sherd_rows all = {.first = 0};
+    size_t cols, part;
     int err = check_abi(m, d);
-    sherd_view shape = sherd_view_c("", SHERD_U8, 0, 0);
     if (err != 0) return err;
-    if (kept == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no kept operand was given");
-    m.ops->kept_shape(kept, &shape.rows, &shape.cols);
-    if (transposed) shape = sherd_view_t(shape);
-    err = sherd__product_shapes(shape, b, ldc, d);
-    if (err != 0) return err;
-    return m.ops->multiply_kept(m.ctx, kept, transposed, b, c, ldc, d);
+    if (kept != NULL) m.ops->kept_shape(kept, &all.count, &cols, &part);
+    return sherd_multiplier_multiply_rows(m, kept, all, transposed, b, c, ldc, d);
 }
 
 void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept)
@@ -97,7 +131,7 @@ typedef struct local {
 } local;
 
 struct sherd_kept {
-    size_t rows, cols;
+    size_t rows, cols, part;
     sherd__fixed fixed; /* chosen once, if bits != 0 */
     double *data;       /* rows x cols, or the values in fixed point */
 };
@@ -124,7 +158,7 @@ static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size
     return local_product(ctx, a, NULL, b, c, ldc, d);
 }
 
-static int local_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
+static int local_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
 {
     const local *l = ctx;
     size_t len;
@@ -143,24 +177,27 @@ static int local_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
     }
     kept->rows = a.rows;
     kept->cols = a.cols;
+    kept->part = part;
     sherd__view_dense_f64(a, kept->data, a.cols);
     *out = kept;
     return SHERD_OK;
 }
 
-static int local_multiply_kept(void *ctx, sherd_kept *kept, bool transposed, sherd_view b,
-                               double *c, size_t ldc, sherd_diag *d)
+static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed,
+                               sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     const local *l = ctx;
-    sherd_view a = sherd_view_c(kept->data, SHERD_F64, kept->rows, kept->cols);
+    sherd_view a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count,
+                                kept->cols);
     if (transposed) a = sherd_view_t(a);
     return local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
 }
 
-static void local_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols)
+static void local_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part)
 {
     *rows = kept->rows;
     *cols = kept->cols;
+    *part = kept->part;
 }
 
 static void local_release(void *ctx, sherd_kept *kept)

@@ -36,11 +36,18 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
     SHERD_MUST;
+/** Where B is some rows or columns of an operand: the operand's fixed point (exact mode), and how
+ *  what B shows is counted. */
+typedef struct sherd__resident_part {
+    const sherd__fixed *fixed;
+    sherd__ledger_whole whole; /* without the bound, which opt has */
+} sherd__resident_part;
 /** sherd_resident_new for one direction of an operand that has an account of its own, which
- *  outlives the resident: what it shows is counted with all that was shown before. */
+ *  outlives the resident: what it shows is counted with all that was shown before. part NULL: B is
+ *  all of it. */
 int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd__account *account, unsigned side,
-                       sherd_diag *d) SHERD_MUST;
+                       const sherd__resident_part *part, sherd_diag *d) SHERD_MUST;
 /** A job for what was prepared, over all of the cluster's nodes. */
 int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p,
                        bool strict) SHERD_MUST;

@@ -410,7 +410,7 @@ void sherd__job_free(sherd_job *j)
  * where the left ones stay; where the right ones do, their layout stays. */
 static int reshape(sherd_job *j)
 {
-    uint32_t panels = j->shape.panels, tiles = j->shape.tiles;
+    uint32_t lefts = job_lefts(j), tiles = j->shape.tiles;
     j->hiding.ops->shape(j->hiding.ctx, &j->shape);
     uint64_t cells = (uint64_t)j->shape.tiles * j->shape.panels * j->shape.slots;
     if (!j->shape.left_stays) {
@@ -418,7 +418,7 @@ static int reshape(sherd_job *j)
         j->cells_len = cells;
         return SHERD_OK;
     }
-    if (panels != j->shape.panels) return SHERD_EINVAL;
+    if (lefts != job_lefts(j)) return SHERD_EINVAL;
     if (cells <= j->cells_room && tiles == j->shape.tiles) {
         j->cells_len = cells;
         return SHERD_OK;

@@ -30,7 +30,7 @@ typedef struct job_node {
     bool convicted;
     uint64_t accepted;
     uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
-    uint8_t *lefts;         /* left blocks that stay, by slot * panels + panel; NULL: none do */
+    uint8_t *lefts;         /* left blocks that stay, by slot and panel of all that stay, or NULL */
 } job_node;
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
@@ -94,12 +94,14 @@ static inline bool job_closed(const sherd_job *j, uint64_t pos)
 
 static inline uint32_t job_lefts(const sherd_job *j)
 {
-    return j->shape.left_stays ? j->shape.slots * j->shape.panels : 0;
+    uint32_t lefts = j->shape.lefts ? j->shape.lefts : j->shape.panels;
+    return j->shape.left_stays ? j->shape.slots * lefts : 0;
 }
 
 static inline size_t job_left_at(const sherd_job *j, sherd__cell c)
 {
-    return (size_t)c.slot * j->shape.panels + c.panel;
+    uint32_t lefts = j->shape.lefts ? j->shape.lefts : j->shape.panels;
+    return (size_t)c.slot * lefts + j->shape.left_from + c.panel;
 }
 
 /* job.c: the job fails with this, unless it is done; a line for people; a node's name. */

@@ -13,6 +13,7 @@
 struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
+    size_t part;
     sherd_product_options opt;
     uint32_t spare; /* as asked; opt.spare is 0 once shares had to be made anew */
     sherd__nodes nodes; /* as they were when the shares were made */
@@ -37,7 +38,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     sherd__cluster_nodes(k->cluster, &k->nodes);
     if (k->nodes.usable > k->alive) k->nodes.usable = k->alive;
     k->alive = NOT_STARVED;
-    int err = sherd__prepare_kept(&k->p, k->a, &k->nodes, &k->opt, d);
+    int err = sherd__prepare_kept(&k->p, k->a, k->part, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict);
     if (!err) {
         k->encodings++;
@@ -47,7 +48,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
 }
 
-int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
+int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a, size_t part,
                           const sherd_product_options *opt, sherd_diag *d)
 {
     *out = NULL;
@@ -55,6 +56,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     k->cluster = c;
     k->a = a;
+    k->part = part;
     k->opt = *opt;
     k->spare = opt->spare;
     k->alive = NOT_STARVED;
@@ -64,12 +66,12 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     return err;
 }
 
-static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out, size_t ldc,
-                double began, sherd_report *r, sherd_diag *d)
+static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b, double *out,
+                size_t ldc, double began, sherd_report *r, sherd_diag *d)
 {
     sherd_product_options opt = k->opt;
     int err = k->job ? SHERD_OK : encode(k, d);
-    if (!err) err = sherd__prepared_right(&k->p, b, transposed, out, ldc, &k->opt, d);
+    if (!err) err = sherd__prepared_right(&k->p, rows, b, transposed, out, ldc, &k->opt, d);
     if (!err) err = sherd__time_left(&opt.timeout_ms, k->opt.timeout_ms, began, d);
     if (err) return err; /* nothing was begun: another B may still come */
     err = sherd__job_again(k->job);
@@ -85,8 +87,9 @@ static int once(sherd__kept_share *k, bool transposed, sherd_view b, double *out
     return err;
 }
 
-int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view b, double *out,
-                               size_t ldc, sherd_report *r, sherd_diag *d)
+int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed,
+                               sherd_view b, double *out, size_t ldc, sherd_report *r,
+                               sherd_diag *d)
 {
     sherd_diag own = { 0 };
     double began = sherd__clock_s();
@@ -96,7 +99,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view
     if (transposed && k->opt.scheme == SHERD_SHARE1)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "share1 multiplies a kept operand from the right only");
-    int err = once(k, transposed, b, out, ldc, began, r, d);
+    int err = once(k, rows, transposed, b, out, ldc, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
@@ -108,7 +111,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, bool transposed, sherd_view
                            last.message, k->alive);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
-        err = once(k, transposed, b, out, ldc, began, r, d);
+        err = once(k, rows, transposed, b, out, ldc, began, r, d);
         if (r) sherd__report_add(r, &so_far);
         if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
     }

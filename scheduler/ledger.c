@@ -32,6 +32,8 @@ struct sherd_ledger {
     uint8_t *bits;
     uint64_t *sums;           /* scratch: two per domain */
     uint64_t *right_from;     /* per slot and tile: entries of the slot's tiles before it */
+    uint64_t *right_all;      /* per slot: entries of all its tiles */
+    uint64_t *before, *whole; /* per slot, where B is a part of an operand; else NULL */
     sherd__account *own, *account; /* of B: ours; the one that counts */
     unsigned side;
     uint32_t *share_of;       /* threshold: per domain, the slot whose share it was given, or
@@ -77,6 +79,8 @@ static void totals(sherd_ledger *l)
             l->right_from[(size_t)s * l->shape.tiles + t] = before;
             before += b;
         }
+        l->right_all[s] = before;
+        if (l->whole && (s == 0 || !l->shape.shared)) before = l->whole[s];
         l->total_b += before;
     }
 }
@@ -97,6 +101,7 @@ static void set_planned(sherd_ledger *l)
             l->hiding.ops->entries(l->hiding.ctx, (sherd__cell){ s, t, 0 }, &one, &both);
             of[1] += both;
         }
+        if (l->whole) of[1] = l->total_b ? of[1] - l->right_all[s] + l->whole[s] : 0;
         if (l->shape.shared) of[1] = l->total_b; /* every slot shows the same block */
     }
     for (uint32_t d = 0; d < l->domains; d++) {
@@ -143,7 +148,9 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     l->sums = sherd__calloc(2 * (size_t)l->domains, sizeof *l->sums);
     l->domain_of_slot = sherd__calloc(l->shape.slots, sizeof *l->domain_of_slot);
     l->right_from = sherd__calloc((size_t)l->shape.slots * l->shape.tiles, sizeof *l->right_from);
+    l->right_all = sherd__calloc(l->shape.slots, sizeof *l->right_all);
     if (!l->given || !l->bits || !l->sums || !l->domain_of_slot || !l->right_from ||
+        !l->right_all ||
         sherd__account_new(&l->own, l->domains, l->shape.slots)) {
         sherd__ledger_free(l);
         return SHERD_ENOMEM;
@@ -154,16 +161,28 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     }
     memcpy(l->domain_of_slot, opt->domain_of_slot, l->shape.slots * sizeof *l->domain_of_slot);
     for (uint32_t d = 0; d < l->domains; d++) l->given[d].left = l->bits + d * l->left_bytes;
-    sherd__ledger_follow(l, l->own, 0);
+    l->account = l->own;
+    set_bounds(l);
     *out = l;
     return SHERD_OK;
 }
 
-void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side)
+int sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side,
+                         const sherd__ledger_whole *whole)
 {
+    size_t slots = l->shape.slots;
+    if (whole) {
+        l->before = sherd__alloc(2 * slots * sizeof *l->before);
+        if (!l->before) return SHERD_ENOMEM;
+        l->whole = l->before + slots;
+        memcpy(l->before, whole->before, slots * sizeof *l->before);
+        memcpy(l->whole, whole->all, slots * sizeof *l->whole);
+        l->max_fraction = whole->max_fraction;
+    }
     l->account = account;
     l->side = side;
     set_bounds(l);
+    return SHERD_OK;
 }
 
 void sherd__ledger_free(sherd_ledger *l)
@@ -175,22 +194,29 @@ void sherd__ledger_free(sherd_ledger *l)
     sherd__free(l->sums);
     sherd__free(l->domain_of_slot);
     sherd__free(l->right_from);
+    sherd__free(l->right_all);
+    sherd__free(l->before);
     sherd__free(l->share_of);
     sherd__free(l->holder);
     sherd__free(l);
 }
 
-static uint64_t right_from(const sherd_ledger *l, sherd__cell c)
+/* The stretch of the slot's entries of B that the cell shows; *len is what its block has. Parts that
+ * overlap may be shuffled in different ways, so of a part all counts at once. */
+static uint64_t right_from(const sherd_ledger *l, sherd__cell c, uint64_t *len)
 {
-    return l->right_from[(size_t)right_slot(l, c.slot) * l->shape.tiles + c.tile];
+    uint32_t slot = right_slot(l, c.slot);
+    if (!l->before) return l->right_from[(size_t)slot * l->shape.tiles + c.tile];
+    *len = l->right_all[slot];
+    return l->before[slot];
 }
 
 /* What the cell would add to the domain's account. */
 static void added(const sherd_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a,
                   uint64_t *b)
 {
-    uint64_t from = right_from(l, cell);
     l->hiding.ops->entries(l->hiding.ctx, cell, a, b);
+    uint64_t from = right_from(l, cell, b);
     if (bit(l->given[domain].left, left_index(l, cell))) *a = 0;
     *b = sherd__account_unseen(l->account, l->side, domain, right_slot(l, cell.slot), from,
                                from + *b);
@@ -232,8 +258,8 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
         l->holder[cell.slot] = domain;
         return SHERD_OK;
     }
-    from = right_from(l, cell);
     l->hiding.ops->entries(l->hiding.ctx, cell, &a, &b);
+    from = right_from(l, cell, &b);
     int err = sherd__account_show(l->account, l->side, domain, right_slot(l, cell.slot), from,
                                   from + b);
     if (err) return err;

@@ -21,12 +21,22 @@ typedef struct sherd__ledger_options {
 
 int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
 void sherd__ledger_free(sherd_ledger *l);
+/** B as a part of a larger operand, in entries by slot. */
+typedef struct sherd__ledger_whole {
+    const uint64_t *before; /* of the slot that precede the part's; those of parts that overlap, too */
+    const uint64_t *all;    /* of the slot, of the whole operand */
+    double max_fraction;    /* of the whole operand, and of A */
+} sherd__ledger_whole;
+
 /**
  * Operand B is counted in this account, with all that it holds already, from now on; it outlives
  * the ledger, and has its domains and slots. A bound that follows the plan is then twice the
- * largest sum of what the plans of both sides give a domain. Before anything was given.
+ * largest sum of what the plans of both sides give a domain. `whole`, or NULL: fractions and the
+ * bound are of the whole operand, and the first block of a slot counts as all that the slot has of
+ * the part. Before anything was given. SHERD_ENOMEM.
  */
-void sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side);
+int sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side,
+                         const sherd__ledger_whole *whole) SHERD_MUST;
 /** Whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
 /** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound;

@@ -1,7 +1,9 @@
 /*
  * The multiplier interface over a cluster. Every product and every kept operand has its own
  * operation number under one seed, so that no two of them share permutations; a kept operand keeps
- * its number, so that sending it again shows no node anything new.
+ * its number, so that sending it again shows no node anything new. In clear schemes every range of
+ * its rows that a product takes is a block of its own, sent at its first use: nodes cannot be asked
+ * for a piece of a block whose rows are shuffled.
  */
 #include "sherd/multiplier.h"
 
@@ -29,19 +31,17 @@ static bool hides(const remote *m)
     return m->opt.scheme != SHERD_PERMUTE && m->opt.scheme != SHERD_PLAIN;
 }
 
-/* One direction of a kept operand: K^T for K*B, or K for K^T*B. */
-typedef struct direction {
-    sherd_resident *resident; /* NULL: not sent */
-    size_t n_max;
-} direction;
+typedef struct direction direction;
 
 struct sherd_kept {
     sherd_view view; /* of data: row-major, the caller's dtype */
     uint8_t *data;
-    uint64_t operation;
+    size_t part;
+    sherd__fixed fixed;       /* exact, clear schemes: of all rows */
+    uint64_t operation;       /* one a direction */
     sherd__account *account;
-    direction plain, transposed;
-    sherd__kept_share *share; /* private schemes; then none of the three above */
+    direction *sent;
+    sherd__kept_share *share; /* private schemes; then none of the four above */
 };
 
 static sherd_product_options options(remote *m, uint64_t operation)
@@ -73,14 +73,15 @@ static void shuffles_fini(shuffles *h, size_t len)
     sherd__wipe(h, sizeof *h);
 }
 
-/* Exposures of `len` columns are those of the multiplier's first operation, whatever the
- * product's. */
-static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, size_t len, size_t cols)
+/* Permutations of rows of `cols` are the operation's; exposures of `len` columns are those of
+ * another operation, which the operand keeps. */
+static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint64_t exposed,
+                         size_t len, size_t cols)
 {
     uint8_t key[32];
     *h = (shuffles){ .cols = (uint32_t)cols };
     if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
-    sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, m->opt.operation, 0);
+    sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, exposed, 0);
     int err = sherd__exposures(key, len, sherd_cluster_size(m->cluster), m->opt.balanced,
                                h->exposures);
     sherd__wipe(key, sizeof key);
@@ -98,7 +99,7 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     sherd_product_options opt = options(m, m->operation++);
     if (opt.scheme != SHERD_PERMUTE || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
-    int err = shuffles_init(&h, m, opt.operation, a.cols, b.cols);
+    int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, b.cols);
     if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
@@ -106,18 +107,35 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     return err;
 }
 
+/* Some rows of a kept operand in one direction: their transpose for K*B, or they for K^T*B. */
+struct direction {
+    direction *next;
+    sherd_rows rows;
+    bool transposed;
+    uint64_t operation;
+    shuffles shuffles;        /* permute, not all rows */
+    size_t exposures;         /* of these, as many */
+    sherd_resident *resident; /* NULL: not sent */
+    size_t n_max;
+};
+
 static void forget(direction *dir)
 {
     sherd_resident_free(dir->resident);
-    *dir = (direction){ 0 };
+    dir->resident = NULL;
+    dir->n_max = 0;
 }
 
 static void remote_release(void *ctx, sherd_kept *k)
 {
     (void)ctx;
     sherd__kept_share_free(k->share);
-    forget(&k->plain);
-    forget(&k->transposed);
+    for (direction *dir; (dir = k->sent) != NULL;) {
+        k->sent = dir->next;
+        forget(dir);
+        shuffles_fini(&dir->shuffles, dir->exposures);
+        sherd__free(dir);
+    }
     sherd__account_free(k->account);
     if (k->data)
         sherd__wipe(k->data, k->view.rows * k->view.cols * sherd_dtype_size(k->view.dtype));
@@ -125,7 +143,7 @@ static void remote_release(void *ctx, sherd_kept *k)
     sherd__free(k);
 }
 
-static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
+static int remote_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
 {
     remote *m = ctx;
     size_t size = sherd_dtype_size(a.dtype), len;
@@ -146,25 +164,107 @@ static int remote_keep(void *ctx, sherd_view a, sherd_kept **out, sherd_diag *d)
         }
     }
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
+    k->part = part;
     k->operation = m->operation;
-    m->operation += 2; /* one a direction */
-    int err = hides(m) ? sherd__kept_share_new(&k->share, m->cluster, k->view, &m->opt, d) : 0;
+    m->operation += 2;
+    int err = SHERD_OK;
+    if (hides(m)) err = sherd__kept_share_new(&k->share, m->cluster, k->view, part, &m->opt, d);
+    else if (m->opt.exact)
+        err = sherd__fixed_choose(k->view, m->opt.bits, "the operand to keep", &k->fixed, d);
     if (err) remote_release(ctx, k);
     else *out = k;
     return err;
 }
 
-/* Has the operand at the nodes, for products of n rows. */
-static int send(remote *m, sherd_kept *k, bool transposed, sherd_view right, size_t n,
+static bool whole(const sherd_kept *k, sherd_rows rows)
+{
+    return rows.count == k->view.rows;
+}
+
+/* What was sent of these rows in this direction, or a new entry; all rows, or the first of them,
+ * have the operand's own number. NULL: no memory. */
+static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool transposed)
+{
+    direction *dir = k->sent;
+    while (dir && (dir->rows.first != rows.first || dir->rows.count != rows.count ||
+                   dir->transposed != transposed))
+        dir = dir->next;
+    if (dir || !(dir = sherd__calloc(1, sizeof *dir))) return dir;
+    dir->rows = rows;
+    dir->transposed = transposed;
+    dir->operation = whole(k, rows) ? k->operation + transposed : m->operation++;
+    dir->next = k->sent;
+    k->sent = dir;
+    return dir;
+}
+
+/* Permutations of some rows; exposures are those of the whole operand in this direction. */
+static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
+{
+    bool t = dir->transposed;
+    size_t len = t ? k->view.rows : k->view.cols;
+    if (m->opt.scheme != SHERD_PERMUTE || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
+    int err = shuffles_init(&dir->shuffles, m, dir->operation, k->operation + t, len,
+                            t ? k->view.cols : dir->rows.count);
+    if (err) return err;
+    dir->exposures = len;
+    if (t) dir->shuffles.s.exposures += dir->rows.first;
+    return SHERD_OK;
+}
+
+/* Entries that each slot has of the whole operand, and of the rows before these. */
+static int count_part(const remote *m, const sherd_kept *k, const direction *dir, uint64_t **before,
+                      uint64_t **all)
+{
+    uint32_t slots = sherd_cluster_size(m->cluster);
+    const sherd_view *v = &k->view;
+    *before = sherd__calloc(2 * (size_t)slots, sizeof **before);
+    if (!*before) return SHERD_ENOMEM;
+    *all = *before + slots;
+    if (m->opt.scheme == SHERD_PLAIN) { /* every slot shows everything */
+        for (uint32_t s = 0; s < slots; s++) {
+            (*before)[s] = (uint64_t)dir->rows.first * v->cols;
+            (*all)[s] = (uint64_t)v->rows * v->cols;
+        }
+        return SHERD_OK;
+    }
+    for (size_t i = 0; i < dir->exposures; i++) {
+        uint32_t s = dir->shuffles.exposures[i];
+        bool earlier = i < dir->rows.first;
+        (*all)[s] += dir->transposed ? v->cols : v->rows;
+        (*before)[s] += !dir->transposed ? dir->rows.first : earlier ? v->cols : 0;
+    }
+    return SHERD_OK;
+}
+
+/* Has these rows at the nodes as a right operand. */
+static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t room,
+                     sherd_diag *d)
+{
+    sherd_product_options opt = options(m, dir->operation);
+    uint64_t *before = NULL, *all = NULL;
+    if (whole(k, dir->rows))
+        return sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
+                                  dir->transposed, NULL, d);
+    int err = draw_part(m, k, dir);
+    if (!err) err = count_part(m, k, dir, &before, &all);
+    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (dir->exposures) opt.shuffles = &dir->shuffles.s;
+    const sherd__resident_part part = { m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
+    err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
+                             dir->transposed, &part, d);
+    sherd__free(before);
+    return err;
+}
+
+/* Has the operand's rows at the nodes, for products of n rows. */
+static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t n,
                 sherd_diag *d)
 {
-    direction *dir = transposed ? &k->transposed : &k->plain;
     if (dir->resident && n <= dir->n_max) return SHERD_OK;
     size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */
-    sherd_product_options opt = options(m, k->operation + transposed);
     forget(dir);
-    int err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
-                                 transposed, d);
+    int err = send_rows(m, k, dir, right, room, d);
     if (!err) dir->n_max = room;
     return err;
 }
@@ -180,20 +280,21 @@ static void transpose(const double *t, size_t rows, size_t cols, double *c, size
                     c[i * ldc + r] = t[r * cols + i];
 }
 
-static int remote_multiply_kept(void *ctx, sherd_kept *k, bool transposed, sherd_view b, double *c,
-                                size_t ldc, sherd_diag *d)
+static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool transposed,
+                                sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     remote *m = ctx;
-    direction *dir = transposed ? &k->transposed : &k->plain;
-    sherd_view right = transposed ? k->view : sherd_view_t(k->view);
+    sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
+    sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;
     double *t = NULL;
-    if (k->share) return sherd__kept_share_multiply(k->share, transposed, b, c, ldc, NULL, d);
-    if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
+    if (k->share) return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
+    direction *dir = direction_of(m, k, which, transposed);
+    if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
                            rows);
-    int err = send(m, k, transposed, right, rows, d);
+    int err = send(m, k, dir, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
     if (err) forget(dir); /* what failed midway is sent anew */
     else transpose(t, rows, cols, c, ldc);
@@ -201,10 +302,11 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, bool transposed, sherd
     return err;
 }
 
-static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols)
+static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, size_t *part)
 {
     *rows = k->view.rows;
     *cols = k->view.cols;
+    *part = k->part;
 }
 
 static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,

@@ -79,7 +79,9 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
 {
     size_t primes = 0;
     const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
-    int err = sherd__fixed_choose(b, opt->bits, name_b, &p->fixed_b, d);
+    int err = SHERD_OK;
+    if (p->as) p->fixed_b = *p->as;
+    else err = sherd__fixed_choose(b, opt->bits, name_b, &p->fixed_b, d);
     if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, name_a, &p->fixed_a, d);
     else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
     if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
@@ -317,7 +319,14 @@ int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, doub
                             const sherd__nodes *nodes, const sherd_product_options *opt,
                             sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact,
+    return sherd__prepare_part(p, a, b, NULL, c, ldc, nodes, opt, d);
+}
+
+int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__fixed *as,
+                        double *c, size_t ldc, const sherd__nodes *nodes,
+                        const sherd_product_options *opt, sherd_diag *d)
+{
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact, .as = as,
                             .shape_only = a.data == NULL, .entropy = sherd__entropy_os() };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)

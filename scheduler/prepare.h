@@ -36,6 +36,7 @@ typedef struct sherd__prepared {
     uint32_t op;           /* sherd__op */
     bool elementwise, exact, shape_only;
     sherd__fixed fixed_a, fixed_b;
+    const sherd__fixed *as; /* while preparing: what fixed_b is to be; NULL: it is chosen */
     uint32_t primes_len;
     bool tolerant;         /* float: the check has a tolerance */
     double check_error;
@@ -65,6 +66,10 @@ typedef struct sherd__prepared {
 int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                             const sherd__nodes *nodes, const sherd_product_options *opt,
                             sherd_diag *d) SHERD_MUST;
+/** The same where B is a part of an operand of which this is the fixed point. */
+int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__fixed *as,
+                        double *c, size_t ldc, const sherd__nodes *nodes,
+                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;

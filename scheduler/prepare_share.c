@@ -165,12 +165,13 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
     return err;
 }
 
-static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                       bool stays, const sherd__nodes *nodes, const sherd_product_options *opt)
+/* part: rows of A that are coded together, where it stays; else 0. */
+static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view b, double *c,
+                       size_t ldc, const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     sherd__share_params sp = {
         .a = a, .b = b, .c = c, .ldc = ldc, .code = p->code,
-        .public_b = opt->scheme == SHERD_SHARE1, .left_stays = stays,
+        .public_b = opt->scheme == SHERD_SHARE1, .left_stays = part > 0, .part_rows = part,
         .panel_rows = p->plan.panel_rows, .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a,
         .fixed_b = p->fixed_b, .primes_len = p->primes_len, .entropy = p->entropy,
     };
@@ -192,43 +193,50 @@ static double check_error(const sherd__prepared *p)
 
 /*
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
- * as they like, and may be multiplied from either side, so the primes hold sums over rows as well.
+ * as they like, and may be multiplied from either side, so the primes hold sums over the rows of a
+ * part as well.
  */
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd__nodes *nodes,
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    size_t inner = a.rows > a.cols && opt->scheme == SHERD_SHARE ? a.rows : a.cols;
+    if (part > a.rows) part = a.rows ? a.rows : 1;
+    size_t inner = part > a.cols && opt->scheme == SHERD_SHARE ? part : a.cols;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
                             .entropy = sherd__entropy_os() };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     int err = sherd__prepare_bounds(p, a, b, inner, opt, d);
-    if (!err) err = choose_code(p, a.rows, nodes, opt, d);
+    if (!err) err = choose_code(p, part, nodes, opt, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p);
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
-    double share = 3.0 * p->primes_len * (double)rows * (double)a.cols;
+    size_t rows = (part + p->code.blocks - 1) / p->code.blocks;
+    size_t all = a.rows / part * rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
+    double share = 3.0 * p->primes_len * (double)all * (double)a.cols;
     if (share > 0.6 * (double)nodes->memory)
         return sherd__fail(d, SHERD_EFEWNODES, "give the nodes more room, or use more nodes",
                            "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
                            share * 1e-6, (double)nodes->memory * 1e-6);
     err = plan(&p->plan, p, rows, a.cols, KEPT_COLS, a.cols, memory,
                nodes->memory - (uint64_t)share, d);
-    return err ? err : open_scheme(p, a, b, NULL, 1, true, nodes, opt);
+    return err ? err : open_scheme(p, a, part, b, NULL, 1, nodes, opt);
 }
 
-int sherd__prepared_right(sherd__prepared *p, sherd_view b, bool transposed, double *c, size_t ldc,
-                          const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
+                          double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__fixed fixed;
     int err = bound_b(&fixed, b, opt, d);
     if (err) return err;
     p->fixed_b = fixed;
-    err = sherd__share_next(&p->hiding, b, transposed, c, ldc, &fixed);
+    err = sherd__share_next(&p->hiding, rows, b, transposed, c, ldc, &fixed);
+    if (err == SHERD_ERANGE)
+        return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
+                           "sums over %zu rows are beyond what the kept operand was coded for: "
+                           "its parts are smaller", b.rows);
     return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                              sherd_strerror(err))
                : SHERD_OK;
@@ -248,5 +256,5 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
     size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
     err = plan(&p->plan, p, rows, a.cols, b.cols, a.cols, memory, nodes->memory, d);
-    return err ? err : open_scheme(p, a, b, c, ldc, false, nodes, opt);
+    return err ? err : open_scheme(p, a, 0, b, c, ldc, nodes, opt);
 }

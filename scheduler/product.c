@@ -270,12 +270,25 @@ struct sherd_resident {
 int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd_diag *d)
 {
-    return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, d);
+    return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, NULL, d);
+}
+
+/* The ledger that preparing made counts in the account of the operand, of which B may be a part:
+ * then the bound is the operand's, and no part's. */
+static int follow(sherd_resident *k, sherd__account *account, unsigned side,
+                  const sherd__resident_part *part, double bound, sherd_diag *d)
+{
+    sherd__ledger_whole whole = { 0 };
+    if (part) whole = part->whole;
+    whole.max_fraction = bound;
+    int err = sherd__ledger_follow(k->p.ledger, account, side, part ? &whole : NULL);
+    return err ? sherd__fail(d, err, NULL, "out of memory")
+               : sherd__prepared_allowed(&k->p, &k->nodes, d);
 }
 
 int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd__account *account, unsigned side,
-                       sherd_diag *d)
+                       const sherd__resident_part *part, sherd_diag *d)
 {
     *out = NULL;
     int err = sherd__view_check(b, "B", d);
@@ -293,9 +306,11 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     k->opt.seed = NULL;
     sherd__cluster_nodes(c, &k->nodes);
     sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
-    err = sherd__prepare_multiply(&k->p, a, b, NULL, b.cols, &k->nodes, opt, d);
-    if (!err && account) sherd__ledger_follow(k->p.ledger, account, side);
-    if (!err && account) err = sherd__prepared_allowed(&k->p, &k->nodes, d);
+    sherd_product_options own = *opt;
+    if (part) own.exposure_max = 1;
+    err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
+                              d);
+    if (!err && account) err = follow(k, account, side, part, opt->exposure_max, d);
     if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict);

@@ -17,7 +17,7 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 
-#define SHERD_MULTIPLIER_ABI 1u
+#define SHERD_MULTIPLIER_ABI 2u
 
 /** Element-wise operations. The numbers travel to nodes and never change. */
 typedef enum sherd_op {
@@ -34,6 +34,11 @@ typedef enum sherd_op {
  *  one multiplier and of use only to it. */
 typedef struct sherd_kept sherd_kept;
 
+/** Rows [first, first + count) of a kept operand. */
+typedef struct sherd_rows {
+    size_t first, count;
+} sherd_rows;
+
 /**
  * An implementation. Constant and shared; ctx is the implementation's own. Every slot is mandatory.
  * Callers use the sherd_multiplier_* functions below, which check shapes and arguments once, so
@@ -43,10 +48,10 @@ typedef struct sherd_multiplier_ops {
     uint32_t abi;     /* SHERD_MULTIPLIER_ABI */
     const char *name; /* "local", ... */
     int (*multiply)(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc, sherd_diag *d);
-    int (*keep)(void *ctx, sherd_view a, sherd_kept **kept, sherd_diag *d);
-    int (*multiply_kept)(void *ctx, sherd_kept *a, bool transposed, sherd_view b, double *c,
-                         size_t ldc, sherd_diag *d);
-    void (*kept_shape)(const sherd_kept *kept, size_t *rows, size_t *cols);
+    int (*keep)(void *ctx, sherd_view a, size_t part, sherd_kept **kept, sherd_diag *d);
+    int (*multiply_kept)(void *ctx, sherd_kept *a, sherd_rows rows, bool transposed, sherd_view b,
+                         double *c, size_t ldc, sherd_diag *d);
+    void (*kept_shape)(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part);
     void (*release)(void *ctx, sherd_kept *kept);
     int (*map)(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out, size_t ld,
                sherd_diag *d);
@@ -76,6 +81,22 @@ SHERD_API int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept
 /** C = K*B, or transpose(K)*B: layer forward and weight gradient with one resident operand. */
 SHERD_API int sherd_multiplier_multiply_kept(sherd_multiplier m, sherd_kept *kept, bool transposed,
                                              sherd_view b, double *c, size_t ldc,
+                                             sherd_diag *d) SHERD_MUST;
+/**
+ * Keeps A for products of some of its rows: it is cut into parts of `part` rows, the last of which
+ * may be shorter, and a product takes whole parts that follow one another. So mini-batches are
+ * parts of data that travelled once. sherd_multiplier_keep is this with one part. In fixed point
+ * all parts have the exponent of the whole. SHERD_EINVAL: part is 0; else as sherd_multiplier_keep.
+ * Who learns it: over nodes, also which parts a product takes.
+ */
+SHERD_API int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part,
+                                          sherd_kept **kept, sherd_diag *d) SHERD_MUST;
+/**
+ * As sherd_multiplier_multiply_kept, K being these rows of what is kept: C = K*B, or
+ * transpose(K)*B. SHERD_EINVAL: they are not whole parts.
+ */
+SHERD_API int sherd_multiplier_multiply_rows(sherd_multiplier m, sherd_kept *kept, sherd_rows rows,
+                                             bool transposed, sherd_view b, double *c, size_t ldc,
                                              sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 SHERD_API void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept);

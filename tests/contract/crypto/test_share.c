@@ -134,6 +134,7 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
                               .panel_rows = 1 + below(n), .tile_cols = 1 + below(m) };
     sherd__fixed fd;
     sherd__hiding h;
+    if (stays && below(3)) p.part_rows = 1 + below(n);
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &p.fixed_a, NULL), 0);
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &p.fixed_b, NULL), 0);
     assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
@@ -144,8 +145,21 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     assert_int_equal(sherd__share_open(&h, &p), 0);
     run_all(&h, a, b, &p.fixed_a, &p.fixed_b, c);
     if (stays && !public_b) {
-        assert_int_equal(sherd__share_next(&h, d, true, c, m, &fd), 0);
+        assert_int_equal(sherd__share_next(&h, (sherd_rows){ 0, n }, d, true, c, m, &fd), 0);
         run_all(&h, sherd_view_t(a), d, &p.fixed_a, &fd, c);
+    }
+    for (unsigned i = 0; stays && p.part_rows && i < 4; i++) {
+        size_t parts = (n - 1) / p.part_rows + 1, from = below(parts), to = from + 1;
+        to += below(parts - from);
+        sherd_rows rows = { from * p.part_rows, 0 };
+        rows.count = (to * p.part_rows < n ? to * p.part_rows : n) - rows.first;
+        sherd_view some = sherd_view_sub(a, rows.first, rows.count, 0, k);
+        sherd_view dy = sherd_view_sub(d, rows.first, rows.count, 0, m);
+        bool back = i % 2 && !public_b;
+        assert_int_equal(sherd__share_next(&h, rows, back ? dy : b, back, c, m,
+                                           back ? &fd : &p.fixed_b), 0);
+        run_all(&h, back ? sherd_view_t(some) : some, back ? dy : b, &p.fixed_a,
+                back ? &fd : &p.fixed_b, c);
     }
     h.ops->free(h.ctx);
     free(da);

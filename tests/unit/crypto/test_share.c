@@ -131,13 +131,18 @@ static void close_product(product *x)
     free(x->ref);
 }
 
+static sherd_rows all_rows(const product *x)
+{
+    return (sherd_rows){ 0, x->f.n };
+}
+
 /* Another right operand for the same shares of A. */
 static void next_product(product *x, size_t m, bool transposed)
 {
     set_view(x->f, transposed ? x->f.n : x->f.k, m, false, &x->db, &x->b, &x->fb);
     x->transposed = transposed;
     set_reference(x);
-    assert_int_equal(sherd__share_next(&x->h, x->b, transposed, x->c, m, &x->fb), 0);
+    assert_int_equal(sherd__share_next(&x->h, all_rows(x), x->b, transposed, x->c, m, &x->fb), 0);
     x->h.ops->shape(x->h.ctx, &x->s);
 }
 
@@ -587,7 +592,7 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
     uint64_t start = scheme_state.drawn;
     run_product(&x, NULL, 0);
     uint64_t first = scheme_state.drawn - start;
-    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 1, &x.fb), 0);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 1, &x.fb), 0);
     run_product(&x, NULL, 0);
     uint64_t second = scheme_state.drawn - start - first; /* B's masks and s, no r: 4 x 400 words */
     assert_true(second + 4 * 400 * 4 <= first);
@@ -725,7 +730,7 @@ static void two_encodings_have_nothing_in_common(void **state)
     nothing_alike(a, c, len < blen ? len : blen);
     free(d);
     /* The same B for the same shares of A. */
-    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, f.m, &x.fb), 0);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, f.m, &x.fb), 0);
     d = at_node(&x, 1, 0, &blen);
     nothing_alike(c, d, blen);
     free(a);
@@ -890,9 +895,9 @@ static void codes_that_are_none_are_refused(void **state)
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     assert_null(h.ops);
     sherd__fixed wide = x.fb;
-    assert_int_equal(sherd__share_next(&x.h, x.a, false, x.c, 3, &x.fb), SHERD_ESHAPE);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.a, false, x.c, 3, &x.fb), SHERD_ESHAPE);
     wide.bound = UINT64_C(1) << 52;
-    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 2, &wide), SHERD_ERANGE);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &wide), SHERD_ERANGE);
     run_product(&x, NULL, 0); /* still the first one */
     uint64_t a, b;
     x.h.ops->entries(x.h.ctx, (sherd__cell){ 0 }, &a, &b);
@@ -900,11 +905,11 @@ static void codes_that_are_none_are_refused(void **state)
     close_product(&x);
     f.left_stays = false;
     open_product(&x, f);
-    assert_int_equal(sherd__share_next(&x.h, x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
     close_product(&x);
     f.public_b = f.left_stays = true;
     open_product(&x, f);
-    assert_int_equal(sherd__share_next(&x.h, x.a, true, x.c, 3, &x.fa), SHERD_EINVAL);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.a, true, x.c, 3, &x.fa), SHERD_EINVAL);
     close_product(&x);
 }
 

@@ -276,7 +276,7 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
         assert_int_equal(sherd_multiplier_keep(e.products, batch.x, &other.kept, NULL), SHERD_OK);
         assert_true(cost == cost_of(b, e, &other));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
-        other.x.rows--;
+        other.first = 1; /* more than is kept behind it */
         sherd_diag d = { 0 };
         assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
         sherd_multiplier_release(e.products, other.kept);
@@ -284,6 +284,36 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
         sherd__network_free(b);
         sherd_multiplier_free(e.products);
     }
+}
+
+/* What is kept may be all examples, of which a batch is some parts. */
+static void a_batch_may_be_parts_of_what_is_kept(void **s)
+{
+    (void)s;
+    const plan *p = &plans[3];
+    enum { PART = 2 };
+    size_t size = p->in.height * p->in.width * p->in.channels;
+    uint8_t all[3 * ROWS * IN_MAX];
+    for (size_t k = 0; k < 3 * ROWS * size; k++) all[k] = (uint8_t)(k * 37 % 251);
+    sherd__network *a = made(p), *b = made(p);
+    sherd__engine e = { local_new(17), false };
+    sherd_kept *kept;
+    sherd_view whole = sherd_view_c(all, SHERD_U8, 3 * ROWS, size);
+    assert_int_equal(sherd_multiplier_keep_parts(e.products, whole, PART, &kept, NULL), SHERD_OK);
+    for (size_t first = 0; first + ROWS <= 3 * ROWS; first += PART) {
+        sherd__batch batch = batch_of(p, ROWS / PART * PART), same;
+        batch.x = sherd_view_sub(whole, first, ROWS / PART * PART, 0, size);
+        same = batch;
+        same.kept = kept;
+        same.first = first;
+        assert_true(cost_of(a, e, &batch) == cost_of(b, e, &same));
+        assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b),
+                            sherd__network_count(a) * sizeof(double));
+    }
+    sherd_multiplier_release(e.products, kept);
+    sherd__network_free(a);
+    sherd__network_free(b);
+    sherd_multiplier_free(e.products);
 }
 
 static void a_product_that_fails_ends_the_pass(void **s)
@@ -657,6 +687,7 @@ int main(void)
         cmocka_unit_test(element_wise_steps_by_the_multiplier_give_the_same_bits),
         cmocka_unit_test(a_pass_allocates_nothing_and_only_multiplies),
         cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
+        cmocka_unit_test(a_batch_may_be_parts_of_what_is_kept),
         cmocka_unit_test(a_product_that_fails_ends_the_pass),
         cmocka_unit_test(hooks_see_gradients_of_the_top_before_those_below),
         cmocka_unit_test(outputs_may_leave_biases_out),

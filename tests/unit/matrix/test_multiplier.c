@@ -59,6 +59,71 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
     }
 }
 
+/* In fixed point the exponent is of all rows: those of some alone would have another. */
+static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
+{
+    (void)s;
+    enum { N = 11, K = 3, M = 4, PART = 4 };
+    double a[N * K], b[N * M], c[N * M], want[N * M];
+    fill(a, N * K);
+    fill(b, N * M);
+    for (size_t i = 0; i < 4 * K; i++) a[i] *= 100; /* of the first part */
+    sherd_view va = sherd_view_c(a, SHERD_F64, N, K);
+    for (unsigned bits = 0; bits <= 17; bits += 17)
+        for (size_t from = 0; from < N; from += PART)
+            for (size_t to = from + PART; to < N + PART; to += PART) {
+                sherd_multiplier m;
+                sherd_kept *kept;
+                sherd_rows rows = {from, (to < N ? to : N) - from};
+                sherd_view some = sherd_view_sub(va, from, rows.count, 0, K);
+                sherd_view w = sherd_view_c(b, SHERD_F64, K, M);
+                sherd_view d = sherd_view_c(b, SHERD_F64, rows.count, M);
+                sherd__fixed fa, fw, fd;
+                assert_int_equal(sherd_multiplier_local(bits, &m, NULL), SHERD_OK);
+                assert_int_equal(sherd_multiplier_keep_parts(m, va, PART, &kept, NULL), SHERD_OK);
+                for (unsigned back = 0; back < 2; back++) {
+                    sherd_view left = back ? sherd_view_t(some) : some, right = back ? d : w;
+                    if (bits == 0) {
+                        assert_int_equal(sherd__reference_float(left, right, want, M, NULL), 0);
+                    } else {
+                        assert_int_equal(sherd__fixed_choose(va, bits, "A", &fa, NULL), 0);
+                        assert_int_equal(sherd__fixed_choose(w, bits, "W", &fw, NULL), 0);
+                        assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
+                        assert_int_equal(sherd__reference_i128(left, right, &fa, back ? &fd : &fw,
+                                                               want, M, NULL), 0);
+                    }
+                    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, back, right, c,
+                                                                    M, NULL), SHERD_OK);
+                    assert_memory_equal(c, want, left.rows * M * sizeof *c);
+                }
+                sherd_multiplier_release(m, kept);
+                sherd_multiplier_free(m);
+            }
+}
+
+static void rows_that_are_no_parts_are_refused(void **s)
+{
+    (void)s;
+    double a[10] = {0}, b[4] = {0}, c[10];
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_view va = sherd_view_c(a, SHERD_F64, 10, 1), w = sherd_view_c(b, SHERD_F64, 1, 1);
+    static const sherd_rows bad[] = {{1, 4}, {0, 3}, {8, 3}, {12, 0}, {4, SIZE_MAX}, {8, 1}};
+    assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_keep_parts(m, va, 0, &kept, NULL), SHERD_EINVAL);
+    assert_null(kept);
+    assert_int_equal(sherd_multiplier_keep_parts(m, va, 4, &kept, NULL), SHERD_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(sherd_multiplier_multiply_rows(m, kept, bad[i], false, w, c, 1, NULL),
+                         SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){8, 2}, false, w, c, 1,
+                                                    NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){8, 0}, false, w, c, 1,
+                                                    NULL), SHERD_OK);
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+}
+
 static void maps_are_the_functions_whatever_the_strides(void **s)
 {
     (void)s;
@@ -134,6 +199,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_the_reference_for_float_and_fixed_point),
+        cmocka_unit_test(parts_of_a_kept_operand_are_multiplied_alone),
+        cmocka_unit_test(rows_that_are_no_parts_are_refused),
         cmocka_unit_test(maps_are_the_functions_whatever_the_strides),
         cmocka_unit_test(wrong_arguments_never_reach_an_implementation),
         cmocka_unit_test(failed_allocations_leave_nothing_behind),

@@ -201,7 +201,7 @@ static sherd_ledger *followed(layout *l, sherd__account *account, unsigned side,
     sherd__hiding h = { &ops, l };
     sherd__ledger_options o = { &h, 4, bound, domain_of };
     assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
-    sherd__ledger_follow(led, account, side);
+    assert_int_equal(sherd__ledger_follow(led, account, side, NULL), 0);
     return led;
 }
 

@@ -1,0 +1,299 @@
+/*
+ * Training by products over real node processes. The data travel once and stay, cut into parts;
+ * every mini-batch is one of them. After each epoch every parameter has the bits that the same
+ * training has on this machine in fixed point, under every scheme, whatever becomes of the nodes in
+ * the middle of an epoch; and what a step sends is shares of the other operands, not the data.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "core/rand.h"
+#include "learn/network.h"
+#include "learn/optimiser.h"
+#include "sherd/product.h"
+
+enum { N = 250, K = 24, PART = 40, PARTS = 7, CLASSES = 4, EPOCHS = 3, HIDDEN = 13, BITS = 17 };
+enum { COUNT_MAX = 2000 };
+
+static double xs[N * K], began_with[COUNT_MAX], want[EPOCHS][COUNT_MAX];
+static uint32_t labels[N];
+static char warned[4096];
+static const sherd__layer_spec layers[] = {
+    { .kind = &sherd__layer_dense, .units = HIDDEN }, { .kind = &sherd__layer_sigmoid },
+    { .kind = &sherd__layer_dense, .units = 9 }, { .kind = &sherd__layer_relu },
+    { .kind = &sherd__layer_dense, .units = CLASSES },
+};
+
+static void note(void *ctx, sherd_log_level level, const char *text)
+{
+    (void)ctx;
+    size_t len = strlen(warned);
+    if (level == SHERD_LOG_WARN) snprintf(warned + len, sizeof warned - len, "%s\n", text);
+}
+
+static sherd_cluster *open_nodes(uint32_t nodes, const char *misbehave)
+{
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd_cluster_options o = { .local_nodes = nodes, .log = note,
+                                .program = misbehave ? liar_path() : sherd_path() };
+    if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
+    int err = sherd_cluster_open(&c, &o, &d);
+    unsetenv("SHERD_TEST_MISBEHAVE");
+    if (err) fail_msg("%s", d.message);
+    warned[0] = '\0';
+    return c;
+}
+
+static sherd_product_options scheme(sherd_scheme s, uint32_t spare)
+{
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = s;
+    o.exact = true;
+    o.spare = spare;
+    return o;
+}
+
+static uint64_t sent_to_all(sherd_cluster *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
+        sherd_node_info info;
+        sherd_cluster_node(c, i, &info);
+        sum += info.bytes_out;
+    }
+    return sum;
+}
+
+/* What happens in the middle of the second epoch. */
+typedef struct fault {
+    sherd_cluster *cluster;
+    int signal; /* 0: nothing */
+    uint32_t node, nodes;
+} fault;
+
+static void strike(const fault *f)
+{
+    for (uint32_t i = 0; f && f->signal && i < f->nodes; i++) {
+        sherd_node_info info;
+        sherd_cluster_node(f->cluster, f->node + i, &info);
+        kill(info.pid, f->signal);
+    }
+}
+
+/* One training, on any multiplier; parameters after each epoch to out. Parts come in another order
+ * in each epoch. */
+static void train(sherd_multiplier m, bool maps, const fault *f, double out[EPOCHS][COUNT_MAX])
+{
+    sherd__network_spec spec = { .in = { 1, 1, K }, .layers = layers, .batch = PART,
+                                 .len = sizeof layers / sizeof *layers,
+                                 .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-3 };
+    sherd__optimiser_spec how = { .method = SHERD__MOMENTUM };
+    sherd__engine e = { m, maps };
+    sherd__network *n;
+    sherd__optimiser o;
+    sherd_kept *kept;
+    sherd_diag d = { 0 };
+    sherd_view x = sherd_view_c(xs, SHERD_F64, N, K);
+    assert_int_equal(sherd__network_new(&spec, &n, NULL), 0);
+    size_t count = sherd__network_count(n), len = count * sizeof(double);
+    assert_true(count <= COUNT_MAX);
+    assert_int_equal(sherd__optimiser_init(&o, &how, count, NULL), 0);
+    memcpy(sherd__network_params(n), began_with, len);
+    if (sherd_multiplier_keep_parts(m, x, PART, &kept, &d)) fail_msg("%s", d.message);
+    for (unsigned epoch = 0; epoch < EPOCHS; epoch++) {
+        for (unsigned i = 0; i < PARTS; i++) {
+            size_t first = (3 * i + epoch) % PARTS * PART, rows = N - first < PART ? N - first : PART;
+            double cost;
+            sherd__batch b = { sherd_view_sub(x, first, rows, 0, K), kept, first,
+                               { .labels = labels + first } };
+            if (epoch == 1 && i == PARTS / 2) strike(f);
+            if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
+            sherd__optimiser_begin(&o);
+            sherd__optimiser_apply(&o, 0.1, 0, count, sherd__network_params(n),
+                                   sherd__network_gradient(n));
+        }
+        memcpy(out[epoch], sherd__network_params(n), len);
+    }
+    sherd_multiplier_release(m, kept);
+    sherd__optimiser_fini(&o);
+    sherd__network_free(n);
+}
+
+static void must_equal(double got[EPOCHS][COUNT_MAX], const char *what)
+{
+    for (unsigned e = 0; e < EPOCHS; e++)
+        for (unsigned i = 0; i < COUNT_MAX; i++)
+            if (memcmp(&got[e][i], &want[e][i], sizeof(double)))
+                fail_msg("%s: parameter %u is %.17g after epoch %u, here %.17g", what, i, got[e][i],
+                         e + 1, want[e][i]);
+}
+
+static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool maps,
+                         const fault *f, const char *what)
+{
+    static double got[EPOCHS][COUNT_MAX];
+    sherd_multiplier m;
+    sherd_diag d = { 0 };
+    memset(got, 0, sizeof got);
+    if (sherd_multiplier_cluster(&m, c, o, &d)) fail_msg("%s: %s", what, d.message);
+    train(m, maps, f, got);
+    sherd_multiplier_free(m);
+    must_equal(got, what);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
+{
+    (void)s;
+    sherd_cluster *c = open_nodes(5, NULL);
+    for (unsigned i = 0; i < 6; i++) {
+        sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i < 4 ? SHERD_PLAIN : SHERD_PERMUTE,
+                                         i == 1 ? 2 : 0);
+        if (i == 5) o.group = 3;
+        trained_over(c, &o, i >= 3, NULL, o.scheme == SHERD_SHARE ? "share" : "a clear scheme");
+    }
+    sherd_cluster_close(c);
+}
+
+static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
+{
+    (void)s;
+    for (unsigned i = 0; i < 4; i++) {
+        sherd_cluster *c = open_nodes(5, NULL);
+        sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i == 2 ? SHERD_PLAIN : SHERD_PERMUTE,
+                                         i == 1);
+        fault f = { c, SIGKILL, 2, 1 };
+        o.exposure_max = 1;
+        trained_over(c, &o, false, &f, "a node killed");
+        if (i == 0) assert_non_null(strstr(warned, "all shares are made anew"));
+        if (i == 1) assert_null(strstr(warned, "made anew"));
+        sherd_cluster_close(c);
+    }
+}
+
+/* Two die at once, one of them as spare: what was 2 blocks is 1. */
+static void fewer_blocks_than_at_the_start_change_no_weight(void **s)
+{
+    (void)s;
+    sherd_cluster *c = open_nodes(6, NULL);
+    sherd_product_options o = scheme(SHERD_SHARE, 1);
+    fault f = { c, SIGKILL, 1, 2 };
+    trained_over(c, &o, false, &f, "two nodes killed");
+    assert_non_null(strstr(warned, "for the 4 domains that are left"));
+    sherd_cluster_close(c);
+}
+
+static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
+{
+    (void)s;
+    sherd_cluster *c = open_nodes(6, NULL);
+    sherd_product_options o = scheme(SHERD_SHARE, 1);
+    fault f = { c, SIGSTOP, 3, 1 };
+    trained_over(c, &o, false, &f, "a node stopped");
+    f.signal = SIGCONT;
+    strike(&f);
+    sherd_cluster_close(c);
+}
+
+/* By their answers: each training asks a node for well over a hundred. */
+static void a_node_that_lies_within_an_epoch_changes_no_weight(void **s)
+{
+    (void)s;
+    static const char *const modes[] = { "wrong:60@node-2", "crash:75@node-4", "garbage:90@node-1",
+                                         "cut:50@node-5", "refuse:80@node-3" };
+    for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
+        for (unsigned clear = 0; clear < 2; clear++) {
+            sherd_cluster *c = open_nodes(5, modes[i]);
+            sherd_product_options o = scheme(clear ? SHERD_PLAIN : SHERD_SHARE, 0);
+            o.exposure_max = 1;
+            trained_over(c, &o, false, NULL, modes[i]);
+            if (i == 0 && !strstr(warned, "answered wrongly: banned")) fail_msg("%s", warned);
+            sherd_cluster_close(c);
+        }
+    }
+}
+
+/* Shares of W of the first layer and of dy are what the kept data ask for: nothing of x. */
+static void a_step_sends_shares_of_the_other_operands_alone(void **s)
+{
+    (void)s;
+    enum { NODES = 5, BLOCKS = 2, WIRE = 6 /* two primes */ };
+    sherd_cluster *c = open_nodes(NODES, NULL);
+    sherd_product_options o = scheme(SHERD_SHARE, 0);
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_diag d = { 0 };
+    double w[K * HIDDEN], got[PART * HIDDEN], back[K * HIDDEN];
+    sherd_view x = sherd_view_c(xs, SHERD_F64, N, K), vw = sherd_view_c(w, SHERD_F64, K, HIDDEN);
+    sherd_view dy = sherd_view_c(got, SHERD_F64, PART, HIDDEN);
+    for (unsigned i = 0; i < K * HIDDEN; i++) w[i] = began_with[i];
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep_parts(m, x, PART, &kept, &d)) fail_msg("%s", d.message);
+    for (unsigned round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            sherd_rows rows = { (2 * i + round % 2) * PART, PART };
+            uint64_t before = sent_to_all(c);
+            assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, HIDDEN,
+                                                            &d), 0);
+            assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, true, dy, back, HIDDEN,
+                                                            &d), 0);
+            uint64_t up = sent_to_all(c) - before;
+            uint64_t others = NODES * WIRE * (K + PART / BLOCKS) * HIDDEN;
+            uint64_t data = round == 2 ? 0 : NODES * WIRE * K * (PART / BLOCKS);
+            if (up < others + data || up > others + data + NODES * 1000)
+                fail_msg("%llu bytes up in round %u: %llu are shares", (unsigned long long)up,
+                         round, (unsigned long long)(others + data));
+        }
+    }
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static int begin(void **state)
+{
+    (void)state;
+    sherd_entropy_seeded seeded;
+    sherd_entropy rng = sherd__entropy_seeded(&seeded, 4);
+    sherd_multiplier here;
+    signal(SIGPIPE, SIG_IGN);
+    for (unsigned i = 0; i < N * K; i++)
+        xs[i] = (double)sherd__entropy_below(&rng, 2001) / 1000 - 1;
+    for (unsigned i = 0; i < N; i++)
+        labels[i] = (uint32_t)((xs[i * K] > 0) + 2 * (xs[i * K + 1] * xs[i * K + 2] > 0));
+    for (unsigned i = 0; i < COUNT_MAX; i++)
+        began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
+    if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
+    train(here, false, NULL, want);
+    sherd_multiplier_free(here);
+    return memcmp(want[0], want[2], sizeof want[0]) == 0; /* it does train */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_scheme_trains_to_the_bits_of_this_machine),
+        cmocka_unit_test(a_node_that_dies_within_an_epoch_changes_no_weight),
+        cmocka_unit_test(fewer_blocks_than_at_the_start_change_no_weight),
+        cmocka_unit_test(a_node_that_stalls_within_an_epoch_changes_no_weight),
+        cmocka_unit_test(a_node_that_lies_within_an_epoch_changes_no_weight),
+        cmocka_unit_test(a_step_sends_shares_of_the_other_operands_alone),
+    };
+    return cmocka_run_group_tests_name("scheduler/train_products", tests, begin, NULL);
+}
