@@ -64,6 +64,10 @@ typedef struct sherd__scheme {
     void (*shape)(const void *ctx, sherd__scheme_shape *out);
     /** Compute thread. A cell may be hidden again after its node was lost. */
     int (*hide)(void *ctx, sherd__cell cell, sherd__cell_work *out);
+    /** Compute thread: slots of which nothing is going to be asked, one bit each, until told
+     *  otherwise; what is made for all slots at once is not made for these. One that is asked for
+     *  all the same is given. NULL: nothing is made ahead. */
+    void (*spare)(void *ctx, const uint8_t *dead);
     /** Loop thread. The block that stays at the node: a source, read while it is sent. */
     int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
     /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide

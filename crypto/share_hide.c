@@ -73,13 +73,23 @@ void sherd__share_batch_close(const share *d, share_batch *b)
     b->over = true;
 }
 
-static int batch_open(const share *d, share_batch *b, size_t len)
+void sherd__share_spare(void *ctx, const uint8_t *dead)
+{
+    share *d = ctx;
+    memcpy(d->dead, dead, (d->p.code.shares + 7) / 8);
+}
+
+/* For `slot`, which asks, and all that will ask. */
+static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
 {
     b->len = len;
     b->bytes = sherd__calloc(d->p.code.shares, sizeof *b->bytes);
     if (!b->bytes) return SHERD_ENOMEM;
-    for (uint32_t i = 0; i < d->p.code.shares; i++)
+    for (uint32_t i = 0; i < d->p.code.shares; i++) {
+        bool dead = d->dead[i / 8] >> i % 8 & 1;
+        if (dead && i != slot) continue;
         if (!(b->bytes[i] = sherd__alloc_large(len))) return SHERD_ENOMEM;
+    }
     return SHERD_OK;
 }
 
@@ -101,7 +111,7 @@ static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *
 {
     size_t len = sherd__share_bytes(d, span->rows, span->cols);
     if (!b->bytes && !b->over) {
-        int err = batch_open(d, b, len);
+        int err = batch_open(d, b, slot, len);
         if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);

@@ -136,6 +136,7 @@ typedef struct share {
     uint32_t cache_next;
     double *line;        /* decode: a piece of residues by prime and block, and one of values */
     uint8_t dtype_b;     /* of B at the node */
+    uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* slots whose shares nobody will ask for: one bit each */
     share_loop loop;
 } share;
 
@@ -206,6 +207,7 @@ void sherd__share_forget(void *secret);
 /** Forgets what the loop thread has. */
 void sherd__share_loop_free(share *d);
 
+void sherd__share_spare(void *ctx, const uint8_t *dead);
 int sherd__share_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__share_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
 int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);

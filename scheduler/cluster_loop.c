@@ -296,6 +296,7 @@ static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t time
         } else {
             /* One that was lost before is asked once more while the others begin. */
             if (!n->banned && !n->link) n->retry_ms = now;
+            if (n->banned) sherd__job_node_barred(job, i);
             sherd__job_node_down(job, i, !n->banned, n->last_text, now);
         }
     }

@@ -90,7 +90,8 @@ void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         sherd__job_stop(j, err, NULL, "cannot prepare a task: %s", sherd_strerror(err));
     } else if (work->empty) {
         sherd__job_cell_done(j, ordinal);
-    } else if (!sherd__session_ready(j->nodes[node].session)) {
+    } else if (!sherd__session_ready(j->nodes[node].session) ||
+               job_dead(j, j->nodes[node].domain)) {
         sherd__job_back(j, ordinal); /* it has just ended; its CLOSED event is on the way */
     } else {
         err = sherd__job_send(j, ordinal, work);
@@ -198,6 +199,11 @@ void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why)
     char what[SHERD__TEXT_MAX + 24];
     snprintf(what, sizeof what, "broke the protocol: %s", why);
     if (!j->done) convict(j, node, what);
+}
+
+void sherd__job_node_barred(sherd_job *j, uint32_t node)
+{
+    j->nodes[node].convicted = true;
 }
 
 void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms)
@@ -359,7 +365,8 @@ static int allocate(sherd_job *j)
     j->nodes = sherd__calloc(j->o.nodes, sizeof *j->nodes);
     j->owner = sherd__calloc(j->shape.slots, sizeof *j->owner);
     j->todo_from = sherd__calloc(j->shape.slots, sizeof *j->todo_from);
-    if (!j->nodes || !j->owner || !j->todo_from || allocate_cells(j) || allocate_holds(j))
+    j->dead = sherd__calloc(job_dead_bytes(j), 1);
+    if (!j->nodes || !j->owner || !j->todo_from || !j->dead || allocate_cells(j) || allocate_holds(j))
         return SHERD_ENOMEM;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];
@@ -403,6 +410,7 @@ void sherd__job_free(sherd_job *j)
     sherd__free(j->nodes);
     sherd__free(j->owner);
     sherd__free(j->todo_from);
+    sherd__free(j->dead);
     sherd__free(j);
 }
 

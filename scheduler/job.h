@@ -69,6 +69,8 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
 void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms);
 /** It broke the protocol and is not let back in; to be told before sherd__job_node_down. */
 void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why);
+/** It was banned before this job: its domain is given no share of it. Before the first pump. */
+void sherd__job_node_barred(sherd_job *j, uint32_t node);
 /** A RESULT or REFUSED of this job; the fragment in it is taken. */
 void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *event, uint64_t now_ms);
 /** Notices overdue tasks and nodes that did not return; call about ten times a second. */

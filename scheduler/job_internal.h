@@ -52,6 +52,7 @@ struct sherd_job {
     job_node *nodes;
     uint32_t *owner;       /* per slot: node, or NOBODY */
     uint64_t *todo_from;   /* per slot: no cell at a lower position is to be done */
+    uint8_t *dead;         /* threshold, a bit per domain: it may neither be given nor answer a share */
     job_folding folding;
     uint64_t folded;       /* as far as the loop thread knows */
     uint64_t fold_pos;     /* ordered, threshold: the first position that is not folded */
@@ -84,6 +85,17 @@ static inline uint64_t job_ordinal(const sherd_job *j, uint32_t slot, uint64_t p
 static inline uint64_t job_positions(const sherd_job *j)
 {
     return j->cells_len / j->shape.slots;
+}
+
+static inline size_t job_dead_bytes(const sherd_job *j)
+{
+    return ((size_t)j->shape.slots + 7) / 8;
+}
+
+static inline bool job_dead(const sherd_job *j, uint32_t domain)
+{
+    if (!j->shape.threshold) return false;
+    return domain >= j->shape.slots || j->dead[domain / 8] >> domain % 8 & 1;
 }
 
 /* Threshold: enough answers of this position are in. */

@@ -4,6 +4,8 @@
  * domain: slot s is domain s's, and no other may take it over. There it is counted instead how many
  * answers can still come.
  */
+#include <string.h>
+
 #include "scheduler/job_internal.h"
 
 /* Position of the slot's first cell that is to be done; cells / slots when none is. */
@@ -29,7 +31,7 @@ static uint32_t adopter(const sherd_job *j, sherd__cell cell)
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const job_node *n = &j->nodes[i];
         if (n->state != NODE_UP || !sherd__ledger_may(j->o.ledger, n->domain, cell)) continue;
-        if (j->shape.threshold && n->domain != cell.slot) continue;
+        if (j->shape.threshold && (n->domain != cell.slot || job_dead(j, n->domain))) continue;
         uint32_t has = owned(j, i);
         double seen = sherd__ledger_fraction(j->o.ledger, n->domain, 0);
         if (best == NOBODY || has < best_owned || (has == best_owned && seen < best_seen)) {
@@ -79,24 +81,27 @@ void sherd__job_reassign(sherd_job *j, uint32_t slot)
     }
 }
 
-/* A domain whose share can still be answered: one of its nodes is up or may come back, and none of
- * them has lied. */
-static bool share_lives(const sherd_job *j, uint32_t slot)
+/* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or may
+ * come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
+static void note_dead(sherd_job *j)
 {
-    bool live = false;
+    memset(j->dead, 0xff, job_dead_bytes(j));
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const job_node *n = &j->nodes[i];
-        if (n->domain != slot) continue;
-        if (n->convicted) return false;
-        live = live || n->state != NODE_GONE;
+        if (n->domain < j->shape.slots && n->state != NODE_GONE)
+            j->dead[n->domain / 8] &= (uint8_t)~(1 << n->domain % 8);
     }
-    return live;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (n->domain < j->shape.slots && n->convicted)
+            j->dead[n->domain / 8] |= (uint8_t)(1 << n->domain % 8);
+    }
 }
 
 static uint32_t shares_alive(const sherd_job *j)
 {
     uint32_t alive = 0;
-    for (uint32_t s = 0; s < j->shape.slots; s++) alive += share_lives(j, s);
+    for (uint32_t s = 0; s < j->shape.slots; s++) alive += !job_dead(j, s);
     return alive;
 }
 
@@ -107,7 +112,7 @@ static void count_shares(sherd_job *j)
         uint32_t can = 0;
         if (job_closed(j, pos)) continue;
         for (uint32_t s = 0; s < j->shape.slots; s++)
-            can += j->cells[job_ordinal(j, s, pos)].state == CELL_DONE || share_lives(j, s);
+            can += j->cells[job_ordinal(j, s, pos)].state == CELL_DONE || !job_dead(j, s);
         if (can >= j->shape.threshold) continue;
         j->starved = true;
         j->alive = shares_alive(j);
@@ -121,9 +126,11 @@ static void count_shares(sherd_job *j)
 
 void sherd__job_adopt(sherd_job *j)
 {
+    if (j->shape.threshold) note_dead(j);
     for (uint32_t s = 0; s < j->shape.slots && !j->done; s++) {
         uint32_t own = j->owner[s];
-        if (own == NOBODY || j->nodes[own].state == NODE_GONE) sherd__job_reassign(j, s);
+        if (own == NOBODY || j->nodes[own].state == NODE_GONE || job_dead(j, s))
+            sherd__job_reassign(j, s);
     }
     if (j->shape.threshold) count_shares(j);
 }

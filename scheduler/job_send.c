@@ -230,7 +230,7 @@ void sherd__job_dispatch(sherd_job *j, uint64_t now_ms)
         more = false;
         for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) { /* one each in turn */
             job_node *n = &j->nodes[i];
-            if (n->state != NODE_UP || n->under_way >= n->depth ||
+            if (n->state != NODE_UP || job_dead(j, n->domain) || n->under_way >= n->depth ||
                 !sherd__session_ready(n->session))
                 continue;
             uint64_t ordinal = next_cell(j, i);

@@ -24,6 +24,7 @@ typedef struct piece {
     sherd__cell_work hidden;
     sherd_fragment *answer;
     uint64_t folded, next;
+    uint8_t dead[]; /* to hide, threshold: as the job had it */
 } piece;
 
 static int fold(sherd_job *j, uint64_t ordinal)
@@ -100,6 +101,7 @@ static void run(sherd_work *w)
             p->hidden.empty = true;
             break;
         }
+        if (ops->spare && j->shape.threshold) ops->spare(j->hiding.ctx, p->dead);
         p->err = ops->hide(j->hiding.ctx, job_cell_at(j, p->ordinal), &p->hidden);
         if (!p->err && p->left) {
             sherd__cell cell = job_cell_at(j, p->ordinal);
@@ -139,11 +141,12 @@ static void done(sherd_work *w)
 
 static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment *answer, bool left)
 {
-    piece *p = sherd__calloc(1, sizeof *p);
+    piece *p = sherd__calloc(1, sizeof *p + job_dead_bytes(j));
     if (!p) return SHERD_ENOMEM;
     *p = (piece){ .work = { run, done, NULL }, .job = j, .kind = kind, .ordinal = ordinal };
     p->answer = answer;
     p->left = left;
+    memcpy(p->dead, j->dead, job_dead_bytes(j));
     if (kind != PIECE_FINISH) p->attempt = j->cells[ordinal].attempt;
     int err = sherd__executor_submit(j->o.executor, &p->work);
     if (err) sherd__free(p);

@@ -543,6 +543,7 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
     if (sherd__job_new(&s->job, &jo) || sherd__prepared_ready(p, d)) abort();
     for (uint32_t i = 0; i < nodes->count; i++) {
         sim_node *n = &s->nodes[i];
+        if (n->banned) sherd__job_node_barred(s->job, i);
         if (nth == 0) connect_node(s, n);
         else if (n->here && sherd__session_ready(n->here) && !n->banned)
             sherd__job_node_up(s->job, i, n->here, n->sessions, s->now);

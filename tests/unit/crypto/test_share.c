@@ -420,6 +420,35 @@ static void shares_that_stay_serve_products_both_ways(void **state)
     }
 }
 
+/* --- who is there no more --------------------------------------------------------------------- */
+
+static size_t allocations_of_a_hide(product *x, sherd__cell c)
+{
+    sherd__cell_work w;
+    sherd__alloc_fail_nth(SIZE_MAX); /* counts */
+    assert_int_equal(x->h.ops->hide(x->h.ctx, c, &w), 0);
+    size_t n = sherd__alloc_fail_nth(0);
+    sherd__fragment_free(w.left);
+    sherd__fragment_free(w.right);
+    return n;
+}
+
+static void shares_of_the_dead_are_not_made_unless_asked_for(void **state)
+{
+    (void)state;
+    fixture f = { .n = 12, .k = 4, .m = 3, .blocks = 2, .masks = 1, .shares = 9, .panel_rows = 2,
+                  .tile_cols = 3, .type = SHERD_F64, .bits = 17 };
+    product x;
+    open_product(&x, f);
+    uint8_t dead[2] = { 0x28, 0x01 }; /* 3, 5 and 8 */
+    (void)allocations_of_a_hide(&x, (sherd__cell){ 0, 0, 0 });
+    size_t all = allocations_of_a_hide(&x, (sherd__cell){ 0, 0, 1 });
+    x.h.ops->spare(x.h.ctx, dead);
+    assert_int_equal(allocations_of_a_hide(&x, (sherd__cell){ 0, 0, 2 }), all - 3);
+    run_product(&x, NULL, 0);
+    close_product(&x);
+}
+
 /* --- wrong answers --------------------------------------------------------------------------- */
 
 /* All honest answers of a product, by tile, panel, slot; its positions stay open. */
@@ -1004,6 +1033,7 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(shares_of_the_dead_are_not_made_unless_asked_for),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
         cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),

@@ -49,6 +49,11 @@ static int fake_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     return err;
 }
 
+static void fake_spare(void *ctx, const uint8_t *dead)
+{
+    ((fake *)ctx)->spared = *dead;
+}
+
 static int fill_row(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     const fake *f = ctx;
@@ -143,7 +148,7 @@ static int fake_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t 
 }
 
 const sherd__scheme fake_ops = {
-    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide,
+    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide, .spare = fake_spare,
     .resident = fake_resident, .check = fake_check, .fold = fake_fold, .entries = fake_entries,
     .finish = fake_finish, .free = fake_free, .left = fake_left, .decode = fake_decode,
 };

@@ -24,6 +24,7 @@ typedef struct fake {
     unsigned residents, live; /* resident sources made, and not yet freed */
     int hide_err;
     bool empty;               /* every cell is */
+    uint8_t spared;           /* threshold: the slots that were said to be dead when last hidden */
     unsigned decoded[CELLS_MAX], lefts; /* threshold: by position; left_stays: blocks made */
 } fake;
 extern const sherd__scheme fake_ops;

@@ -133,6 +133,59 @@ static void another_node_of_the_domain_may_answer_for_it(void **state)
     world_stop(&w);
 }
 
+/* Who reads along with a liar is no place for a share, in this job or in one that comes later. */
+static void a_domain_with_a_liar_is_given_nothing_more(void **state)
+{
+    (void)state;
+    static const uint32_t domain[] = { 0, 1, 2, 3, 1 };
+    for (unsigned before = 0; before < 3; before++) {
+        world w = of(3);
+        memcpy(w.domain, domain, sizeof domain);
+        w.domains_set = true;
+        w.scheme.shape.slots = 4;
+        world_start(&w, 5, 1, 3, 2, 0, false);
+        if (before) { /* known from an earlier job; it, or the other one of its domain */
+            sherd__job_node_barred(w.job, before == 1 ? 1 : 4);
+            world_part(&w, before == 1 ? 1 : 4, true, false);
+        } else {
+            world_settle(&w);
+            world_answer(&w, 1, -1);
+        }
+        world_settle(&w);
+        assert_int_equal(w.ends[before == 2 ? 1 : 4].asked, 0);
+        world_work(&w, before ? NOBODY : 1);
+        world_must_be_done(&w, SHERD_OK);
+        assert_null(strstr(w.said, "takes over"));
+        assert_int_equal(sherd__job_node_tasks(w.job, 1) + sherd__job_node_tasks(w.job, 4), 0);
+        assert_int_equal(w.scheme.spared & 0xf, 1 << 1);
+        world_stop(&w);
+    }
+}
+
+static void no_share_is_made_for_a_domain_that_is_gone(void **state)
+{
+    (void)state;
+    world w = of(2);
+    world_start(&w, 4, 1, 3, 1, 0, false);
+    world_settle(&w);
+    assert_int_equal(w.scheme.spared & 0xf, 0);
+    world_part(&w, 0, true, true); /* it may come back */
+    world_part(&w, 2, true, false);
+    world_answer(&w, 1, 0);
+    world_answer(&w, 3, 0);
+    world_settle(&w);
+    assert_int_equal(w.scheme.spared & 0xf, 1 << 2);
+    world_join(&w, 2); /* after all */
+    world_settle(&w);
+    world_answer(&w, 1, 0);
+    world_answer(&w, 3, 0);
+    world_settle(&w);
+    assert_int_equal(w.scheme.spared & 0xf, 0);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
 static void too_few_that_are_left_end_it_as_starved(void **state)
 {
     (void)state;
@@ -308,6 +361,8 @@ int main(void)
         T(a_late_answer_that_was_on_its_way_changes_nothing),
         T(a_share_stays_with_its_domain),
         T(another_node_of_the_domain_may_answer_for_it),
+        T(a_domain_with_a_liar_is_given_nothing_more),
+        T(no_share_is_made_for_a_domain_that_is_gone),
         T(too_few_that_are_left_end_it_as_starved),
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
         T(one_that_comes_back_is_given_its_own_share_again),
