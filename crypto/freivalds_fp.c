@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "core/wipe.h"
-#include "crypto/freivalds.h"
+#include "crypto/freivalds_internal.h"
+#include "crypto/keystream.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
@@ -16,16 +17,49 @@ enum { CHUNK = 512, TOGETHER = 2048 };
 
 typedef double f64x8 __attribute__((vector_size(64)));
 
+/* Those of n words that are residues, balanced, up to `room` of them: how many there were. */
+static size_t keep(const uint32_t *word, size_t n, uint32_t p, double *out, size_t room)
+{
+    uint32_t mask = UINT32_MAX >> __builtin_clz(p), h = (p - 1) / 2;
+    size_t kept = 0;
+    for (size_t i = 0; i < n && kept < room; i++) {
+        uint32_t v = word[i] & mask;
+        out[kept] = (double)(int32_t)(v > h ? v - p : v);
+        kept += v < p; /* no branch: nobody could predict it */
+    }
+    return kept;
+}
+
+/* Many from a stream under a key of their own: entropy comes at a tenth of the stream's speed. What
+ * could not be read (no memory for a cipher) is left to be drawn one by one. */
+static size_t draw_many(const sherd_entropy *e, uint32_t p, size_t n, double *out)
+{
+    enum { WORDS = 1024 };
+    uint32_t word[WORDS];
+    uint8_t key[32];
+    sherd__keystream ks;
+    size_t i = 0;
+    e->fill(e->ctx, key, sizeof key);
+    int err = sherd__keystream_init(&ks, key);
+    for (uint64_t block = 0; i < n && err == 0; block += sizeof word / SHERD__KEYSTREAM_BLOCK) {
+        err = sherd__keystream_read(&ks, 0, block, word, sizeof word);
+        if (err == 0) i += keep(word, WORDS, p, out + i, n - i);
+    }
+    sherd__keystream_fini(&ks);
+    sherd__wipe(key, sizeof key);
+    sherd__wipe(word, sizeof word);
+    return i;
+}
+
 void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out)
 {
-    uint32_t word[64], mask = UINT32_MAX >> __builtin_clz(p), h = (p - 1) / 2;
-    for (size_t i = 0; i < n;) {
-        size_t want = n - i < 64 ? n - i : 64;
+    enum { WORDS = 64 };
+    uint32_t word[WORDS];
+    size_t i = n > WORDS ? draw_many(e, p, n, out) : 0;
+    while (i < n) {
+        size_t want = n - i < WORDS ? n - i : WORDS;
         e->fill(e->ctx, word, want * sizeof *word);
-        for (size_t j = 0; j < want; j++) {
-            uint32_t v = word[j] & mask;
-            if (v < p) out[i++] = v > h ? (double)v - (double)p : (double)v;
-        }
+        i += keep(word, want, p, out + i, n - i);
     }
     sherd__wipe(word, sizeof word);
 }
@@ -196,6 +230,12 @@ int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols, const dou
 {
     double y[2][CHUNK];
     uint64_t sum[2] = {0, 0};
+    uint32_t most, wide[2];
+    if (sherd__fvp_answer_wide(packed, rows, cols, r, s, p, &most, wide)) {
+        if (most >= p) return SHERD_EFRAME;
+        memcpy(out, wide, sizeof wide);
+        return SHERD_OK;
+    }
     for (size_t i = 0; i < rows && cols > 0; i += CHUNK) {
         size_t some = rows - i < CHUNK ? rows - i : CHUNK;
         const uint8_t *at = packed + i * cols * SHERD__RESIDUE_BYTES;

@@ -25,6 +25,10 @@
  *  SHERD__IS_V4. Not defined where there is no such thing. */
 #define SHERD__V4 __attribute__((target("arch=x86-64-v4")))
 #define SHERD__IS_V4 __builtin_cpu_supports("x86-64-v4")
+/** Likewise with products of 16-bit halves and shuffles of bytes: Ice Lake, Zen 4 and later. */
+#define SHERD__V4_BYTES __attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi")))
+#define SHERD__IS_V4_BYTES                                                                         \
+    (SHERD__IS_V4 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi"))
 #else
 #define SHERD__CLONES
 #define SHERD__CLONES_FMA

@@ -1,4 +1,7 @@
-/* Freivalds' check: kernels against slow arithmetic, honest answers pass, corrupted ones do not. */
+/*
+ * Freivalds' check: kernels against slow arithmetic, honest answers pass, corrupted ones do not.
+ * link: -Wl,--wrap=sherd__fvp_answer_wide
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +13,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "crypto/freivalds.h"
+#include "crypto/freivalds_internal.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
 
@@ -491,6 +494,66 @@ static void arithmetic_modulo_2_127_minus_1_is_right(void **s)
 
 /* --- residues -------------------------------------------------------------------------------- */
 
+/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
+static bool plain;
+
+bool __real_sherd__fvp_answer_wide(const uint8_t *packed, size_t rows, size_t cols,
+                                   const double *const r[2], const double *const s[2], uint32_t p,
+                                   uint32_t *most, uint32_t out[2]);
+bool __wrap_sherd__fvp_answer_wide(const uint8_t *packed, size_t rows, size_t cols,
+                                   const double *const r[2], const double *const s[2], uint32_t p,
+                                   uint32_t *most, uint32_t out[2]);
+
+bool __wrap_sherd__fvp_answer_wide(const uint8_t *packed, size_t rows, size_t cols,
+                                   const double *const r[2], const double *const s[2], uint32_t p,
+                                   uint32_t *most, uint32_t out[2])
+{
+    return !plain && __real_sherd__fvp_answer_wide(packed, rows, cols, r, s, p, most, out);
+}
+
+static int set_plain(void **s)
+{
+    (void)s;
+    plain = true;
+    return 0;
+}
+
+static int set_wide(void **s)
+{
+    (void)s;
+    plain = false;
+    return 0;
+}
+
+#define UNIT_TEST_PLAIN(f) {#f " (plain)", f, set_plain, set_wide, NULL}
+
+/* Few are drawn in another way than many. */
+static void weights_are_uniform_however_many_are_drawn(void **s)
+{
+    (void)s;
+    static const size_t lengths[] = {0, 1, 63, 64, 65, 1000, 3000};
+    static double x[3001];
+    uint32_t count[11] = {0}, again = 0, all = 0;
+    for (int i = 0; i < 300; i++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+            size_t n = lengths[k];
+            x[n] = 0.25;
+            sherd__fvp_draw(&entropy, 11, n, x);
+            assert_true(x[n] == 0.25);
+            assert_true(sherd__residue_canonical(x, n, 11));
+            for (size_t j = 0; j < n; j++) count[(int)x[j] + 5]++;
+            for (size_t j = 1; j < n; j++) again += x[j] == x[j - 1];
+            all += (uint32_t)n;
+        }
+    double chi = 0, each = all / 11.0;
+    for (int i = 0; i < 11; i++) chi += (count[i] - each) * (count[i] - each) / each;
+    assert_true(chi < 60); /* ten degrees of freedom: 4e-9 */
+    assert_true(again > 0.98 * each && again < 1.02 * each);
+    sherd__fvp_draw(&entropy, 8388593, 1500, x);
+    sherd__fvp_draw(&entropy, 8388593, 1500, x + 1500);
+    assert_memory_not_equal(x, x + 1500, 1500 * sizeof *x);
+}
+
 static void packed_residues_are_checked_two_trials_at_once(void **s)
 {
     (void)s;
@@ -572,7 +635,7 @@ static void a_residue_not_below_its_prime_is_refused_wherever_it_stands(void **s
 static void residue_sums_stay_exact_for_the_largest_values(void **s)
 {
     (void)s;
-    enum { N = 3001 };
+    enum { N = 6001 };
     static double y[N], v[N], ones[N];
     static uint8_t packed[3 * N];
     const uint32_t p = 8388593;
@@ -593,6 +656,14 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     assert_true(out[0] == sum[0] && out[1] == sum[1]);
     assert_int_equal(sherd__fvp_answer(packed, N, 1, by, unit, p, out), SHERD_OK);
     assert_true(out[0] == sum[0] && out[1] == sum[1]);
+    for (size_t i = 0; i < 3 * N; i++) packed[i] = (uint8_t)((p - 1) >> i % 3 * 8);
+    for (size_t i = 0; i < N; i++) ones[i] = (p - 1) / 2; /* and the largest as they travel */
+    for (size_t rows = 1; rows <= N; rows += N - 1) {
+        const double *const most[2] = {ones, ones};
+        uint64_t h = (p - 1) / 2, want = (p - h * N % p) % p * h % p;
+        assert_int_equal(sherd__fvp_answer(packed, rows, N / rows, most, most, p, out), SHERD_OK);
+        assert_true(out[0] == want && out[1] == want);
+    }
     assert_int_equal(sherd__fvp_dot(y, v, N, p), sum[0]);
     sherd__fvp_left(y, N, 1, 1, by, p, to, &since);
     for (int t = 0; t < 2; t++) {
@@ -674,10 +745,15 @@ int main(void)
         cmocka_unit_test(weights_have_random_signs_and_magnitudes_from_one_to_two),
         cmocka_unit_test(errors_that_would_cancel_under_signs_do_not_pass),
         cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_right),
+        cmocka_unit_test(weights_are_uniform_however_many_are_drawn),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
+        UNIT_TEST_PLAIN(packed_residues_are_checked_two_trials_at_once),
         cmocka_unit_test(a_residue_not_below_its_prime_is_refused_wherever_it_stands),
+        UNIT_TEST_PLAIN(a_residue_not_below_its_prime_is_refused_wherever_it_stands),
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
+        UNIT_TEST_PLAIN(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(residue_kernels_equal_int64_for_every_shape),
+        UNIT_TEST_PLAIN(residue_kernels_equal_int64_for_every_shape),
     };
     return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);
 }

@@ -623,8 +623,8 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
     uint64_t first = scheme_state.drawn - start;
     assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 1, &x.fb), 0);
     run_product(&x, NULL, 0);
-    uint64_t second = scheme_state.drawn - start - first; /* B's masks and s, no r: 4 x 400 words */
-    assert_true(second + 4 * 400 * 4 <= first);
+    uint64_t second = scheme_state.drawn - start - first; /* B's masks and s, no r: 8 panels' */
+    assert_true(second + 8 * 2 * 32 <= first);            /* keys, one a prime */
     close_product(&x);
 }
 
