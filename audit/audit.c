@@ -1,7 +1,6 @@
 /*
- * Who is attacked: one node, T domains, T+1 domains. The coalition attack is the same attack on
- * what the members have together. Every node counts as a domain of its own: a record names nodes,
- * not who runs them.
+ * Who is attacked: one node, one domain, T domains, T+1 domains. The coalition attack is the same
+ * attack on what all nodes of the members have together. Under a code a domain is one share.
  */
 #include "audit/audit.h"
 
@@ -49,20 +48,35 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 typedef struct running {
     sherd__audit_report *r;
     const sherd__sight *sights;
-    const char *const *names;
+    const sherd__audit_cast *cast;
     const sherd__truth *truth;
     const sherd__public *pub;
     const sherd__audit_plan *plan;
     uint32_t done, total;
 } running;
 
-static int attack(running *a, const uint32_t *m, uint32_t size, sherd_diag *d)
+static uint32_t domain_of(const sherd__audit_cast *c, uint32_t node)
+{
+    return c->domain ? c->domain[node] : node;
+}
+
+/* The nodes of some domains, in the order of nodes. */
+static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t size, uint32_t *out)
+{
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < c->nodes; i++)
+        for (uint32_t j = 0; j < size; j++)
+            if (domain_of(c, i) == m[j]) out[len++] = i;
+    return len;
+}
+
+/* What nodes m[0..size) have together; who: as they are called. */
+static int attack(running *a, const uint32_t *m, uint32_t size, const char *who, sherd_diag *d)
 {
     const sherd__sight **part = sherd__calloc(size, sizeof *part);
     sherd__sight joined = { 0 };
     const sherd__sight *s = &a->sights[m[0]];
     sherd__clear_options opt = { .n = a->plan->n };
-    char who[96];
     int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->sights[m[i]];
     if (!err && size > 1) {
@@ -70,7 +84,6 @@ static int attack(running *a, const uint32_t *m, uint32_t size, sherd_diag *d)
         if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
         s = &joined;
     }
-    join_names(who, a->names, m, size);
     bool show = size == 1 && m[0] == a->plan->show;
     if (!err)
         err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth,
@@ -84,31 +97,62 @@ static int attack(running *a, const uint32_t *m, uint32_t size, sherd_diag *d)
     return err;
 }
 
-int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights,
-                        const char *const *names, uint32_t nodes, const sherd__truth *truth,
+/* Domains that are more than one node, one by one. */
+static int choose_shared(sherd__members *m, const sherd__audit_cast *c)
+{
+    *m = (sherd__members){ .size = 1, .list = sherd__calloc(c->domains, sizeof *m->list) };
+    if (!m->list) return SHERD_ENOMEM;
+    for (uint32_t k = 0; k < c->domains; k++) {
+        uint32_t nodes = 0;
+        for (uint32_t i = 0; i < c->nodes; i++) nodes += domain_of(c, i) == k;
+        if (nodes > 1) m->list[m->len++] = k;
+    }
+    m->of = m->len;
+    return SHERD_OK;
+}
+
+static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t *room,
+                      sherd_diag *d)
+{
+    size_t first = a->r->findings.len;
+    const sherd__audit_cast *c = a->cast;
+    const char *const *names = nodes || !c->domain_name ? c->name : c->domain_name;
+    char who[96];
+    int err = SHERD_OK;
+    for (uint32_t j = 0; j < m->len && !err; j++) {
+        const uint32_t *list = m->list + (size_t)j * m->size;
+        uint32_t len = m->size;
+        join_names(who, names, list, m->size);
+        if (!nodes) len = gather(c, list, m->size, room);
+        err = len ? attack(a, nodes ? list : room, len, who, d) : SHERD_OK;
+    }
+    if (!err && m->len && a->r->scopes_len < SHERD__AUDIT_SIZES)
+        a->r->scopes[a->r->scopes_len++] = (sherd__audit_scope){
+            nodes, m->size, m->len, m->of, first, a->r->findings.len };
+    return err;
+}
+
+int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
+                        const sherd__sight *sights, const sherd__truth *truth,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
-    running a = { .r = r, .sights = sights, .names = names, .truth = truth, .pub = pub,
+    running a = { .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub,
                   .plan = plan };
     uint32_t t = plan->colluding ? plan->colluding : 1, most = plan->coalitions;
-    const uint32_t size[SHERD__AUDIT_SIZES] = { 1, t > 1 ? t : 0, t + 1 };
     sherd__members m[SHERD__AUDIT_SIZES] = { { 0 } };
-    int err = SHERD_OK;
+    uint32_t *room = sherd__calloc(cast->nodes, sizeof *room);
+    int err = room ? choose_shared(&m[1], cast) : SHERD_ENOMEM;
     r->colluding = t;
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++) {
-        err = sherd__members_choose(&m[i], nodes, size[i], i == 0 ? nodes : most, plan->seed + i);
-        a.total += m[i].len;
-    }
+    if (!err) err = sherd__members_choose(&m[0], cast->nodes, 1, cast->nodes, plan->seed);
+    if (!err)
+        err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
+    if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
     if (err) err = sherd__fail(d, err, NULL, "out of memory");
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++) {
-        size_t first = r->findings.len;
-        for (uint32_t j = 0; j < m[i].len && !err; j++)
-            err = attack(&a, m[i].list + (size_t)j * m[i].size, m[i].size, d);
-        if (!err && m[i].len && r->scopes_len < SHERD__AUDIT_SIZES)
-            r->scopes[r->scopes_len++] =
-                (sherd__audit_scope){ m[i].size, m[i].len, m[i].of, first, r->findings.len };
-    }
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a.total += m[i].len;
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
+        err = attack_all(&a, &m[i], i == 0, room, d);
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
+    sherd__free(room);
     return err;
 }
 
@@ -119,21 +163,22 @@ int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights,
 #define GAME_COLS 8u
 #define CONTROL_ROWS 32u
 #define CONTROL_COLS 64u
+#define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that an attacker knows */
 #define TRUTH_MAX ((uint64_t)1 << 24) /* entries of A that coalitions are measured against */
 
-/* A cut into the blocks of the code, the rows that are here: for measuring only. */
-static int cut_blocks(double ***out, const sherd__shares *s, const sherd__truth *t)
+/* The first `rows` rows of an encoding's blocks, as A has them: for measuring only. */
+static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, size_t rows,
+                      const sherd__truth *t)
 {
-    const sherd__seen *a = &s->seen[0];
-    uint32_t k = s->code.blocks;
+    uint32_t k = a->code->blocks;
     double **blocks = sherd__calloc(k, sizeof *blocks),
            *line = sherd__calloc(a->cols, sizeof *line);
     int err = blocks && line ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t b = 0; b < k && !err; b++) {
-        blocks[b] = sherd__calloc(a->rows, a->cols * sizeof **blocks);
+        blocks[b] = sherd__calloc(rows, a->cols * sizeof **blocks);
         if (!blocks[b]) err = SHERD_ENOMEM;
-        for (size_t r = 0; r < a->rows && !err; r++) {
-            uint64_t row = b * s->share_rows + r;
+        for (size_t r = 0; r < rows && !err; r++) {
+            uint64_t row = a->row ? a->row[r] : b * share_rows + r;
             if (row < t->a.rows) sherd__truth_row(t, (size_t)row, blocks[b] + r * a->cols);
         }
     }
@@ -148,20 +193,53 @@ static void free_blocks(double **blocks, uint32_t k)
     sherd__free(blocks);
 }
 
-/* Every share as if it were values. */
+/* Whether an encoding is of A, and where its rows come from is known. */
+static bool placed(const sherd__shares *s, const sherd__seen *e)
+{
+    return strcmp(e->name, "A") == 0 && (!s->apart || e->row != NULL);
+}
+
+/* Every share of A as if it were values, and whether it depends on them. */
 static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
                       const sherd__truth *truth, const sherd__public *pub,
                       const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__clear_options opt = { .n = plan->n, .share_rows = s->share_rows };
-    uint32_t len = s->apart ? 0 : s->code.shares;
+    uint32_t len = s->apart ? s->seen_len : s->code.shares;
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++) {
-        sherd__gallery *g = i == plan->show ? &r->gallery : NULL;
-        err = sherd__audit_coded(&r->findings, g, &s->seen[0], i, names[i], truth, pub, &opt, d);
+        const sherd__seen *e = &s->seen[s->apart ? i : 0];
+        uint32_t domain = s->apart ? e->domain[0] : i;
+        sherd__gallery *g = domain == plan->show ? &r->gallery : NULL;
+        if (placed(s, e))
+            err = sherd__audit_coded(&r->findings, g, e, s->apart ? 0 : i, names[domain], truth,
+                                     pub, &opt, d);
         if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
             err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u shares",
                               i + 1, len);
+    }
+    return err;
+}
+
+static int independence(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+                        const sherd__audit_options *opt, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < s->seen_len && truth && !err; i++) {
+        const sherd__seen *e = &s->seen[i];
+        double **blocks = NULL;
+        size_t rows = KNOWN_ENTRIES / e->cols + 1;
+        if (!placed(s, e) || e->cols != truth->a.cols) continue;
+        if (rows > e->rows) rows = e->rows;
+        for (size_t k = 0; e->row && k < rows; k++)
+            if (e->row[k] >= truth->a.rows) rows = k;
+        if (rows == 0) continue;
+        if (cut_blocks(&blocks, e, s->share_rows, rows, truth))
+            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for what is known of A");
+        else
+            err = sherd__audit_independence(&r->findings, e, (const double *const *)blocks,
+                                            rows * e->cols, opt, d);
+        free_blocks(blocks, e->code->blocks);
     }
     return err;
 }
@@ -184,7 +262,7 @@ static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (r->scopes_len < SHERD__AUDIT_SIZES)
         r->scopes[r->scopes_len++] =
-            (sherd__audit_scope){ size, drawn, m.of, first, r->findings.len };
+            (sherd__audit_scope){ false, size, drawn, m.of, first, r->findings.len };
     sherd__members_fini(&m);
     return SHERD_OK;
 }
@@ -196,7 +274,7 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     uint64_t entries = (uint64_t)s->seen[0].rows * s->seen[0].cols * s->code.blocks;
     double **blocks = NULL;
     int err = SHERD_OK;
-    if (truth && entries <= TRUTH_MAX && cut_blocks(&blocks, s, truth))
+    if (truth && entries <= TRUTH_MAX && cut_blocks(&blocks, &s->seen[0], s->share_rows, s->seen[0].rows, truth))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
     if (!err && t > 1) { /* else single nodes are the coalitions of T */
@@ -218,6 +296,26 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     return err;
 }
 
+/* Each domain by itself, since how shares belong together is not known, or does not matter: of
+ * one-time masks all domains together hold no more than each its rows, and differences between
+ * theirs are taken with all others. */
+static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t first,
+                     sherd__audit_options *opt, sherd_diag *d)
+{
+    sherd__seen_code code = s->single;
+    opt->domain_names = NULL;
+    if (!code.one_time) { /* for the controls, which need coalitions */
+        code.blocks = 3;
+        code.shares = 7;
+    }
+    int err = add_scope(r, r->domains, 1, r->domains, first, d);
+    if (!err && code.one_time)
+        err = sherd__audit_share_games(&r->findings, &code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+    if (!err)
+        err = sherd__audit_controls(&r->findings, &code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+    return err;
+}
+
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__public *pub,
                         const sherd__audit_plan *plan, sherd_diag *d)
@@ -228,20 +326,10 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     r->colluding = plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
     int err = each_share(r, s, names, truth, pub, plan, d);
+    if (!err) err = independence(r, s, truth, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
-    if (!err && s->apart) {
-        sherd__seen_code code = s->single; /* for the controls, which need coalitions */
-        opt.domain_names = NULL;
-        code.blocks = 3;
-        code.masks = 1;
-        code.shares = 7;
-        err = add_scope(r, r->nodes, 1, r->nodes, first, d);
-        if (!err)
-            err = sherd__audit_controls(&r->findings, &code, CONTROL_ROWS, CONTROL_COLS, NULL,
-                                        &opt, d);
-    }
-    if (!err && !s->apart) err = by_code(r, s, truth, first, &opt, d);
-    return err;
+    if (!err && s->apart) return by_domain(r, s, first, &opt, d);
+    return err ? err : by_code(r, s, truth, first, &opt, d);
 }
 
 int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d)

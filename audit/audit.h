@@ -12,10 +12,11 @@
 #include "audit/members.h"
 #include "audit/shares.h"
 
-#define SHERD__AUDIT_SIZES 3u
+#define SHERD__AUDIT_SIZES 4u
 
 /** Coalitions of one size: how many were attacked, of how many. */
 typedef struct sherd__audit_scope {
+    bool nodes;             /* single nodes, whoever runs them; else `size` domains */
     uint32_t size, attacked;
     uint64_t of;
     size_t first, end; /* its findings */
@@ -25,7 +26,8 @@ typedef struct sherd__audit_report {
     char subject[160];      /* for people: what was audited */
     char form[64];          /* how the values travelled */
     uint64_t rows, cols;    /* of A, where it is known; else 0 */
-    uint32_t nodes, colluding;
+    uint32_t nodes, domains, colluding;
+    bool domains_known;     /* from the record; else each node counts as one */
     uint64_t public_rows;   /* 0: no side information */
     bool truth, labels;     /* were they known, to count with */
     sherd__audit_scope scopes[SHERD__AUDIT_SIZES];
@@ -41,6 +43,14 @@ void sherd__audit_report_fini(sherd__audit_report *r);
 void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Who saw: nodes, and the domains that they are of. Borrowed. */
+typedef struct sherd__audit_cast {
+    uint32_t nodes, domains;
+    const char *const *name;     /* [node] */
+    const uint32_t *domain;      /* [node]; NULL: node i is domain i */
+    const char *const *domain_name; /* [domain]; NULL: that of node i */
+} sherd__audit_cast;
+
 typedef struct sherd__audit_plan {
     uint32_t colluding;     /* T; 0: 1 */
     uint32_t coalitions;    /* of one size at most */
@@ -54,19 +64,20 @@ typedef struct sherd__audit_plan {
 } sherd__audit_plan;
 
 /**
- * Attacks sights (clear schemes): each of `nodes` by itself, then coalitions, and appends to the
- * report. truth, pub: as for sherd__audit_clear. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
+ * Attacks sights (clear schemes): each node by itself, each domain that has several nodes, and
+ * coalitions of domains, and appends to the report. truth, pub: as for sherd__audit_clear.
+ * SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
-int sherd__audit_sights(sherd__audit_report *r, const sherd__sight *sights,
-                        const char *const *names, uint32_t nodes, const sherd__truth *truth,
+int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
+                        const sherd__sight *sights, const sherd__truth *truth,
                         const sherd__public *pub, const sherd__audit_plan *plan,
                         sherd_diag *d) SHERD_MUST;
 
 /**
  * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has:
  * uniformity and reuse, coalitions of T and, as a control, of T+1, games, and the negative
- * controls, judged by sherd__audit_judge. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED,
- * SHERD_EINVAL.
+ * controls, judged by sherd__audit_judge. names: of domains. SHERD_ENOMEM,
+ * SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
  */
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__public *pub,

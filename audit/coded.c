@@ -89,9 +89,15 @@ static double scale_of(const sherd__truth *t, double *line)
 }
 
 /* Row r of the share is row r of block b: those that A has are tested. */
-static size_t at_block(sherd__counting *k, const sherd__truth *t, uint64_t height, uint32_t b)
+static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__seen *seen,
+                       uint64_t height, uint32_t b)
 {
     size_t first = (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept, have = 0;
+    if (seen->row) { /* as far as they are known from the first one on */
+        while (have < kept && seen->row[have] < t->a.rows) have++;
+        for (size_t r = 0; r < kept; r++) k->row[r] = r < have ? seen->row[r] : SHERD__TRUTH_NONE;
+        return have;
+    }
     if (first < t->a.rows) have = t->a.rows - first < kept ? t->a.rows - first : kept;
     for (size_t r = 0; r < kept; r++)
         k->row[r] = r < have ? (uint32_t)(first + r) : SHERD__TRUTH_NONE;
@@ -188,9 +194,10 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
         err = x ? sherd__infer(&in, x, k.tests, f.cols, to, pub) : SHERD_ENOMEM;
     }
     for (uint32_t b = 0; b < seen->code->blocks && !err; b++) {
-        snprintf(subject, sizeof subject, "A, block %u", b + 1);
+        if (seen->row) snprintf(subject, sizeof subject, "A");
+        else snprintf(subject, sizeof subject, "A, block %u", b + 1);
         k.subject = subject;
-        size_t have = at_block(&k, truth, opt->share_rows ? opt->share_rows : seen->rows, b);
+        size_t have = at_block(&k, truth, seen, opt->share_rows ? opt->share_rows : seen->rows, b);
         err = count_block(l, &k, truth, pub, &in, p, have, line);
         if (!err && g && b == 0 && pub && have >= f.kept)
             err = sherd__clear_draw(g, &k, truth, to, in.rebuilt[0]);

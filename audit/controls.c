@@ -27,6 +27,13 @@ const char *sherd__control_name(sherd__control c)
     return (unsigned)c < SHERD__CONTROLS ? names[c] : "none";
 }
 
+bool sherd__control_of(sherd__control c, const sherd__seen_code *code)
+{
+    bool needs_points = c == SHERD__CONTROL_COALITION || c == SHERD__CONTROL_POINT;
+    return !(needs_points && code->one_time) &&
+           !(c == SHERD__CONTROL_PRIMES && code->primes_len < 2);
+}
+
 typedef struct memory {
     uint32_t alpha[SHERD__LCC_SHARES_MAX];
     double **blocks[2];
@@ -173,7 +180,8 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     memset(v, 0, sizeof *v);
     int err = sherd__modular_check(code, NULL);
     if (err != 0) return err;
-    if ((unsigned)c >= SHERD__CONTROLS || code->shares <= code->masks || code->alpha != NULL ||
+    if ((unsigned)c >= SHERD__CONTROLS || !sherd__control_of(c, code) ||
+        (!code->one_time && code->shares <= code->masks) || code->alpha != NULL ||
         !sherd__mul(rows, cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;

@@ -20,6 +20,10 @@ typedef enum sherd__control {
 /** "permute", "mask reuse", "T+1 domains", "alpha = beta", "one mask for all primes". */
 const char *sherd__control_name(sherd__control c);
 
+/** Whether the control is one of this code: one-time masks have no points and no T, and one mask for
+ *  all primes needs two of them. */
+bool sherd__control_of(sherd__control c, const sherd__seen_code *code);
+
 /** One or two encodings as a control makes them, with all that `seen` points to. */
 typedef struct sherd__control_view {
     sherd__seen_code code;
@@ -31,7 +35,7 @@ typedef struct sherd__control_view {
 
 /**
  * Makes the view of control `c` of K blocks (NULL: made-up ones). code: an honest one, of at least
- * T+1 shares. The seed decides masks and permutations. v->code points into *v: do not move it.
+ * T+1 shares, or a one-time one. The seed decides masks and permutations. v->code points into *v: do not move it.
  * SHERD_ENOMEM, SHERD_EINVAL.
  */
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
@@ -44,8 +48,7 @@ void sherd__control_fini(sherd__control_view *v);
  * for each its smallest p-value (times the number of tests) and by which attack, and for all but
  * the last also two games on made-up operands. Call it in every audit; after judging, each must be
  * flagged. Codes of more than 8 blocks or T+3 shares are stood for by ones of that size. blocks
- * NULL, or fewer than 1024 entries each: made-up ones. "one mask for all primes" needs two primes
- * to run.
+ * NULL, or fewer than 1024 entries each: made-up ones. Runs those that sherd__control_of names.
  */
 int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                           size_t cols, const double *const *blocks,

@@ -129,6 +129,7 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
     /* One mask for all primes is left to the statistics: the game's attacker does not join
      * primes. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
+        if (!sherd__control_of((sherd__control)c, code)) continue;
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
                    (const double *const *)made, opt, d);
         if (err == 0)
@@ -157,7 +158,7 @@ int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size
         rows = cols = SIDE;
     }
     for (int c = 0; c < SHERD__CONTROLS && err == 0; c++) {
-        if (c == SHERD__CONTROL_PRIMES && code->primes_len < 2) continue;
+        if (!sherd__control_of((sherd__control)c, code)) continue;
         err = attack(l, (sherd__control)c, &small, rows, cols, blocks, opt, d);
     }
     return err == 0 ? games(l, &small, opt, d) : err;

@@ -181,7 +181,10 @@ static void put_all(page *p, const sherd__audit_report *r)
             put(p, "<h2>As a whole</h2>\n");
             put_findings(p, &r->findings, at, s->first);
         }
-        if (s->size == 1) putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
+        if (s->nodes) putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
+        else if (s->size == 1)
+            putf(p, "<h2>Each domain by itself (%" PRIu32 " of %" PRIu64 ")</h2>\n", s->attacked,
+                 s->of);
         else
             putf(p, "<h2>Coalitions of %" PRIu32 " domains (%" PRIu32 " of %" PRIu64 ")</h2>\n",
                  s->size, s->attacked, s->of);
@@ -218,9 +221,11 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     put(&p, ": ");
     put_text(&p, r->form);
     putf(&p,
-         ". A is %" PRIu64 " x %" PRIu64 "; %" PRIu32 " nodes; side information: %" PRIu64
-         " rows%s.</p>\n",
-         r->rows, r->cols, r->nodes, r->public_rows, r->labels ? " with labels" : "");
+         ". A is %" PRIu64 " x %" PRIu64 "; %" PRIu32 " nodes in %" PRIu32
+         " domains%s; side information: %" PRIu64 " rows%s.</p>\n",
+         r->rows, r->cols, r->nodes, r->domains,
+         r->domains_known ? "" : ", each node counted as one", r->public_rows,
+         r->labels ? " with labels" : "");
     putf(&p,
          "<p class=\"verdict\">%zu of %zu findings are beyond chance.</p>\n<p>Corrected for %zu "
          "tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "

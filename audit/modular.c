@@ -63,6 +63,9 @@ int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
         c->primes_len > SHERD__TABLE_PRIMES)
         return sherd__fail(d, SHERD_EINVAL, NULL, "no code has K %u, T %u, N %u and %u primes",
                            c->blocks, c->masks, c->shares, c->primes_len);
+    if (c->one_time && len != 2)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "one-time masks with K %u, T %u", c->blocks,
+                           c->masks);
     for (uint32_t i = 0; i < c->primes_len; i++) {
         uint32_t p = c->primes[i];
         bool ok = sherd__prime_ok(p);
@@ -81,6 +84,10 @@ void sherd__modular_weights(const sherd__seen_code *c, uint32_t prime_index, uin
                             uint32_t *w)
 {
     uint32_t p = c->primes[prime_index], len = c->blocks + c->masks, x = alpha(c, share) % p;
+    if (c->one_time) {
+        w[0] = w[1] = 1;
+        return;
+    }
     for (uint32_t j = 0; j < len; j++) {
         uint32_t above = 1, below = 1, at = beta(c, j) % p;
         for (uint32_t i = 0; i < len; i++) {

@@ -4,19 +4,26 @@
 
 #include "audit/audit.h"
 
+/* What a scope's size counts. */
+static const char *unit_of(const sherd__audit_scope *s)
+{
+    return s->nodes ? "node" : "domain";
+}
+
 static json_t *number(double v)
 {
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-static json_t *finding(const sherd__finding *f, uint32_t size)
+static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
 {
     json_t *o = json_object();
     int bad = json_object_set_new(o, "test", json_string(f->test));
     bad |= json_object_set_new(o, "statistic", json_string(f->statistic));
     bad |= json_object_set_new(o, "subject", json_string(f->subject));
     bad |= json_object_set_new(o, "who", json_string(f->who));
-    bad |= json_object_set_new(o, "size", size ? json_integer(size) : json_null());
+    bad |= json_object_set_new(o, "size", s ? json_integer(s->size) : json_null());
+    bad |= json_object_set_new(o, "unit", s ? json_string(unit_of(s)) : json_null());
     bad |= json_object_set_new(o, "value", number(f->value));
     bad |= json_object_set_new(o, "chance", number(f->chance));
     bad |= json_object_set_new(o, "low", number(f->low));
@@ -32,12 +39,12 @@ static json_t *finding(const sherd__finding *f, uint32_t size)
     return NULL;
 }
 
-/* How many domains a finding is about; 0: it is of no scope. */
-static uint32_t size_of(const sherd__audit_report *r, size_t i)
+/* Who a finding is about; NULL: it is of no scope. */
+static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i)
 {
     for (uint32_t s = 0; s < r->scopes_len; s++)
-        if (i >= r->scopes[s].first && i < r->scopes[s].end) return r->scopes[s].size;
-    return 0;
+        if (i >= r->scopes[s].first && i < r->scopes[s].end) return &r->scopes[s];
+    return NULL;
 }
 
 int sherd__audit_json(const sherd__audit_report *r, json_t *into)
@@ -48,6 +55,8 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
     bad |= json_object_set_new(into, "rows", json_integer((json_int_t)r->rows));
     bad |= json_object_set_new(into, "cols", json_integer((json_int_t)r->cols));
     bad |= json_object_set_new(into, "nodes", json_integer(r->nodes));
+    bad |= json_object_set_new(into, "domains", json_integer(r->domains));
+    bad |= json_object_set_new(into, "domains_known", json_boolean(r->domains_known));
     bad |= json_object_set_new(into, "colluding", json_integer(r->colluding));
     bad |= json_object_set_new(into, "public_rows", json_integer((json_int_t)r->public_rows));
     bad |= json_object_set_new(into, "truth", json_boolean(r->truth));
@@ -60,14 +69,14 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
     bad |= json_object_set_new(into, "warnings", warnings);
     for (uint32_t i = 0; i < r->scopes_len; i++) {
         const sherd__audit_scope *s = &r->scopes[i];
-        json_t *o = json_pack("{s:I, s:I}", "size", (json_int_t)s->size, "attacked",
-                              (json_int_t)s->attacked);
+        json_t *o = json_pack("{s:I, s:s, s:I}", "size", (json_int_t)s->size, "unit", unit_of(s),
+                              "attacked", (json_int_t)s->attacked);
         bad |= json_object_set_new(o, "of", s->of > INT64_MAX ? json_null()
                                                              : json_integer((json_int_t)s->of));
         bad |= json_array_append_new(scopes, o);
     }
     for (size_t i = 0; i < r->findings.len; i++)
-        bad |= json_array_append_new(findings, finding(&r->findings.list[i], size_of(r, i)));
+        bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
     for (uint32_t i = 0; i < r->warnings_len; i++)
         bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
     return bad ? SHERD_ENOMEM : SHERD_OK;

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "crypto/blind.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 
@@ -23,6 +24,8 @@ typedef struct hiding {
     double **in;      /* K+T rows of n */
     double *weights;  /* members x (K+T) */
     uint8_t *packed;  /* members x 3n */
+    sherd__masks *file; /* one-time: the masks of a file */
+    uint64_t row;       /* and its first row that is not used */
 } hiding;
 
 static int masks(hiding *h, sherd__masks *m, uint32_t prime)
@@ -58,6 +61,27 @@ static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const
     return SHERD_OK;
 }
 
+/* A + R, as blind sends it: the rows of R that come next, for one encoding only. */
+static int encode_one_time(void *ctx, const double *const *blocks, uint32_t *const *out)
+{
+    hiding *h = ctx;
+    const sherd__seen_code *c = h->code;
+    size_t n = h->rows * h->cols;
+    int err = h->file ? SHERD_OK : sherd__masks_new(&h->file, &h->entropy);
+    for (uint32_t q = 0; q < c->primes_len && err == 0; q++) {
+        uint32_t p = c->primes[q];
+        err = sherd__blind_mask(h->file, q, p, h->row, h->rows, h->cols, h->in[1]);
+        if (err != 0) break;
+        sherd__residue_from_f64(blocks[0], n, p, h->in[0]);
+        for (size_t e = 0; e < n; e++) h->in[0][e] += h->in[1][e];
+        sherd__residue_from_f64(h->in[0], n, p, h->in[0]);
+        for (size_t e = 0; e < n; e++)
+            out[q][e] = (uint32_t)(h->in[0][e] < 0 ? h->in[0][e] + p : h->in[0][e]);
+    }
+    h->row += h->rows;
+    return err;
+}
+
 static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
 {
     hiding *h = ctx;
@@ -85,6 +109,7 @@ static void hiding_close(hiding *h)
     sherd__free(h->in);
     sherd__free(h->weights);
     sherd__free(h->packed);
+    sherd__masks_free(h->file);
 }
 
 static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_diag *d)
@@ -123,7 +148,7 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, s
         if (real == NULL) real = (const double *const *)made;
         sherd__audit_permuted(&e, real, mixed, code->blocks, n);
         sherd__game g = {"zero or structured", code, members, code->masks, rows, cols,
-                         {(const double *const *)zero, real}, {encode, &h}};
+                         {(const double *const *)zero, real}, {code->one_time ? encode_one_time : encode, &h}};
         err = sherd__audit_game(l, &g, opt, d);
         g.name = "real or permuted";
         g.operand[0] = real;

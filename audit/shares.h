@@ -2,13 +2,15 @@
  * What nodes saw of coded operands, read out of records as the arrays that stats.h attacks. Which
  * scheme it was is told by what travelled: under `share` every node has a B of its own, under
  * share1 and blind all have the same; shares of share1 have one height, rows of blind add up to
- * A's.
+ * A's. Who holds a share is a domain: the records of its nodes are read as one.
  */
 #ifndef AUDIT_SHARES_H
 #define AUDIT_SHARES_H
 
 #include "audit/stats.h"
 #include "audit/view.h"
+
+#define SHERD__SHARES_TILES 8u /* tiles of a coded B that are read */
 
 typedef enum sherd__shares_kind {
     SHERD__SHARES_BOTH,  /* share */
@@ -20,14 +22,16 @@ typedef enum sherd__shares_kind {
 typedef struct sherd__shares {
     sherd__shares_kind kind;
     sherd__seen_code code;   /* of `share` and share1: K, T, N */
-    bool apart; /* each node by itself: under blind, and where share numbers are not known */
+    bool apart; /* each domain by itself: under blind, and where share numbers are not known */
     sherd__seen_code single; /* apart: one share, one mask */
-    sherd__seen *seen;       /* share: A, B; share1: A; apart: of each node */
+    sherd__seen *seen;       /* share: A, and every tile of B; share1: A; apart: of each domain */
     uint32_t seen_len;
     uint64_t share_rows;     /* of a share of A, all of them; seen[0].rows of them are here */
     uint32_t **arrays;
     size_t arrays_len;
     uint32_t *domains;       /* apart: of each seen */
+    uint32_t **rows;         /* blind: of each domain, behind seen.row */
+    size_t rows_len;
     const uint32_t **index;
     char note[200];          /* what was left out, or empty */
 } sherd__shares;
@@ -36,8 +40,9 @@ typedef struct sherd__shares {
 bool sherd__shares_job(const sherd__views *v, uint64_t *job);
 /**
  * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of
- * each share are kept. In a coordinator's record node i holds share i; nodes' own records do not
- * tell their numbers, so that each is taken apart from the others. SHERD_ENOMEM; SHERD_EINVAL: no
+ * each share are kept. In a coordinator's record domain i holds share i; nodes' own records do not
+ * tell their numbers, so that each is taken apart from the others. Which rows of A a masked row of
+ * blind hides follows from the numbers of tasks and from n. SHERD_ENOMEM; SHERD_EINVAL: no
  * code of so many nodes, masks and spares is possible, or none has shares of this height;
  * SHERD_EFORMAT: no share is whole.
  */

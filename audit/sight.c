@@ -280,8 +280,8 @@ int sherd__sight_of(sherd__sight *out, const sherd__node_view *v, uint64_t job, 
             err = take_task(&s, v, &v->tasks[t], &list, &len, rows_max);
     size_t slots = 0;
     for (size_t i = 0; i < len; i++) slots += !list[i].skip && list[i].sheaf != SIZE_MAX;
-    /* A slot's columns are dealt in ascending order, and groups are runs of them */
-    s.ordered = slots == 1;
+    /* Columns of a group ascend; groups do in older records */
+    s.ordered = slots == 1 && (!v->shuffled || s.len == 1);
     sherd__free(list);
     if (!err && s.len > 1) err = join_own(&s);
     if (err) sherd__sight_fini(&s);
@@ -455,7 +455,7 @@ static int make_single(sherd__sight *s, sherd_view a, uint32_t col, double *colu
 int sherd__sight_make(sherd__sight *out, sherd__form form, sherd_view a, const uint32_t *cols,
                       size_t cols_len, size_t first, size_t rows, size_t rows_max)
 {
-    sherd__sight s = { .ordered = form != SHERD__FORM_PUBLISHED };
+    sherd__sight s = { .ordered = form == SHERD__FORM_GROUP || form == SHERD__FORM_PLAIN };
     size_t width = form == SHERD__FORM_PLAIN ? a.cols : cols_len;
     size_t longest = a.rows > width ? a.rows : width;
     double *line = sherd__calloc(longest, sizeof *line);

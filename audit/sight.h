@@ -60,7 +60,8 @@ int sherd__sight_join(sherd__sight *out, const sherd__sight *const *part, size_t
 /** What the audit's own recorder writes down. */
 typedef enum sherd__form {
     SHERD__FORM_PUBLISHED, /* permute as published: values with their row indices; order not used */
-    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, no indices */
+    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, no indices; columns
+                              in an order of their own */
     SHERD__FORM_GROUP,     /* permute --group all */
     SHERD__FORM_PLAIN      /* rows */
 } sherd__form;

@@ -27,7 +27,8 @@
 
 typedef struct sherd__finding {
     const char *test; /* stable word for reports, static: "uniformity", "differences", "primes",
-                         "coalition", "reconstruction", "game", "control", "control game" */
+                         "coalition", "reconstruction", "independence", "game", "control",
+                         "control game" */
     const char *statistic;  /* what `value` is, static: "chi2 of 256 bins", "advantage" */
     char subject[64];       /* attacked data: "A", "A - B", "A, prime 5931641" */
     char who[96];           /* "domain 2", "domains 1, 4" */
@@ -74,6 +75,7 @@ typedef struct sherd__seen_code {
     uint32_t primes[SHERD__TABLE_PRIMES];
     const uint32_t *alpha; /* `shares` points; NULL: those of crypto/lagrange.h */
     const uint32_t *beta;  /* K+T points; NULL: those of crypto/lagrange.h */
+    bool one_time;         /* blind: K = T = 1, and every share is block + mask */
 } sherd__seen_code;
 
 /** What all nodes together were sent of one encoding of one operand; a share that was sent again,
@@ -86,6 +88,8 @@ typedef struct sherd__seen {
                                         its prime, row-major; NULL: nobody was sent this share */
     const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain
                                    with two shares counts as what it is */
+    const uint32_t *row;        /* [row]: the row of the operand that it hides, UINT32_MAX where
+                                   that is not known; NULL: row r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
 } sherd__seen;
@@ -111,6 +115,15 @@ typedef struct sherd__audit_options {
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+/**
+ * What the data tell of each share to one who knows them: uniformity where a block is zero and
+ * where it is not, correlation, and a linear attacker that knows every other entry. blocks: K of n >= 1
+ * integers, the operand's first entries, row-major with the share's columns.
+ * Appends. Errors as above.
+ */
+int sherd__audit_independence(sherd__findings *l, const sherd__seen *s,
+                              const double *const *blocks, size_t n,
+                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
  * Coalitions of `size` domains (all, or opt->coalitions drawn ones), one encoding: the left null
  * space of their mask weights modulo each prime; the combinations that it gives contain no mask and
@@ -158,8 +171,9 @@ typedef struct sherd__game {
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d) SHERD_MUST;
 /** Plays two games (zero or real; real or its entries permuted) for the first T shares against the
- *  scheme's own functions (crypto/lagrange.h, crypto/mask.h). real: K blocks; NULL: made-up
- *  ones. */
+ *  scheme's own functions (crypto/lagrange.h and crypto/mask.h; crypto/blind.h for a one-time code:
+ *  all rounds under one key, each with rows of masks of its own, as a mask file gives them out).
+ *  real: K blocks; NULL: made-up ones. */
 int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;

@@ -270,7 +270,9 @@ static int side_of(const sherd__map *sent, const sherd__map *received)
 typedef struct folder {
     const char *dir;
     sherd__node_view *nodes;
-    size_t len, room;
+    sherd__view_domain *said; /* of each node: what the index says; number UINT64_MAX: nothing */
+    size_t len, room, said_room;
+    int version;
     int side; /* -1 until it is known */
     char trouble[200];
 } folder;
@@ -285,6 +287,12 @@ static int add_stream(sherd__node_view *v, sherd__view_stream *s)
     v->bytes_out += s->out.len;
     count_results(v, &s->out);
     return read_stream(v, v->streams_len - 1);
+}
+
+static void make_plain(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c < 0x20 || *c >= 0x7f) *c = '?';
 }
 
 /* A peer of the record: a node of its own, or one more conversation of the one node that wrote
@@ -312,20 +320,49 @@ static int add_peer(folder *f, const char *name, const char *about, sherd_diag *
             return no_memory(d);
         }
         f->nodes = list;
+        list = grown(f->said, f->len, &f->said_room, sizeof *f->said);
+        if (!list) {
+            close_stream(&s);
+            return no_memory(d);
+        }
+        f->said = list;
+        f->said[f->len] = (sherd__view_domain){ .number = UINT64_MAX };
         sherd__node_view *v = &f->nodes[f->len++];
         memset(v, 0, sizeof *v);
+        v->shuffled = f->version != 1;
         const char *tail = strrchr(f->dir, '/');
         snprintf(v->name, sizeof v->name, "%.90s",
                  side ? name : tail && tail[1] ? tail + 1 : f->dir);
         snprintf(v->about, sizeof v->about, "%.110s", about);
-        for (char *c = v->name; *c; c++)
-            if (*c < 0x20 || *c >= 0x7f) *c = '?';
+        make_plain(v->name);
     }
     sherd__node_view *v = &f->nodes[f->len - 1];
     uint32_t before = v->streams_len;
     err = add_stream(v, &s);
     if (err && v->streams_len == before) close_stream(&s);
     return err ? no_memory(d) : SHERD_OK;
+}
+
+/* What the index says of a peer besides its files. */
+static int read_domain(folder *f, const json_t *p, sherd_diag *d)
+{
+    const json_t *domain = json_object_get(p, "domain"),
+                 *number = json_object_get(domain, "number");
+    const char *name = json_string_value(json_object_get(domain, "name"));
+    const char *key = json_string_value(json_object_get(p, "key"));
+    sherd__node_view *v = &f->nodes[f->len - 1];
+    if (key && f->side == 1) snprintf(v->key, sizeof v->key, "%.90s", key);
+    make_plain(v->key);
+    if (!domain || f->version < 2 || f->side != 1) return SHERD_OK;
+    if (!json_is_integer(number) || json_integer_value(number) < 0 || !name || !name[0])
+        return sherd__fail(d, SHERD_EFORMAT, "take the folder as sherd --record wrote it",
+                           "%s/index.json: the domain of %s is no number and name",
+                           sherd__path_tail(f->dir), v->name);
+    sherd__view_domain *said = &f->said[f->len - 1];
+    said->number = (uint64_t)json_integer_value(number);
+    snprintf(said->name, sizeof said->name, "%.90s", name);
+    make_plain(said->name);
+    return SHERD_OK;
 }
 
 static uint64_t streams_of(const folder *f)
@@ -353,6 +390,8 @@ static int by_index(folder *f, const json_t *peers, sherd_diag *d)
             json_object_get(json_object_get(p, f->side == 1 ? "sent" : "received"), "bytes"));
         if (bytes != (json_int_t)v->streams[v->streams_len - 1].in.len)
             say(v->trouble, "its file is not as long as the index says: it was cut or added to");
+        err = read_domain(f, p, d);
+        if (err) return err;
     }
     return SHERD_OK;
 }
@@ -390,6 +429,22 @@ static int by_listing(folder *f, sherd_diag *d)
     return err;
 }
 
+static int version_of(const json_t *root, const char *path, int *version, sherd_diag *d)
+{
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    *version = !schema                            ? 0
+               : !strcmp(schema, "sherd/record/1") ? 1
+               : !strcmp(schema, "sherd/record/2") ? 2
+                                                   : 0;
+    if (*version) return SHERD_OK;
+    if (schema && !strncmp(schema, "sherd/record/", 13))
+        return sherd__fail(d, SHERD_EFORMAT, "audit it with the version of sherd that wrote it",
+                           "%s: %.40s is not known here, sherd/record/1 and 2 are",
+                           sherd__path_tail(path), schema);
+    return sherd__fail(d, SHERD_EFORMAT, "give the folder that --record wrote",
+                       "%s: is no index of a record", sherd__path_tail(path));
+}
+
 static int read_folder(folder *f, sherd_diag *d)
 {
     char path[4400];
@@ -403,18 +458,69 @@ static int read_folder(folder *f, sherd_diag *d)
     }
     if (err) return sherd__fail(d, err, NULL, "%s: cannot be read", sherd__path_tail(path));
     json_t *root = json_loadb((const char *)text, len, 0, NULL);
-    const char *schema = json_string_value(json_object_get(root, "schema"));
     sherd__free(text);
-    if (!schema || strcmp(schema, "sherd/record/1")) {
+    err = version_of(root, path, &f->version, d);
+    if (err) {
         json_decref(root);
-        return sherd__fail(d, SHERD_EFORMAT, "give the folder that --record wrote",
-                           "%s: is no index of a record (sherd/record/1)", sherd__path_tail(path));
+        return err;
     }
     if (!json_is_true(json_object_get(root, "complete")))
         say(f->trouble, "the index says that the record is not complete");
     err = by_index(f, json_object_get(root, "peers"), d);
     json_decref(root);
     return err;
+}
+
+/* --- domains ---------------------------------------------------------------------------------- */
+
+/* Numbers of the record may be any: domains stand in the order of theirs. */
+static int compare_domains(const void *a, const void *b)
+{
+    uint64_t x = ((const sherd__view_domain *)a)->number,
+             y = ((const sherd__view_domain *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static bool all_said(const folder *f)
+{
+    for (size_t i = 0; i < f->len; i++)
+        if (f->said[i].number == UINT64_MAX) return false;
+    return f->side == 1;
+}
+
+/* Sets v->domains and the domain of each of f's nodes, which come behind v->len others. */
+static int number_domains(sherd__views *v, folder *f)
+{
+    size_t all = v->len + f->len, len = 0;
+    bool known = all_said(f);
+    if (all > UINT32_MAX) return SHERD_ENOMEM;
+    sherd__view_domain *list = sherd__calloc(all, sizeof *list);
+    if (!list) return SHERD_ENOMEM;
+    if (v->len) memcpy(list, v->domains, v->len * sizeof *list); /* nodes' own: one each */
+    for (size_t i = 0; i < f->len; i++) {
+        f->nodes[i].domain = (uint32_t)(v->len + i);
+        list[v->len + i].nodes = 1;
+        snprintf(list[v->len + i].name, sizeof list->name, "%s", f->nodes[i].name);
+    }
+    if (known) {
+        memcpy(list, f->said, f->len * sizeof *list);
+        qsort(list, f->len, sizeof *list, compare_domains);
+        for (size_t i = 0; i < f->len; i++)
+            if (i == 0 || list[i].number != list[len - 1].number) list[len++] = list[i];
+        for (size_t i = 0; i < f->len; i++)
+            for (size_t k = 0; k < len; k++)
+                if (list[k].number == f->said[i].number) {
+                    f->nodes[i].domain = (uint32_t)k;
+                    list[k].nodes++;
+                }
+    } else if (f->side == 1) {
+        say(f->trouble, "the record does not say which nodes are one domain: each counts as one");
+    }
+    sherd__free(v->domains);
+    v->domains = list;
+    v->domains_len = (uint32_t)(known ? len : all);
+    v->domains_known = known;
+    return SHERD_OK;
 }
 
 /* --- several ---------------------------------------------------------------------------------- */
@@ -433,9 +539,13 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
                           sherd__path_tail(dir));
     if (!err && !(all = sherd__realloc(v->nodes, (v->len + f.len) * sizeof *all)))
         err = no_memory(d);
+    if (all) v->nodes = all;
+    if (all && number_domains(v, &f)) {
+        err = no_memory(d);
+        all = NULL;
+    }
     if (all) {
         memcpy(all + v->len, f.nodes, f.len * sizeof *all);
-        v->nodes = all;
         v->len += f.len;
         v->of_coordinator = f.side == 1;
         if (f.trouble[0]) say(v->trouble, f.trouble);
@@ -443,6 +553,7 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
     }
     for (size_t i = 0; i < f.len; i++) node_fini(&f.nodes[i]);
     sherd__free(f.nodes);
+    sherd__free(f.said);
     return err;
 }
 
@@ -450,5 +561,6 @@ void sherd__views_fini(sherd__views *v)
 {
     for (size_t i = 0; i < v->len; i++) node_fini(&v->nodes[i]);
     sherd__free(v->nodes);
+    sherd__free(v->domains);
     memset(v, 0, sizeof *v);
 }

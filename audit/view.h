@@ -36,7 +36,9 @@ typedef struct sherd__view_stream {
 } sherd__view_stream;
 
 typedef struct sherd__node_view {
-    char name[96], about[120];
+    char name[96], about[120], key[96];
+    uint32_t domain;         /* of sherd__views.domains: who it counts for */
+    bool shuffled;           /* record version 2: groups of columns travel in a drawn order */
     sherd__view_stream *streams;
     uint32_t streams_len;
     sherd__view_block *blocks;
@@ -48,19 +50,29 @@ typedef struct sherd__node_view {
     char trouble[200];       /* what of it could not be read, or empty */
 } sherd__node_view;
 
+/** Nodes that count as one adversary. */
+typedef struct sherd__view_domain {
+    char name[96];    /* as the node file has it; where that is not known, the node's own */
+    uint64_t number;  /* of the record */
+    uint32_t nodes;   /* how many of the record's are of it */
+} sherd__view_domain;
+
 typedef struct sherd__views {
     sherd__node_view *nodes;
     size_t len;
+    sherd__view_domain *domains; /* in the order of their numbers; of each node one, if not known */
+    uint32_t domains_len;
+    bool domains_known; /* a coordinator's record of version 2 says which nodes are one domain */
     bool of_coordinator;
     char trouble[200]; /* of the record as a whole: no index, not complete */
 } sherd__views;
 
 /**
  * Reads the record in `dir` and appends its nodes to *v (zeroed before the first). A second record
- * must be a node's own, as the first (SHERD_EINVAL). SHERD_EOPEN, SHERD_EIO: no such folder or
- * file;
- * SHERD_EFORMAT: no record, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it
- * was.
+ * must be a node's own, as the first (SHERD_EINVAL). Domains are read from version 2 on; where one
+ * node's is not told, none counts, and each node is one of its own (trouble). SHERD_EOPEN,
+ * SHERD_EIO: no such folder or file; SHERD_EFORMAT: no record, of a version beyond 2, with a domain
+ * that is none, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it was.
  */
 int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */

@@ -24,7 +24,7 @@ static const char *const choices_simulate[] = {"permute-published", "permute-sin
                                                NULL};
 static const char *const form_text[] = {
     "permute as published: columns in clear with row indices",
-    "permute --group 1: non-zero values of each column in row order",
+    "permute --group 1: columns shuffled, non-zero values in row order",
     "permute --group all: columns in clear, aligned and in order",
     "plain: whole rows in clear",
 };
@@ -43,7 +43,25 @@ static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
     a->names = sherd__calloc(n, sizeof *a->names);
     if (a->sights == NULL || a->names == NULL)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    a->nodes = n;
+    a->nodes = a->domains = n;
+    a->name = sherd__calloc(n, sizeof *a->name);
+    if (a->name == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < n; i++) a->name[i] = a->names[i];
+    return 0;
+}
+
+/* Who runs which node, as the record has it. */
+static int name_domains(sherd__auditing *a, sherd_diag *d)
+{
+    const sherd__views *v = &a->views;
+    a->domains = v->domains_len;
+    a->report.domains_known = v->domains_known;
+    a->domain = sherd__calloc(v->len, sizeof *a->domain);
+    a->domain_name = sherd__calloc(v->domains_len, sizeof *a->domain_name);
+    if (a->domain == NULL || a->domain_name == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < v->len; i++) a->domain[i] = v->nodes[i].domain;
+    for (uint32_t i = 0; i < v->domains_len; i++) a->domain_name[i] = v->domains[i].name;
     return 0;
 }
 
@@ -95,6 +113,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     for (int i = 0; i < a->cli->args_len && !err; i++)
         err = sherd__views_add(&a->views, a->cli->args[i], d);
     if (!err) err = name_nodes(a, (uint32_t)a->views.len, d);
+    if (!err) err = name_domains(a, d);
     if (err) return err;
     if (a->views.trouble[0]) sherd__audit_warn(&a->report, "%s", a->views.trouble);
     bool clear = sherd__sight_job(&a->views, &a->job, &jobs);
@@ -230,7 +249,8 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
 
 static int attack(sherd__auditing *a, sherd_diag *d)
 {
-    const char **names = sherd__calloc(a->nodes, sizeof *names);
+    const char *const *domains = a->domain_name ? a->domain_name : a->name;
+    const sherd__audit_cast cast = {a->nodes, a->domains, a->name, a->domain, a->domain_name};
     sherd__audit_plan plan = {
         .colluding = (uint32_t)sherd__opt_int(a->cli, "colluding"),
         .coalitions = (uint32_t)sherd__opt_int(a->cli, "coalitions"),
@@ -238,17 +258,18 @@ static int attack(sherd__auditing *a, sherd_diag *d)
         .n = a->report.rows, .k = a->report.cols, .step = step, .ctx = a,
         .show = (uint32_t)sherd__opt_int(a->cli, "show") - 1,
     };
-    if (names == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (uint32_t i = 0; i < a->nodes; i++) names[i] = a->names[i];
     a->report.nodes = a->nodes;
+    a->report.domains = a->domains;
     int err = in_clear(a, d);
     if (!err && a->right.there && a->views.len > 0 && !a->coded)
-        err = sherd__audit_rights(&a->report.findings, &a->views, a->job, names, a->right.view, d);
+        err = sherd__audit_rights(&a->report.findings, &a->views, a->job, a->name, a->right.view,
+                                 d);
     if (!err && a->coded)
-        err = sherd__audit_shares(&a->report, &a->shares, names, a->report.truth ? &a->truth : NULL,
+        err = sherd__audit_shares(&a->report, &a->shares, domains,
+                                  a->report.truth ? &a->truth : NULL,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
     else if (!err && a->report.truth)
-        err = sherd__audit_sights(&a->report, a->sights, names, a->nodes, &a->truth,
+        err = sherd__audit_sights(&a->report, &cast, a->sights, &a->truth,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
     if (!err && !a->report.truth)
         sherd__audit_warn(&a->report, "without --data nothing can be counted: give the operand A "
@@ -258,7 +279,6 @@ static int attack(sherd__auditing *a, sherd_diag *d)
                           "without --public-data no column can be recognised: give data of the "
                           "same kind to see what an attacker who has such makes of it");
     if (!err) err = sherd__audit_judge(&a->report, d);
-    sherd__free(names);
     return err;
 }
 
@@ -288,6 +308,9 @@ static void auditing_fini(sherd__auditing *a)
     for (uint32_t i = 0; i < a->nodes; i++) sherd__sight_fini(&a->sights[i]);
     sherd__free(a->sights);
     sherd__free(a->names);
+    sherd__free(a->name);
+    sherd__free(a->domain);
+    sherd__free(a->domain_name);
     sherd__shares_fini(&a->shares);
     sherd__views_fini(&a->views);
     sherd__truth_fini(&a->truth);

@@ -35,7 +35,9 @@ typedef struct sherd__auditing {
     uint64_t job; /* of the record: what is audited */
     bool coded;   /* shares, not sights, were seen */
     char (*names)[96];
-    uint32_t nodes;
+    uint32_t nodes, domains;
+    const char **name, **domain_name; /* [node], [domain]; domain_name NULL: as nodes */
+    uint32_t *domain;                 /* [node]; NULL: node i is domain i */
     uint8_t *label_bytes; /* of A's rows */
     sherd__truth truth;
     sherd__public pub;

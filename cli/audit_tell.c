@@ -94,7 +94,9 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
 {
     figure f[FIGURES_MAX];
     size_t len = gather(&a->report.findings, s->first, s->end, false, f);
-    if (s->size == 1) printf("\nEach node by itself (%" PRIu32 "):\n", s->attacked);
+    if (s->nodes) printf("\nEach node by itself (%" PRIu32 "):\n", s->attacked);
+    else if (s->size == 1)
+        printf("\nEach domain by itself, all its nodes together (%" PRIu32 "):\n", s->attacked);
     else if (s->attacked == s->of)
         printf("\nCoalitions of %" PRIu32 " domains (all %" PRIu32 "):\n", s->size, s->attacked);
     else
@@ -167,8 +169,11 @@ void sherd__audit_tell(const sherd__auditing *a)
     printf("%s: %s\n", r->subject, r->form);
     if (r->rows > 0)
         printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
-    printf("%" PRIu32 " node%s, each counted as a domain of its own", r->nodes,
-           r->nodes == 1 ? "" : "s");
+    printf("%" PRIu32 " node%s", r->nodes, r->nodes == 1 ? "" : "s");
+    if (r->domains_known)
+        printf(" in %" PRIu32 " domain%s", r->domains, r->domains == 1 ? "" : "s");
+    else
+        printf(", each counted as a domain of its own");
     if (r->public_rows > 0)
         printf("; %" PRIu64 " public rows%s", r->public_rows, r->labels ? " with labels" : "");
     putchar('\n');

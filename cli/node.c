@@ -105,14 +105,13 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
 static void *tap_open(void *ctx, const sherd__fingerprint *peer, uint64_t session)
 {
     run *r = ctx;
-    char name[40], about[SHERD__FINGERPRINT_TEXT + 8], text[SHERD__FINGERPRINT_TEXT];
+    char name[40], text[SHERD__FINGERPRINT_TEXT];
     sherd_diag d = { .code = 0 };
     sherd__record_peer *p = NULL;
     snprintf(name, sizeof name, "session-%llu", (unsigned long long)session);
     sherd__fingerprint_text(peer, text);
-    snprintf(about, sizeof about, "key=%s", text);
     int err = sherd__record_peer_add(&p, r->record, name, &d);
-    if (!err) err = sherd__record_peer_about(p, about);
+    if (!err) err = sherd__record_peer_key(p, text);
     if (!err) return p;
     sherd__cli_warn(r->cli, "%s", d.message[0] ? d.message : sherd_strerror(err));
     return NULL;

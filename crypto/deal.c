@@ -76,6 +76,28 @@ static int slots_plain(deal *d)
     return SHERD_OK;
 }
 
+static void free_secret(uint32_t *p, size_t n)
+{
+    if (p) sodium_memzero(p, n * sizeof *p);
+    sherd__free(p);
+}
+
+/*
+ * out[q] = the place where the q-th group in ascending order travels. Drawn afresh for each operand
+ * and stored nowhere: recovery needs no more than this process remembers, and of columns in
+ * ascending order most can be told by that alone. Answers are added up in ascending order all the
+ * same, so that the bits of a float result do not depend on the draw.
+ */
+static void draw_order(const deal *d, uint32_t n, uint32_t *out)
+{
+    for (uint32_t q = 0; q < n; q++) out[q] = q;
+    for (uint32_t q = n; q > 1; q--) {
+        uint32_t other = (uint32_t)sherd__entropy_below(&d->p.entropy, q), t = out[q - 1];
+        out[q - 1] = out[other];
+        out[other] = t;
+    }
+}
+
 static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
 {
     deal_slot *s = &d->slots[i];
@@ -84,14 +106,28 @@ static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
     s->ngroups = s->ncols ? (s->ncols - 1) / g + 1 : 0;
     s->cols = sherd__calloc(s->ncols, sizeof *s->cols);
     s->groups = sherd__calloc(s->ngroups, sizeof *s->groups);
-    if (!s->cols || !s->groups) return SHERD_ENOMEM;
-    uint32_t at = 0;
-    for (size_t c = 0; c < d->k; c++)
-        if (exposures[c] == i) s->cols[at++] = (uint32_t)c;
-    for (uint32_t q = 0; q < s->ngroups; q++) {
-        uint32_t first = q * g, len = s->ncols - first < g ? s->ncols - first : g;
-        s->groups[q] = (deal_group){ s->cols[first], first, len, 0 };
+    s->ascending = sherd__calloc(s->ngroups, sizeof *s->ascending);
+    uint32_t *place = sherd__calloc(s->ngroups, sizeof *place); /* of each, were they ascending */
+    if (!s->cols || !s->groups || !s->ascending || !place) {
+        sherd__free(place);
+        return SHERD_ENOMEM;
     }
+    draw_order(d, s->ngroups, s->ascending);
+    for (uint32_t q = 0; q < s->ngroups; q++) place[s->ascending[q]] = q;
+    for (uint32_t q = 0, first = 0; q < s->ngroups; q++) {
+        uint32_t from = place[q] * g, len = s->ncols - from < g ? s->ncols - from : g;
+        s->groups[q] = (deal_group){ 0, first, len, 0 };
+        first += len;
+    }
+    uint32_t at = 0;
+    for (size_t c = 0; c < d->k; c++) {
+        if (exposures[c] != i) continue;
+        deal_group *to = &s->groups[s->ascending[at / g]];
+        if (at % g == 0) to->leader = (uint32_t)c;
+        s->cols[to->first + at % g] = (uint32_t)c;
+        at++;
+    }
+    free_secret(place, s->ngroups);
     s->rows = d->n;
     if (s->ncols > d->widest) d->widest = s->ncols;
     return SHERD_OK;
@@ -213,19 +249,14 @@ void sherd__deal_cell_free(deal_cell *cell)
     sherd__free(cell);
 }
 
-static void free_secret(uint32_t *p, size_t n)
-{
-    if (p) sodium_memzero(p, n * sizeof *p);
-    sherd__free(p);
-}
-
 static void deal_free(void *ctx)
 {
     deal *d = ctx;
     size_t groups = 0, cells = (size_t)d->panels * d->tiles * d->p.slots;
     for (uint32_t i = 0; d->slots && i < d->p.slots; i++) {
         groups += d->slots[i].ngroups;
-        sherd__free(d->slots[i].cols);
+        free_secret(d->slots[i].cols, d->slots[i].ncols);
+        free_secret(d->slots[i].ascending, d->slots[i].ngroups);
         sherd__free(d->slots[i].groups);
     }
     for (size_t i = 0; d->cells && i < cells; i++) sherd__deal_cell_free(d->cells[i]);

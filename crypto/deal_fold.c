@@ -204,18 +204,34 @@ static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width,
     return by;
 }
 
+/* Adds the rows of one group's answer, which begin at row t of the cell's, into C. */
+static int fold_group(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q, size_t t,
+                      const uint8_t *body, size_t width, size_t from)
+{
+    int err = SHERD_OK;
+    order by = order_of(d, &s->groups[q], cell->count[q], width, from, &err);
+    for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++)
+        err = fold_row(d, cell, body, width, t, by, from);
+    return err;
+}
+
 int sherd__deal_fold(void *ctx, sherd__cell at, const uint8_t *body)
 {
     deal *d = ctx;
     const deal_slot *s = &d->slots[at.slot];
     deal_cell **keep = &d->cells[deal_index(d, at)], *cell = *keep;
-    size_t width = deal_tile_width(d, at.tile), from = (size_t)at.tile * d->p.tile_cols, t = 0;
+    size_t width = deal_tile_width(d, at.tile), from = (size_t)at.tile * d->p.tile_cols;
     int err = SHERD_OK;
-    for (uint32_t q = 0; cell && q < s->ngroups && !err; q++) {
-        if (!cell->count[q]) continue;
-        order by = order_of(d, &s->groups[q], cell->count[q], width, from, &err);
-        for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++)
-            err = fold_row(d, cell, body, width, t, by, from);
+    if (cell) {
+        size_t *first = sherd__calloc(s->ngroups, sizeof *first); /* row of each group's answer */
+        if (!first) return SHERD_ENOMEM;
+        for (uint32_t q = 1; q < s->ngroups; q++) first[q] = first[q - 1] + cell->count[q - 1];
+        for (uint32_t i = 0; i < s->ngroups && !err; i++) {
+            uint32_t q = s->ascending ? s->ascending[i] : i;
+            if (cell->count[q])
+                err = fold_group(d, cell, s, q, first[q], body, width, from);
+        }
+        sherd__free(first);
     }
     sherd__deal_cell_free(cell);
     *keep = NULL;

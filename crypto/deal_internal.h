@@ -32,7 +32,8 @@ typedef struct deal_probe {
 typedef struct deal_slot {
     uint32_t *cols;    /* ascending within a group, groups one after another; plain: NULL */
     uint32_t ncols;
-    deal_group *groups;
+    deal_group *groups;   /* in the order in which they travel */
+    uint32_t *ascending;  /* places of groups, by leader: the order in which answers are added */
     uint32_t ngroups;
     size_t row0, rows; /* of A */
 } deal_slot;

@@ -167,6 +167,8 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         if (!c->record) continue;
         int err = sherd__record_peer_add(&n->record, c->record, n->peer.name, d);
         if (!err) err = sherd__record_peer_about(n->record, n->info.address);
+        if (!err) err = sherd__record_peer_key(n->record, n->info.key);
+        if (!err) err = sherd__record_peer_domain(n->record, n->domain, n->info.domain);
         if (err) return err;
     }
     return SHERD_OK;

@@ -38,7 +38,8 @@ struct sherd__record_peer {
     sherd__record *record;
     sherd__record_peer *next;
     char name[NAME_SIZE];
-    char *about;
+    char *about, *key, *domain; /* NULL: not told */
+    uint32_t domain_number;
     stream sent, received;
 };
 
@@ -102,6 +103,8 @@ static void free_record(sherd__record *r)
         next = p->next;
         sherd__record_peer_end(p);
         sherd__free(p->about);
+        sherd__free(p->key);
+        sherd__free(p->domain);
         sherd__free(p);
     }
     if (r->dir_fd >= 0) close(r->dir_fd);
@@ -183,15 +186,31 @@ int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const cha
     return SHERD_OK;
 }
 
-int sherd__record_peer_about(sherd__record_peer *p, const char *about)
+static int keep_text(char **at, const char *text)
 {
-    char *copy = sherd__strdup(about);
+    char *copy = sherd__strdup(text);
     if (!copy) return SHERD_ENOMEM;
     for (char *c = copy; *c; c++) /* JSON holds text, peers may say anything */
         if (*c < 0x20 || *c >= 0x7f) *c = '?';
-    sherd__free(p->about);
-    p->about = copy;
+    sherd__free(*at);
+    *at = copy;
     return SHERD_OK;
+}
+
+int sherd__record_peer_about(sherd__record_peer *p, const char *about)
+{
+    return keep_text(&p->about, about);
+}
+
+int sherd__record_peer_key(sherd__record_peer *p, const char *key)
+{
+    return keep_text(&p->key, key);
+}
+
+int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char *name)
+{
+    p->domain_number = number;
+    return keep_text(&p->domain, name);
 }
 
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
@@ -236,7 +255,7 @@ static json_t *stream_json(const sherd__record_peer *p, const stream *s, const c
 static char *index_text(const sherd__record *r)
 {
     json_t *root = json_object(), *peers = json_array();
-    int bad = json_object_set_new(root, "schema", json_string("sherd/record/1"));
+    int bad = json_object_set_new(root, "schema", json_string("sherd/record/2"));
     bad |= json_object_set_new(root, "side", json_string(r->side));
     bad |= json_object_set_new(root, "complete", json_boolean(r->error.code == 0));
     bad |= json_object_set_new(root, "peers", peers);
@@ -244,6 +263,11 @@ static char *index_text(const sherd__record *r)
         json_t *o = json_object();
         bad |= json_object_set_new(o, "name", json_string(p->name));
         bad |= json_object_set_new(o, "about", json_string(p->about ? p->about : ""));
+        if (p->key) bad |= json_object_set_new(o, "key", json_string(p->key));
+        if (p->domain)
+            bad |= json_object_set_new(o, "domain",
+                                       json_pack("{s:I, s:s}", "number",
+                                                 (json_int_t)p->domain_number, "name", p->domain));
         bad |= json_object_set_new(o, "sent", stream_json(p, &p->sent, "sent"));
         bad |= json_object_set_new(o, "received", stream_json(p, &p->received, "received"));
         bad |= json_array_append_new(peers, o);

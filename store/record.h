@@ -6,8 +6,11 @@
  *
  *     DIR/README      what this is
  *     DIR/NAME.sent, DIR/NAME.received
- *     DIR/index.json  {"schema": "sherd/record/1", "side": ..., "peers": [{"name", "about", "sent":
- *                     {"file", "bytes"}, "received": {...}}]}, written at the end
+ *     DIR/index.json  {"schema": "sherd/record/2", "side": ..., "peers": [{"name", "about", "key",
+ *                     "domain": {"number", "name"}, "sent": {"file", "bytes"}, "received":
+ *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes of one number
+ *                     count as one adversary. Version 1 had neither key nor domain, and groups of
+ *                     columns travelled in A's order then.
  *
  * Who learns it: the folder contains enough to rebuild the data; it is made with mode 0700, its
  * files 0600. Every byte is written when it is tapped, so a killed process leaves all that it saw.
@@ -39,6 +42,10 @@ int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const cha
                            sherd_diag *d) SHERD_MUST;
 /** What the index says about a peer (its address, key, ...); the last call counts. */
 int sherd__record_peer_about(sherd__record_peer *p, const char *about) SHERD_MUST;
+/** Its key's fingerprint, as text. SHERD_ENOMEM. */
+int sherd__record_peer_key(sherd__record_peer *p, const char *key) SHERD_MUST;
+/** Who it counts for: the number and the name of its domain. SHERD_ENOMEM. */
+int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char *name) SHERD_MUST;
 
 /** A session's tap (wire/session.h): peer is a sherd__record_peer. A write that fails is kept,
  *  stops the recording of all peers, and is told by sherd__record_error and by the end. */

@@ -567,6 +567,61 @@ static void zero_entries_are_not_sent(void **state)
     h.ops->free(h.ctx);
 }
 
+/* 40 columns whose sum depends on the order of adding; as they travel, and what they add up to. */
+static void deal_forty(uint32_t group, double *sent, double *sum)
+{
+    double a[40], b[40];
+    uint32_t expo[40] = { 0 };
+    uint8_t key[32] = { 3 };
+    for (unsigned i = 0; i < 40; i++) {
+        a[i] = (i % 3 == 0 ? 1e16 : i % 3 == 1 ? 1 : -1e16) + i;
+        b[i] = 1;
+    }
+    sherd__deal_params p = { .a = sherd_view_c(a, SHERD_F64, 1, 40),
+                             .b = sherd_view_c(b, SHERD_F64, 40, 1), .c = sum, .ldc = 1, .slots = 1,
+                             .exposures = expo, .group = group, .panel_rows = 8, .tile_cols = 8,
+                             .finite = true, .entropy = rng };
+    p.perm = sherd__perm_from_key(key);
+    sherd__hiding h;
+    sherd__cell_work w;
+    assert_int_equal(sherd__deal_open(&h, &p), 0);
+    assert_int_equal(h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w), 0);
+    const sherd__fragment_info *info = sherd__fragment_info_of(w.left);
+    const uint8_t *body = sherd__fragment_bytes(w.left);
+    assert_int_equal(info->len, 8 * info->groups + sizeof a);
+    memcpy(sent, body + 8 * info->groups, sizeof a);
+    sherd__fragment_free(w.left);
+    run_all(&h, SHERD__OP_MULTIPLY, NULL);
+    h.ops->free(h.ctx);
+}
+
+static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
+{
+    (void)state;
+    double first[40], again[40], sum, now, ascending = 0;
+    unsigned same = 0, steps = 0;
+    deal_forty(1, first, &sum);
+    for (unsigned i = 0; i < 40; i++)
+        ascending += (i % 3 == 0 ? 1e16 : i % 3 == 1 ? 1 : -1e16) + i;
+    assert_true(sum == ascending);
+    for (unsigned k = 0; k < 10; k++) {
+        deal_forty(1, again, &now);
+        assert_true(now == sum); /* bits do not depend on the draw */
+        for (unsigned i = 0; i < 40; i++) same += again[i] == first[i];
+    }
+    assert_true(same < 100); /* of 400, about 10 by chance */
+    deal_forty(SHERD__GROUP_ALL, again, &now); /* one group: in A's order */
+    for (unsigned i = 0; i < 40; i++) steps += again[i] == first[i];
+    assert_true(steps < 12);
+    deal_forty(7, first, &now);
+    for (unsigned i = 0; i < 40; i++) { /* in a group columns ascend: the next one is the next */
+        unsigned at = 0;
+        while (at < 40 && first[at] != again[i]) at++;
+        assert_true(at < 40);
+        if (i % 7 != 6 && i < 39) assert_true(first[at + 1] == again[i + 1]);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -614,6 +669,7 @@ int main(void)
         cmocka_unit_test(every_operation_equals_the_local_one),
         cmocka_unit_test(a_wrong_element_wise_answer_is_noticed),
         cmocka_unit_test(zero_entries_are_not_sent),
+        cmocka_unit_test(groups_travel_in_a_drawn_order_and_add_up_in_their_own),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("crypto/scheme", tests, open_backend, close_backend);

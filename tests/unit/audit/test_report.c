@@ -26,7 +26,7 @@ static sherd__audit_report a_report(void)
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__findings_add(&r.findings, &m), 0);
     assert_int_equal(sherd__audit_judge(&r, NULL), 0);
-    r.scopes[r.scopes_len++] = (sherd__audit_scope){ 1, 2, 2, 0, 2 };
+    r.scopes[r.scopes_len++] = (sherd__audit_scope){ true, 1, 2, 2, 0, 2 };
     sherd__audit_warn(&r, "cut at byte %d", 7);
     for (unsigned i = 0; i < 4; i++) memset(pictures[i], (int)(60 * i + 1), sizeof pictures[i]);
     r.gallery = (sherd__gallery){ .rows = 2, .cols = 9, .truth = pictures[0], .seen = pictures[1],

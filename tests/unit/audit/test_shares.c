@@ -125,6 +125,7 @@ static void a_public_b_is_told_from_a_coded_one(void **state)
     sherd__shares_fini(&s);
     assert_int_equal(sherd__shares_read(&s, &v, JOB, 24, 1, 0, 100, NULL), 0); /* all rows once */
     assert_true(s.kind == SHERD__SHARES_BLIND && s.apart && s.seen_len == NODES);
+    assert_true(s.seen[0].code->one_time);
     for (unsigned i = 0; i < NODES; i++) {
         check_share(&s.seen[i], 0, i, 0);
         assert_int_equal(s.seen[i].domain[0], i);
@@ -162,11 +163,91 @@ static void nodes_own_records_are_taken_apart(void **state)
     sherd__views_fini(&v);
 }
 
+/* Node `node` holds panels [from, to) of share `share`, and two tiles of B of it; tasks are
+ * numbered as a coordinator does: position by position, share by share. */
+static void a_part(const char *dir, unsigned node, unsigned share, unsigned from, unsigned to)
+{
+    static spool in, out;
+    char name[32];
+    sherd__fragment_info info;
+    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                          .primes = 2, .rows = 2, .cols = COLS,
+                                          .len = 2 * 2 * COLS * 3 };
+    in.len = out.len = 0;
+    spool_hello(&in);
+    spool_welcome(&out);
+    for (unsigned tile = 0; tile < 2; tile++) {
+        info = residues(share, 0, COLS, 1 + tile);
+        spool_put(&in, JOB, 1 + tile, &info, body);
+        for (unsigned p = from; p < to; p++) {
+            unsigned task = (tile * 3 + p) * 3 + share + 1;
+            info = residues(share, 2 * p, 2, 0);
+            spool_put(&in, JOB, 10 + p, &info, body);
+            spool_task(&in, JOB, task, 10 + p, 1 + tile, primes, 2, &result);
+        }
+    }
+    snprintf(name, sizeof name, "node-%u.sent", node + 1);
+    spool_file(dir, name, in.bytes, in.len);
+    snprintf(name, sizeof name, "node-%u.received", node + 1);
+    spool_file(dir, name, out.bytes, out.len);
+}
+
+/* Five nodes in three domains: the three nodes of share 0 had its panels in disorder. */
+static void open_domains(sherd__views *v)
+{
+    static const char index[] =
+        "{\"schema\": \"sherd/record/2\", \"complete\": true, \"peers\": ["
+        "{\"name\": \"node-1\", \"domain\": {\"number\": 0, \"name\": \"a\"}}, "
+        "{\"name\": \"node-2\", \"domain\": {\"number\": 0, \"name\": \"a\"}}, "
+        "{\"name\": \"node-3\", \"domain\": {\"number\": 1, \"name\": \"b\"}}, "
+        "{\"name\": \"node-4\", \"domain\": {\"number\": 2, \"name\": \"c\"}}, "
+        "{\"name\": \"node-5\", \"domain\": {\"number\": 0, \"name\": \"a\"}}]}";
+    const char *dir = spool_folder();
+    memset(v, 0, sizeof *v);
+    a_part(dir, 0, 0, 2, 3);
+    a_part(dir, 1, 0, 0, 1);
+    a_part(dir, 2, 1, 0, 3);
+    a_part(dir, 3, 2, 0, 3);
+    a_part(dir, 4, 0, 0, 2); /* one of them twice */
+    spool_file(dir, "index.json", index, sizeof index - 1);
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+    assert_true(v->len == 5 && v->domains_len == 3);
+}
+
+static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_domains(&v);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_true(s.kind == SHERD__SHARES_BOTH && s.code.shares == 3 && s.share_rows == 6);
+    for (unsigned i = 0; i < 3; i++) check_share(&s.seen[0], i, i, 0);
+    assert_string_equal(s.note, "");
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void every_tile_of_a_coded_b_is_attacked(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_domains(&v);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(s.seen_len, 3);
+    assert_string_equal(s.seen[2].name, "B, tile 2");
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned t = 0; t < 2; t++) check_share(&s.seen[1 + t], i, i, 1 + t);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
 static void want_of_memory_is_told(void **state)
 {
     (void)state;
     sherd__views v;
-    open_record(&v, NODES, false);
+    open_domains(&v);
     for (size_t n = 1; n < 1000; n++) {
         sherd__shares s;
         sherd__alloc_fail_nth(n);
@@ -188,6 +269,8 @@ int main(void)
         cmocka_unit_test(a_public_b_is_told_from_a_coded_one),
         cmocka_unit_test(a_share_that_is_not_whole_is_left_out_and_told),
         cmocka_unit_test(nodes_own_records_are_taken_apart),
+        cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
+        cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
         cmocka_unit_test(want_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

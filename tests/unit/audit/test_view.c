@@ -221,6 +221,88 @@ static void a_file_that_is_not_as_long_as_the_index_says_is_told(void **state)
     sherd__views_fini(&v);
 }
 
+/* Four nodes, and what an index says of the domain of each. */
+static int four_nodes(sherd__views *v, unsigned version, const char *const domain[4],
+                      sherd_diag *d)
+{
+    const char *dir = spool_folder();
+    char text[1024], name[40];
+    int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/%u\", \"complete\": true, "
+                                          "\"side\": \"coordinator\", \"peers\": [", version);
+    *v = (sherd__views){ 0 };
+    a_conversation(&in);
+    out.len = 0;
+    spool_welcome(&out);
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "node-%u.sent", i + 1);
+        spool_file(dir, name, in.bytes, in.len);
+        snprintf(name, sizeof name, "node-%u.received", i + 1);
+        spool_file(dir, name, out.bytes, out.len);
+        len += snprintf(text + len, sizeof text - (size_t)len,
+                        "%s{\"name\": \"node-%u\", \"key\": \"SHA256:%u\"%s%s, \"sent\": "
+                        "{\"bytes\": %zu}}", i ? ", " : "", i + 1, i,
+                        domain[i][0] ? ", \"domain\": " : "", domain[i], in.len);
+    }
+    len += snprintf(text + len, sizeof text - (size_t)len, "]}");
+    spool_file(dir, "index.json", text, (size_t)len);
+    return sherd__views_add(v, dir, d);
+}
+
+#define A_DOMAIN "{\"number\": 7, \"name\": \"acme\"}"
+#define B_DOMAIN "{\"number\": 2, \"name\": \"b\\n\"}"
+#define C_DOMAIN "{\"number\": 9, \"name\": \"acme\"}"
+
+static void nodes_of_one_domain_are_told_by_its_number(void **state)
+{
+    (void)state;
+    sherd__views v;
+    const char *const four[] = { A_DOMAIN, B_DOMAIN, A_DOMAIN, C_DOMAIN };
+    assert_int_equal(four_nodes(&v, 2, four, NULL), 0);
+    assert_true(v.len == 4 && v.domains_known && v.domains_len == 3);
+    assert_true(v.nodes[0].domain == 1 && v.nodes[1].domain == 0);
+    assert_true(v.nodes[2].domain == 1 && v.nodes[3].domain == 2);
+    assert_string_equal(v.domains[0].name, "b?");
+    assert_string_equal(v.domains[1].name, "acme");
+    assert_true(v.domains[1].nodes == 2 && v.domains[2].nodes == 1);
+    assert_string_equal(v.nodes[3].key, "SHA256:3");
+    assert_true(v.nodes[0].shuffled);
+    assert_string_equal(v.trouble, "");
+    sherd__views_fini(&v);
+}
+
+static void without_domains_each_node_counts_by_itself(void **state)
+{
+    (void)state;
+    const char *const some[] = { A_DOMAIN, A_DOMAIN, "", A_DOMAIN };
+    for (unsigned version = 1; version <= 2; version++) {
+        sherd__views v;
+        assert_int_equal(four_nodes(&v, version, some, NULL), 0);
+        assert_true(!v.domains_known && v.domains_len == 4 && v.nodes[3].domain == 3);
+        assert_string_equal(v.domains[1].name, "node-2");
+        assert_non_null(strstr(v.trouble, "each counts as one"));
+        assert_true(v.nodes[0].shuffled == (version == 2));
+        sherd__views_fini(&v);
+    }
+}
+
+static void a_later_version_and_a_domain_that_is_none_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = { "{\"number\": -1, \"name\": \"a\"}", "{\"number\": 1}",
+                                       "{\"number\": 1.5, \"name\": \"a\"}", "\"acme\"",
+                                       "{\"number\": 1, \"name\": \"\"}" };
+    sherd__views v;
+    sherd_diag d = { 0 };
+    assert_int_equal(four_nodes(&v, 3, (const char *const[]){ "", "", "", "" }, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "sherd/record/3"));
+    assert_non_null(strstr(d.hint, "version of sherd that wrote it"));
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(four_nodes(&v, 2, (const char *const[]){ A_DOMAIN, bad[i], "", "" }, NULL),
+                         SHERD_EFORMAT);
+        assert_int_equal(v.len, 0);
+    }
+}
+
 static void what_is_no_record_is_refused(void **state)
 {
     (void)state;
@@ -292,6 +374,9 @@ int main(void)
         cmocka_unit_test(a_new_session_after_a_cut_is_found_again),
         cmocka_unit_test(an_index_cannot_send_us_elsewhere),
         cmocka_unit_test(a_file_that_is_not_as_long_as_the_index_says_is_told),
+        cmocka_unit_test(nodes_of_one_domain_are_told_by_its_number),
+        cmocka_unit_test(without_domains_each_node_counts_by_itself),
+        cmocka_unit_test(a_later_version_and_a_domain_that_is_none_are_refused),
         cmocka_unit_test(what_is_no_record_is_refused),
         cmocka_unit_test(a_block_that_claims_too_much_takes_no_memory),
         cmocka_unit_test(want_of_memory_is_told),

@@ -44,9 +44,12 @@ static void what_was_said_lies_in_the_folder(void **s)
     static const char program[] =
         "import json, os\n"
         "i = json.load(open('rec/index.json'))\n"
-        "assert i['schema'] == 'sherd/record/1' and i['side'] == 'coordinator' and i['complete']\n"
+        "assert i['schema'] == 'sherd/record/2' and i['side'] == 'coordinator' and i['complete']\n"
         "assert [p['name'] for p in i['peers']] == ['node-0', 'node-1']\n"
         "assert i['peers'][0]['about'] == '127.0.0.1:7000 ?'\n"
+        "assert i['peers'][0]['key'] == 'SHA256:abc' and 'key' not in i['peers'][1]\n"
+        "assert i['peers'][0]['domain'] == {'number': 3, 'name': 'acme ?'}\n"
+        "assert 'domain' not in i['peers'][1]\n"
         "for p in i['peers']:\n"
         "    for side in 'sent', 'received':\n"
         "        assert os.path.getsize('rec/' + p[side]['file']) == p[side]['bytes']\n";
@@ -57,6 +60,9 @@ static void what_was_said_lies_in_the_folder(void **s)
     assert_int_equal(sherd__record_peer_add(&p, r, "node-0", NULL), 0);
     assert_int_equal(sherd__record_peer_add(&q, r, "node-1", NULL), 0);
     assert_int_equal(sherd__record_peer_about(p, "127.0.0.1:7000 \xff"), 0);
+    assert_int_equal(sherd__record_peer_key(p, "SHA256:abc"), 0);
+    assert_int_equal(sherd__record_peer_domain(p, 2, "other"), 0);
+    assert_int_equal(sherd__record_peer_domain(p, 3, "acme \xff"), 0); /* the last word counts */
     say(p, true, "HELLO");
     say(q, true, "hello");
     say(p, false, "WELCOME");
@@ -184,6 +190,8 @@ static void every_failed_allocation_is_survived(void **s)
         if (!err) {
             err = sherd__record_peer_add(&p, r, "c", NULL);
             if (!err) err = sherd__record_peer_about(p, "x");
+            if (!err) err = sherd__record_peer_key(p, "k");
+            if (!err) err = sherd__record_peer_domain(p, 0, "d");
             int end = sherd__record_end(r, NULL);
             if (!err) err = end;
         }
