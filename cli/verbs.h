@@ -8,6 +8,8 @@
     XX(multiply)                                                                                   \
     XX(plan)                                                                                       \
     XX(apply)                                                                                      \
+    XX(train)                                                                                      \
+    XX(predict)                                                                                    \
     XX(prepare)                                                                                    \
     XX(node)                                                                                       \
     XX(cluster)                                                                                    \

@@ -4,6 +4,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "core/bytes.h"
+
 static void fill_os(void *ctx, void *out, size_t len)
 {
     (void)ctx;
@@ -29,6 +31,20 @@ sherd_entropy sherd__entropy_seeded(sherd_entropy_seeded *st, uint64_t seed)
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(seed >> 8 * i);
     crypto_generichash(st->key, sizeof st->key, bytes, sizeof bytes, NULL, 0);
+    st->drawn = 0;
+    return (sherd_entropy){ fill_seeded, st };
+}
+
+sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *st, const uint8_t seed[32],
+                                     const char *label, uint64_t number)
+{
+    crypto_generichash_state hash;
+    uint8_t bytes[8];
+    sherd__put_u64(bytes, number);
+    crypto_generichash_init(&hash, seed, 32, sizeof st->key);
+    crypto_generichash_update(&hash, (const uint8_t *)label, strlen(label) + 1);
+    crypto_generichash_update(&hash, bytes, sizeof bytes);
+    crypto_generichash_final(&hash, st->key, sizeof st->key);
     st->drawn = 0;
     return (sherd_entropy){ fill_seeded, st };
 }

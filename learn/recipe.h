@@ -60,6 +60,8 @@ typedef struct sherd__recipe {
     /* everything else */
     sherd__data_kind data;
     size_t examples;      /* how many are generated, or the first so many of a file; 0: all */
+    bool target_values;   /* targets = values: of files, the last columns are numbers to meet; else
+                             the last one is a label */
     size_t classes;       /* spiral, random: as the generator needs; else 0 */
     double divide_inputs; /* every input is divided by it; 1: nothing is done */
     double holdout;       /* fraction of the examples that validation takes away; 0: none */

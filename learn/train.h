@@ -132,6 +132,11 @@ typedef struct sherd__train_calls {
      *  SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;
+    /** By products: let the multiplier keep the training data, where the first layer is dense and
+     *  the order "given" or "batches". In fixed point this decides the exponent of the inputs, so
+     *  runs that are to have the same bits keep alike. */
+    bool keep;
+    uint64_t until; /* return 0 after this many steps; 0: go to the end */
 } sherd__train_calls;
 
 /* ---- a run ----------------------------------------------------------------------------------- */

@@ -1,0 +1,443 @@
+/*
+ * From files and generators to data sets. Each source fills a sherd__dataset that owns its memory;
+ * limiting, holding out and scaling are then the same for all. Files are judged as a whole before
+ * training begins, so that a label out of range is met in the first second and not in an epoch.
+ */
+#include "cli/data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "learn/digits.h"
+#include "learn/draw.h"
+#include "learn/train.h"
+#include "matrix/view.h"
+#include "sherd/npy.h"
+#include "store/file.h"
+#include "store/idx.h"
+#include "store/npz.h"
+
+#define UNPACKED_BASE ((uint64_t)16 << 30)
+#define UNPACKED_RATIO 1100u
+#define EMBEDDED_TRAIN 60000u
+#define EMBEDDED_VALIDATION 10000u
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static int no_memory(const char *where, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, "`examples` in the recipe takes fewer",
+                       "%s: no memory to read it", where);
+}
+
+/* Column `col` of v as labels; column_name opens "row 3" in messages. */
+static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *where, sherd_diag *d)
+{
+    uint32_t *labels = s->owned[1] = sherd__calloc(v.rows, sizeof *labels);
+    if (labels == NULL) return no_memory(where, d);
+    for (size_t i = 0; i < v.rows; i++) {
+        double x = sherd__view_at(v, i, col);
+        if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
+            return sherd__fail(d, SHERD_EFORMAT,
+                               "labels are whole numbers from 0; `targets = values` is for others",
+                               "%s: row %zu: expected a label, found %g", where, i, x);
+        labels[i] = (uint32_t)x;
+    }
+    s->targets.labels = labels;
+    return 0;
+}
+
+static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width,
+                     const char *where, sherd_diag *d)
+{
+    double *values = s->owned[1] = sherd__calloc(v.rows, width * sizeof *values);
+    if (values == NULL) return no_memory(where, d);
+    for (size_t i = 0; i < v.rows; i++)
+        sherd__view_row_f64(v, i, first, width, values + i * width);
+    s->targets.values = values;
+    return 0;
+}
+
+static int targets_of(sherd__dataset *s, const sherd__recipe *r, sherd_view v, size_t first,
+                      size_t width, const char *where, sherd_diag *d)
+{
+    s->width = width;
+    s->classes = r->target_values ? 0 : width;
+    return r->target_values ? values_of(s, v, first, width, where, d)
+                            : labels_of(s, v, first, where, d);
+}
+
+/* ---- IDX ------------------------------------------------------------------------------------- */
+
+static int take_idx(sherd__dataset *out, const char *folder, const char *prefix, size_t width,
+                    sherd_diag *d)
+{
+    sherd__idx_set set = {0};
+    memset(out, 0, sizeof *out);
+    int err = sherd__idx_set_load(&set, folder, prefix, d);
+    if (err) return err;
+    err = labels_of(out, sherd__idx_view(&set.labels), 0, folder, d);
+    out->x = sherd__idx_view(&set.images);
+    out->classes = out->width = width;
+    out->owned[0] = set.images.values; /* moves over */
+    set.images.values = NULL;
+    sherd__idx_set_fini(&set);
+    if (err) sherd__dataset_fini(out);
+    return err;
+}
+
+static int load_idx(sherd__data *x, const char *folder, size_t width, sherd_diag *d)
+{
+    sherd_diag missing = {0};
+    int err = take_idx(&x->train, folder, "train", width, d);
+    if (err) return err;
+    err = take_idx(&x->validation, folder, "t10k", width, &missing);
+    if (err == SHERD_EOPEN) return 0; /* there is no test set */
+    return err ? sherd__fail(d, err, missing.hint, "%s", missing.message) : 0;
+}
+
+/* ---- .npy and .npz --------------------------------------------------------------------------- */
+
+/* A copy of v's rows up to column cols as the data set's inputs, in their own dtype. */
+static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *where,
+                     sherd_diag *d)
+{
+    sherd__dataset as = {.x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1}, copy;
+    as.targets.labels = sherd__calloc(v.rows + 1, sizeof *as.targets.labels);
+    if (as.targets.labels == NULL) return no_memory(where, d);
+    int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, 1, d);
+    sherd__free((void *)(uintptr_t)as.targets.labels);
+    if (err) return err;
+    s->x = copy.x;
+    s->owned[0] = copy.owned[0];
+    copy.owned[0] = NULL;
+    sherd__dataset_fini(&copy);
+    return 0;
+}
+
+static int load_npy(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
+                    sherd_diag *d)
+{
+    sherd_npy *f = NULL;
+    size_t targets = r->target_values ? width : 1;
+    int err = sherd_npy_open(&f, path, d);
+    if (err) return err;
+    sherd_view v = sherd_npy_view(f);
+    if (v.cols <= targets)
+        err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
+                          "%s: expected inputs and %zu target column%s, found %zu columns", path,
+                          targets, targets == 1 ? "" : "s", v.cols);
+    if (!err) err = targets_of(&x->train, r, v, v.cols - targets, width, path, d);
+    if (!err) err = inputs_of(&x->train, v, v.cols - targets, path, d);
+    if (!err) err = sherd_npy_check(f, d);
+    sherd_npy_close(f);
+    return err;
+}
+
+/* A member as a matrix in memory of its own (*bytes, the caller's); false where it is not there. */
+static int read_member(sherd__npz *z, const char *name, sherd_view *v, void **bytes, bool *there,
+                       sherd_diag *d)
+{
+    int64_t i = sherd__npz_find(z, name);
+    *bytes = NULL;
+    *there = i >= 0;
+    if (i < 0) return 0;
+    const sherd__npy_header *h = &sherd__npz_member_at(z, (size_t)i)->head;
+    if ((*bytes = sherd__alloc(h->data_len)) == NULL) return no_memory(sherd__npz_where(z), d);
+    *v = h->fortran ? sherd_view_t(sherd_view_c(*bytes, h->dtype, h->cols, h->rows))
+                    : sherd_view_c(*bytes, h->dtype, h->rows, h->cols);
+    if (h->ndim == 1) *v = sherd_view_t(*v); /* so many examples of one number */
+    return sherd__npz_read(z, (size_t)i, *bytes, h->data_len, d);
+}
+
+/* Members `inputs` and `targets`; without either *there is false. */
+static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z, const char *inputs,
+                     const char *targets, size_t width, bool *there, sherd_diag *d)
+{
+    char where[400];
+    sherd_view x, y;
+    void *x_bytes = NULL, *y_bytes = NULL;
+    bool has_x, has_y = false;
+    int err = read_member(z, inputs, &x, &x_bytes, &has_x, d);
+    if (!err) err = read_member(z, targets, &y, &y_bytes, &has_y, d);
+    *there = has_x || has_y;
+    snprintf(where, sizeof where, "%.380s: %s", sherd__npz_where(z), targets);
+    if (!err && has_x != has_y)
+        err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: has %s but not %s", sherd__npz_where(z),
+                          has_x ? inputs : targets, has_x ? targets : inputs);
+    if (!err && has_x && x.rows != y.rows)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: %s has %zu rows and %s has %zu",
+                          sherd__npz_where(z), inputs, x.rows, targets, y.rows);
+    size_t cols = r->target_values ? width : 1;
+    if (!err && has_y && y.cols != cols)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: expected %zu column%s, found %zu", where,
+                          cols, cols == 1 ? "" : "s", y.cols);
+    if (!err && has_x) err = targets_of(out, r, y, 0, width, where, d);
+    if (!err && has_x && x.row_stride == (ptrdiff_t)x.cols && x.col_stride == 1) {
+        out->x = x;
+        out->owned[0] = x_bytes;
+        x_bytes = NULL;
+    } else if (!err && has_x) {
+        err = inputs_of(out, x, x.cols, where, d);
+    }
+    sherd__free(x_bytes);
+    sherd__free(y_bytes);
+    return err;
+}
+
+static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
+                    sherd_diag *d)
+{
+    sherd__npz *z = NULL;
+    bool there = false, test;
+    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    if (err) return err;
+    err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
+    if (!err && there)
+        err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
+    else if (!err)
+        err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
+    if (!err && !there)
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
+                          "%s: expected members x and y, or x_train and y_train", path);
+    sherd__npz_close(z);
+    return err;
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *path, const char *tail)
+{
+    size_t n = strlen(path), m = strlen(tail);
+    return n >= m && strcmp(path + n - m, tail) == 0;
+}
+
+static int load_path(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
+                     sherd_diag *d)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
+    if (ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
+    if (ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
+    if (stat(path, &st) != 0)
+        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
+    return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy or a .npz",
+                       "%s: is none of the files that data are read from", path);
+}
+
+static int load_embedded(sherd__data *x, const sherd__recipe *r, sherd_diag *d)
+{
+    size_t n = r->examples > 0 ? r->examples : EMBEDDED_TRAIN;
+    size_t validation = n < EMBEDDED_VALIDATION ? n : EMBEDDED_VALIDATION;
+    int err = sherd__generate_digits(&x->train, 0, n, d);
+    x->embedded = true;
+    if (!err && r->holdout == 0)
+        err = sherd__generate_digits(&x->validation, n, validation, d);
+    return err;
+}
+
+static int load_own(sherd__data *x, const sherd__recipe *r, size_t inputs, const uint8_t seed[32],
+                    sherd_diag *d)
+{
+    switch (r->data) {
+    case SHERD__DATA_IDX:
+    case SHERD__DATA_DIGITS: return load_embedded(x, r, d);
+    case SHERD__DATA_SPIRAL:
+        return sherd__generate_spiral(&x->train, r->examples, r->classes, seed, d);
+    case SHERD__DATA_PARABOLA: return sherd__generate_parabola(&x->train, r->examples, d);
+    case SHERD__DATA_RANDOM:
+        return sherd__generate_random(&x->train, r->examples, inputs, r->classes, seed, d);
+    case SHERD__DATA_FILE: break;
+    }
+    return sherd__fail(d, SHERD_EINVAL, "--data FILE", "data = file: no file is given");
+}
+
+/* ---- the same for all ------------------------------------------------------------------------ */
+
+/* The first n rows; what lies behind them stays allocated. */
+static void limit(sherd__dataset *s, size_t n)
+{
+    if (n > 0 && s->x.rows > n) s->x = sherd_view_sub(s->x, 0, n, 0, s->x.cols);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Validation takes a drawn part; both keep the order of the whole. */
+static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], sherd_diag *d)
+{
+    size_t n = x->train.x.rows, held = (size_t)(fraction * (double)n);
+    sherd_entropy_seeded state;
+    sherd__dataset train = {0}, validation = {0};
+    if (fraction == 0) return 0;
+    if (held == 0 || held == n || n > UINT32_MAX)
+        return sherd__fail(d, SHERD_EINVAL, "another fraction, or more data",
+                           "a holdout of %g of %zu examples leaves nothing to %s", fraction, n,
+                           held == 0 ? "validate with" : "train on");
+    uint32_t *rows = sherd__calloc(n, sizeof *rows);
+    if (rows == NULL) return no_memory("holdout", d);
+    sherd_entropy e = sherd__train_entropy(&state, seed, "holdout", 0);
+    sherd__draw_shuffle(&e, rows, (uint32_t)n);
+    sherd__wipe(&state, sizeof state);
+    qsort(rows, held, sizeof *rows, compare_rows);
+    qsort(rows + held, n - held, sizeof *rows, compare_rows);
+    int err = sherd__dataset_copy(&validation, &x->train, rows, held, 1, d);
+    if (!err) err = sherd__dataset_copy(&train, &x->train, rows + held, n - held, 1, d);
+    sherd__free(rows);
+    if (err) {
+        sherd__dataset_fini(&validation);
+        return err;
+    }
+    sherd__dataset_fini(&x->train);
+    sherd__dataset_fini(&x->validation);
+    x->train = train;
+    x->validation = validation;
+    return 0;
+}
+
+static int scale(sherd__dataset *s, double divide, sherd_diag *d)
+{
+    sherd__dataset scaled;
+    if (divide == 1 || s->x.rows == 0) return 0;
+    int err = sherd__dataset_copy(&scaled, s, NULL, s->x.rows, divide, d);
+    if (err) return err;
+    sherd__dataset_fini(s);
+    *s = scaled;
+    return 0;
+}
+
+static void describe(sherd__data *x, const sherd__recipe *r, const char *path)
+{
+    char held[48] = "";
+    const char *kind = path != NULL ? sherd__path_tail(path)
+                       : x->embedded ? "embedded digits" : sherd__data_kind_name(r->data);
+    if (x->validation.x.rows > 0)
+        snprintf(held, sizeof held, " and %zu for validation", x->validation.x.rows);
+    snprintf(x->says, sizeof x->says, "%.100s: %zu examples of %zu numbers%s", kind,
+             x->train.x.rows, x->train.x.cols, held);
+}
+
+int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
+                     const uint8_t seed[32], sherd_diag *d)
+{
+    sherd__data x = {0};
+    size_t inputs;
+    if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
+    memset(out, 0, sizeof *out);
+    int err = path != NULL ? load_path(&x, r, path, width, d) : load_own(&x, r, inputs, seed, d);
+    const char *name = path != NULL ? path : sherd__data_kind_name(r->data);
+    if (!err && path != NULL) limit(&x.train, r->examples);
+    if (!err && path != NULL) limit(&x.validation, r->examples);
+    if (!err) err = sherd__dataset_check(&x.train, name, inputs, width, d);
+    if (!err && x.validation.x.rows > 0)
+        err = sherd__dataset_check(&x.validation, name, inputs, width, d);
+    if (!err) err = hold_out(&x, r->holdout, seed, d);
+    if (!err) err = scale(&x.train, r->divide_inputs, d);
+    if (!err) err = scale(&x.validation, r->divide_inputs, d);
+    if (err) {
+        sherd__data_fini(&x);
+        return err;
+    }
+    describe(&x, r, path);
+    *out = x;
+    return 0;
+}
+
+void sherd__data_fini(sherd__data *x)
+{
+    sherd__dataset_fini(&x->train);
+    sherd__dataset_fini(&x->validation);
+    memset(x, 0, sizeof *x);
+}
+
+/* ---- to predict from ------------------------------------------------------------------------- */
+
+static int inputs_idx(sherd__dataset *out, const char *path, sherd_diag *d)
+{
+    sherd__idx idx;
+    int err = sherd__idx_load(&idx, path, d);
+    if (err) return err;
+    out->x = sherd__idx_view(&idx);
+    out->owned[0] = idx.values;
+    return 0;
+}
+
+static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
+                      sherd_diag *d)
+{
+    static const char *const pairs[][2] = {{"x_test", "y_test"}, {"x", "y"}};
+    sherd__npz *z = NULL;
+    sherd_view v;
+    void *bytes = NULL;
+    bool there = false;
+    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    for (size_t i = 0; i < 2 && !err && !there; i++)
+        if (sherd__npz_find(z, pairs[i][0]) >= 0 && sherd__npz_find(z, pairs[i][1]) >= 0)
+            err = take_pair(out, r, z, pairs[i][0], pairs[i][1], width, &there, d);
+    if (!err && !there) {
+        err = read_member(z, "x", &v, &bytes, &there, d);
+        if (!err && !there)
+            err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs)",
+                              "%s: expected a member x", path);
+        if (!err) err = inputs_of(out, v, v.cols, path, d);
+        sherd__free(bytes);
+    }
+    sherd__npz_close(z);
+    return err;
+}
+
+static int inputs_npy(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t inputs,
+                      size_t width, sherd_diag *d)
+{
+    sherd_npy *f = NULL;
+    size_t targets = r->target_values ? width : 1;
+    int err = sherd_npy_open(&f, path, d);
+    if (err) return err;
+    sherd_view v = sherd_npy_view(f);
+    if (sherd_npy_ndim(f) == 1 && inputs == 1) v = sherd_view_t(v);
+    bool both = v.cols == inputs + targets;
+    if (both) err = targets_of(out, r, v, inputs, width, path, d);
+    if (!err) err = inputs_of(out, v, both ? inputs : v.cols, path, d);
+    if (!err) err = sherd_npy_check(f, d);
+    sherd_npy_close(f);
+    return err;
+}
+
+int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
+                       sherd_diag *d)
+{
+    struct stat st;
+    size_t inputs;
+    sherd__dataset s = {.width = width};
+    memset(out, 0, sizeof *out);
+    if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    int err = folder                   ? take_idx(&s, path, "t10k", width, d)
+              : ends_in(path, ".npz") ? inputs_npz(&s, r, path, width, d)
+              : ends_in(path, ".npy") ? inputs_npy(&s, r, path, inputs, width, d)
+                                      : inputs_idx(&s, path, d);
+    bool targets = s.targets.labels != NULL || s.targets.values != NULL;
+    if (!err && !targets) { /* a stand-in, so that checks and copies see what they know */
+        if ((s.owned[1] = sherd__calloc(s.x.rows + 1, sizeof(uint32_t))) == NULL)
+            err = no_memory(path, d);
+        s.targets.labels = s.owned[1];
+    }
+    if (!err) err = sherd__dataset_check(&s, path, inputs, width, d);
+    if (!err) err = scale(&s, r->divide_inputs, d);
+    if (err) {
+        sherd__dataset_fini(&s);
+        return err;
+    }
+    *out = s;
+    if (!targets) out->targets = (sherd__targets){0};
+    return 0;
+}

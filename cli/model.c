@@ -1,0 +1,165 @@
+/*
+ * Models. Values are read into a buffer of their own and reach the network when all of them have
+ * been judged. The archive may come from numpy (--initial), so what numpy writes naturally is taken:
+ * float32 or float64, Fortran order, biases as a row or a column.
+ */
+#include "cli/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "matrix/view.h"
+#include "store/npz.h"
+
+#define UNPACKED_BASE ((uint64_t)8 << 30)
+#define UNPACKED_RATIO 1100u
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+typedef struct values {
+    const uint8_t *bytes;
+    size_t row_size;
+} values;
+
+static int fill(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
+{
+    const values *v = ctx;
+    (void)d;
+    memcpy(out, v->bytes + row * v->row_size, rows * v->row_size);
+    return 0;
+}
+
+static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, values v[2],
+                     sherd_diag *d)
+{
+    const sherd__layer *l = sherd__network_layer(n, i);
+    char name[16];
+    if (!sherd__recipe_member(n, i, false, name)) return 0;
+    v[0] = (values){(const uint8_t *)l->weights, l->cols * sizeof(double)};
+    v[1] = (values){(const uint8_t *)l->biases, l->cols * sizeof(double)};
+    int err = sherd__npz_writer_add(w, name, SHERD_F64, 2, l->rows, l->cols, false,
+                                    (sherd__npz_source){fill, &v[0]}, d);
+    if (err) return err;
+    sherd__recipe_member(n, i, true, name);
+    return sherd__npz_writer_add(w, name, SHERD_F64, 1, 1, l->cols, false,
+                                 (sherd__npz_source){fill, &v[1]}, d);
+}
+
+int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n, sherd_diag *d)
+{
+    sherd_buf text;
+    sherd__npz_writer *w = NULL;
+    size_t len = sherd__network_len(n);
+    values recipe = {0}, *all = sherd__calloc(2 * len, sizeof *all);
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = all == NULL ? SHERD_ENOMEM : sherd__recipe_print(r, SHERD__RECIPE_ALL, &text);
+    if (err) err = sherd__fail(d, err, NULL, "%s: no memory to write it", path);
+    if (!err) err = sherd__npz_writer_new(&w, path, d);
+    recipe = (values){text.data, text.len};
+    if (!err)
+        err = sherd__npz_writer_add(w, "recipe", SHERD_U8, 1, 1, text.len, false,
+                                    (sherd__npz_source){fill, &recipe}, d);
+    for (size_t i = 0; i < len && !err; i++) err = add_layer(w, n, i, all + 2 * i, d);
+    if (err)
+        sherd__npz_writer_abort(w);
+    else
+        err = sherd__npz_writer_commit(w, NULL, d);
+    sherd__buf_fini(&text);
+    sherd__free(all);
+    return err;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
+{
+    char where[400];
+    sherd__npz *z = NULL;
+    char *text = NULL;
+    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    if (err) return err;
+    int64_t i = sherd__npz_find(z, "recipe");
+    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
+    snprintf(where, sizeof where, "%.380s: recipe", path);
+    if (m == NULL || m->head.dtype != SHERD_U8 || m->head.data_len > SHERD__RECIPE_BYTES_MAX)
+        err = sherd__fail(d, SHERD_EFORMAT, "`sherd train -o MODEL.npz` writes models",
+                          "%s: expected a model with its recipe, found %s", path,
+                          m == NULL ? "none" : "a member of that name that is none");
+    if (!err && (text = sherd__alloc(m->head.data_len + 1)) == NULL)
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    if (!err) err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
+    if (!err)
+        err = sherd__recipe_parse(out, text, m->head.data_len, where, SHERD__RECIPE_ALL, d);
+    sherd__free(text);
+    sherd__npz_close(z);
+    return err;
+}
+
+static int check_member(const sherd__npz *z, const sherd__npz_member *m, const char *name,
+                        size_t rows, size_t cols, sherd_diag *d)
+{
+    const char *where = sherd__npz_where(z);
+    if (m == NULL)
+        return sherd__fail(d, SHERD_EFORMAT,
+                           "layers with parameters are counted from 1: w1, b1, w2, b2, ...",
+                           "%s: the member %s is missing", where, name);
+    bool vector = rows == 1 && m->head.rows * m->head.cols == cols &&
+                  (m->head.rows == 1 || m->head.cols == 1);
+    if (!vector && (m->head.rows != rows || m->head.cols != cols))
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "%s: %s is %zu x %zu: the network takes %zu x %zu", where, name,
+                           m->head.rows, m->head.cols, rows, cols);
+    return 0;
+}
+
+/* Member `name` as rows x cols doubles, row-major. */
+static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols, double *out,
+                       sherd_diag *d)
+{
+    int64_t i = sherd__npz_find(z, name);
+    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
+    int err = check_member(z, m, name, rows, cols, d);
+    if (err) return err;
+    void *bytes = sherd__alloc(m->head.data_len);
+    if (bytes == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for %s", sherd__npz_where(z),
+                           name);
+    err = sherd__npz_read(z, (size_t)i, bytes, m->head.data_len, d);
+    if (!err) {
+        sherd_view v = m->head.fortran
+                           ? sherd_view_t(sherd_view_c(bytes, m->head.dtype, cols, rows))
+                           : sherd_view_c(bytes, m->head.dtype, rows, cols);
+        sherd__view_dense_f64(v, out, cols);
+    }
+    sherd__free(bytes);
+    for (size_t k = 0; k < rows * cols && !err; k++)
+        if (!isfinite(out[k]))
+            err = sherd__fail(d, SHERD_ERANGE, NULL, "%s: %s, row %zu, column %zu is %g",
+                              sherd__npz_where(z), name, k / cols, k % cols, out[k]);
+    return err;
+}
+
+int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d)
+{
+    sherd__npz *z = NULL;
+    char name[16];
+    const double *params = sherd__network_params(n);
+    size_t count = sherd__network_count(n);
+    double *all = sherd__calloc(count, sizeof *all);
+    if (all == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        if (!sherd__recipe_member(n, i, false, name)) continue;
+        err = read_member(z, name, l->rows, l->cols, all + (l->weights - params), d);
+        sherd__recipe_member(n, i, true, name);
+        if (!err) err = read_member(z, name, 1, l->cols, all + (l->biases - params), d);
+    }
+    if (!err) memcpy(sherd__network_params(n), all, count * sizeof *all);
+    sherd__free(all);
+    sherd__npz_close(z);
+    return err;
+}

@@ -1,0 +1,150 @@
+/*
+ * Options of products that a network makes. Those of `multiply` that serve one product only (masks,
+ * metadata, row shuffles) have no meaning here. Two schemes are refused although the library has
+ * them: a public right operand would be the weights on the way forward and the errors on the way
+ * back, and from those the data follow by least squares.
+ */
+#include "cli/over.h"
+
+#include <string.h>
+
+#include "cli/nodes.h"
+#include "matrix/gemm.h"
+
+const char *const sherd__choices_elementwise[] = {"here", "nodes", NULL};
+
+static bool has(const sherd__cli *cli, const char *name)
+{
+    for (const sherd__option *o = cli->verb->options; o->name != NULL; o++)
+        if (strcmp(o->name, name) == 0) return true;
+    return false;
+}
+
+/* On the command line: what the environment or a file sets may well be meant for other runs. */
+static bool asked(const sherd__cli *cli, const char *name)
+{
+    return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+}
+
+static int refuse_scheme(sherd_scheme scheme, sherd_diag *d)
+{
+    if (scheme == SHERD_SHARE1)
+        return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which hides both operands",
+                           "--scheme share1 is refused for a network: nodes would see the weights "
+                           "and the errors of every step, and the data follow from those");
+    return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which needs no masks",
+                       "--scheme blind is refused for a network: its masks serve one public B, and "
+                       "the weights are another one at every step");
+}
+
+static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const of_nodes[] = {"scheme", "colluding", "spare", "group", "exposure",
+                                           "exposure-max", "encoding", "elementwise", "record",
+                                           "node-memory", "key", "same-host-domains"};
+    static const char *const of_permute[] = {"group", "exposure", "exposure-max"};
+    static const char *const of_share[] = {"colluding", "spare"};
+    const char *scheme = sherd__opt_text(cli, "scheme");
+    for (size_t i = 0; i < sizeof of_nodes / sizeof *of_nodes && !o->nodes; i++)
+        if (asked(cli, of_nodes[i]))
+            return sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
+                               "--%s has no effect without nodes", of_nodes[i]);
+    for (size_t i = 0; i < sizeof of_permute / sizeof *of_permute; i++)
+        if (o->opt.scheme != SHERD_PERMUTE && asked(cli, of_permute[i]))
+            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
+                               "--%s has no effect under --scheme %s", of_permute[i], scheme);
+    for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
+        if (o->opt.scheme != SHERD_SHARE && asked(cli, of_share[i]))
+            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
+                               "--%s has no effect under --scheme %s, which is not private",
+                               of_share[i], scheme);
+    if (o->opt.scheme != SHERD_SHARE) return 0;
+    if (asked(cli, "encoding"))
+        return sherd__fail(d, SHERD_EINVAL,
+                           "leave it out: a coded operand has no zeros to leave out",
+                           "--encoding has no effect under --scheme share");
+    if (o->nodes && asked(cli, "mode") && sherd__opt_choice(cli, "mode") == 0)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
+                           "--mode float cannot be hidden: --scheme share is exact");
+    if (o->nodes && o->engine.maps)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out: they are computed here",
+                           "--elementwise nodes would show the activations that --scheme share "
+                           "hides");
+    return 0;
+}
+
+int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
+{
+    bool exact;
+    uint32_t bits;
+    memset(o, 0, sizeof *o);
+    sherd_product_options_init(&o->opt);
+    o->nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes") ||
+               (has(cli, "by") && asked(cli, "by"));
+    o->opt.scheme = (sherd_scheme)(sherd__opt_choice(cli, "scheme") + 1);
+    o->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
+    o->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
+    o->opt.group = (uint32_t)sherd__opt_int(cli, "group");
+    o->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
+    o->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
+    o->opt.encoding = (sherd_encoding)sherd__opt_choice(cli, "encoding");
+    o->opt.memory = sherd__opt_size(cli, "memory");
+    o->opt.strict = sherd__opt_flag(cli, "strict");
+    o->opt.timeout_ms = sherd__opt_time_ms(cli, "timeout");
+    o->engine.maps = has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1;
+    if (sherd__opt_given(cli, "threads"))
+        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+    if (o->opt.scheme == SHERD_SHARE1 || o->opt.scheme == SHERD_BLIND)
+        return refuse_scheme(o->opt.scheme, d);
+    int err = sherd__opts_arithmetic(cli, &exact, &bits, d);
+    if (err) return err;
+    if (o->nodes && o->opt.scheme == SHERD_SHARE) exact = true; /* floats cannot be hidden */
+    o->opt.exact = exact;
+    o->opt.bits = bits;
+    o->bits = exact ? bits : 0;
+    return judge(o, cli, d);
+}
+
+int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd_diag *d)
+{
+    if (!o->nodes) return sherd_multiplier_local(o->bits, &o->engine.products, d);
+    int err = sherd__nodes_open(&o->cluster, cli, d);
+    if (err) return err;
+    sherd_product_options opt = o->opt;
+    opt.seed = seed; /* copied by the multiplier */
+    return sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
+}
+
+void sherd__over_close(sherd__over *o)
+{
+    sherd_multiplier_free(o->engine.products);
+    sherd_cluster_close(o->cluster);
+    o->engine.products = (sherd_multiplier){0};
+    o->cluster = NULL;
+}
+
+sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
+{
+    sherd__over_traffic t = {0};
+    sherd_node_info info;
+    t.nodes = o->cluster != NULL ? sherd_cluster_size(o->cluster) : 0;
+    for (uint32_t i = 0; i < t.nodes; i++) {
+        sherd_cluster_node(o->cluster, i, &info);
+        t.up += info.state == SHERD_NODE_UP;
+        t.bytes_out += info.bytes_out;
+        t.bytes_in += info.bytes_in;
+    }
+    return t;
+}
+
+const char *sherd__over_says(const sherd__over *o)
+{
+    if (o->cluster == NULL) return "all of it here";
+    switch (o->opt.scheme) {
+    case SHERD_SHARE:
+        return "under share: nodes learn shapes and the number of steps, no data and no weights";
+    case SHERD_PLAIN: return "under plain: nodes see data and weights in clear";
+    default: return "under permute, which is not private: nodes see shuffled parts of data and "
+                    "weights";
+    }
+}

@@ -1,0 +1,69 @@
+/* Where the products of a network are computed: here, or over nodes under a scheme. */
+#ifndef CLI_OVER_H
+#define CLI_OVER_H
+
+#include "cli/cli.h"
+#include "learn/layer.h"
+#include "sherd/cluster.h"
+#include "sherd/product.h"
+
+typedef struct sherd__over {
+    bool nodes;     /* asked for: by -n, --nodes or --by */
+    unsigned bits;  /* fixed point of this width; 0: float64 */
+    sherd_product_options opt;
+    sherd_cluster *cluster; /* once open; NULL: here */
+    sherd__engine engine;   /* once open */
+} sherd__over;
+
+/** How operands of a network's products are hidden: --scheme, --colluding, --spare, --group,
+ *  --exposure, --exposure-max, --encoding. */
+#define SHERD__OPTS_OVER                                                                           \
+    {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
+     .choices = sherd__choices_scheme,                                                             \
+     .help = "how operands are hidden from nodes: share (private), permute, plain"},               \
+        {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
+         .help = "share: how many domains together shall learn nothing"},                          \
+        {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
+         .help = "share: how many nodes may be slow, dead or lying without work done again"},      \
+        {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
+         .word = "all", .word_value = 0, .preset = "all",                                          \
+         .help = "permute: columns that share one permutation, 1 to all"},                         \
+        SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
+        {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
+         .choices = sherd__choices_encoding,                                                       \
+         .help = "permute, plain: how operands travel: dense, csr (without zeros) or as is "       \
+                 "quicker"}
+#define SHERD__OPT_MODE                                                                            \
+    {.name = "mode", .type = SHERD__CHOICE, .arg = "HOW", .preset = "float",                       \
+     .choices = sherd__choices_mode,                                                               \
+     .help = "float (as BLAS computes it) or exact (fixed point, the same bits everywhere)"}
+#define SHERD__OPT_BITS                                                                            \
+    {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                          \
+     .help = "width of the fixed point; means --mode exact [17]"}
+#define SHERD__OPT_ELEMENTWISE                                                                     \
+    {.name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",               \
+     .choices = sherd__choices_elementwise,                                                        \
+     .help = "sigmoid, tanh, ReLU: computed here, or over the nodes (plain, permute)"}
+extern const char *const sherd__choices_elementwise[]; /* here nodes */
+
+/**
+ * Zeroes o and reads the options, before anything is opened. SHERD_EINVAL: share1 and blind (with
+ * the reason), options without effect, what does not go together.
+ */
+int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Opens the nodes, if any, and the multiplier. seed: 32 bytes that exposures and permutations
+ *  derive from, or NULL: fresh. */
+int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd_diag *d) SHERD_MUST;
+/** Safe on a zeroed struct and twice. */
+void sherd__over_close(sherd__over *o);
+
+/** What nodes are there and what they have carried, now. */
+typedef struct sherd__over_traffic {
+    uint32_t nodes, up;
+    uint64_t bytes_out, bytes_in;
+} sherd__over_traffic;
+sherd__over_traffic sherd__over_traffic_now(const sherd__over *o);
+/** One sentence: who sees what. */
+const char *sherd__over_says(const sherd__over *o);
+
+#endif

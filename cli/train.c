@@ -1,0 +1,249 @@
+/*
+ * `sherd train NAME|CONFIG`. Everything that can be wrong with recipe, data and options is found
+ * before nodes are started; the model appears when training is over and nothing has failed, so an
+ * earlier one survives.
+ */
+#include "cli/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/model.h"
+#include "cli/paths.h"
+#include "cli/seed.h"
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/rand.h"
+#include "core/wipe.h"
+
+static const char *const choices_by[] = {"products", NULL};
+
+/* ---- before ---------------------------------------------------------------------------------- */
+
+static int read_seed(sherd__train *t, sherd_diag *d)
+{
+    const char *path = sherd__opt_text(t->cli, "seed");
+    sherd_entropy os = sherd__entropy_os();
+    if (path != NULL) return sherd__seed_read(t->seed, path, d);
+    os.fill(os.ctx, t->seed, sizeof t->seed);
+    return 0;
+}
+
+static int read_recipe(sherd__train *t, sherd_diag *d)
+{
+    sherd__cli *cli = t->cli;
+    sherd__recipe *r = &t->recipe;
+    t->name = cli->args[0];
+    int err = sherd__train_recipe(r, t->name, d);
+    if (err) return err;
+    if (sherd__opt_given(cli, "epochs")) {
+        r->epochs = (uint64_t)sherd__opt_int(cli, "epochs");
+        r->steps = 0;
+    }
+    if (sherd__opt_given(cli, "batch")) r->batch = (size_t)sherd__opt_int(cli, "batch");
+    if (sherd__opt_given(cli, "rate")) r->schedule.rate = sherd__opt_real(cli, "rate");
+    if (sherd__opt_given(cli, "examples")) {
+        r->examples = (size_t)sherd__opt_int(cli, "examples");
+        if (r->batch > r->examples && !sherd__opt_given(cli, "batch")) r->batch = 0;
+    }
+    return 0;
+}
+
+/* Outputs of the recipe's network, which also tells whether its layers fit. */
+static int width_of(const sherd__recipe *r, size_t *width, sherd_diag *d)
+{
+    sherd__network *n;
+    int err = sherd__recipe_network(r, 1, &n, d);
+    if (err) return err == SHERD_EINVAL ? SHERD_EFORMAT : err;
+    *width = sherd__network_width(n);
+    sherd__network_free(n);
+    return 0;
+}
+
+static int prepare(sherd__train *t, sherd_diag *d)
+{
+    sherd__cli *cli = t->cli;
+    const char *initial = sherd__opt_text(cli, "initial");
+    size_t width = 0;
+    int err = sherd__paths_differ(cli, 0, d);
+    if (!err) err = read_recipe(t, d);
+    if (!err) err = sherd__over_read(&t->over, cli, d);
+    if (!err && sherd__opt_flag(cli, "check") && (!t->over.nodes || t->over.bits == 0))
+        err = sherd__fail(d, SHERD_EINVAL,
+                          t->over.nodes ? "add --mode exact, or leave --check out"
+                                        : "add -n N, or leave --check out",
+                          t->over.nodes ? "--check compares bit for bit, which floats over nodes "
+                                          "cannot promise"
+                                        : "--check has no effect without nodes");
+    if (!err) err = read_seed(t, d);
+    if (!err) err = width_of(&t->recipe, &width, d);
+    if (!err)
+        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width, t->seed,
+                               d);
+    if (!err)
+        err = sherd__trainer_new(&t->trainer, &t->recipe, &t->data.train, &t->data.validation,
+                                 t->seed, d);
+    if (!err && initial != NULL)
+        err = sherd__model_load(sherd__trainer_network(t->trainer), initial, d);
+    return err;
+}
+
+/* ---- while ----------------------------------------------------------------------------------- */
+
+static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r, sherd_diag *d)
+{
+    sherd__train *t = ctx;
+    (void)r;
+    (void)d;
+    t->examples += s->len;
+    sherd__train_progress(t);
+    return 0;
+}
+
+static int on_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d)
+{
+    sherd__train *t = ctx;
+    int err = 0;
+    t->last = *e;
+    if (t->check != NULL) err = sherd__train_check_epoch(t, e, report, d);
+    return err || !report ? err : sherd__train_tell_epoch(t, e, d);
+}
+
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+/* The network's own multiplier, cut off by --timeout between steps as within them. */
+static bool stop_asked(void *ctx)
+{
+    const sherd__train *t = ctx;
+    uint32_t ms = sherd__opt_time_ms(t->cli, "timeout");
+    return interrupted(ctx) || (ms > 0 && (sherd__clock_s() - t->began) * 1e3 > ms);
+}
+
+static int run(sherd__train *t, sherd_diag *d)
+{
+    uint8_t products[32];
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__train_entropy(&state, t->seed, "products", 0);
+    e.fill(e.ctx, products, sizeof products);
+    t->began = t->told_at = sherd__clock_s();
+    int err = sherd__over_open(&t->over, t->cli, products, d);
+    sherd__wipe(products, sizeof products);
+    sherd__wipe(&state, sizeof state);
+    if (!err)
+        err = sherd__stepper_products(&t->stepper, sherd__trainer_network(t->trainer),
+                                      sherd__trainer_optimiser(t->trainer), t->over.engine, d);
+    if (!err && sherd__opt_flag(t->cli, "check")) err = sherd__train_check_new(t, d);
+    if (!err) err = sherd__train_log_open(t, d);
+    if (err) return err;
+    sherd__train_say_start(t);
+    sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(t->cli, "progress");
+    t->began = t->told_at = sherd__clock_s();
+    sherd__progress_init(&t->progress, stderr, t->cli->quiet ? SHERD__PROGRESS_NONE : mode,
+                         "train", "steps", t->began);
+    sherd__train_calls calls = {.step = on_step, .epoch = on_epoch, .interrupted = stop_asked,
+                                .ctx = t, .keep = t->over.nodes || t->over.bits > 0};
+    sherd_diag mine = {0};
+    err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
+    if (err == SHERD_EINTERRUPTED && !interrupted(t))
+        err = sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                          "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
+                          mine.message);
+    else if (err == SHERD_EINTERRUPTED)
+        err = sherd__fail(d, err, NULL, "%s; nothing was written", mine.message);
+    else if (err)
+        err = sherd__fail(d, err, mine.hint, "%s", mine.message);
+    const char *output = sherd__opt_text(t->cli, "output");
+    if (!err && output != NULL)
+        err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);
+    return sherd__train_tell_end(t, err, d);
+}
+
+static int run_train(sherd__cli *cli, sherd_diag *d)
+{
+    sherd__train t = {.cli = cli, .log = -1, .last = {.cost = NAN, .accuracy = NAN}};
+    int err = prepare(&t, d);
+    if (!err) err = run(&t, d);
+    sherd__progress_fini(&t.progress);
+    sherd__train_tell_fini(&t);
+    sherd__train_check_free(t.check);
+    sherd__stepper_free(t.stepper);
+    sherd__trainer_free(t.trainer);
+    sherd__over_close(&t.over);
+    sherd__data_fini(&t.data);
+    sherd__wipe(&t, sizeof t);
+    return err;
+}
+
+static const sherd__example examples[] = {
+    {"sherd train spiral", "a small network, here"},
+    {"sherd train mnist-proper --data ~/mnist -o model.npz -n 3 --scheme share",
+     "MNIST over three nodes that learn nothing of data and weights"},
+    {"sherd train my.conf --data my.npz -n 7 --mode exact --check",
+     "your own network, compared bit for bit with the same training here"},
+    {0},
+};
+
+static const sherd__option options[] = {
+    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "MODEL.npz",
+     .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "write the network to this file; an earlier one survives every failure"},
+    {.name = "data", .type = SHERD__FILE, .arg = "PATH",
+     .help = "train on this: a folder of IDX files (.gz or not), a .npy or a .npz"},
+    {.name = "initial", .type = SHERD__FILE, .arg = "FILE.npz", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "begin with these weights: members w1, b1, w2, b2, ..."},
+    {.name = "epochs", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e12,
+     .help = "how long [as the recipe says]"},
+    {.name = "batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9, .word = "all",
+     .help = "examples of one step, or all [as the recipe says]"},
+    {.name = "rate", .type = SHERD__REAL, .arg = "R", .min = 1e-300, .max = 1e300,
+     .help = "learning rate [as the recipe says]"},
+    {.name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
+     .help = "train on the first N, or on so many generated ones"},
+    {.name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "write a JSON object for each epoch into this file, a line each"},
+    {.name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,
+     .help = "products: the network stays here, its products go to the nodes"},
+    SHERD__OPT_ELEMENTWISE,
+    SHERD__OPTS_CLUSTER,
+    SHERD__OPTS_OVER,
+    SHERD__OPT_MODE,
+    SHERD__OPT_BITS,
+    {.name = "seed", .type = SHERD__FILE, .arg = "FILE",
+     .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
+     .help = "32 bytes that weights, order and permutations derive from [fresh]"},
+    {.name = "check", .type = SHERD__FLAG,
+     .help = "train here too and compare every parameter after each epoch; exit 9 where they "
+             "differ"},
+    SHERD__OPT_STRICT,
+    SHERD__OPT_MEMORY,
+    SHERD__OPT_THREADS,
+    {0},
+};
+
+const sherd__verb sherd__verb_train = {
+    .name = "train",
+    .usage = "NAME|CONFIG",
+    .summary = "trains a network, here or over nodes",
+    .details =
+        "NAME is a recipe that comes with sherd (mnist, mnist-proper, spiral, parabola, lenet, "
+        "deep), CONFIG a file of the same form: `key = value` lines that name layers, data and how "
+        "to train (docs/TRAINING.md). Without nodes everything is computed here. With -n or "
+        "--nodes the network stays here and each of its products goes to the nodes under a scheme; "
+        "sums, activations and the update are made here.\n"
+        "\n"
+        "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
+        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here beside "
+        "it and compares.\n"
+        "\n"
+        "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
+        "reads it.",
+    .examples = examples,
+    .options = options,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_train,
+};

@@ -1,0 +1,89 @@
+/*
+ * `sherd train`, in four files: options and the order of things (train.c), what is said, logged and
+ * drawn (train_tell.c), the same training here beside it (train_check.c), and recipes by name
+ * (train_recipes.c).
+ */
+#ifndef CLI_TRAIN_H
+#define CLI_TRAIN_H
+
+#include "cli/cli.h"
+#include "cli/data.h"
+#include "cli/over.h"
+#include "cli/progress.h"
+#include "learn/train.h"
+
+/** Figures of one epoch that is told. NAN where there is none. */
+typedef struct sherd__told_epoch {
+    sherd__train_epoch e;
+    double seconds;             /* since training began */
+    double examples_per_second; /* since the epoch told before */
+    uint64_t bytes_out, bytes_in; /* so far */
+    double float64_accuracy;    /* --check: of the same training in float64 */
+    double float64_validation;
+} sherd__told_epoch;
+
+typedef struct sherd__train_check sherd__train_check;
+
+typedef struct sherd__train {
+    sherd__cli *cli;
+    const char *name;       /* of the recipe, as given */
+    sherd__recipe recipe;   /* options applied */
+    uint8_t seed[32];
+    sherd__data data;
+    sherd__over over;
+    sherd__trainer *trainer;
+    sherd__stepper stepper;
+    sherd__train_check *check; /* NULL: not asked for */
+
+    int log;                /* descriptor of --log, -1: none */
+    uint64_t log_size;
+    sherd__progress_line progress;
+    double began;           /* training itself; sherd__clock_s */
+    uint64_t first_step;    /* that this run made */
+    uint64_t examples;      /* of the steps of this run */
+    double told_at;         /* when the last epoch was told, and `examples` then */
+    uint64_t told_examples;
+    sherd__train_epoch last; /* the last complete epoch */
+    sherd__told_epoch *told; /* one for each epoch that was told */
+    size_t told_len, told_cap;
+} sherd__train;
+
+/* ---- recipes (train_recipes.c) ----------------------------------------------------------------- */
+
+/** A recipe by its name or from a file. SHERD_EOPEN (the nearest name is given), SHERD_EFORMAT. */
+int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHERD_MUST;
+/** Name i of those that are built in, or NULL behind the last. */
+const char *sherd__train_recipe_name(size_t i);
+
+/* ---- words (train_tell.c) ---------------------------------------------------------------------- */
+
+/** Opens --log, new, and writes its first line. SHERD_EOPEN, SHERD_EIO. */
+int sherd__train_log_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** What is about to happen, on stderr. */
+void sherd__train_say_start(const sherd__train *t);
+/** After each step: the progress line. */
+void sherd__train_progress(sherd__train *t);
+/** An epoch that is told: remembered, and one line in the log. */
+int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e,
+                            sherd_diag *d) SHERD_MUST;
+/** The last line of the log, then the table or JSON. err is how training ended; returns it, or what
+ *  telling met. */
+int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
+void sherd__train_tell_fini(sherd__train *t);
+
+/* ---- --check (train_check.c) ------------------------------------------------------------------- */
+
+/** Trainers beside t->trainer, from its parameters as they are now: one here by the same
+ *  specification, one here in float64. */
+int sherd__train_check_new(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** Brings them to t's step and compares every parameter: SHERD_EDIFFERS names the first that
+ *  differs. With report, the float64 one's validation is measured too. */
+int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool report,
+                             sherd_diag *d) SHERD_MUST;
+/** float64's accuracies at the last epoch that was checked; NAN without --check. */
+void sherd__train_check_float64(const sherd__train *t, double *accuracy, double *validation);
+/** How many parameters were compared, in how many epochs. */
+void sherd__train_check_count(const sherd__train *t, uint64_t *parameters, uint64_t *epochs);
+void sherd__train_check_free(sherd__train_check *c);
+
+#endif

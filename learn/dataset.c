@@ -1,0 +1,146 @@
+/*
+ * Data sets as they are checked, cut and copied. The check reads everything once: what comes after
+ * it, for thousands of steps, relies on finite numbers and labels within range.
+ */
+#include "learn/dataset.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "matrix/view.h"
+
+void sherd__dataset_fini(sherd__dataset *s)
+{
+    for (size_t i = 0; i < sizeof s->owned / sizeof *s->owned; i++) sherd__free(s->owned[i]);
+    memset(s, 0, sizeof *s);
+}
+
+static int check_targets(const sherd__dataset *s, const char *name, sherd_diag *d)
+{
+    for (size_t i = 0; s->targets.labels != NULL && i < s->x.rows; i++)
+        if (s->targets.labels[i] >= s->width)
+            return sherd__fail(d, SHERD_EFORMAT,
+                               "the last layer has one output for each class, counted from 0",
+                               "%s: row %zu has the label %u: expected one below %zu", name, i,
+                               s->targets.labels[i], s->width);
+    for (size_t i = 0; s->targets.values != NULL && i < s->x.rows * s->width; i++)
+        if (!isfinite(s->targets.values[i]))
+            return sherd__fail(d, SHERD_ERANGE, NULL, "%s: row %zu has the target %g", name,
+                               i / s->width, s->targets.values[i]);
+    return SHERD_OK;
+}
+
+int sherd__dataset_check(const sherd__dataset *s, const char *name, size_t inputs, size_t width,
+                         sherd_diag *d)
+{
+    sherd__scan scan;
+    int err = sherd__view_check(s->x, name, d);
+    if (err != 0) return err;
+    if (s->x.cols != inputs)
+        return sherd__fail(d, SHERD_ESHAPE, "`input` in the recipe says what the network takes",
+                           "%s: examples have %zu numbers: the network takes %zu", name, s->x.cols,
+                           inputs);
+    if (s->targets.values != NULL && s->width != width)
+        return sherd__fail(d, SHERD_ESHAPE, "the last layer has as many outputs as a target",
+                           "%s: targets have %zu numbers: the network gives %zu", name, s->width,
+                           width);
+    sherd__dataset as = *s;
+    as.width = width;
+    sherd__view_scan(s->x, &scan);
+    if (scan.nonfinite > 0)
+        return sherd__fail(d, SHERD_ERANGE, NULL, "%s: row %zu, column %zu is %g", name,
+                           scan.bad_row, scan.bad_col, scan.bad_value);
+    return check_targets(&as, name, d);
+}
+
+sherd__dataset sherd__dataset_part(const sherd__dataset *s, size_t first, size_t rows)
+{
+    sherd__dataset part = *s;
+    memset(part.owned, 0, sizeof part.owned);
+    part.x = sherd_view_sub(s->x, first, rows, 0, s->x.cols);
+    if (s->targets.values != NULL) part.targets.values = s->targets.values + first * s->width;
+    if (s->targets.labels != NULL) part.targets.labels = s->targets.labels + first;
+    return part;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static bool power_of_two(double x)
+{
+    int e;
+    return x > 0 && frexp(x, &e) == 0.5;
+}
+
+/* Bytes and their quotients by a power of two of this world are exact in f32. */
+static sherd_dtype quotient_dtype(sherd_dtype t, double divide)
+{
+    if (divide == 1) return t;
+    bool small = t == SHERD_U8 || t == SHERD_I8 || t == SHERD_U16 || t == SHERD_I16;
+    return small && power_of_two(divide) && divide >= 0x1p-60 && divide <= 0x1p60 ? SHERD_F32
+                                                                                  : SHERD_F64;
+}
+
+static void copy_row(sherd_view x, size_t row, double divide, sherd_dtype t, uint8_t *out,
+                     double *scratch)
+{
+    size_t size = sherd_dtype_size(t);
+    if (t == x.dtype && divide == 1) {
+        for (size_t c = 0; c < x.cols; c++) {
+            ptrdiff_t at = (ptrdiff_t)row * x.row_stride + (ptrdiff_t)c * x.col_stride;
+            memcpy(out + c * size, (const uint8_t *)x.data + at * (ptrdiff_t)size, size);
+        }
+        return;
+    }
+    sherd__view_row_f64(x, row, 0, x.cols, scratch);
+    for (size_t c = 0; c < x.cols; c++) {
+        double v = scratch[c] / divide;
+        float f = (float)v;
+        memcpy(out + c * size, t == SHERD_F32 ? (void *)&f : (void *)&v, size);
+    }
+}
+
+static int no_memory(size_t rows, size_t cols, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, "take fewer examples",
+                       "no memory for %zu examples of %zu numbers", rows, cols);
+}
+
+int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint32_t *rows,
+                        size_t len, double divide, sherd_diag *d)
+{
+    sherd_dtype t = quotient_dtype(s->x.dtype, divide);
+    size_t size = sherd_dtype_size(t), each = s->x.cols * size, bytes, targets;
+    sherd__dataset r = { .classes = s->classes, .width = s->width };
+    bool labels = s->targets.labels != NULL;
+    size_t target_size = labels ? sizeof(uint32_t) : s->width * sizeof(double);
+    memset(out, 0, sizeof *out);
+    if (!sherd__mul(len, each, &bytes) || !sherd__mul(len, target_size, &targets))
+        return no_memory(len, s->x.cols, d);
+    uint8_t *x = r.owned[0] = sherd__alloc_large(bytes);
+    uint8_t *to = r.owned[1] = sherd__alloc(targets);
+    double *scratch = sherd__calloc(s->x.cols, sizeof *scratch);
+    if (x == NULL || to == NULL || scratch == NULL) {
+        sherd__free(scratch);
+        sherd__dataset_fini(&r);
+        return no_memory(len, s->x.cols, d);
+    }
+    for (size_t i = 0; i < len; i++) {
+        size_t row = rows != NULL ? rows[i] : i;
+        copy_row(s->x, row, divide, t, x + i * each, scratch);
+        if (labels)
+            memcpy(to + i * target_size, s->targets.labels + row, target_size);
+        else
+            memcpy(to + i * target_size, s->targets.values + row * s->width, target_size);
+    }
+    sherd__free(scratch);
+    r.x = sherd_view_c(x, t, len, s->x.cols);
+    if (labels)
+        r.targets.labels = r.owned[1];
+    else
+        r.targets.values = r.owned[1];
+    *out = r;
+    return SHERD_OK;
+}

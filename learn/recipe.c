@@ -1,0 +1,213 @@
+/*
+ * Recipes as text. One table of keys (learn/recipe_keys.c) drives both directions, so that what is
+ * printed is what is read. The text may come from anywhere: it is looked at once as bytes, then
+ * line by line, and nothing of it is used before the whole has been judged.
+ */
+#include "learn/recipe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/suggest.h"
+#include "learn/recipe_keys.h"
+
+#define KEYS_MAX 32
+
+typedef struct reader {
+    sherd__recipe recipe;
+    const char *where;
+    sherd__recipe_part part;
+    size_t lines[KEYS_MAX]; /* where each key was; 0: not there */
+} reader;
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int check_bytes(const char *text, size_t len, const char *where, sherd_diag *d)
+{
+    if (len > SHERD__RECIPE_BYTES_MAX)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: expected at most %u bytes, found %zu",
+                           where, SHERD__RECIPE_BYTES_MAX, len);
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < ' ' ? c != '\n' && c != '\t' && c != '\r' : c == 127)
+            return sherd__fail(d, SHERD_EFORMAT, NULL,
+                               "%s: expected a text, found byte %u at offset %zu", where, c, i);
+    }
+    return SHERD_OK;
+}
+
+/* Copies the words of text to out, each terminated. */
+static bool cut_words(const char *text, char *out, sherd__recipe_value *v)
+{
+    v->len = 0;
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, " \t");
+        if (n == 0) {
+            p++;
+            continue;
+        }
+        if (v->len == SHERD__RECIPE_WORDS_MAX) return false;
+        memcpy(out, p, n);
+        out[n] = '\0';
+        v->words[v->len++] = out;
+        out += n + 1;
+        p += n;
+    }
+    return true;
+}
+
+static int find_key(const char *name)
+{
+    for (int i = 0; sherd__recipe_keys[i].name != NULL; i++)
+        if (strcmp(sherd__recipe_keys[i].name, name) == 0) return i;
+    return -1;
+}
+
+static int unknown_key(const reader *rd, const char *where, const char *name, sherd_diag *d)
+{
+    const char *known[KEYS_MAX + 1];
+    char hint[120];
+    size_t len = 0;
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++)
+        if (k->part <= rd->part) known[len++] = k->name;
+    known[len] = NULL;
+    const char *near = sherd__suggest(name, known);
+    if (near != NULL)
+        snprintf(hint, sizeof hint, "did you mean %s?", near);
+    else
+        snprintf(hint, sizeof hint, "docs/TRAINING.md lists all keys");
+    return sherd__fail(d, SHERD_EFORMAT, hint, "%s: unknown key '%.60s'", where, name);
+}
+
+static char *trim(char *s)
+{
+    while (*s == ' ' || *s == '\t') s++;
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\r", s[n - 1]) != NULL) n--;
+    s[n] = '\0';
+    return s;
+}
+
+/* One line without its end; words is scratch of the same size. */
+static int take_line(reader *rd, char *line, char *words, size_t number, sherd_diag *d)
+{
+    char where[512];
+    sherd__recipe_value v = { .where = where };
+    snprintf(where, sizeof where, "%.480s:%zu", rd->where, number);
+    line[strcspn(line, "#")] = '\0';
+    char *name = trim(line);
+    if (*name == '\0') return SHERD_OK;
+    char *eq = strchr(name, '=');
+    if (eq == NULL)
+        return sherd__fail(d, SHERD_EFORMAT, "lines read `key = value`; # starts a comment",
+                           "%s: expected `key = value`, found '%.60s'", where, name);
+    *eq = '\0';
+    v.text = trim(eq + 1);
+    v.key = name = trim(name);
+    int i = find_key(name);
+    if (i < 0 || sherd__recipe_keys[i].part > rd->part) return unknown_key(rd, where, name, d);
+    const sherd__recipe_key *key = &sherd__recipe_keys[i];
+    if (rd->lines[i] > 0 && !key->repeats)
+        return sherd__fail(d, SHERD_EFORMAT, "leave one of them out", "%s: %s is in line %zu too",
+                           where, name, rd->lines[i]);
+    rd->lines[i] = number;
+    if (!cut_words(v.text, words, &v))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: too many words", where, name);
+    return key->read(&rd->recipe, &v, d);
+}
+
+static int judge(const reader *rd, sherd_diag *d)
+{
+    const sherd__recipe *r = &rd->recipe;
+    for (int i = 0; sherd__recipe_keys[i].name != NULL; i++)
+        if (sherd__recipe_keys[i].required && sherd__recipe_keys[i].part <= rd->part &&
+            rd->lines[i] == 0)
+            return sherd__fail(d, SHERD_EFORMAT, "docs/TRAINING.md lists all keys",
+                               "%s: the key %s is missing", rd->where, sherd__recipe_keys[i].name);
+    if (rd->part == SHERD__RECIPE_NETWORK) return SHERD_OK;
+    if ((r->epochs > 0) == (r->steps > 0))
+        return sherd__fail(d, SHERD_EFORMAT, "say how long to train by one of the two",
+                           r->epochs > 0 ? "%s: both epochs and steps are given"
+                                         : "%s: the key epochs (or steps) is missing",
+                           rd->where);
+    bool generated = r->data == SHERD__DATA_SPIRAL || r->data == SHERD__DATA_PARABOLA ||
+                     r->data == SHERD__DATA_RANDOM || r->data == SHERD__DATA_DIGITS;
+    bool classes = r->data == SHERD__DATA_SPIRAL || r->data == SHERD__DATA_RANDOM;
+    if (generated && r->examples == 0)
+        return sherd__fail(d, SHERD_EFORMAT, "examples = 1000",
+                           "%s: data = %s needs a number of examples", rd->where,
+                           sherd__data_kind_name(r->data));
+    if (classes && r->classes == 0)
+        return sherd__fail(d, SHERD_EFORMAT, "classes = 3",
+                           "%s: data = %s needs a number of classes", rd->where,
+                           sherd__data_kind_name(r->data));
+    if (!classes && r->classes > 0)
+        return sherd__fail(d, SHERD_EFORMAT, "leave it out",
+                           "%s: classes has no meaning beside data = %s", rd->where,
+                           sherd__data_kind_name(r->data));
+    return sherd__schedule_check(&r->schedule, d);
+}
+
+int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const char *where,
+                        sherd__recipe_part part, sherd_diag *d)
+{
+    reader rd = { .where = where, .part = part };
+    size_t number = 0;
+    int err = check_bytes(text, len, where, d);
+    if (err != 0) return err;
+    char *copy = sherd__alloc(2 * (len + 1)), *words = copy == NULL ? NULL : copy + len + 1;
+    if (copy == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", where);
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    sherd__recipe_defaults(&rd.recipe);
+    for (char *line = copy; line != NULL && err == 0;) {
+        char *end = strchr(line, '\n');
+        if (end != NULL) *end = '\0';
+        err = take_line(&rd, line, words, ++number, d);
+        line = end != NULL ? end + 1 : NULL;
+    }
+    if (err == 0) err = judge(&rd, d);
+    if (err == 0) *out = rd.recipe;
+    sherd__free(copy);
+    return err;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_buf *out)
+{
+    char value[128], line[192];
+    size_t was = out->len;
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++) {
+        for (size_t i = 0; k->part <= part && k->write(r, i, value); i++) {
+            int n = snprintf(line, sizeof line, "%s = %s\n", k->name, value);
+            int err = sherd__buf_append(out, line, (size_t)n);
+            if (err != 0) {
+                out->len = was;
+                return err;
+            }
+        }
+    }
+    return SHERD_OK;
+}
+
+/* ---- networks -------------------------------------------------------------------------------- */
+
+int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network **out, sherd_diag *d)
+{
+    sherd__network_spec spec = { .in = r->in, .layers = r->layers, .len = r->len, .batch = batch,
+                                 .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total };
+    return sherd__network_new(&spec, out, d);
+}
+
+bool sherd__recipe_member(const sherd__network *n, size_t i, bool biases, char name[16])
+{
+    unsigned number = 1;
+    if (sherd__network_layer(n, i)->cols == 0) return false;
+    for (size_t k = 0; k < i; k++) number += sherd__network_layer(n, k)->cols > 0;
+    snprintf(name, 16, "%c%u", biases ? 'b' : 'w', number);
+    return true;
+}

@@ -1,0 +1,378 @@
+/*
+ * The loop. It holds no state of its own beyond sherd__train_state: rows come from the step's
+ * number, rates from the schedule, figures of an epoch from sums that the state carries. Batches are
+ * gathered unless they are all of the data as they lie; where the multiplier keeps the data, it
+ * keeps them in the order in which batches take them, so that a batch is a run of rows.
+ */
+#include "learn/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+
+struct sherd__trainer {
+    sherd__recipe recipe;
+    sherd__dataset data, validation; /* borrowed */
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    sherd__train_order order;
+    sherd__train_state state;
+    uint64_t steps;
+    uint32_t *rows;      /* of the step */
+    uint8_t *x;          /* the same, gathered */
+    uint8_t *targets;
+    uint64_t gathered;   /* fixed orders: the batch that x holds; UINT64_MAX: none */
+    sherd_kept *kept;    /* the data, during a run */
+};
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static bool fixed(const sherd__train_order *o)
+{
+    return o->order == SHERD__ORDER_GIVEN || o->order == SHERD__ORDER_BATCHES;
+}
+
+static size_t target_size(const sherd__dataset *s)
+{
+    return s->targets.labels != NULL ? sizeof *s->targets.labels
+                                     : s->width * sizeof *s->targets.values;
+}
+
+static bool take_memory(sherd__trainer *t)
+{
+    size_t row = t->data.x.cols * sherd_dtype_size(t->data.x.dtype), x, targets, rows;
+    if (!sherd__mul(t->order.batch, row, &x) ||
+        !sherd__mul(t->order.batch, target_size(&t->data), &targets) ||
+        !sherd__mul(t->order.batch, sizeof *t->rows, &rows))
+        return false;
+    t->rows = sherd__alloc(rows);
+    if (t->rows == NULL) return false;
+    if (t->order.order == SHERD__ORDER_GIVEN) return true; /* batches are views of the data */
+    t->x = sherd__alloc_large(x);
+    t->targets = sherd__alloc(targets);
+    return t->x != NULL && t->targets != NULL;
+}
+
+int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd__dataset *data,
+                       const sherd__dataset *validation, const uint8_t seed[32], sherd_diag *d)
+{
+    sherd_entropy_seeded state;
+    *out = NULL;
+    sherd__trainer *t = sherd__calloc(1, sizeof *t);
+    if (t == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    t->recipe = *r;
+    t->data = *data;
+    if (validation != NULL) t->validation = *validation;
+    t->gathered = UINT64_MAX;
+    t->state.last_cost = t->state.last_accuracy = t->state.last_validation = NAN;
+    int err = sherd__train_order_init(&t->order, r->order, data->x.rows, r->batch, seed, d);
+    if (err == 0) err = sherd__recipe_network(r, t->order.batch, &t->network, d);
+    if (err == 0)
+        err = sherd__optimiser_init(&t->optimiser, &r->optimiser,
+                                    sherd__network_count(t->network), d);
+    if (err == 0 && !take_memory(t))
+        err = sherd__fail(d, SHERD_ENOMEM, "a smaller batch needs less",
+                          "no memory for batches of %zu examples", t->order.batch);
+    if (err != 0) {
+        sherd__trainer_free(t);
+        return err;
+    }
+    t->steps = r->steps > 0 ? r->steps : r->epochs * t->order.per_epoch;
+    sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
+    sherd__network_draw(t->network, &e, r->weights);
+    sherd__wipe(&state, sizeof state);
+    *out = t;
+    return SHERD_OK;
+}
+
+void sherd__trainer_free(sherd__trainer *t)
+{
+    if (t == NULL) return;
+    sherd__network_free(t->network);
+    sherd__optimiser_fini(&t->optimiser);
+    sherd__train_order_fini(&t->order);
+    sherd__free(t->rows);
+    sherd__free(t->x);
+    sherd__free(t->targets);
+    sherd__free(t);
+}
+
+sherd__network *sherd__trainer_network(sherd__trainer *t)
+{
+    return t->network;
+}
+
+sherd__optimiser *sherd__trainer_optimiser(sherd__trainer *t)
+{
+    return &t->optimiser;
+}
+
+sherd__train_order *sherd__trainer_order(sherd__trainer *t)
+{
+    return &t->order;
+}
+
+sherd__train_state *sherd__trainer_state(sherd__trainer *t)
+{
+    return &t->state;
+}
+
+uint64_t sherd__trainer_steps(const sherd__trainer *t)
+{
+    return t->steps;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* The step's rows one after another, values as they are. */
+static void gather(sherd__trainer *t, size_t len)
+{
+    sherd_view x = t->data.x;
+    size_t size = sherd_dtype_size(x.dtype), each = target_size(&t->data);
+    const uint8_t *targets = t->data.targets.labels != NULL
+                                 ? (const uint8_t *)t->data.targets.labels
+                                 : (const uint8_t *)t->data.targets.values;
+    for (size_t i = 0; i < len; i++) {
+        const uint8_t *from = (const uint8_t *)x.data +
+                              (ptrdiff_t)t->rows[i] * x.row_stride * (ptrdiff_t)size;
+        uint8_t *to = t->x + i * x.cols * size;
+        if (x.col_stride == 1)
+            memcpy(to, from, x.cols * size);
+        else
+            for (size_t c = 0; c < x.cols; c++)
+                memcpy(to + c * size, from + (ptrdiff_t)c * x.col_stride * (ptrdiff_t)size, size);
+        memcpy(t->targets + i * each, targets + t->rows[i] * each, each);
+    }
+}
+
+static sherd__batch view_batch(const sherd__trainer *t, size_t first, size_t len)
+{
+    sherd__dataset part = sherd__dataset_part(&t->data, first, len);
+    return (sherd__batch){ .x = part.x, .targets = part.targets };
+}
+
+static sherd__batch gathered_batch(const sherd__trainer *t, size_t len)
+{
+    sherd__batch b = { .x = sherd_view_c(t->x, t->data.x.dtype, len, t->data.x.cols) };
+    if (t->data.targets.labels != NULL)
+        b.targets.labels = (const uint32_t *)(const void *)t->targets;
+    else
+        b.targets.values = (const double *)(const void *)t->targets;
+    return b;
+}
+
+/* What step `number` is made of. */
+static sherd__step prepare(sherd__trainer *t, uint64_t number, bool rows_only)
+{
+    sherd__step s = { .number = number, .rows = t->rows,
+                      .rate = sherd__schedule_rate(&t->recipe.schedule, number) };
+    s.len = sherd__train_order_rows(&t->order, number, t->rows);
+    if (rows_only) return s;
+    uint64_t batch = fixed(&t->order) ? sherd__train_order_batch(&t->order, number) : UINT64_MAX;
+    if (t->x == NULL) {
+        s.batch = view_batch(t, (size_t)batch * t->order.batch, s.len);
+    } else {
+        if (batch == UINT64_MAX || batch != t->gathered) gather(t, s.len);
+        t->gathered = batch;
+        s.batch = gathered_batch(t, s.len);
+    }
+    if (t->kept != NULL) {
+        s.batch.kept = t->kept;
+        s.batch.first = (size_t)batch * t->order.batch;
+    }
+    return s;
+}
+
+/* Whether the lowest layer that computes can take its input from what a multiplier keeps. */
+static bool takes_kept(const sherd__network *n)
+{
+    size_t i = 0;
+    while (i < sherd__network_len(n) &&
+           sherd__network_layer(n, i)->spec.kind->traits & SHERD__LAYER_ALIAS)
+        i++;
+    return i < sherd__network_len(n) &&
+           sherd__network_layer(n, i)->spec.kind == &sherd__layer_dense;
+}
+
+static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
+{
+    const uint32_t *rows = sherd__train_order_fixed(&t->order);
+    sherd__dataset copy = { 0 };
+    int err = SHERD_OK;
+    if (!fixed(&t->order) || !takes_kept(t->network)) return SHERD_OK;
+    if (rows != NULL) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
+    if (err == 0)
+        err = sherd_multiplier_keep_parts(e.products, rows != NULL ? copy.x : t->data.x,
+                                          t->order.batch, &t->kept, d);
+    sherd__dataset_fini(&copy);
+    return err;
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
+                          const sherd__dataset *data, size_t batch, double *cost, double *accuracy,
+                          sherd_diag *d)
+{
+    size_t width = sherd__network_width(n), room, bytes;
+    double sum = 0, hits = 0;
+    int err = SHERD_OK;
+    batch = batch < data->x.rows ? batch : data->x.rows;
+    double *dy = sherd__mul(batch, width, &room) && sherd__mul(room, sizeof *dy, &bytes)
+                     ? sherd__alloc(bytes) : NULL;
+    if (dy == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for an evaluation");
+    for (size_t at = 0; at < data->x.rows && err == 0; at += batch) {
+        size_t len = data->x.rows - at < batch ? data->x.rows - at : batch;
+        sherd__dataset part = sherd__dataset_part(data, at, len);
+        sherd__batch b = { .x = part.x, .targets = part.targets };
+        const double *y;
+        double c = 0;
+        err = sherd__network_forward(n, e, &b, r->validation_unbiased, &y, d);
+        if (err == 0)
+            err = sherd__loss_gradient(r->loss, y, len, width, part.targets, &c, dy, d);
+        sum += c * (double)len;
+        if (err == 0 && part.targets.labels != NULL)
+            hits += (double)sherd__labels_hit(y, len, width, part.targets.labels);
+    }
+    sherd__free(dy);
+    if (err != 0) return err;
+    *cost = sum / (double)data->x.rows;
+    *accuracy = data->targets.labels != NULL ? hits / (double)data->x.rows : NAN;
+    return SHERD_OK;
+}
+
+static int check_params(sherd__trainer *t, sherd_diag *d)
+{
+    const double *p = sherd__network_params(t->network);
+    size_t count = sherd__network_count(t->network);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(p[i]))
+            return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
+                               "parameter %zu of %zu is %g: training diverged", i, count, p[i]);
+    return SHERD_OK;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+typedef struct run {
+    sherd__trainer *t;
+    sherd__stepper stepper;
+    sherd__engine engine;
+    const sherd__train_calls *calls;
+} run;
+
+/* "step 17, epoch 3: " before what a step says. */
+static int located(const run *r, int err, const sherd_diag *mine, sherd_diag *d)
+{
+    uint64_t step = r->t->state.step;
+    if (err != SHERD_ERANGE) return sherd__fail(d, err, mine->hint, "%s", mine->message);
+    return sherd__fail(d, err, mine->hint, "step %" PRIu64 ", epoch %" PRIu64 ": %s", step + 1,
+                       step / r->t->order.per_epoch + 1, mine->message);
+}
+
+static int make_step(run *r, double *rate, sherd_diag *d)
+{
+    sherd__trainer *t = r->t;
+    sherd__train_state *st = &t->state;
+    sherd__step_result result = { 0 };
+    sherd_diag mine = { 0 };
+    sherd__step s = prepare(t, st->step, r->stepper.ops->traits & SHERD__STEPPER_ROWS);
+    int err = r->stepper.ops->step(r->stepper.ctx, &s, &result, &mine);
+    if (err == SHERD_EINTERRUPTED) return err; /* told by stop */
+    if (err == 0 && !isfinite(result.cost))
+        err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
+                          "the cost is %g: training diverged", result.cost);
+    if (err != 0) return located(r, err, &mine, d);
+    st->step++;
+    st->cost += result.cost * (double)s.len;
+    st->hits += result.hits;
+    st->seen += s.len;
+    *rate = s.rate;
+    return r->calls->step != NULL ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
+}
+
+static int end_epoch(run *r, double rate, sherd_diag *d)
+{
+    sherd__trainer *t = r->t;
+    sherd__train_state *st = &t->state;
+    bool last = st->step == t->steps;
+    sherd_diag mine = { 0 };
+    sherd__train_epoch e = { .epoch = (st->step + t->order.per_epoch - 1) / t->order.per_epoch,
+                             .step = st->step, .cost = st->cost / (double)st->seen,
+                             .accuracy = t->data.targets.labels != NULL
+                                             ? (double)st->hits / (double)st->seen : NAN,
+                             .validation_cost = NAN, .validation_accuracy = NAN, .rate = rate };
+    bool report = last || e.epoch % t->recipe.report_every == 0;
+    int err = r->stepper.ops->settle(r->stepper.ctx, d);
+    if (err == 0 && (err = check_params(t, &mine)) != 0) {
+        st->step--; /* the step that spoilt them is named */
+        err = located(r, err, &mine, d);
+        st->step++;
+    }
+    if (err == 0 && report && t->validation.x.rows > 0)
+        err = sherd__train_evaluate(t->network, r->engine, &t->recipe, &t->validation,
+                                    t->order.batch, &e.validation_cost, &e.validation_accuracy, d);
+    if (err != 0) return err;
+    st->last_cost = e.cost;
+    st->last_accuracy = e.accuracy;
+    if (report) st->last_validation = e.validation_accuracy;
+    st->cost = 0;
+    st->hits = st->seen = 0;
+    return r->calls->epoch != NULL ? r->calls->epoch(r->calls->ctx, &e, report, d) : SHERD_OK;
+}
+
+static int checkpoint(run *r, sherd_diag *d)
+{
+    if (r->calls->checkpoint == NULL) return SHERD_OK;
+    int err = r->stepper.ops->settle(r->stepper.ctx, d);
+    if (err == 0) err = check_params(r->t, d);
+    return err != 0 ? err : r->calls->checkpoint(r->calls->ctx, &r->t->state, d);
+}
+
+static int stop(run *r, sherd_diag *d)
+{
+    int err = r->stepper.ops->settle(r->stepper.ctx, d);
+    if (err == 0 && r->t->state.step > 0) err = checkpoint(r, d);
+    if (err != 0) return err;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %" PRIu64 " of %" PRIu64
+                       " steps", r->t->state.step, r->t->steps);
+}
+
+static int loop(run *r, sherd_diag *d)
+{
+    sherd__train_state *st = &r->t->state;
+    uint64_t every = r->calls->checkpoint_every, end = r->t->steps;
+    int err = SHERD_OK;
+    if (r->calls->until > 0 && r->calls->until < end) end = r->calls->until;
+    while (st->step < end && err == 0) {
+        double rate = 0;
+        if (r->calls->interrupted != NULL && r->calls->interrupted(r->calls->ctx))
+            return stop(r, d);
+        err = make_step(r, &rate, d);
+        if (err == SHERD_EINTERRUPTED) return stop(r, d);
+        bool last = st->step == r->t->steps;
+        if (err == 0 && (last || st->step % r->t->order.per_epoch == 0))
+            err = end_epoch(r, rate, d);
+        if (err == 0 && (last || (every > 0 && st->step % every == 0))) err = checkpoint(r, d);
+    }
+    return err;
+}
+
+int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
+                       const sherd__train_calls *calls, sherd_diag *d)
+{
+    static const sherd__train_calls none;
+    run r = { t, s, e, calls != NULL ? calls : &none };
+    int err = SHERD_OK;
+    t->gathered = UINT64_MAX;
+    if (r.calls->keep && !(s.ops->traits & SHERD__STEPPER_ROWS)) err = keep_data(t, e, d);
+    if (err == 0) err = loop(&r, d);
+    sherd_multiplier_release(e.products, t->kept);
+    t->kept = NULL;
+    return err;
+}

@@ -1,0 +1,55 @@
+/*
+ * A step by products: forward, backward and update happen here, one product after the other; where
+ * they are computed is the multiplier's business. Nothing is left to settle.
+ */
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "learn/train.h"
+
+typedef struct products {
+    sherd__network *network;
+    sherd__optimiser *optimiser;
+    sherd__engine engine;
+} products;
+
+static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
+{
+    products *p = ctx;
+    const double *y;
+    double cost;
+    int err = sherd__network_learn(p->network, p->engine, &s->batch, &cost, &y, d);
+    if (err != 0) return err;
+    out->cost = cost;
+    out->hits = s->batch.targets.labels == NULL
+                    ? 0 : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
+                                            s->batch.targets.labels);
+    sherd__optimiser_begin(p->optimiser);
+    sherd__optimiser_apply(p->optimiser, s->rate, 0, p->optimiser->count,
+                           sherd__network_params(p->network), sherd__network_gradient(p->network));
+    return SHERD_OK;
+}
+
+static int settle(void *ctx, sherd_diag *d)
+{
+    (void)ctx;
+    (void)d;
+    return SHERD_OK;
+}
+
+static const sherd__stepper_ops ops = { "products", 0, step, settle, sherd__free };
+
+int sherd__stepper_products(sherd__stepper *out, sherd__network *n, sherd__optimiser *o,
+                            sherd__engine e, sherd_diag *d)
+{
+    products *p = sherd__calloc(1, sizeof *p);
+    *out = (sherd__stepper){ 0 };
+    if (p == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a stepper");
+    *p = (products){ n, o, e };
+    *out = (sherd__stepper){ &ops, p };
+    return SHERD_OK;
+}
+
+void sherd__stepper_free(sherd__stepper s)
+{
+    if (s.ops != NULL) s.ops->free(s.ctx);
+}
