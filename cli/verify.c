@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/verify.h"
 #include "cli/work.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
@@ -301,6 +302,12 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
 
 static int run_verify(sherd__cli *cli, sherd_diag *d)
 {
+    if (sherd__verify_is_chain(cli->args[0])) return sherd__verify_chain(cli, d);
+    if (cli->args_len < 3)
+        return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy, or a "
+                                            "folder of checkpoints",
+                           "%s: expected the certificate's matrices behind it, found %d arguments",
+                           cli->args[0], cli->args_len);
     verification *v = sherd__calloc(1, sizeof *v);
     if (v == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     v->w.cli = cli;
@@ -330,28 +337,35 @@ static const sherd__example examples[] = {
     {"sherd verify C.json A.npy B.npy C.npy --signer key=sha256:...",
      "the same, and only if this coordinator signed it"},
     {"sherd verify S.json A.npy S.npy --json", "an element-wise result, told to a program"},
+    {"sherd verify run --head sha256:...", "the checkpoints of a training, up to this head"},
     {0},
 };
 
 static const sherd__option options[] = {
     {.name = "signer", .type = SHERD__TEXT, .arg = "KEY",
      .help = "accept only this coordinator's signature: key=sha256:..."},
+    {.name = "head", .type = SHERD__TEXT, .arg = "HASH",
+     .help = "checkpoints: accept only a chain that ends in this file, sha256:..."},
     {0},
 };
 
 const sherd__verb sherd__verb_verify = {
     .name = "verify",
-    .usage = "CERT.json A.npy [B.npy] C.npy",
-    .summary = "check a certificate by computing its result again here",
+    .usage = "CERT.json A.npy [B.npy] C.npy | FOLDER",
+    .summary = "check a certificate by computing its result again here, or a chain of checkpoints",
     .details =
         "Checks the certificate's signature, compares the digests of the matrices with it, and "
         "computes the operation here as the certificate specifies it: exact results must agree bit "
         "for bit (exit 9 where they do not), float products entry by entry within gamma_k |A||B|. "
         "A signature that does not fit is exit 6. Without --signer any key may have signed: the "
-        "fingerprint is printed.",
+        "fingerprint is printed.\n\n"
+        "With a folder of checkpoints each file is read through and compared with the hash that the "
+        "next one has of it, and the last one with the file `head`: damage, exchanged and missing "
+        "files are exit 12. Whoever may write the folder can make another chain: only a head's hash "
+        "that you kept elsewhere, given by --head, tells that.",
     .examples = examples,
     .options = options,
-    .args_min = 3,
+    .args_min = 1,
     .args_max = 4,
     .run = run_verify,
 };

@@ -106,4 +106,30 @@ s['value'] = open('sig', 'rb').read().hex(); d['signature'] = s; json.dump(d, op
 }
 lie && says 9 "1 of 403 entries differ.*row 7, column 5" lie.json A.npy B.npy C2.npy --signer "$key"
 report $? "a signed lie is found by computing it again"
+
+# A chain of checkpoints by the description of the format alone.
+py "
+import os
+os.mkdir('run'); before = bytes(32)
+for k in (5, 10, 15):
+    name = 'checkpoint-%012d.npz' % k
+    np.savez('run/' + name, format=np.frombuffer(b'sherd-checkpoint-1', 'u1'), number=np.array([k]),
+             previous=np.frombuffer(before, 'u1'), w1=np.full((3, 4), k + .5))
+    before = hashlib.sha256(open('run/' + name, 'rb').read()).digest()
+open('run/head', 'w').write('%s sha256:%s\n' % (name, before.hex()))"
+head=$(cut -d' ' -f2 run/head)
+says 0 'checkpoints: 3, whole and in order' run && grep -q "$head" err && says 0 'as given' run --head "$head" &&
+    run verify run --json && py "d = json.load(open('out')); assert d['ok'] and d['checkpoints'] == 3 and d['step'] == 15"
+report $? "a chain that numpy wrote is walked to its head"
+other=sha256:$(echo "${head#sha256:}" | tr 0123456789 1234567890)
+says 12 'not in sha256' run --head "$other" && says 2 '64 hexadecimal' run --head "sha256:12" &&
+    says 2 'not signed' run --signer "$key" && says 2 'nothing behind it' run A.npy && mkdir none &&
+    says 2 'has no checkpoints' none && says 2 'matrices behind it' C.json A.npy
+report $? "another head, an empty folder and arguments too many are refused"
+cp -r run bent && py "b = bytearray(open('bent/checkpoint-000000000010.npz', 'rb').read()); b[len(b) // 2] ^= 4
+open('bent/checkpoint-000000000010.npz', 'wb').write(b)" && says 12 'checkpoint-000000000010' bent &&
+    cp -r run cut && rm cut/checkpoint-000000000015.npz && says 12 'is missing, which head names' cut &&
+    run verify cut --json && [ $code = 12 ] && py "assert json.load(open('out'))['error']['code'] == 12" &&
+    cp -r run gap && rm gap/checkpoint-000000000010.npz && says 12 'one between them is missing' gap
+report $? "a flipped bit, a missing end and a gap are exit 12"
 echo "1..$n"
