@@ -46,10 +46,12 @@ static const measurement measurements[] = {
     {"share-4096", "a product in shares at 4096, beside dgemm", sherd__bench_share_4096},
     {"resident", "products with an operand that stays in shares", sherd__bench_resident},
     {"disturbed", "products in shares while a node dies or stops", sherd__bench_disturbed},
+    {"train-epoch", "an epoch by products in shares, beside one here", sherd__bench_train_epoch},
+    {"train-batch", "a batch by products in shares", sherd__bench_train_batch},
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
-    "freivalds, share-2048, share-4096, resident, disturbed"
+    "freivalds, share-2048, share-4096, resident, disturbed, train-epoch, train-batch"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -144,7 +146,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
 static int unknown(const char *name, size_t len, sherd_diag *d)
 {
     const char *known[MEASUREMENTS + 1] = {NULL};
-    char word[40], hint[160];
+    char word[40], hint[400];
     snprintf(word, sizeof word, "%.*s", (int)(len < 39 ? len : 39), name);
     for (size_t i = 0; i < MEASUREMENTS; i++) known[i] = measurements[i].name;
     const char *near = sherd__suggest(word, known);

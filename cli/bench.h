@@ -143,6 +143,8 @@ int sherd__bench_share_2048(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_resident(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_train_epoch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_train_batch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;
 

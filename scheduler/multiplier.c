@@ -288,7 +288,8 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;
     double *t = NULL;
-    if (k->share) return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
+    if (k->share)
+        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
     direction *dir = direction_of(m, k, which, transposed);
     if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))

@@ -115,7 +115,8 @@ static void train(sherd_multiplier m, bool maps, const fault *f, double out[EPOC
     if (sherd_multiplier_keep_parts(m, x, PART, &kept, &d)) fail_msg("%s", d.message);
     for (unsigned epoch = 0; epoch < EPOCHS; epoch++) {
         for (unsigned i = 0; i < PARTS; i++) {
-            size_t first = (3 * i + epoch) % PARTS * PART, rows = N - first < PART ? N - first : PART;
+            size_t first = (3 * i + epoch) % PARTS * PART;
+            size_t rows = N - first < PART ? N - first : PART;
             double cost;
             sherd__batch b = { sherd_view_sub(x, first, rows, 0, K), kept, first,
                                { .labels = labels + first } };
