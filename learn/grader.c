@@ -1,0 +1,339 @@
+/*
+ * Grading is a pass of sherd__network_learn with the network's hooks around it: parameters are asked
+ * for as late as they are needed, and a tier's sum is complete while layers below have not begun, so
+ * that an exchange over a network overlaps with the rest. L2 is left to whoever adds the sums up,
+ * since it belongs to the parameters and not to any example. Trusts that recipe and data were
+ * checked (sherd__recipe_parse, and labels by the loss).
+ */
+#include "learn/grader.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "matrix/clones.h"
+
+struct sherd__grader {
+    sherd__network *network;
+    sherd_multiplier products;
+    sherd_multiplier_ops ops;    /* of `products`, where it takes turns with others */
+    size_t batch, tiers, inputs;
+    size_t *layer_of, *tier_of;  /* tier to layer, and back */
+    unsigned bits;
+    double *before;              /* local steps: parameters as given */
+    /* the pass under way */
+    const sherd__grading *how;
+    double rows;                 /* examples of the pass, as a factor */
+    bool local;
+};
+
+/* ---- one multiplication at a time ------------------------------------------------------------- */
+
+static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER;
+static const sherd_multiplier_ops *unlocked; /* of the local multiplier; set under the lock */
+
+static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                           sherd_diag *d)
+{
+    pthread_mutex_lock(&blas);
+    int err = unlocked->multiply(ctx, a, b, c, ldc, d);
+    pthread_mutex_unlock(&blas);
+    return err;
+}
+
+/* The local multiplier but for that: nothing else of it is called by passes without kept operands
+ * and maps. */
+static void take_turns(sherd__grader *g)
+{
+    pthread_mutex_lock(&blas);
+    unlocked = g->products.ops;
+    pthread_mutex_unlock(&blas);
+    g->ops = *g->products.ops;
+    g->ops.multiply = locked_multiply;
+    g->products.ops = &g->ops;
+}
+
+/* ---- making ----------------------------------------------------------------------------------- */
+
+static int number_tiers(sherd__grader *g)
+{
+    size_t len = sherd__network_len(g->network);
+    g->layer_of = sherd__calloc(len, sizeof *g->layer_of);
+    g->tier_of = sherd__calloc(len, sizeof *g->tier_of);
+    if (!g->layer_of || !g->tier_of) return SHERD_ENOMEM;
+    for (size_t i = 0; i < len; i++) {
+        if (sherd__network_layer(g->network, i)->cols == 0) continue;
+        g->tier_of[i] = g->tiers;
+        g->layer_of[g->tiers++] = i;
+    }
+    return SHERD_OK;
+}
+
+static int need_tier(void *ctx, size_t layer, sherd_diag *d);
+static int tier_done(void *ctx, size_t layer, sherd_diag *d);
+
+int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch, unsigned bits,
+                      bool lock, sherd_diag *d)
+{
+    sherd__recipe without = *r;
+    sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
+    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    without.l2 = 0;
+    g->batch = batch;
+    g->bits = bits;
+    int err = sherd_multiplier_local(bits, &g->products, d);
+    if (!err) err = sherd__recipe_network(&without, batch, &g->network, d);
+    if (!err) err = number_tiers(g);
+    if (!err && g->tiers == 0)
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");
+    if (!err && !sherd__form_size(r->in, &g->inputs)) err = SHERD_ESHAPE;
+    if (err) {
+        sherd__grader_free(g);
+        *out = NULL;
+        return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
+    }
+    if (lock) take_turns(g);
+    sherd__network_hook(g->network, &(sherd__network_hooks){ need_tier, tier_done, g });
+    return SHERD_OK;
+}
+
+void sherd__grader_free(sherd__grader *g)
+{
+    if (!g) return;
+    sherd__network_free(g->network);
+    sherd_multiplier_free(g->products);
+    sherd__free(g->layer_of);
+    sherd__free(g->tier_of);
+    sherd__free(g->before);
+    sherd__free(g);
+}
+
+/* a += b * c, saturating. */
+static void grow(uint64_t *a, uint64_t b, uint64_t c)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(b, c, &product) || __builtin_add_overflow(*a, product, a))
+        *a = UINT64_MAX;
+}
+
+int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes, sherd_diag *d)
+{
+    sherd__form in = r->in;
+    uint64_t numbers = 0, widest = 0;
+    size_t size;
+    if (!sherd__form_size(in, &size)) size = SIZE_MAX;
+    grow(&numbers, batch, size);
+    for (size_t i = 0; i < r->len; i++) {
+        sherd__layer l = { .spec = r->layers[i], .in = in };
+        int err = l.spec.kind->fit(&l, d);
+        if (err) return err;
+        if (!sherd__form_size(l.out, &size)) size = SIZE_MAX;
+        uint64_t each = 0;
+        grow(&each, 1, size);
+        grow(&each, 1, l.scratch_each);
+        grow(&numbers, batch, each);
+        widest = each > widest ? each : widest;
+        uint64_t weights = 0;
+        grow(&weights, l.rows, l.cols);
+        grow(&weights, l.cols, 1);
+        grow(&numbers, weights, 5); /* parameters, gradient, local steps, a product's copies */
+        in = l.out;
+    }
+    grow(&numbers, widest, batch); /* the way back, and copies of activations for a product */
+    grow(&numbers, widest, batch);
+    grow(&numbers, widest, 3 * (uint64_t)batch);
+    *bytes = 4096;
+    grow(bytes, numbers, sizeof(double));
+    return SHERD_OK;
+}
+
+/* ---- looking ---------------------------------------------------------------------------------- */
+
+static const sherd__layer *tier_layer(const sherd__grader *g, size_t tier)
+{
+    return sherd__network_layer(g->network, g->layer_of[tier]);
+}
+
+size_t sherd__grader_tiers(const sherd__grader *g)
+{
+    return g->tiers;
+}
+
+size_t sherd__grader_count(const sherd__grader *g, size_t tier)
+{
+    const sherd__layer *l = tier_layer(g, tier);
+    return l->rows * l->cols + l->cols;
+}
+
+double *sherd__grader_params(sherd__grader *g, size_t tier)
+{
+    return tier_layer(g, tier)->weights;
+}
+
+size_t sherd__grader_inputs(const sherd__grader *g)
+{
+    return g->inputs;
+}
+
+size_t sherd__grader_width(const sherd__grader *g)
+{
+    return sherd__network_width(g->network);
+}
+
+/* ---- adding up -------------------------------------------------------------------------------- */
+
+/* NaN is beyond everything. */
+SHERD__CLONES_DQ
+static bool all_within(const double *g, size_t n, double factor, double most)
+{
+    int64_t beyond = 0;
+    for (size_t i = 0; i < n; i++) beyond += fabs(g[i] * factor) <= most ? 0 : 1;
+    return beyond == 0;
+}
+
+SHERD__CLONES_DQ
+static void add_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++)
+        sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)(int64_t)rint(g[i] * factor));
+}
+
+bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, unsigned room)
+{
+    enum { STRIP = 1024 }; /* in cache between the two */
+    double most = ldexp(1, (int)room);
+    for (size_t at = 0, len; at < n; at += len) {
+        len = n - at < STRIP ? n - at : STRIP;
+        if (!all_within(g + at, len, factor, most)) return false;
+        add_whole(sums + at, g + at, len, factor);
+    }
+    return true;
+}
+
+/* weight * v, as agreed for the tier. */
+static int add_tier(sherd__grader *g, size_t tier, const double *v, double weight, sherd_diag *d)
+{
+    size_t n = sherd__grader_count(g, tier);
+    if (g->bits == 0) {
+        double *sums = g->how->sums[tier];
+        for (size_t i = 0; i < n; i++) sums[i] += weight * v[i];
+        return SHERD_OK;
+    }
+    int scale = g->how->scales[tier];
+    if (sherd__grader_add(g->how->sums[tier], v, n, ldexp(weight, scale), g->how->room))
+        return SHERD_OK;
+    return sherd__fail(d, SHERD_EBUSY, NULL,
+                       "a gradient of layer %zu is beyond 2^%d: it does not fit its fixed point",
+                       g->layer_of[tier], (int)g->how->room - scale);
+}
+
+/* ---- passes ----------------------------------------------------------------------------------- */
+
+static int need_tier(void *ctx, size_t layer, sherd_diag *d)
+{
+    const sherd__grader *g = ctx;
+    if (g->local) return SHERD_OK; /* all were there before the first step, and are others now */
+    return g->how->need ? g->how->need(g->how->ctx, g->tier_of[layer], d) : SHERD_OK;
+}
+
+static int tier_done(void *ctx, size_t layer, sherd_diag *d)
+{
+    sherd__grader *g = ctx;
+    size_t tier = g->tier_of[layer];
+    if (g->local) return SHERD_OK;
+    int err = add_tier(g, tier, sherd__network_layer(g->network, layer)->weights_gradient, g->rows,
+                       d);
+    if (!err && g->how->done) g->how->done(g->how->ctx, tier);
+    return err;
+}
+
+static sherd__targets targets_at(const sherd__grader *g, sherd__targets t, size_t row)
+{
+    if (t.labels) t.labels += row;
+    if (t.values) t.values += row * sherd__grader_width(g);
+    return t;
+}
+
+/* One pass over rows of the shard; the sum of their costs, and hits. */
+static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t rows, double *cost,
+                 uint64_t *hits, sherd_diag *d)
+{
+    sherd__batch batch = { .x = sherd_view_sub(s->x, first, rows, 0, s->x.cols),
+                           .targets = targets_at(g, s->targets, first) };
+    const double *y;
+    double mean;
+    g->rows = (double)rows;
+    int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &batch,
+                                   &mean, &y, d);
+    if (err) return err;
+    *cost += mean * (double)rows;
+    if (batch.targets.labels)
+        *hits += sherd__labels_hit(y, rows, sherd__grader_width(g), batch.targets.labels);
+    return SHERD_OK;
+}
+
+/* One step of plain gradient descent on what the pass has just made. */
+static void step_here(sherd__grader *g, double rate, double l2)
+{
+    for (size_t t = 0; t < g->tiers; t++) {
+        const sherd__layer *l = tier_layer(g, t);
+        size_t weights = l->rows * l->cols, n = sherd__grader_count(g, t);
+        for (size_t i = 0; i < weights; i++)
+            l->weights[i] -= rate * (l->weights_gradient[i] + l2 * l->weights[i]);
+        for (size_t i = weights; i < n; i++) l->weights[i] -= rate * l->weights_gradient[i];
+    }
+}
+
+static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint64_t *hits,
+                     sherd_diag *d)
+{
+    const sherd__local_steps *how = &g->how->local;
+    size_t all = s->x.rows, at = 0, count = sherd__network_count(g->network);
+    size_t batch = how->batch && how->batch < all ? (size_t)how->batch : all;
+    double *params = sherd__network_params(g->network), first = 0, later = 0;
+    uint64_t hit = 0, dropped = 0;
+    int err = SHERD_OK;
+    if (!g->before && !(g->before = sherd__alloc_large(count * sizeof(double))))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for local steps");
+    for (size_t t = 0; t < g->tiers && !err; t++)
+        err = g->how->need ? g->how->need(g->how->ctx, t, d) : SHERD_OK;
+    if (err) return err;
+    memcpy(g->before, params, count * sizeof(double));
+    for (uint64_t i = 0; i < how->steps && !err; i++) {
+        size_t rows = all - at < batch ? all - at : batch;
+        err = learn(g, s, at, rows, i == 0 ? &first : &later, i == 0 ? &hit : &dropped, d);
+        if (err) return err;
+        if (i == 0) {
+            *cost += first / (double)rows * (double)all;
+            *hits += hit * all / rows;
+        }
+        step_here(g, how->rate, how->l2);
+        at = at + rows < all ? at + rows : 0;
+    }
+    for (size_t i = 0; i < count; i++) g->before[i] -= params[i];
+    for (size_t t = g->tiers; t-- > 0 && !err;) {
+        err = add_tier(g, t, g->before + (sherd__grader_params(g, t) - params), how->weight, d);
+        if (!err && g->how->done) g->how->done(g->how->ctx, t);
+    }
+    return err;
+}
+
+int sherd__grader_run(sherd__grader *g, const sherd__shard *s, const sherd__grading *how,
+                      double *cost, uint64_t *hits, sherd_diag *d)
+{
+    double sum = 0;
+    uint64_t hit = 0;
+    g->how = how;
+    g->local = how->local.steps > 0;
+    int err = g->local ? run_local(g, s, &sum, &hit, d)
+                       : learn(g, s, 0, s->x.rows, &sum, &hit, d);
+    g->how = NULL;
+    if (err) return err;
+    *cost = sum;
+    *hits = hit;
+    return SHERD_OK;
+}

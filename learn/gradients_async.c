@@ -1,0 +1,250 @@
+/*
+ * Asynchronous steps. A piece is one shard of one step under parameters of one version. Pieces go out
+ * as long as somebody is free, and are applied as they come back, each with its part of the rate. A
+ * bound on staleness holds those back that would make one that is still under way too old; they are
+ * applied together, as one update, once it is there.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "learn/gradients_state.h"
+
+typedef struct piece {
+    sherd__part part; /* first: the engine hands it back */
+    struct piece *next, *also; /* also: of all pieces */
+    uint32_t *rows;
+    size_t room;               /* of rows */
+    size_t cuts[2];
+    int32_t *scales;
+    sherd__sums sums;
+    sherd__local_steps local;
+    double cost, rate, weight; /* weight: examples, or what local steps weigh */
+    uint64_t hits;
+    size_t whole;              /* examples of the step */
+    unsigned tries;
+} piece;
+
+static void free_piece(piece *p)
+{
+    if (!p) return;
+    sherd__version_release(p->part.params);
+    sherd__sums_fini(&p->sums);
+    sherd__free(p->rows);
+    sherd__free(p->scales);
+    sherd__free(p);
+}
+
+static piece *new_piece(gradients *g)
+{
+    piece *p = sherd__calloc(1, sizeof *p);
+    if (!p) return NULL;
+    p->scales = sherd__calloc(g->tiers, sizeof *p->scales);
+    if (!p->scales || sherd__sums_init(&p->sums, g->tiers, g->counts, g->o.bits > 0)) {
+        free_piece(p);
+        return NULL;
+    }
+    p->also = g->pieces;
+    g->pieces = p;
+    return p;
+}
+
+/* An idle one, or a new one, with room for so many rows. */
+static piece *take_piece(gradients *g, size_t rows)
+{
+    piece *p = g->idle ? g->idle : new_piece(g);
+    if (!p) return NULL;
+    if (p->room < rows) {
+        uint32_t *more = sherd__realloc(p->rows, rows * sizeof *more);
+        if (!more) return NULL; /* it stays idle, or is found at the end */
+        p->rows = more;
+        p->room = rows;
+    }
+    if (p == g->idle) g->idle = p->next;
+    return p;
+}
+
+static void give_piece(gradients *g, piece *p)
+{
+    sherd__version_release(p->part.params);
+    p->part.params = NULL;
+    p->next = g->idle;
+    g->idle = p;
+}
+
+/* ---- applying --------------------------------------------------------------------------------- */
+
+static uint64_t staleness(const gradients *g, const piece *p)
+{
+    return g->updates - p->part.params->number;
+}
+
+/* Everything that is held, as one update. */
+static void apply_held(gradients *g)
+{
+    sherd__gradients_update u = { .version = g->updates };
+    double weight = 0, rate = 0;
+    for (piece *p = g->held; p; p = p->next) weight += p->weight;
+    bool add = false;
+    for (piece *p = g->held, *next; p; p = next) {
+        size_t examples = p->cuts[1];
+        uint64_t stale = staleness(g, p);
+        next = p->next;
+        sherd__gradients_take(g, &p->sums, p->scales,
+                              g->o.local_steps ? weight * p->rate : weight, add);
+        add = true;
+        rate += p->rate * (double)examples / (double)p->whole;
+        if (stale >= u.staleness) {
+            u.staleness = stale;
+            u.by = p->part.by;
+        }
+        u.parts++;
+        u.examples += examples;
+        g->stats.staleness_sum += stale;
+        if (stale > g->stats.staleness_most) g->stats.staleness_most = stale;
+        g->applied_cost += p->cost;
+        g->applied_hits += p->hits;
+        g->applied += examples;
+        give_piece(g, p);
+    }
+    g->held = NULL;
+    sherd__gradients_apply(g, rate, &u);
+}
+
+/* Whether one more update would make nobody too old who is still under way. */
+static bool may_apply(const gradients *g)
+{
+    for (uint32_t i = 0; i < g->under_way; i++)
+        if (g->updates - g->versions[i] >= g->o.staleness_max) return false;
+    return true;
+}
+
+/* ---- out and back ----------------------------------------------------------------------------- */
+
+static int post(gradients *g, piece *p, sherd_diag *d)
+{
+    uint64_t version = p->part.params->number;
+    int err = g->o.engine.ops->post(g->o.engine.ctx, &p->part, d);
+    if (err) return err;
+    g->versions[g->under_way++] = version;
+    return SHERD_OK;
+}
+
+static void forget_version(gradients *g, uint64_t version)
+{
+    for (uint32_t i = 0; i < g->under_way; i++) {
+        if (g->versions[i] != version) continue;
+        g->versions[i] = g->versions[--g->under_way];
+        return;
+    }
+}
+
+/* Once more with coarser scales, from the same parameters. */
+static int again(gradients *g, piece *p, sherd_diag *d)
+{
+    sherd_diag why = p->part.why;
+    int err = p->part.err;
+    if (err != SHERD_EBUSY || ++p->tries >= GRADIENTS_TRIES) {
+        give_piece(g, p);
+        return sherd__fail(d, err, why.hint[0] ? why.hint : NULL, "%s", why.message);
+    }
+    g->stats.rescaled++;
+    sherd__gradients_scales(g, p->rate, p->weight, p->part.room, p->tries, p->scales);
+    sherd__sums_clear(&p->sums);
+    err = post(g, p, d);
+    if (err) give_piece(g, p);
+    return err;
+}
+
+/* One piece back, and what that allows to be applied. */
+static int collect(gradients *g, sherd_diag *d)
+{
+    sherd__part *back;
+    int err = g->o.engine.ops->next(g->o.engine.ctx, &back, d);
+    if (err) {
+        g->broken = true;
+        return err;
+    }
+    piece *p = (piece *)back;
+    forget_version(g, p->part.params->number);
+    if (back->err) return again(g, p, d);
+    if (back->dropped) {
+        g->stats.dropped++;
+        give_piece(g, p);
+    } else {
+        piece **end = &g->held;
+        while (*end) end = &(*end)->next;
+        p->next = NULL;
+        *end = p;
+    }
+    if (g->held && (g->under_way == 0 || may_apply(g))) apply_held(g);
+    return SHERD_OK;
+}
+
+static int send_shard(gradients *g, const sherd__step *s, size_t from, size_t to, uint32_t shards,
+                      sherd_diag *d)
+{
+    piece *p = take_piece(g, to - from);
+    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    memcpy(p->rows, s->rows + from, (to - from) * sizeof *p->rows);
+    p->cuts[0] = 0;
+    p->cuts[1] = to - from;
+    p->rate = s->rate;
+    p->whole = s->len;
+    p->tries = 0;
+    p->weight = (double)(to - from);
+    if (g->o.local_steps) p->weight = sherd__gradients_local(g, s->rate, p->cuts, 1, &p->local);
+    unsigned room = sherd__gradients_room(shards);
+    sherd__gradients_scales(g, s->rate, p->weight, room, 0, p->scales);
+    sherd__sums_clear(&p->sums);
+    p->part = (sherd__part){ .params = sherd__gradients_version(g, d), .shards = 1,
+                             .rows = p->rows, .at = p->cuts, .scales = p->scales, .room = room,
+                             .local = g->o.local_steps ? &p->local : NULL, .sums = &p->sums,
+                             .costs = &p->cost, .hits = &p->hits };
+    int err = p->part.params ? post(g, p, d) : SHERD_ENOMEM;
+    if (err) give_piece(g, p);
+    return err;
+}
+
+int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
+                                sherd_diag *d)
+{
+    uint32_t shards = sherd__gradients_cut(g, s->len);
+    int err = SHERD_OK;
+    if (!g->versions && !(g->versions = sherd__calloc(SHERD__SHARDS_MAX, sizeof *g->versions)))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    g->applied = g->applied_hits = 0;
+    g->applied_cost = 0;
+    for (uint32_t i = 0; i < shards && !err; i++) {
+        /* Those who are too fast for the bound wait, too. */
+        while (!err && g->under_way &&
+               (g->held || g->under_way >= g->o.engine.ops->workers(g->o.engine.ctx)))
+            err = collect(g, d);
+        if (!err) err = send_shard(g, s, g->cuts[i], g->cuts[i + 1], shards, d);
+    }
+    while (!err && g->applied == 0 && g->under_way) err = collect(g, d);
+    if (err) return err;
+    if (g->applied == 0)
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "no shard of step %llu was graded",
+                           (unsigned long long)s->number);
+    double share = (double)s->len / (double)g->applied;
+    out->cost = g->applied_cost / (double)g->applied + sherd__gradients_l2(g);
+    out->hits = (uint64_t)llround((double)g->applied_hits * share);
+    return SHERD_OK;
+}
+
+int sherd__gradients_async_settle(gradients *g, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    while (!err && g->under_way) err = collect(g, d);
+    return err;
+}
+
+void sherd__gradients_async_fini(gradients *g)
+{
+    for (piece *p = g->pieces, *next; p; p = next) {
+        next = p->also;
+        free_piece(p);
+    }
+}
