@@ -64,6 +64,7 @@ static void maybe_finish(sherd_job *j)
 
 void sherd__job_pump(sherd_job *j, uint64_t now_ms)
 {
+    j->now_ms = now_ms;
     do {
         sherd__executor_drain(j->o.executor);
         if (!j->done) sherd__job_dispatch(j, now_ms);
@@ -177,6 +178,7 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
             sherd__job_back(j, i);
     }
     forget_blocks(j, n);
+    sherd__job_trial_forget(j, n);
     n->session = NULL;
     n->state = gone ? NODE_GONE : NODE_AWAY;
     if (gone) sherd__job_adopt(j);
@@ -186,7 +188,11 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
                         uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
-    if (n->session_number != session_number) forget_blocks(j, n);
+    j->now_ms = now_ms;
+    if (n->session_number != session_number) {
+        forget_blocks(j, n);
+        sherd__job_trial_forget(j, n);
+    }
     n->session = s;
     n->session_number = session_number;
     n->state = NODE_UP;
@@ -234,6 +240,7 @@ static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
     job_node *n = &j->nodes[node];
     snprintf(j->last_refusal, sizeof j->last_refusal, "%s", r->text);
     if (n->state != NODE_UP) return;
+    if (r->task) sherd__job_trial_heard(j, n, r->attempt);
     count_refusal(j, n, r);
     sherd__job_block_refused(j, n, r->block);
     if (r->task && r->task <= j->cells_len) {
@@ -254,6 +261,7 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
 {
     job_node *n = &j->nodes[node];
     uint64_t ordinal = (uint64_t)e->task.task - 1;
+    sherd__job_trial_heard(j, n, e->task.attempt);
     if (e->task.task == 0 || ordinal >= j->cells_len) return;
     job_cell *c = &j->cells[ordinal];
     if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
@@ -272,6 +280,7 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
 
 void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
 {
+    j->now_ms = now_ms;
     if (!j->done && e->job == j->o.id) {
         if (e->kind == SHERD__EV_RESULT) answered(j, node, e, now_ms);
         if (e->kind == SHERD__EV_REFUSED) refused(j, node, &e->refusal);
@@ -295,15 +304,17 @@ void sherd__job_tick(sherd_job *j, uint64_t now_ms)
 {
     double patience = fmin(OVERDUE_MS + OVERDUE_FACTOR * j->task_ms, OVERDUE_MAX_MS);
     bool gone = false;
+    j->now_ms = now_ms;
     for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
         job_node *n = &j->nodes[i];
         if (n->state == NODE_AWAY && n->back_until_ms && now_ms >= n->back_until_ms) {
             n->state = NODE_GONE;
             gone = true;
         }
-        if (n->state == NODE_UP) notice_bytes(n, now_ms);
-        if (n->state == NODE_UP && n->under_way &&
-            (double)(now_ms - n->progress_ms) > patience) {
+        if (n->state != NODE_UP) continue;
+        notice_bytes(n, now_ms);
+        bool mute = n->under_way && (double)(now_ms - n->progress_ms) > patience;
+        if (mute || sherd__job_trial_failed(j, n, patience)) {
             j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, "it answers no task");
             sherd__job_node_down(j, i, false, "it answers no task", now_ms);
         }
@@ -479,6 +490,7 @@ void sherd__job_rest(sherd_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];
+        sherd__job_trial_rest(j, n);
         if (j->shape.left_stays && n->state == NODE_UP && sherd__session_ready(n->session))
             sherd__job_drop_rights(j, i);
         n->session = NULL;

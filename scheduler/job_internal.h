@@ -15,6 +15,13 @@ typedef struct job_cell {
 
 typedef enum node_state { NODE_AWAY, NODE_UP, NODE_GONE } node_state;
 
+/* job_trial.c; attempt 0: none. */
+typedef struct job_trial {
+    uint32_t task, attempt; /* left to run though its answer is not needed */
+    uint64_t out;           /* bytes that the session has sent when the task has left */
+    uint64_t since_ms;      /* when it had; 0: it has not */
+} job_trial;
+
 typedef struct job_node {
     sherd_session *session; /* while up */
     uint64_t session_number; /* of the session that `holds` is about */
@@ -22,6 +29,9 @@ typedef struct job_node {
     uint32_t domain;
     uint64_t back_until_ms; /* away: when it counts as gone; 0: not heard of yet */
     uint64_t progress_ms;   /* last answer, bytes moved, or first task after idleness */
+    uint64_t heard_ms;      /* last answer, needed or not, or the session's beginning */
+    uint64_t mute_ms;       /* on trial in earlier runs since then */
+    job_trial trial;
     uint64_t queued, bytes_in; /* of its session, when last looked at */
     uint32_t under_way;     /* its cells hiding, sent or judging */
     uint32_t depth;
@@ -60,6 +70,7 @@ struct sherd_job {
     uint32_t attempts, blocks;
     uint32_t pieces;       /* of work that the executor holds */
     double task_ms;        /* moving average of a task's time */
+    uint64_t now_ms;       /* as last told */
     bool finishing, done, starved;
     uint32_t alive;        /* starved: domains whose share could still be answered then */
     int err;
@@ -130,6 +141,15 @@ bool sherd__job_owners_init(sherd_job *j);
 void sherd__job_reassign(sherd_job *j, uint32_t slot);
 /** Finds owners for slots that have lost theirs; fails the job where the work cannot be done. */
 void sherd__job_adopt(sherd_job *j);
+
+/* job_trial.c: threshold only. begin: whether the task that is to be cancelled is left to run
+ * instead; failed: its node has been given enough time; rest: the run is over; forget: the node has a
+ * new session, or none. */
+bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal);
+void sherd__job_trial_heard(sherd_job *j, job_node *n, uint32_t attempt);
+bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience);
+void sherd__job_trial_rest(sherd_job *j, job_node *n);
+void sherd__job_trial_forget(sherd_job *j, job_node *n);
 
 /* job_send.c */
 void sherd__job_cell_done(sherd_job *j, uint64_t ordinal);

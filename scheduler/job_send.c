@@ -37,7 +37,7 @@ void sherd__job_close_position(sherd_job *j, uint64_t pos)
         if (c->state == CELL_TODO) c->state = CELL_DONE;
         if (c->state != CELL_HIDING && c->state != CELL_SENT) continue;
         job_node *n = &j->nodes[c->node];
-        if (c->state == CELL_SENT && n->state == NODE_UP) {
+        if (c->state == CELL_SENT && n->state == NODE_UP && !sherd__job_trial_begin(j, ordinal)) {
             /* A session that has just ended has cancelled everything by itself. */
             (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)ordinal + 1, c->attempt);
             j->o.owner.touch(j->o.owner.ctx, c->node);

@@ -13,7 +13,7 @@
 #include "scheduler/job.h"
 
 #define NODES_MAX 8u
-#define CELLS_MAX 64u
+#define CELLS_MAX 1024u
 #define JOB 0x77u
 
 /** A scheme that counts. */

@@ -287,6 +287,76 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     world_stop(&w);
 }
 
+/* All nodes but the last one answer, 200 ms after they were asked; the time that it took until the
+ * last one was told off, or 0. slow: how long that one takes over each, 0: for ever. */
+static uint64_t work_with_a_spare(world *w, uint64_t slow)
+{
+    uint32_t spare = w->nodes - 1;
+    uint64_t began = w->now, due = 0;
+    world_settle(w);
+    while (!world_is_done(w)) {
+        end *e = &w->ends[spare];
+        for (uint32_t i = 0; i < spare; i++)
+            while (w->ends[i].asked) world_answer(w, i, 0);
+        if (!e->asked || !slow) due = w->now + slow;
+        if (slow && w->now >= due && e->asked) world_answer(w, spare, 0);
+        world_settle(w);
+        w->now += 200;
+        sherd__job_tick(w->job, w->now);
+        if (e->expelled) return w->now - began;
+        assert_true(w->now - began < 600000);
+    }
+    return 0;
+}
+
+static void a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 4, 1, 200, 2, 0, false);
+    uint64_t took = work_with_a_spare(&w, 0);
+    assert_int_equal(w.ends[3].expelled, SHERD_ESILENT);
+    assert_in_range(took, 10000, 20000); /* 10 s and 30 times 200 ms, a second for the beginning */
+    assert_non_null(strstr(w.said, "node-4 lost: it answers no task"));
+    world_work(&w, 3);
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_stats stats;
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.lost, 1);
+    world_stop(&w);
+}
+
+static void a_spare_that_is_merely_slow_stays(void **state)
+{
+    (void)state;
+    world w = of(3);
+    world_start(&w, 4, 1, 250, 2, 0, false);
+    assert_int_equal(work_with_a_spare(&w, 3000), 0); /* never in time */
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(w.ends[3].expelled, 0);
+    assert_int_equal(sherd__job_node_tasks(w.job, 3), 0);
+    world_stop(&w);
+}
+
+static void silence_adds_up_over_short_runs(void **state)
+{
+    (void)state;
+    world w = of(3);
+    uint64_t took = 0;
+    w.scheme.shape.left_stays = true;
+    world_start(&w, 4, 1, 12, 2, 0, false);
+    for (unsigned runs = 0; !took; runs++) {
+        took = work_with_a_spare(&w, 0);
+        if (took) break;
+        assert_true(runs < 40); /* of one to two seconds each */
+        run_again(&w);
+    }
+    assert_int_equal(w.ends[3].expelled, SHERD_ESILENT);
+    world_work(&w, 3);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
 /* Work goes on with all nodes but one, whose link carries nothing beyond `moves` offers. */
 static void work_but_stalled(world *w, uint32_t stalled, unsigned moves)
 {
@@ -367,6 +437,9 @@ int main(void)
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
+        T(a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on),
+        T(a_spare_that_is_merely_slow_stays),
+        T(silence_adds_up_over_short_runs),
         T(no_source_of_a_product_outlives_it),
         T(a_product_of_the_transposed_left_operand_says_so),
         T(a_slot_without_a_domain_is_no_job),
