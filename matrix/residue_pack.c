@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "matrix/clones.h"
-#include "matrix/residue.h"
+#include "matrix/residue_internal.h"
 
 enum { CHUNK = 512 };
 
@@ -59,6 +59,7 @@ static void to_words(const double *x, size_t n, int32_t p, int32_t *restrict out
 void sherd__residue_pack(const double *x, size_t n, uint32_t p, uint8_t *out)
 {
     int32_t words[CHUNK];
+    if (sherd__residue_pack_wide(x, n, p, out)) return;
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t part = n - i < CHUNK ? n - i : CHUNK;
         to_words(x + i, part, (int32_t)p, words);
@@ -98,17 +99,26 @@ static int32_t from_words(const int32_t *v, size_t n, int32_t p, double *restric
     return most;
 }
 
-int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out, size_t *bad)
+/* The largest value, or one that is not below p; out is of no use where there is one. */
+static uint32_t unpack(const uint8_t *in, size_t n, uint32_t p, double *out)
 {
     int32_t words[CHUNK];
-    for (size_t i = 0; i < n; i += CHUNK, in += SHERD__RESIDUE_BYTES * CHUNK) {
+    uint32_t most = 0;
+    if (sherd__residue_unpack_wide(in, n, p, out, &most)) return most;
+    for (size_t i = 0; i < n && most < p; i += CHUNK, in += SHERD__RESIDUE_BYTES * CHUNK) {
         size_t part = n - i < CHUNK ? n - i : CHUNK, groups = groups_of(part);
         unpack_groups(in, groups, words);
         for (size_t j = 8 * groups; j < part; j++) words[j] = (int32_t)get_u24(in + 3 * j);
-        if ((uint32_t)from_words(words, part, (int32_t)p, out + i) < p) continue;
-        if (bad != NULL)
-            for (*bad = i; get_u24(in + 3 * (*bad - i)) < p;) ++*bad;
-        return SHERD_EFRAME;
+        uint32_t some = (uint32_t)from_words(words, part, (int32_t)p, out + i);
+        if (some > most) most = some;
     }
-    return SHERD_OK;
+    return most;
+}
+
+int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out, size_t *bad)
+{
+    if (unpack(in, n, p, out) < p) return SHERD_OK;
+    if (bad != NULL)
+        for (*bad = 0; get_u24(in + 3 * *bad) < p;) ++*bad;
+    return SHERD_EFRAME;
 }
