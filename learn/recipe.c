@@ -31,7 +31,8 @@ static int check_bytes(const char *text, size_t len, const char *where, sherd_di
                            where, SHERD__RECIPE_BYTES_MAX, len);
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
-        if (c < ' ' ? c != '\n' && c != '\t' && c != '\r' : c == 127)
+        bool end = c == '\n' || (c == '\r' && i + 1 < len && text[i + 1] == '\n');
+        if (c < ' ' ? c != '\t' && !end : c == 127)
             return sherd__fail(d, SHERD_EFORMAT, NULL,
                                "%s: expected a text, found byte %u at offset %zu", where, c, i);
     }
@@ -43,7 +44,7 @@ static bool cut_words(const char *text, char *out, sherd__recipe_value *v)
 {
     v->len = 0;
     for (const char *p = text; *p;) {
-        size_t n = strcspn(p, " \t");
+        size_t n = strcspn(p, " ");
         if (n == 0) {
             p++;
             continue;
@@ -83,9 +84,9 @@ static int unknown_key(const reader *rd, const char *where, const char *name, sh
 
 static char *trim(char *s)
 {
-    while (*s == ' ' || *s == '\t') s++;
+    while (*s == ' ') s++;
     size_t n = strlen(s);
-    while (n > 0 && strchr(" \t\r", s[n - 1]) != NULL) n--;
+    while (n > 0 && (s[n - 1] == ' ' || s[n - 1] == '\r')) n--;
     s[n] = '\0';
     return s;
 }
@@ -97,6 +98,8 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     sherd__recipe_value v = { .where = where };
     snprintf(where, sizeof where, "%.480s:%zu", rd->where, number);
     line[strcspn(line, "#")] = '\0';
+    for (char *p = line; *p != '\0'; p++)
+        if (*p == '\t') *p = ' '; /* messages quote lines */
     char *name = trim(line);
     if (*name == '\0') return SHERD_OK;
     char *eq = strchr(name, '=');
