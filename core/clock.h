@@ -20,4 +20,12 @@ static inline int64_t sherd__clock_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/** Processor time of this thread alone: what else runs on this machine is no part of it. */
+static inline double sherd__clock_busy_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 #endif

@@ -10,10 +10,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "matrix/clones.h"
 
@@ -243,11 +243,10 @@ int sherd__gemm_selftest(sherd_diag *d)
     return err;
 }
 
+/* One thread: its processor time, which does not count those who start beside it. */
 static double seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return sherd__blas_threads() == 1 ? sherd__clock_busy_s() : sherd__clock_s();
 }
 
 double sherd__gemm_gflops(size_t dim)

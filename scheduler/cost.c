@@ -1,12 +1,9 @@
 /* The pipeline's bounds, one by one, and the greatest of them. */
 #include "scheduler/cost.h"
 
-/* Bytes a second at which a node's core goes over operands and results: to convert them, to write
- * answers. And what a task costs each side beside its bytes: two messages, two hand-overs. */
-#define MEMORY_RATE 2.5e9
+/* What a task costs each side beside its bytes: two messages, two hand-overs between threads. Half
+ * of what `sherd bench --only tasks` finds of a task, less its product and its bytes. */
 #define TASK_S 15e-6
-/* Of cores that many threads share: they wait for each other, and for the caches. */
-#define CORES_USED 0.85
 
 static double larger(double a, double b)
 {
@@ -27,14 +24,25 @@ static void choose(sherd__cost *c, double seconds, sherd__cost_bound bound)
     c->bound = bound;
 }
 
+/* Nodes here: the cores' time until the last of the work, of which some is done before the blocks
+ * that stay are there. */
+static double shared(const sherd__cost_input *in, const sherd__cost *c, double work, double tasks)
+{
+    double first = sessions(in, in->bytes_first, 0), cores = in->cores;
+    double both = 2 * (sessions(in, in->bytes_out, in->bytes_in) + tasks);
+    double all = work + both + in->fill_s + c->here_s;
+    double early = 2 * first + in->fill_s + (c->here_s < c->first_s ? c->here_s : c->first_s);
+    if (early >= c->first_s * cores) return all / cores;
+    return c->first_s + (all - early) / cores;
+}
+
 void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
 {
-    double core = in->gflops * 1e9 / in->cores, tasks = (double)in->tasks * TASK_S;
+    double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
     double rest = sessions(in, in->bytes_out - in->bytes_first, in->bytes_in) + tasks;
-    double speed = in->local ? core : in->node_gflops * 1e9;
-    double work = in->flops / speed + in->moved / MEMORY_RATE;
+    double speed = in->node_gflops * 1e9;
     *out = (sherd__cost){ .here_s = in->hide_s + in->fold_s };
-    out->nodes_s = work * in->busiest;
+    out->nodes_s = (in->flops / speed + in->convert_s) * in->busiest;
     out->first_s = sessions(in, in->bytes_first, 0) + in->fill_s;
     if (!in->local) {
         double wire = (double)in->bytes_first / in->link_rate;
@@ -47,7 +55,6 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     choose(out, out->links_s, SHERD__BOUND_LINKS);
     choose(out, out->first_s + out->here_s, SHERD__BOUND_HERE);
     if (!in->local) return;
-    double both = 2 * (sessions(in, in->bytes_out, in->bytes_in) + tasks) + in->fill_s;
-    out->cores_s = (work + both + out->here_s) / (in->cores * CORES_USED);
+    out->cores_s = shared(in, out, in->flops * threads / speed + in->convert_s, tasks);
     choose(out, out->cores_s, SHERD__BOUND_CORES);
 }

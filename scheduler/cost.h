@@ -6,7 +6,9 @@
  * pace: the loop thread here (bytes through sessions and cipher), the compute thread here (hide,
  * check, fold), the links, and the busiest node. Before the first task can run, the blocks that
  * stay at the nodes have to be there. Nodes on this machine share its cores with all of that: then
- * the sum of everything, divided by the cores, is a bound too.
+ * the sum of everything, divided by the cores, is a bound too. There are as many cores as there are
+ * threads to keep them busy: before the first blocks are there, that is the loop thread here, those
+ * that take the blocks at the nodes, and the compute thread here as far as it has work.
  */
 #ifndef SCHEDULER_COST_H
 #define SCHEDULER_COST_H
@@ -20,15 +22,16 @@ typedef struct sherd__cost_input {
     uint64_t bytes_first;         /* of bytes_out, blocks that stay at the nodes */
     uint64_t tasks;
     double flops;                 /* multiply-adds count two */
-    double moved;                 /* bytes that the products read and write */
-    double busiest;               /* share of flops and moved that one node has, at most; 1/nodes:
-                                     even */
+    double convert_s;             /* one core's seconds of what nodes do to blocks before products
+                                     and to answers after them */
+    double busiest;               /* share of flops and of convert_s that one node has, at most;
+                                     1/nodes: even */
     /* The compute thread here, and blocks that are made on the loop thread as they are sent;
      * seconds. */
     double hide_s, fold_s, fill_s;
     /* Machines and links. */
-    double gflops;                /* of products here, on all cores */
     double node_gflops;           /* of one node by itself */
+    uint32_t node_threads;        /* that it has for them; 0: 1 */
     uint32_t cores;               /* here */
     bool local;                   /* the nodes share them */
     double session_rate;          /* bytes a second that one thread puts through sessions */

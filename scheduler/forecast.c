@@ -5,8 +5,6 @@
  */
 #include "sherd/forecast.h"
 
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -19,6 +17,8 @@
 #include "scheduler/cost.h"
 #include "scheduler/encoding.h"
 #include "scheduler/forecast.h"
+#include "scheduler/pace.h"
+#include "wire/carry.h"
 #include "wire/cipher.h"
 
 #define RESULT_MAX (UINT64_C(1) << 30) /* bytes of a result that is rehearsed with */
@@ -55,50 +55,13 @@ static double speed_of(size_t n, size_t k, size_t m)
     return best > 0 ? best : 1;
 }
 
-/* Of this thread alone: what else runs on this machine is no part of it. */
-static double busy_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Bytes a second through the kernel and back on one thread, both ways together. */
-static double loopback_rate(void)
-{
-    enum { PART = 1 << 16, PARTS = 64 };
-    int end[2];
-    double rate = 2e9;
-    uint8_t *part = sherd__calloc(PART, 1);
-    if (part && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end) == 0) {
-        ssize_t moved = 0;
-        double took = busy_s();
-        for (int i = 0; i < PARTS; i++) {
-            ssize_t n = write(end[0], part, PART);
-            for (ssize_t got = 0, r; got < n && (r = read(end[1], part, PART)) > 0; got += r)
-                moved += r;
-        }
-        took = busy_s() - took;
-        if (moved > 0 && took > 0) rate = (double)moved / took;
-        close(end[0]);
-        close(end[1]);
-    }
-    sherd__free(part);
-    return rate;
-}
-
-/* The thread that serves a session enciphers (or deciphers) every byte and moves it through the
- * kernel. */
-static double session_rate(void)
-{
-    return 1 / (1 / sherd__cipher_rate() + 0.5 / loopback_rate());
-}
-
 static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sherd__nodes *nodes)
 {
     *r = f->rates;
-    if (!(r->node_gflops > 0)) r->node_gflops = nodes->gflops;
-    if (!(r->session > 0)) r->session = session_rate();
+    /* Nodes here are as fast as each other: slower is who measured while others did. */
+    if (!(r->node_gflops > 0)) r->node_gflops = nodes->remote ? nodes->gflops : nodes->gflops_most;
+    if (!(r->session > 0)) r->session = sherd__carry_rate();
+    if (!(r->session > 0)) r->session = sherd__cipher_rate();
     if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
 }
 
@@ -177,19 +140,26 @@ static double cell_speed(const forecast *w)
     return speed_of(w->p.plan.panel_rows, inner, w->p.plan.tile_cols);
 }
 
-/* Speeds of products: as given, as the nodes say, or as measured now. */
-static double products_here(sherd_forecast *out, const forecast *w, uint32_t cores, bool measure)
+/* Speeds of products: as given, as the nodes say, or as measured now, where there are none to say
+ * it. */
+static void find_speeds(sherd_forecast *out, const forecast *w, uint32_t cores, bool measure)
 {
-    double threads = w->nodes.threads ? w->nodes.threads : 1, said = w->nodes.gflops / threads;
-    double own = out->rates.gflops, here = measure ? cell_speed(w) : own > 0 ? own : said * cores;
-    if (!(own > 0) && measure) own = speed_of(w->a.rows, w->a.cols, w->b.cols);
-    if (!(own > 0) && !w->nodes.remote) own = here;
-    if (own > 0) out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols *
-                                    (double)w->b.cols / own;
-    if (!(here > 0)) here = 1; /* nothing is known: as a machine of long ago */
-    if (!(out->rates.node_gflops > 0)) out->rates.node_gflops = here / cores;
-    out->rates.gflops = own;
-    return here;
+    sherd_rates *r = &out->rates;
+    double threads = w->nodes.threads ? w->nodes.threads : 1;
+    if (!(r->node_gflops > 0)) r->node_gflops = measure ? cell_speed(w) / cores : 1;
+    if (!(r->gflops > 0) && measure) r->gflops = speed_of(w->a.rows, w->a.cols, w->b.cols);
+    if (!(r->gflops > 0) && !w->nodes.remote) r->gflops = r->node_gflops / threads * cores;
+    if (r->gflops > 0)
+        out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols * (double)w->b.cols /
+                           r->gflops;
+}
+
+/* One core's seconds of what nodes do to blocks and answers beside the products. */
+static double conversions(const sherd__traffic *t)
+{
+    const sherd__pace *p = sherd__pace_here();
+    return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
+           t->streamed / p->stream;
 }
 
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
@@ -202,14 +172,15 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     sherd__cost_input in = {
         .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
-        .flops = t->flops, .moved = t->moved,
-        .busiest = t->busiest, .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
+        .flops = t->flops, .convert_s = conversions(t), .busiest = t->busiest,
+        .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
         .cores = cores > 0 ? (uint32_t)cores : 1u, .local = !w->nodes.remote,
         .session_rate = out->rates.session, .link_rate = out->rates.link,
     };
     sherd__cost cost;
-    in.gflops = products_here(out, w, in.cores, measure);
+    find_speeds(out, w, in.cores, measure);
     in.node_gflops = out->rates.node_gflops;
+    in.node_threads = w->nodes.threads;
     sherd__cost_predict(&cost, &in);
     out->seconds = cost.seconds;
     out->nodes_s = cost.nodes_s;

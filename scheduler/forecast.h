@@ -16,7 +16,9 @@ typedef struct sherd__traffic {
     uint64_t first;        /* of out: blocks that stay at the nodes */
     uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */
     double flops;          /* of all tasks; multiply-adds count two */
-    double moved;          /* bytes that nodes convert for their tasks, and of results */
+    double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */
+    double widened;          /* of narrower types that they make doubles of, as floats */
+    double streamed;         /* of answers that are made as they are sent */
     double busiest;        /* share of the answers' and operands' bytes that one slot has */
     bool at_most;          /* how much of it travels depends on who is first: spare shares that come
                               late are not asked for, and an idle node helps only where there is

@@ -25,6 +25,7 @@ typedef struct sherd__nodes {
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
                                                are */
     double gflops;          /* of the slowest, as it measured; 0: not known */
+    double gflops_most;     /* of the fastest */
     uint32_t threads;       /* most that one has */
     bool remote;            /* not all are on loopback */
 } sherd__nodes;

@@ -1,14 +1,15 @@
 /*
- * How fast a cluster's links are, by products whose operands are one number over and over: first
- * one of a large B, which every node is sent whole, then one of a large result. They go the way
- * that every product goes, so that what is measured is what a product will find: sessions, cipher,
- * network, and the thread here that serves them all. A link that takes long for little is not asked
- * for more.
+ * How fast a cluster's links are, where they leave this machine, by products whose operands are one
+ * number over and over: first one of a large B, which every node is sent whole, then one of a large
+ * result. They go the way that every product goes, so that what is measured is what a product will
+ * find: sessions, cipher, network, and the thread here that serves them all. A link that takes long
+ * for little is not asked for more.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
 #include "sherd/forecast.h"
+#include "wire/carry.h"
 
 #define ROWS 8u                            /* of the result, from each node */
 #define SMALL (UINT64_C(256) << 10)        /* bytes for each node, at first */
@@ -55,11 +56,12 @@ int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d)
 {
     uint64_t most = ALL / sherd_cluster_size(c);
     probed sum;
+    rates->session = sherd__carry_rate();
+    if (sherd_cluster_simulated(c)) return SHERD_OK; /* there is no link but this */
     int err = both_ways(&sum, c, SMALL, d); /* also wakes what sleeps */
     if (!err && sum.seconds < SLOW_S) err = both_ways(&sum, c, most < LARGE ? most : LARGE, d);
     if (err) return err;
     double rate = sum.bytes / (sum.seconds > 0 ? sum.seconds : 1e-9);
-    if (sherd_cluster_simulated(c)) rates->session = rate;
-    else rates->link = rate;
+    rates->link = rate;
     return SHERD_OK;
 }

@@ -6,17 +6,13 @@
  */
 #include "scheduler/forecast.h"
 
-#include <time.h>
-
 #include "core/alloc.h"
+#include "core/clock.h"
+#include "scheduler/pace.h"
 #include "wire/session.h"
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
-/* Bytes a second of one thread: of answers that are judged, and of what is not rehearsed. */
-#define JUDGE_F64 8e9
-#define JUDGE_RESIDUES 1.5e9
-#define MADE_RATE 0.5e9
 
 typedef struct rehearsal {
     sherd__prepared *p;
@@ -25,18 +21,10 @@ typedef struct rehearsal {
     double hide_s, fold_s; /* of the last position */
 } rehearsal;
 
-/* Of this thread alone: what else runs on this machine is no part of it. */
-static double busy_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int hide(rehearsal *r, uint32_t panel, bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
-    double began = busy_s();
+    double began = sherd__clock_busy_s();
     int err = SHERD_OK;
     for (uint32_t slot = 0; slot < r->shape.slots && !err; slot++) {
         sherd__cell_work w = { 0 };
@@ -45,7 +33,7 @@ static int hide(rehearsal *r, uint32_t panel, bool *empty)
         sherd__fragment_free(w.left);
         sherd__fragment_free(w.right);
     }
-    r->hide_s = busy_s() - began;
+    r->hide_s = sherd__clock_busy_s() - began;
     return err;
 }
 
@@ -54,14 +42,14 @@ static int fold(rehearsal *r, uint32_t panel, const bool *empty)
     const sherd__hiding *h = &r->p->hiding;
     const uint8_t *bodies[64];
     uint32_t slots[64], len = r->shape.threshold;
-    double began = busy_s();
+    double began = sherd__clock_busy_s();
     int err = SHERD_OK;
     if (len > 64) return SHERD_EUNSUPPORTED;
     for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = r->zeros;
     if (len) err = h->ops->decode(h->ctx, 0, panel, slots, bodies, len);
     for (uint32_t slot = 0; slot < r->shape.slots && !len && !err; slot++)
         err = h->ops->fold(h->ctx, (sherd__cell){ slot, 0, panel }, empty[slot] ? NULL : r->zeros);
-    r->fold_s = busy_s() - began;
+    r->fold_s = sherd__clock_busy_s() - began;
     return err;
 }
 
@@ -94,7 +82,7 @@ static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
     uint8_t *part = sherd__alloc(SHERD__CHUNK);
     uint32_t slots = r->shape.shared ? 1 : r->shape.slots;
     uint64_t read = 0;
-    double began = busy_s();
+    double began = sherd__clock_busy_s();
     int err = part ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
         sherd_fragment *f;
@@ -106,7 +94,7 @@ static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
         sherd__fragment_free(f);
         read += n;
     }
-    double took = busy_s() - began;
+    double took = sherd__clock_busy_s() - began;
     out->fill_s = read ? took * (double)bytes / (double)read : 0;
     sherd__free(part);
     return err;
@@ -114,21 +102,23 @@ static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
 
 int sherd__rehearse(sherd__rehearsal *out, sherd__prepared *p, const sherd__traffic *t)
 {
+    const sherd__pace *here = sherd__pace_here();
     rehearsal r = { .p = p };
     int err = SHERD_OK;
     *out = (sherd__rehearsal){ 0 };
     p->hiding.ops->shape(p->hiding.ctx, &r.shape);
     if (t->tasks == 0) return SHERD_OK;
     if (p->masks) {
-        out->hide_s = (double)t->left / MADE_RATE;
-        out->fold_s = (double)t->answer / MADE_RATE;
+        out->hide_s = (double)t->left * (1 / here->mask + 1 / here->pack);
+        out->fold_s = (double)t->answer * (2 / here->unpack + 1 / here->judge_residues);
         return SHERD_OK;
     }
     r.zeros = sherd__calloc(r.shape.result_max ? r.shape.result_max : 1, 1);
     if (!r.zeros) err = SHERD_ENOMEM;
     if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
     if (!err) err = rehearse_cells(&r, out);
-    out->fold_s += (double)t->answer / (r.shape.primes_len ? JUDGE_RESIDUES : JUDGE_F64);
+    double judge = r.shape.primes_len ? here->judge_residues : here->judge_f64;
+    out->fold_s += (double)t->answer / judge;
     sherd__free(r.zeros);
     return err;
 }

@@ -7,8 +7,11 @@
 #include "scheduler/forecast.h"
 
 #include "core/alloc.h"
+#include "matrix/residue.h"
 #include "sherd/mat.h"
 #include "wire/size.h"
+
+#define NODE_PANEL 1024u /* rows and columns that a node converts at a time (node/backend_cpu.c) */
 
 typedef struct count {
     sherd__traffic *t;
@@ -17,6 +20,7 @@ typedef struct count {
     uint32_t attempt, passing; /* numbers so far */
     uint64_t *weight;          /* by slot: bytes of its bodies */
     uint32_t *cells;           /* by slot: those of the tile that are not empty */
+    double *panels;            /* by slot: the node's panels in them */
 } count;
 
 static uint32_t right_number(const count *c, sherd__cell cell)
@@ -34,13 +38,33 @@ static double values_of(const sherd__fragment_info *i)
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
 }
 
-/* Bytes that a node goes over to turn the block into doubles, or into residues for each prime;
- * it does so for every task. */
-static double converted(const count *c, const sherd__fragment_info *i)
+/* What a node does to a block so many times in a task: it takes residues apart, makes doubles of
+ * what is narrower, residues of what is none. */
+static void count_converted(count *c, const sherd__fragment_info *i, double times)
 {
-    bool plain = i->dtype == SHERD_F64 && i->encoding == SHERD__DENSE && !c->shape.primes_len;
-    bool each = i->dtype != SHERD__RESIDUES && c->shape.primes_len;
-    return plain ? 0 : (double)i->len * (each ? c->shape.primes_len : 1);
+    double entries = values_of(i) * times;
+    if (i->dtype == SHERD__RESIDUES) {
+        c->t->unpacked += (double)i->len * times;
+    } else if (c->shape.primes_len || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
+        unsigned primes = c->shape.primes_len;
+        c->t->widened += sizeof(float) * entries * (primes ? primes : 1);
+        c->t->packed += (double)SHERD__RESIDUE_BYTES * entries * primes; /* as much is reduced */
+    }
+}
+
+/* Panels of a node's that n rows or columns are: each meets all of the other operand anew. */
+static double node_panels(uint64_t n)
+{
+    return n ? (double)((n - 1) / NODE_PANEL + 1) : 0;
+}
+
+static void count_answer(count *c, const sherd__cell_sizes *s)
+{
+    double bytes = (double)s->result.len;
+    bool outer = !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
+    if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
+    else if (outer) c->t->streamed += bytes;
+    count_converted(c, &s->left, node_panels(s->result.cols));
 }
 
 static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
@@ -68,7 +92,8 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     t->flops += 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
     t->tasks++;
     c->cells[cell.slot]++;
-    t->moved += converted(c, &s->left) + (double)s->result.len;
+    c->panels[cell.slot] += node_panels(s->left.rows);
+    count_answer(c, s);
     c->weight[cell.slot] += s->left.len + s->result.len;
 }
 
@@ -86,7 +111,7 @@ static int count_resident(count *c, uint32_t tile)
         if (err) return err;
         const sherd__fragment_info *info = sherd__fragment_info_of(f);
         uint64_t bytes = sherd__size_put(info);
-        c->t->moved += converted(c, info) * c->cells[slot];
+        count_converted(c, info, c->panels[slot]);
         c->t->first += bytes;
         c->t->out += bytes;
         sherd__fragment_free(f);
@@ -127,12 +152,14 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
     p->hiding.ops->shape(p->hiding.ctx, &c.shape);
     c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);
     c.cells = sherd__calloc(c.shape.slots, sizeof *c.cells);
-    if (!c.weight || !c.cells) err = SHERD_ENOMEM;
+    c.panels = sherd__calloc(c.shape.slots, sizeof *c.panels);
+    if (!c.weight || !c.cells || !c.panels) err = SHERD_ENOMEM;
     out->at_most = (c.shape.threshold && c.shape.threshold < c.shape.slots) ||
                    (c.shape.shared && !c.shape.threshold && c.shape.tiles > 1);
     for (uint32_t tile = 0; tile < c.shape.tiles && !err; tile++) {
         for (uint32_t slot = 0; slot < c.shape.slots && !err; slot++) {
             c.cells[slot] = 0;
+            c.panels[slot] = 0;
             err = count_slot(&c, tile, slot, alike);
         }
         if (!err && c.shape.resident) err = count_resident(&c, tile);
@@ -140,5 +167,6 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
     if (!err) find_busiest(&c);
     sherd__free(c.weight);
     sherd__free(c.cells);
+    sherd__free(c.panels);
     return err;
 }

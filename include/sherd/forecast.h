@@ -19,9 +19,8 @@
 typedef struct sherd_rates {
     double gflops;      /* this product here, on all threads of BLAS; 0: measured on a part of it */
     double node_gflops; /* of the slowest node; 0: one core of this machine */
-    double session;     /* bytes a second that one thread here puts through encrypted sessions;
-                           0: from the speed of cipher and loopback, measured in some
-                           milliseconds */
+    double session;     /* bytes a second that one thread here puts through encrypted sessions, in
+                           processor time; 0: measured over loopback in some milliseconds */
     double link;        /* bytes a second of all links together, each way; 0: what the fastest
                            network interface says. Without effect where nodes are on this machine */
 } sherd_rates;
@@ -73,9 +72,9 @@ SHERD_API int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_v
                                       const sherd_forecast_options *f, sherd_diag *d) SHERD_MUST;
 
 /**
- * Measures rates->session and rates->link of a cluster: by two products of constants, one of large
- * operands and one of a large result, some megabytes for each node (less where links are slow).
- * Nothing of the user's travels. Errors of sherd_multiply.
+ * Measures rates->session, and of a cluster on other machines rates->link: by two products of
+ * constants, one of large operands and one of a large result, some megabytes for each node (less
+ * where links are slow). Nothing of the user's travels. Errors of sherd_multiply.
  */
 SHERD_API int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d) SHERD_MUST;
 

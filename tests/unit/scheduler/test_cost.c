@@ -21,7 +21,7 @@ static sherd__cost_input remote(void)
 {
     return (sherd__cost_input){ .bytes_out = 300000000, .bytes_in = 200000000,
                                 .bytes_first = 100000000, .flops = 80e9, .busiest = 0.25,
-                                .gflops = 40, .node_gflops = 10, .cores = 2, .session_rate = 1e9,
+                                .node_gflops = 10, .cores = 2, .session_rate = 1e9,
                                 .link_rate = 1e8 };
 }
 
@@ -48,7 +48,7 @@ static void the_busiest_node_sets_the_pace_where_work_is_uneven(void **state)
     sherd__cost c;
     sherd__cost_input in = remote();
     in.busiest = 0.5;
-    in.moved = 5e9; /* 2 s of one core, of which the busiest has half */
+    in.convert_s = 2; /* of which the busiest has half */
     sherd__cost_predict(&c, &in);
     near(c.nodes_s, 4 + 1);
     near(c.seconds, 1 + 5);
@@ -95,26 +95,49 @@ static void nodes_on_this_machine_share_its_cores(void **state)
     in.fold_s = 0.5;
     in.fill_s = 0.1;
     in.tasks = 2000;
+    in.convert_s = 0.7;
+    in.node_gflops = 20;
     sherd__cost_predict(&c, &in);
-    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides; and
-     * shared cores are never all busy */
-    near(c.cores_s, (4 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2 / 0.85);
-    near(c.nodes_s, 1);
+    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides */
+    near(c.cores_s, (4 + 0.7 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
+    near(c.nodes_s, (4 + 0.7) / 4);
     near(c.links_s, 0.1 + 0.1 + 0.4 + 0.03);
     near(c.seconds, c.cores_s);
     assert_int_equal(c.bound, SHERD__BOUND_CORES);
+    in.node_threads = 2; /* so a core has 10 of them */
+    sherd__cost_predict(&c, &in);
+    near(c.cores_s, (8 + 0.7 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
+    in.node_threads = 1;
     in.cores = 64;
-    in.gflops = 64 * 20;
     sherd__cost_predict(&c, &in);
     near(c.seconds, 0.2 + 1.5); /* with cores enough, the compute thread here */
     assert_int_equal(c.bound, SHERD__BOUND_HERE);
+}
+
+static void until_the_first_blocks_are_there_some_cores_are_idle(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.local = true;
+    in.cores = 4;
+    in.fill_s = 2;
+    in.hide_s = 1;
+    sherd__cost_predict(&c, &in);
+    /* 2.1 s to make and send them, when 2 + 2 * 0.1 and all of the hiding are done; then the rest,
+     * 8 s of products and 2 * 0.4 of sessions, by four */
+    near(c.first_s, 2.1);
+    near(c.cores_s, 2.1 + (8 + 0.8) / 4);
+    in.hide_s = 10; /* of which 2.1 are done meanwhile */
+    sherd__cost_predict(&c, &in);
+    near(c.cores_s, 2.1 + (8 + 0.8 + 7.9) / 4);
 }
 
 static void nothing_takes_no_time(void **state)
 {
     (void)state;
     sherd__cost c;
-    sherd__cost_input in = { .gflops = 1, .node_gflops = 1, .cores = 1, .session_rate = 1,
+    sherd__cost_input in = { .node_gflops = 1, .cores = 1, .session_rate = 1,
                              .link_rate = 1, .local = true };
     sherd__cost_predict(&c, &in);
     near(c.seconds, 0);
@@ -128,6 +151,7 @@ int main(void)
         cmocka_unit_test(sessions_bound_what_a_fast_network_carries),
         cmocka_unit_test(hiding_and_folding_can_take_longest),
         cmocka_unit_test(nodes_on_this_machine_share_its_cores),
+        cmocka_unit_test(until_the_first_blocks_are_there_some_cores_are_idle),
         cmocka_unit_test(nothing_takes_no_time),
     };
     return cmocka_run_group_tests_name("scheduler/cost", tests, NULL, NULL);

@@ -1,0 +1,113 @@
+/* The kernels themselves, over as much as a panel: the best of a few rounds. */
+#include "scheduler/pace.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/rand.h"
+#include "crypto/freivalds.h"
+#include "crypto/mask.h"
+#include "matrix/residue.h"
+#include "matrix/view.h"
+
+enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 3 };
+
+#define UNKNOWN 1e9 /* where there is no memory to measure with */
+
+typedef struct bench {
+    double *x, *y; /* ENTRIES each, of zeros */
+    uint8_t *body; /* room for as many of any type */
+    double *rs;    /* check vectors, two of each */
+    sherd__masks *masks; /* of a key of their own, which hide nothing */
+} bench;
+
+static sherd__pace pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+static pthread_once_t measured = PTHREAD_ONCE_INIT;
+
+static void unpack(bench *b)
+{
+    size_t bad;
+    (void)!sherd__residue_unpack(b->body, ENTRIES, sherd__primes_default.p[0], b->x, &bad);
+}
+
+static void pack(bench *b)
+{
+    sherd__residue_from_f64(b->x, ENTRIES, sherd__primes_default.p[0], b->x);
+    sherd__residue_pack(b->x, ENTRIES, sherd__primes_default.p[0], b->body);
+}
+
+static void widen(bench *b)
+{
+    sherd_view v = sherd_view_c(b->body, SHERD_F32, ROWS, COLS);
+    for (size_t r = 0; r < ROWS; r++) sherd__view_row_f64(v, r, 0, COLS, b->x + r * COLS);
+}
+
+static void stream(bench *b)
+{
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < COLS; c++) b->x[r * COLS + c] = b->rs[r] * b->y[c];
+    memcpy(b->body, b->x, ENTRIES * sizeof *b->x);
+}
+
+static void mask(bench *b)
+{
+    const sherd__mask_id id = { .role = SHERD__MASK_LEFT, .p = sherd__primes_default.p[0],
+                                .width = COLS };
+    (void)!sherd__masks_part(b->masks, &id, 0, ROWS, 0, COLS, b->x, COLS);
+}
+
+static void judge_residues(bench *b)
+{
+    const double *r[] = { b->rs, b->rs + COLS }, *s[] = { b->rs + 2 * COLS, b->rs + 3 * COLS };
+    uint32_t out[SHERD__FVP_TRIALS];
+    (void)!sherd__fvp_answer(b->body, ROWS, COLS, r, s, sherd__primes_default.p[0], out);
+}
+
+static void judge_f64(bench *b)
+{
+    b->y[0] = 0 * sherd__fv_answer_f64(b->x, ROWS, COLS, COLS, b->rs, b->rs + COLS);
+}
+
+static double rate_of(void (*work)(bench *), bench *b, size_t entry)
+{
+    double best = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double took = sherd__clock_busy_s();
+        work(b);
+        took = sherd__clock_busy_s() - took;
+        double rate = took > 0 ? (double)ENTRIES * (double)entry / took : 0;
+        if (rate > best) best = rate;
+    }
+    return best > 0 ? best : UNKNOWN;
+}
+
+static void measure(void)
+{
+    bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x), .y = sherd__calloc(ENTRIES, sizeof *b.y),
+                .body = sherd__calloc(ENTRIES, sizeof(double)),
+                .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
+    sherd_entropy os = sherd__entropy_os();
+    if (b.x && b.y && b.body && b.rs && sherd__masks_new(&b.masks, &os) == 0) {
+        for (size_t i = 0; i < 4 * COLS; i++) b.rs[i] = 1;
+        pace.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);
+        pace.unpack = rate_of(unpack, &b, SHERD__RESIDUE_BYTES);
+        pace.judge_residues = rate_of(judge_residues, &b, SHERD__RESIDUE_BYTES);
+        pace.widen = rate_of(widen, &b, sizeof(float));
+        pace.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
+        pace.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
+        pace.stream = rate_of(stream, &b, sizeof(double));
+    }
+    sherd__masks_free(b.masks);
+    sherd__free(b.x);
+    sherd__free(b.y);
+    sherd__free(b.body);
+    sherd__free(b.rs);
+}
+
+const sherd__pace *sherd__pace_here(void)
+{
+    pthread_once(&measured, measure);
+    return &pace;
+}

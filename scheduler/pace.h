@@ -1,0 +1,22 @@
+/*
+ * How fast one thread of this machine does what surrounds products: residues unpacked and packed,
+ * small types widened, answers judged. Measured in processor time, once a process, in some
+ * milliseconds; bytes a second of what travels. Of nodes elsewhere it is assumed.
+ */
+#ifndef SCHEDULER_PACE_H
+#define SCHEDULER_PACE_H
+
+typedef struct sherd__pace {
+    double unpack;         /* packed residues into doubles */
+    double pack;           /* sums of products, reduced, into packed residues */
+    double widen;          /* bytes of float into doubles; narrower types take as long an entry */
+    double stream;         /* answers of doubles made of a column and a row, as they are sent */
+    double mask;           /* masks drawn, as packed residues */
+    double judge_residues; /* answers of packed residues, both trials */
+    double judge_f64;      /* answers of doubles, with real weights */
+} sherd__pace;
+
+/** Every rate is positive. Any thread. */
+const sherd__pace *sherd__pace_here(void);
+
+#endif
