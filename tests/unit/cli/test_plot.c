@@ -1,0 +1,268 @@
+/* Plots: what is drawn is what was measured, what cannot be drawn is kept to be drawn later, and an
+ * earlier picture survives. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/plot.h"
+
+#define EPOCHS 12
+#define POINTS 9
+#define SIDE 6
+
+static char folder[] = "/tmp/sherd-plot-XXXXXX";
+static char path_before[4096];
+static sherd__plot_epoch epochs[EPOCHS];
+static double points[2 * POINTS];
+static uint32_t labels[POINTS], regions[SIDE * SIDE];
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(path_before, sizeof path_before, "%s", getenv("PATH") ? getenv("PATH") : "");
+    for (unsigned i = 0; i < EPOCHS; i++)
+        epochs[i] = (sherd__plot_epoch){ i + 1.0, 2.0 / (i + 1), NAN, i / 20.0, i / 30.0 };
+    for (unsigned i = 0; i < POINTS; i++) {
+        points[2 * i] = i / 10.0;
+        points[2 * i + 1] = 1.0 - i * i / 81.0;
+        labels[i] = i % 3;
+    }
+    for (unsigned i = 0; i < SIDE * SIDE; i++) regions[i] = i % SIDE / 2;
+    return mkdtemp(folder) != NULL && chdir(folder) == 0 ? 0 : -1;
+}
+
+static int fresh(void **state)
+{
+    (void)state;
+    setenv("PATH", path_before, 1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char command[128];
+    fresh(state);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
+}
+
+static sherd__plot plot(void)
+{
+    return (sherd__plot){ .title = "it's a_test", .epochs = epochs, .epochs_len = EPOCHS,
+                          .points = points, .labels = labels, .points_len = POINTS,
+                          .regions = regions, .side = SIDE, .low = { -1, -1 }, .high = { 2, 2 } };
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static char *read_all(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    char *text = calloc(1, 1u << 20);
+    assert_non_null(text);
+    (void)!fread(text, 1, (1u << 20) - 1, f);
+    fclose(f);
+    return text;
+}
+
+static void put(const char *path, const char *text, mode_t mode)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* How often `what` stands in text. */
+static unsigned count(const char *text, const char *what)
+{
+    unsigned n = 0;
+    for (const char *p = text; (p = strstr(p, what)) != NULL; p += strlen(what)) n++;
+    return n;
+}
+
+static void a_name_that_is_no_picture_is_refused_before_the_work(void **state)
+{
+    sherd_diag d = { 0 };
+    (void)state;
+    assert_int_equal(sherd__plot_check("a.pdf", &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.hint, ".svg"));
+    assert_int_equal(sherd__plot_check("svg", NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__plot_check("no/such/a.svg", NULL), SHERD_EOPEN);
+    assert_int_equal(sherd__plot_check("a.svg", NULL), 0);
+    assert_int_equal(sherd__plot_check("a.png", NULL), 0);
+    assert_false(exists("a.svg"));
+}
+
+static void without_gnuplot_data_and_script_are_kept_and_it_is_said(void **state)
+{
+    sherd__plot p = plot();
+    sherd_diag d = { 0 };
+    bool drawn = true;
+    (void)state;
+    setenv("PATH", "/nowhere", 1);
+    put("kept.svg", "earlier", 0644);
+    assert_int_equal(sherd__plot_draw(&p, "kept.svg", &drawn, &d), 0);
+    assert_false(drawn);
+    assert_non_null(strstr(d.message, "not installed"));
+    assert_non_null(strstr(d.message, "kept.svg.gnuplot"));
+    char *text = read_all("kept.svg");
+    assert_string_equal(text, "earlier");
+    free(text);
+    assert_true(exists("kept.svg.gnuplot"));
+}
+
+static void the_data_are_those_that_were_measured_to_the_last_bit(void **state)
+{
+    sherd__plot p = plot();
+    bool drawn;
+    (void)state;
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(sherd__plot_draw(&p, "data.svg", &drawn, NULL), 0);
+    FILE *f = fopen("data.svg.dat", "r");
+    assert_non_null(f);
+    char line[512];
+    unsigned block = 0, blank = 0, rows[3] = { 0 };
+    while (fgets(line, sizeof line, f) != NULL) {
+        double v[5];
+        if (line[0] == '#') continue;
+        if (line[0] == '\n') {
+            if (++blank % 2 == 0) block++;
+            continue;
+        }
+        assert_true(block < 3);
+        int n = sscanf(line, "%lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3], &v[4]);
+        unsigned i = rows[block]++;
+        assert_int_equal(n, block == 0 ? 5 : 3);
+        if (block == 0) {
+            assert_memory_equal(&v[1], &epochs[i].cost, 8);
+            assert_true(isnan(v[2]));
+            assert_memory_equal(&v[3], &epochs[i].accuracy, 8);
+            assert_memory_equal(&v[4], &epochs[i].validation_accuracy, 8);
+        } else if (block == 1) {
+            assert_memory_equal(v, &points[2 * i], 16);
+            assert_true(v[2] == labels[i]);
+        } else {
+            assert_true(v[2] == regions[i]);
+            assert_true(fabs(v[0] - (-1 + 3 * (i % SIDE + 0.5) / SIDE)) < 1e-12);
+            assert_true(fabs(v[1] - (-1 + 3 * (i / SIDE + 0.5) / SIDE)) < 1e-12);
+        }
+    }
+    fclose(f);
+    assert_int_equal(rows[0], EPOCHS);
+    assert_int_equal(rows[1], POINTS);
+    assert_int_equal(rows[2], SIDE * SIDE);
+}
+
+static bool have_gnuplot(void)
+{
+    FILE *f = popen("command -v gnuplot", "r");
+    int c = f != NULL ? fgetc(f) : EOF;
+    if (f != NULL) pclose(f);
+    return c != EOF;
+}
+
+/* gnuplot marks each point by one "use" of its symbol, at its place in the picture. */
+static void every_point_is_in_the_picture_at_its_place(void **state)
+{
+    sherd__plot p = plot();
+    sherd_diag d = { 0 };
+    bool drawn;
+    (void)state;
+    if (!have_gnuplot()) skip();
+    p.epochs_len = 0;
+    assert_int_equal(sherd__plot_draw(&p, "it's a b.svg", &drawn, &d), 0);
+    assert_true(drawn);
+    assert_false(exists("it's a b.svg.dat"));
+    assert_false(exists("it's a b.svg.gnuplot"));
+    assert_false(exists("it's a b.svg.part.svg"));
+    char *text = read_all("it's a b.svg");
+    assert_non_null(strstr(text, "it's a_test"));
+    const char *at = text;
+    double x[2 * POINTS], y[2 * POINTS];
+    for (unsigned i = 0; i < 2 * POINTS; i++) {
+        at = strstr(at, "<use xlink:href='#gpPt6' transform='translate(");
+        assert_non_null(at);
+        assert_int_equal(sscanf(strstr(at, "translate("), "translate(%lf,%lf)", &x[i], &y[i]), 2);
+        at++;
+    }
+    assert_null(strstr(at, "<use xlink:href='#gpPt6'"));
+    for (unsigned i = 0; i < POINTS; i++) { /* places are affine in what was given */
+        double u = (x[i] - x[0]) / (x[POINTS - 1] - x[0]), v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
+        assert_true(fabs(u - points[2 * i] / points[2 * POINTS - 2]) < 0.02);
+        assert_true(fabs(v - (1 - points[2 * i + 1]) / (1 - points[2 * POINTS - 1])) < 0.02);
+        assert_true(fabs(y[i] - y[POINTS + i]) < 0.6); /* both panels alike */
+    }
+    free(text);
+}
+
+static void curves_without_figures_are_left_out(void **state)
+{
+    sherd__plot p = plot();
+    sherd_diag d = { 0 };
+    bool drawn;
+    (void)state;
+    if (!have_gnuplot()) skip();
+    p.points = NULL;
+    p.points_len = p.side = 0;
+    assert_int_equal(sherd__plot_draw(&p, "curves.svg", &drawn, &d), 0);
+    assert_true(drawn);
+    char *text = read_all("curves.svg");
+    assert_non_null(strstr(text, "accuracy, validation"));
+    assert_null(strstr(text, "loss, validation"));
+    assert_int_equal(count(text, "<use xlink:href='#gpPt6'"), 3 * (EPOCHS + 1)); /* with the key's */
+    free(text);
+    p.epochs_len = 0; /* nothing at all */
+    assert_int_equal(sherd__plot_draw(&p, "curves.svg", &drawn, &d), 0);
+    assert_true(drawn);
+}
+
+static void a_gnuplot_that_fails_leaves_the_earlier_picture(void **state)
+{
+    sherd__plot p = plot();
+    sherd_diag d = { 0 };
+    bool drawn = true;
+    char path[64];
+    (void)state;
+    assert_int_equal(mkdir("bin", 0755), 0);
+    put("bin/gnuplot", "#!/bin/sh\nexit 3\n", 0755);
+    put("old.png", "earlier", 0644);
+    snprintf(path, sizeof path, "%s/bin", folder);
+    setenv("PATH", path, 1);
+    assert_int_equal(sherd__plot_draw(&p, "old.png", &drawn, &d), 0);
+    assert_false(drawn);
+    assert_non_null(strstr(d.message, "gnuplot failed"));
+    char *text = read_all("old.png");
+    assert_string_equal(text, "earlier");
+    free(text);
+    assert_true(exists("old.png.dat"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_name_that_is_no_picture_is_refused_before_the_work, fresh),
+        cmocka_unit_test_setup(without_gnuplot_data_and_script_are_kept_and_it_is_said, fresh),
+        cmocka_unit_test_setup(the_data_are_those_that_were_measured_to_the_last_bit, fresh),
+        cmocka_unit_test_setup(every_point_is_in_the_picture_at_its_place, fresh),
+        cmocka_unit_test_setup(curves_without_figures_are_left_out, fresh),
+        cmocka_unit_test_setup(a_gnuplot_that_fails_leaves_the_earlier_picture, fresh),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
