@@ -47,9 +47,10 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 
 typedef struct running {
     sherd__audit_report *r;
-    const sherd__sight *sights;
+    const sherd__sight *sights;         /* or */
+    const sherd__elements *operand[2];  /* [1] may be NULL */
     const sherd__audit_cast *cast;
-    const sherd__truth *truth;
+    const sherd__truth *truth, *truth_b;
     const sherd__public *pub;
     const sherd__audit_plan *plan;
     uint32_t done, total;
@@ -70,8 +71,9 @@ static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t s
     return len;
 }
 
-/* What nodes m[0..size) have together; who: as they are called. */
-static int attack(running *a, const uint32_t *m, uint32_t size, const char *who, sherd_diag *d)
+/* What nodes m[0..size) have together of values in clear. */
+static int attack_sights(running *a, const uint32_t *m, uint32_t size, const char *who, bool show,
+                         sherd_diag *d)
 {
     const sherd__sight **part = sherd__calloc(size, sizeof *part);
     sherd__sight joined = { 0 };
@@ -84,16 +86,46 @@ static int attack(running *a, const uint32_t *m, uint32_t size, const char *who,
         if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
         s = &joined;
     }
-    bool show = size == 1 && m[0] == a->plan->show;
     if (!err)
         err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth,
                                  a->pub, &opt, d);
+    sherd__sight_fini(&joined);
+    sherd__free(part);
+    return err;
+}
+
+/* Likewise of an element-wise operation: of A, and of B if there is one. */
+static int attack_elements(const running *a, const uint32_t *m, uint32_t size, const char *who,
+                           sherd_diag *d)
+{
+    const sherd__elements **part = sherd__calloc(size, sizeof *part);
+    int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (unsigned b = 0; b < 2 && !err; b++) {
+        const sherd__truth *truth = b ? a->truth_b : a->truth;
+        sherd__elements joined;
+        if (!a->operand[b] || !truth) continue;
+        for (uint32_t i = 0; i < size; i++) part[i] = &a->operand[b][m[i]];
+        if (sherd__elements_join(&joined, part, size))
+            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a coalition");
+        else
+            err = sherd__audit_elements(&a->r->findings, &joined, b ? "B" : "A", who, truth,
+                                        b ? NULL : a->pub, 1000, d);
+        sherd__elements_fini(&joined); /* empty where it failed */
+    }
+    sherd__free(part);
+    return err;
+}
+
+/* What nodes m[0..size) have together; who: as they are called. */
+static int attack(running *a, const uint32_t *m, uint32_t size, const char *who, sherd_diag *d)
+{
+    bool show = size == 1 && m[0] == a->plan->show;
+    int err = a->sights ? attack_sights(a, m, size, who, show, d)
+                        : attack_elements(a, m, size, who, d);
     a->done++;
     if (!err && a->plan->step && a->plan->step(a->plan->ctx, a->done, a->total))
         err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u attacks",
                           a->done, a->total);
-    sherd__sight_fini(&joined);
-    sherd__free(part);
     return err;
 }
 
@@ -132,28 +164,47 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
     return err;
 }
 
+/* Single nodes, domains of several, T domains, T+1 domains. */
+static int attack_everybody(running *a, sherd_diag *d)
+{
+    const sherd__audit_plan *plan = a->plan;
+    const sherd__audit_cast *cast = a->cast;
+    uint32_t t = plan->colluding ? plan->colluding : 1, most = plan->coalitions;
+    sherd__members m[SHERD__AUDIT_SIZES] = { { 0 } };
+    uint32_t *room = sherd__calloc(cast->nodes, sizeof *room);
+    int err = room ? choose_shared(&m[1], cast) : SHERD_ENOMEM;
+    a->r->colluding = t;
+    if (!err) err = sherd__members_choose(&m[0], cast->nodes, 1, cast->nodes, plan->seed);
+    if (!err)
+        err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
+    if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
+    if (err) err = sherd__fail(d, err, NULL, "out of memory");
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a->total += m[i].len;
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
+        err = attack_all(a, &m[i], i == 0, room, d);
+    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
+    sherd__free(room);
+    return err;
+}
+
 int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
                         const sherd__sight *sights, const sherd__truth *truth,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
     running a = { .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub,
                   .plan = plan };
-    uint32_t t = plan->colluding ? plan->colluding : 1, most = plan->coalitions;
-    sherd__members m[SHERD__AUDIT_SIZES] = { { 0 } };
-    uint32_t *room = sherd__calloc(cast->nodes, sizeof *room);
-    int err = room ? choose_shared(&m[1], cast) : SHERD_ENOMEM;
-    r->colluding = t;
-    if (!err) err = sherd__members_choose(&m[0], cast->nodes, 1, cast->nodes, plan->seed);
-    if (!err)
-        err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
-    if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
-    if (err) err = sherd__fail(d, err, NULL, "out of memory");
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a.total += m[i].len;
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
-        err = attack_all(&a, &m[i], i == 0, room, d);
-    for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) sherd__members_fini(&m[i]);
-    sherd__free(room);
-    return err;
+    return attack_everybody(&a, d);
+}
+
+int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *cast,
+                              const sherd__elements *left, const sherd__elements *right,
+                              const sherd__truth *a, const sherd__truth *b,
+                              const sherd__public *pub, const sherd__audit_plan *plan,
+                              sherd_diag *d)
+{
+    running run = { .r = r, .operand = { left, right }, .cast = cast, .truth = a, .truth_b = b,
+                    .pub = pub, .plan = plan };
+    return attack_everybody(&run, d);
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "audit/coded.h"
+#include "audit/elements.h"
 #include "audit/members.h"
 #include "audit/shares.h"
 
@@ -72,6 +73,14 @@ int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
                         const sherd__sight *sights, const sherd__truth *truth,
                         const sherd__public *pub, const sherd__audit_plan *plan,
                         sherd_diag *d) SHERD_MUST;
+
+/** The same for what nodes saw of an element-wise operation. left, right: of each node; right NULL
+ *  or b NULL: not attacked. pub: rows like A's. Errors as above. */
+int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *cast,
+                              const sherd__elements *left, const sherd__elements *right,
+                              const sherd__truth *a, const sherd__truth *b,
+                              const sherd__public *pub, const sherd__audit_plan *plan,
+                              sherd_diag *d) SHERD_MUST;
 
 /**
  * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has:

@@ -106,6 +106,22 @@ static int read_shares(sherd__auditing *a, size_t kept, sherd_diag *d)
                               (uint32_t)sherd__opt_int(a->cli, "spare"), kept, d);
 }
 
+/* No product: an element-wise operation, if there is one. */
+static int read_elements(sherd__auditing *a, size_t kept, sherd_diag *d)
+{
+    const sherd__views *v = &a->views;
+    size_t slots = v->of_coordinator ? v->len : 1;
+    int err = 0;
+    for (unsigned b = 0; b < 2 && !err; b++) {
+        a->elements[b] = sherd__calloc(a->nodes, sizeof **a->elements);
+        if (a->elements[b] == NULL) err = SHERD_ENOMEM;
+        for (uint32_t i = 0; i < a->nodes && !err; i++)
+            err = sherd__elements_of(&a->elements[b][i], &v->nodes[i], a->job, b == 1, slots, kept);
+    }
+    return err ? sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw")
+               : 0;
+}
+
 static int read_records(sherd__auditing *a, sherd_diag *d)
 {
     size_t jobs = 0, kept = (size_t)sherd__opt_int(a->cli, "rows");
@@ -129,12 +145,19 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     }
     if (err)
         return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
-    if (!clear) err = read_shares(a, kept, d);
+    uint64_t coded;
+    bool element_wise = !clear && !sherd__shares_job(&a->views, &coded) &&
+                        sherd__elements_job(&a->views, &a->job);
+    if (element_wise) err = read_elements(a, kept, d);
+    else if (!clear) err = read_shares(a, kept, d);
     snprintf(a->report.subject, sizeof a->report.subject, "%.100s%s",
              sherd__path_tail(a->cli->args[0]),
              a->views.of_coordinator ? ", a coordinator's record" : ", recorded by nodes");
     snprintf(a->report.form, sizeof a->report.form, "%s",
-             clear ? "values in clear" : a->coded ? coded_text[a->shares.kind] : "no product");
+             clear          ? "values in clear"
+             : a->coded     ? coded_text[a->shares.kind]
+             : element_wise ? "element-wise: values in clear, each row in an order of its own"
+                            : "no product");
     return err;
 }
 
@@ -195,6 +218,8 @@ static int open_truth(sherd__auditing *a, sherd_diag *d)
     }
     int err = sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
     a->truth.labels = a->label_bytes;
+    if (!err && a->elements[0] != NULL && a->right.there)
+        err = sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
     a->report.truth = true;
     a->report.rows = a->data.view.rows;
     a->report.cols = a->data.view.cols;
@@ -233,14 +258,23 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
 {
     for (uint32_t i = 0; i < a->nodes; i++) {
         const sherd__sight *s = &a->sights[i];
+        const sherd__elements *e = a->elements[0] != NULL ? &a->elements[0][i] : NULL;
         sherd__finding f = {.test = "in clear", .statistic = "fraction of columns", .subject = "A",
                             .value = 1, .chance = 0, .low = NAN, .high = NAN, .log_p = NAN,
                             .flagged = true};
-        if (s->cols == 0) continue;
+        if (s->cols == 0 && (e == NULL || e->cols == 0)) continue;
         snprintf(f.who, sizeof f.who, "%s", a->names[i]);
-        snprintf(f.sentence, sizeof f.sentence,
-                 "was sent values of %zu columns of A in clear, %zu of them aligned by row",
-                 s->cols, s->len == 1 ? s->cols : (size_t)0);
+        if (e != NULL) {
+            f.statistic = "values of each row";
+            f.value = (double)e->cols;
+            snprintf(f.sentence, sizeof f.sentence,
+                     "was sent %zu values of each of %" PRIu64 " rows in clear%s", e->cols, e->sent,
+                     a->elements[1][i].cols ? ", of both operands" : "");
+        } else {
+            snprintf(f.sentence, sizeof f.sentence,
+                     "was sent values of %zu columns of A in clear, %zu of them aligned by row",
+                     s->cols, s->len == 1 ? s->cols : (size_t)0);
+        }
         if (sherd__findings_add(&a->report.findings, &f))
             return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     }
@@ -261,13 +295,17 @@ static int attack(sherd__auditing *a, sherd_diag *d)
     a->report.nodes = a->nodes;
     a->report.domains = a->domains;
     int err = in_clear(a, d);
-    if (!err && a->right.there && a->views.len > 0 && !a->coded)
+    if (!err && a->right.there && a->views.len > 0 && !a->coded && a->elements[0] == NULL)
         err = sherd__audit_rights(&a->report.findings, &a->views, a->job, a->name, a->right.view,
                                  d);
     if (!err && a->coded)
         err = sherd__audit_shares(&a->report, &a->shares, domains,
                                   a->report.truth ? &a->truth : NULL,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
+    else if (!err && a->report.truth && a->elements[0] != NULL)
+        err = sherd__audit_element_wise(&a->report, &cast, a->elements[0], a->elements[1],
+                                        &a->truth, a->right.there ? &a->truth_b : NULL,
+                                        a->pub.rows ? &a->pub : NULL, &plan, d);
     else if (!err && a->report.truth)
         err = sherd__audit_sights(&a->report, &cast, a->sights, &a->truth,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
@@ -305,7 +343,14 @@ static int write_html(const sherd__auditing *a, sherd_diag *d)
 
 static void auditing_fini(sherd__auditing *a)
 {
-    for (uint32_t i = 0; i < a->nodes; i++) sherd__sight_fini(&a->sights[i]);
+    for (uint32_t i = 0; i < a->nodes; i++) {
+        sherd__sight_fini(&a->sights[i]);
+        for (unsigned b = 0; b < 2; b++)
+            if (a->elements[b] != NULL) sherd__elements_fini(&a->elements[b][i]);
+    }
+    sherd__free(a->elements[0]);
+    sherd__free(a->elements[1]);
+    sherd__truth_fini(&a->truth_b);
     sherd__free(a->sights);
     sherd__free(a->names);
     sherd__free(a->name);

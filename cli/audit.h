@@ -34,12 +34,13 @@ typedef struct sherd__auditing {
     sherd__shares shares;
     uint64_t job; /* of the record: what is audited */
     bool coded;   /* shares, not sights, were seen */
+    sherd__elements *elements[2]; /* [node] of A and of B: an element-wise operation was seen */
     char (*names)[96];
     uint32_t nodes, domains;
     const char **name, **domain_name; /* [node], [domain]; domain_name NULL: as nodes */
     uint32_t *domain;                 /* [node]; NULL: node i is domain i */
     uint8_t *label_bytes; /* of A's rows */
-    sherd__truth truth;
+    sherd__truth truth, truth_b;      /* truth_b: of an element-wise operation */
     sherd__public pub;
     sherd__audit_report report;
 } sherd__auditing;

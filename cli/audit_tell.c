@@ -81,7 +81,7 @@ static void show(figure *f)
     char name[96], median[24], most[24], chance[24], p[24];
     const sherd__finding *w = f->worst;
     bool share = strcmp(w->test, "verbatim") == 0 || strcmp(w->test, "columns") == 0 ||
-                 strcmp(w->test, "labels") == 0 || strcmp(w->test, "in clear") == 0;
+                 strcmp(w->test, "labels") == 0 || strcmp(w->statistic, "fraction of columns") == 0;
     if (f->values == NULL) return;
     qsort(f->values, f->len, sizeof *f->values, compare);
     snprintf(name, sizeof name, "%s: %.40s", w->test, w->statistic);

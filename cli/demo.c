@@ -248,6 +248,8 @@ static void show_end(demo *m, double seconds)
            "\nTry next:\n"
            "  sherd demo -n 3                                     with fewer nodes\n"
            "  sherd multiply A.npy B.npy -o C.npy -n 7 --check    your own matrices\n"
+           "  sherd multiply A.npy B.npy -o C.npy -n 7 --scheme share --colluding 1    hidden from "
+           "each node\n"
            "  sherd multiply A.npy B.npy -n 7 --dry-run           what each scheme would cost\n"
            "  sherd help                                          all verbs\n",
            besides, sherd__cli_seconds(seconds, t));

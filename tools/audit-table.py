@@ -21,7 +21,7 @@ FIGURES = [
     ('rebuilding', 'R2, 5 nearest public rows', 'images rebuilt, R2, 5 nearest', ''),
 ]
 RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('single', '`permute --group 1`'),
-        ('plain', '`plain`'), ('share', '`share`')]
+        ('plain', '`plain`'), ('share', '`share`'), ('blind', '`blind`')]
 
 
 def summary(report):

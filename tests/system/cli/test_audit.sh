@@ -4,7 +4,8 @@ set -u
 S=$(realpath "${SHERD:-build/sherd}")
 MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
 T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
+pids=
+trap 'for p in $pids; do kill $p 2>/dev/null; done; rm -rf "$T"' EXIT
 unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL NO_COLOR
 export HOME="$T" XDG_CONFIG_HOME="$T/config"
 cd "$T" || exit 1
@@ -130,6 +131,81 @@ run audit blind $SIDE --json -q
 assert d['form'].startswith('blind') and d['flagged'] == 0 and d['tests'] > 10
 assert any(f['control'] and f['flagged'] for f in d['findings'])"
 report $? "a record of blind: nothing beyond chance"
+
+run audit blind --data A.npy --public-data P.npy --labels L.npy --public-labels Q.npy --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+of = {f['test'] for f in d['findings'] if f['size'] == 1}
+assert {'verbatim', 'columns', 'labels', 'rebuilding', 'independence', 'uniformity', 'differences'} <= of, of
+assert sum(f['test'] == 'game' for f in d['findings']) == 2
+controls = {f['subject'] for f in d['findings'] if f['test'] == 'control'}
+assert controls == {'permute', 'mask reuse', 'one mask for all primes'}, controls
+games = [f for f in d['findings'] if f['test'] == 'control game']
+assert len(games) == 4 and all(f['flagged'] and f['value'] > .9 for f in games)"
+report $? "blind is attacked as values, by who knows the data and in games, with controls of its own"
+
+"$S" apply sigmoid A.npy -o S.npy -n 5 --record element -q 2>err
+run audit element $SIDE --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['form'].startswith('element-wise') and d['nodes'] == 5
+V = [f for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1]
+assert len(V) == 5 and abs(sum(f['value'] for f in V) - 1) < 1e-9 and all(f['flagged'] for f in V)
+w = worst(d, 'labels', '5 nearest public rows, by values', 2)
+assert w['flagged'] and w['value'] > 1.5 * w['chance'], w
+assert [(c['size'], c['unit'], c['attacked']) for c in d['coalitions']] == [(1, 'node', 5), (2, 'domain', 10)]"
+report $? "an element-wise operation: every entry in clear at some node, and labels read from a row's values"
+/usr/bin/python3 -c "import numpy as np; np.save('A2.npy', np.load('A.npy') * 3.0)"
+"$S" apply minus A.npy A2.npy -o S.npy -n 5 --record two -q 2>err
+run audit two --data A.npy --right A2.npy -q --json
+[ $code = 0 ] && py "d = json.load(open('out'))
+B = [f['value'] for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1 and f['subject'] == 'B']
+assert len(B) == 5 and abs(sum(B) - 1) < 1e-9, B"
+report $? "and of both operands where there are two"
+
+# Five nodes of which three are one domain: judged together.
+"$S" keygen me.key >me.pub 2>err; echo "* $(cat me.pub) role=coordinator" >allow.txt; : >lines
+for i in 1 2 3 4 5; do
+    case $i in 1|2|4) domain=acme ;; *) domain=site-$i ;; esac
+    "$S" keygen node$i.key >/dev/null 2>err
+    "$S" node --listen 127.0.0.1:0 --key node$i.key --allow allow.txt --domain $domain >line$i 2>log$i </dev/null &
+    pids="$pids $!"
+done
+for i in 1 2 3 4 5; do
+    tries=0
+    while [ ! -s line$i ] && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
+    cat line$i >>lines
+done
+"$S" multiply A.npy B.npy -o C.npy --nodes lines --key me.key --seed seed --exposure-max 1 --record dom -q 2>err
+run audit dom $SIDE --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['domains_known'] and (d['nodes'], d['domains']) == (5, 3)
+assert [(c['size'], c['unit'], c['attacked'], c['of']) for c in d['coalitions']] == [
+    (1, 'node', 5, 5), (1, 'domain', 1, 1), (2, 'domain', 3, 3)]
+v = [f for f in d['findings'] if f['test'] == 'verbatim']
+node = {f['who']: f['value'] for f in v if f['unit'] == 'node'}
+acme, = [f for f in v if f['unit'] == 'domain' and f['size'] == 1]
+names = sorted(node)
+assert acme['who'] == 'acme' and abs(sum(node.values()) - 1) < 1e-9
+assert abs(acme['value'] - sum(node[names[i]] for i in (0, 1, 3))) < 1e-9, (acme, node)
+assert any(abs(f['value'] - 1) > .01 for f in v if f['size'] == 2)"
+report $? "three nodes of one domain= are one adversary: what they hold is put together"
+run audit dom --data A.npy -q; grep -q '5 nodes in 3 domains' out && grep -q 'Each domain by itself' out
+report $? "and the report says so"
+"$S" multiply A.npy B.npy -o C.npy --nodes lines --key me.key --scheme share --colluding 1 \
+    --same-host-domains --record code -q 2>err
+run audit code --data A.npy --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['flagged'] == 0 and (d['nodes'], d['domains']) == (5, 3)
+assert [(c['size'], c['unit'], c['of']) for c in d['coalitions']] == [(1, 'domain', 3), (2, 'domain', 3)]
+assert any(f['control'] and f['flagged'] for f in d['findings'] if f['size'] == 2)
+assert any('acme' in f['who'] for f in d['findings'])"
+report $? "under share a domain is one share, whichever of its nodes had it"
+cp -r code old; sed -i 's,sherd/record/2,sherd/record/1,' old/index.json
+run audit old -q; [ $code != 0 ] || grep -q 'each counts as one' out
+report $? "a record of version 1 says nothing of domains, and that is said"
+cp -r code new; sed -i 's,sherd/record/2,sherd/record/3,' new/index.json
+run audit new -q; [ $code = 3 ] && grep -q 'sherd/record/3' err && grep -q 'version of sherd that wrote it' err
+report $? "a record of a later version is exit 3"
+for p in $pids; do kill $p 2>/dev/null; done; pids=
 
 # A record that was damaged is used as far as it goes, and said to be so.
 cp -r perm cut; f=$(ls cut/*.sent | head -1); truncate -s 20000 "$f"

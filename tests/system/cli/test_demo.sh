@@ -35,6 +35,9 @@ report $? "progress goes to stderr, and what to try next is told"
 grep -q 'permute, as published  *[3-9][0-9] %' out && grep -q '^  share  *[0-3] %' out &&
     grep -q '^  by chance  *0.1 %' out
 report $? "it ends with what a node can read: most under permute, nothing under share"
+grep -q '^So permute, .* hides little' out && grep -q '^share hides A and B from any one node' out &&
+    grep -q 'sherd multiply A.npy B.npy -o C.npy -n 7 --scheme share' out
+report $? "and says what that means, and how to have share"
 
 run demo --samples 500 --json --quiet
 [ $code = 0 ] && py "d = json.load(open('out'))['audit']['share']
