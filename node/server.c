@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
 #include "sherd/version.h"
@@ -179,7 +180,7 @@ static void describe_session(const server *s, sherd__session_options *o)
 {
     sherd__hello *h = &o->hello;
     o->role = SHERD__NODE;
-    *h = (sherd__hello){ .minor_min = SHERD__MINOR, .minor_max = SHERD__MINOR,
+    *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = SHERD__FEATURE_GRADIENTS,
                          .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
                          .memory = s->opt->memory, .gflops = s->caps.gflops };
     memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
@@ -352,6 +353,7 @@ static void on_wake(uv_async_t *h)
 {
     server *s = h->data;
     sherd__executor_drain(s->executor);
+    sherd__worker_poll(s->worker);
     check_drained(s);
 }
 
@@ -428,7 +430,8 @@ static int start_compute(server *s, sherd_diag *d)
     err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
     sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
                                 .caps = s->caps, .executor = s->executor, .memory = o->memory,
-                                .flush = flush };
+                                .flush = flush, .wake = wake, .wake_ctx = &s->wake,
+                                .clock = sherd__clock_s };
     if (!err) err = sherd__worker_new(&s->worker, &w);
     return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
 }

@@ -15,6 +15,7 @@
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
 #include "node/check.h"
+#include "node/gradient.h"
 #include "node/store.h"
 
 #define RUNNING_MAX 2u
@@ -23,6 +24,7 @@ typedef struct task {
     sherd_work work; /* first: the executor hands it back */
     struct task *next;
     sherd__client *client;
+    sherd__round *round; /* a pass over gradients, and nothing below counts; else NULL */
     sherd__task what;
     sherd__block *left, *right;
     uint8_t *out;
@@ -37,6 +39,8 @@ struct sherd__client {
     sherd_session *session; /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
+    sherd__gradient_site site;
+    uint32_t asked;                  /* tasks of rounds that are not answered */
     task *head, **tail;
     uint32_t running;                /* with the executor */
     bool closed;
@@ -97,6 +101,10 @@ static void drop_flagged(task *t)
 static void free_task(task *t)
 {
     sherd__worker *w = t->client->worker;
+    if (t->round) {
+        sherd__free(t);
+        return;
+    }
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
@@ -174,6 +182,10 @@ static void answer(task *t)
 static void run_task(task *t)
 {
     sherd__worker *w = t->client->worker;
+    if (t->round) {
+        sherd__round_run(t->round);
+        return;
+    }
     sherd_diag d = { .code = 0 };
     t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment,
                                  t->right ? t->right->fragment : NULL, t->out, &d);
@@ -189,10 +201,106 @@ static void count_clients(sherd__worker *w)
 static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
+    sherd__gradient_fini(&c->site);
     *(c->prev ? &c->prev->next : &w->clients) = c->next;
     if (c->next) c->next->prev = c->prev;
     sherd__free(c);
     count_clients(w);
+}
+
+/* --- rounds of gradients ------------------------------------------------------------------- */
+
+static void enter_ring(sherd__worker *w, sherd__client *c);
+
+/* What is computed, and what cannot be: answers. */
+static void answer_round(sherd__client *c, sherd__round *r)
+{
+    sherd__worker *w = c->worker;
+    sherd__task what;
+    uint8_t *bytes;
+    const char *why;
+    while (sherd__round_next(r, &what, &bytes)) {
+        sherd_fragment *f;
+        int err = sherd__fragment_take(&f, &what.result, bytes, unplace, w->pool);
+        c->asked--;
+        w->stats.queued--;
+        if (err) {
+            sherd__pool_give(w->pool, bytes, what.result.len);
+            refuse_task(c, &what, err, "");
+            continue;
+        }
+        count_result(w, &what);
+        if (sherd__session_result(c->session, &what, f)) sherd__fragment_free(f);
+    }
+    while (sherd__round_refused(r, &what)) {
+        int code = sherd__round_failure(r, &why);
+        c->asked--;
+        w->stats.queued--;
+        refuse_task(c, &what, code, why);
+    }
+}
+
+/* Something has changed: answers what it can, queues it, or lets go of it. */
+static void move_round(sherd__client *c, sherd__round *r)
+{
+    if (sherd__round_startable(r)) {
+        task *t = sherd__calloc(1, sizeof *t);
+        if (t) {
+            *t = (task){ .client = c, .round = r };
+            *c->tail = t;
+            c->tail = &t->next;
+            enter_ring(c->worker, c);
+        } else {
+            sherd__round_fail(r, SHERD_ENOMEM, "out of memory");
+        }
+    }
+    if (c->session) answer_round(c, r);
+    (void)sherd__round_close(r);
+}
+
+static void round_done(task *t)
+{
+    sherd__client *c = t->client;
+    sherd__round *r = t->round;
+    (void)sherd__round_end(r);
+    sherd__free(t);
+    if (!c->closed) move_round(c, r); /* else it goes with its client */
+}
+
+static void on_gradient(sherd__client *c, const sherd__event *e)
+{
+    sherd_diag d = { .code = 0 };
+    sherd__round *r = NULL;
+    int err = sherd__round_task(&c->site, &e->task, &r, &d);
+    if (err) {
+        refuse_task(c, &e->task, err, d.message);
+        return;
+    }
+    c->asked++;
+    c->worker->stats.queued++;
+    move_round(c, r);
+    pump(c->worker);
+}
+
+/* Rounds of which nobody wants anything; they are in no queue any more. */
+static void close_gone(sherd__client *c)
+{
+    for (sherd__round *r = sherd__round_after(&c->site, NULL), *next; r; r = next) {
+        next = sherd__round_after(&c->site, r);
+        if (sherd__round_gone(r)) (void)sherd__round_close(r);
+    }
+}
+
+void sherd__worker_poll(sherd__worker *w)
+{
+    for (uint32_t i = 0; i < w->running_len; i++) {
+        sherd__round *r = w->running[i]->round;
+        sherd__client *c = w->running[i]->client;
+        if (!r || !c->session) continue;
+        answer_round(c, r);
+        flush(w, c); /* its client may end by that; a round that runs does not */
+        sherd__round_left(r);
+    }
 }
 
 static void on_run(sherd_work *work)
@@ -208,7 +316,8 @@ static void on_done(sherd_work *work)
     for (uint32_t i = 0; i < w->running_len; i++)
         if (w->running[i] == t) w->running[i] = w->running[--w->running_len];
     c->running--;
-    answer(t);
+    if (t->round) round_done(t);
+    else answer(t);
     if (c->closed && c->running == 0) free_client(c);
     else flush(w, c);
     pump(w);
@@ -357,9 +466,30 @@ static int submit(sherd__worker *w, task *t)
     return SHERD_OK;
 }
 
+static void start_round(sherd__worker *w, task *t)
+{
+    sherd__client *c = t->client;
+    bool run_here = w->running_len == 0 && sherd__round_us(t->round) < SHERD__ROUND_INLINE_US;
+    sherd__round_begin(t->round);
+    if (!run_here) {
+        int err = submit(w, t);
+        if (!err) return;
+        sherd__round_fail(t->round, err, "");
+    } else {
+        run_task(t);
+        w->stats.inline_tasks++;
+    }
+    round_done(t);
+    flush(w, c);
+}
+
 static void start(sherd__worker *w, task *t)
 {
     sherd__client *c = t->client;
+    if (t->round) {
+        start_round(w, t);
+        return;
+    }
     bool run_here = w->running_len == 0 && is_tiny(w, t);
     if (!try_stream(t)) {
         int err = take_buffer(t);
@@ -456,6 +586,7 @@ static void on_task(sherd__client *c, const sherd__event *e)
 /* One attempt of a task, or with number 0 all tasks of the job. */
 static bool concerns(const task *t, const sherd__event *e)
 {
+    if (t->round) return sherd__round_gone(t->round);
     return t->what.job == e->job &&
            (e->number == 0 || (t->what.task == e->number && t->what.attempt == e->task.attempt));
 }
@@ -463,6 +594,10 @@ static bool concerns(const task *t, const sherd__event *e)
 static void on_cancel(sherd__client *c, const sherd__event *e)
 {
     sherd__worker *w = c->worker;
+    uint32_t tiers = sherd__round_cancel(&c->site, e->job, e->number, e->task.attempt);
+    c->asked -= tiers;
+    w->stats.queued -= tiers;
+    w->stats.cancelled += tiers;
     for (task **at = &c->head; *at;) {
         task *t = *at;
         if (!concerns(t, e)) {
@@ -470,17 +605,39 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
             continue;
         }
         *at = t->next;
+        if (t->round) sherd__round_unqueue(t->round);
+        else w->stats.cancelled++;
         free_task(t);
-        w->stats.cancelled++;
     }
+    close_gone(c);
     for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
     if (!c->head) leave_ring(w, c);
     for (uint32_t i = 0; i < w->running_len; i++) {
         task *t = w->running[i];
-        if (t->client != c || t->cancelled || !concerns(t, e)) continue;
+        if (t->client != c || t->round || t->cancelled || !concerns(t, e)) continue;
         t->cancelled = true;
         w->stats.cancelled++;
     }
+}
+
+/* The job's blocks are gone: so are rounds that nobody waits for, and networks. */
+static void forget_gradients(sherd__client *c, uint64_t job)
+{
+    sherd__round_sweep(&c->site, job);
+    for (task **at = &c->head; *at;) {
+        task *t = *at;
+        if (!t->round || !sherd__round_gone(t->round)) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        sherd__round_unqueue(t->round);
+        free_task(t);
+    }
+    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
+    if (!c->head) leave_ring(c->worker, c);
+    close_gone(c);
+    sherd__gradient_forget(&c->site, job);
 }
 
 static void on_closed(sherd__client *c)
@@ -494,6 +651,9 @@ static void on_closed(sherd__client *c)
         free_task(t);
     }
     c->tail = &c->head;
+    for (sherd__round *r = NULL; (r = sherd__round_after(&c->site, r));) sherd__round_abandon(r);
+    w->stats.queued -= c->asked;
+    c->asked = 0;
     sherd__store_fini(&c->store);
     w->stats.clients_now--;
     if (w->stats.clients_now == 0) sherd__pool_trim(w->pool);
@@ -513,9 +673,15 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     c->session = s;
     switch (e->kind) {
     case SHERD__EV_BLOCK: on_block(c, e); break;
-    case SHERD__EV_TASK: on_task(c, e); break;
+    case SHERD__EV_TASK:
+        if (e->task.op == SHERD__OP_GRADIENT) on_gradient(c, e);
+        else on_task(c, e);
+        break;
     case SHERD__EV_CANCEL: on_cancel(c, e); break;
-    case SHERD__EV_DROP: (void)sherd__store_drop(&c->store, e->job, e->block); break;
+    case SHERD__EV_DROP:
+        (void)sherd__store_drop(&c->store, e->job, e->block);
+        if (e->block == 0) forget_gradients(c, e->job);
+        break;
     default: break;
     }
     w->inside = outer;
@@ -531,6 +697,9 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag)
     c->tag = tag;
     c->tail = &c->head;
     sherd__store_init(&c->store);
+    c->site = (sherd__gradient_site){ .pool = w->pool, .store = &c->store,
+                                      .gflops = w->opt.caps.gflops, .wake = w->opt.wake,
+                                      .wake_ctx = w->opt.wake_ctx, .clock = w->opt.clock };
     c->next = w->clients;
     if (c->next) c->next->prev = c;
     w->clients = c;

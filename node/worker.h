@@ -38,6 +38,11 @@ typedef struct sherd__worker_options {
      *  the same session. May be NULL. */
     void (*flush)(void *ctx, void *tag);
     void *flush_ctx;
+    /** From the compute thread: sherd__worker_poll has something to do. NULL: passes of gradients do
+     *  not begin before all of their parameters are there, and poll is not needed. */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+    double (*clock)(void); /* seconds, for the times in answers about gradients; NULL: none */
 } sherd__worker_options;
 
 #define SHERD__OPS_MAX 32u /* sherd__op numbers are below */
@@ -71,6 +76,9 @@ void sherd__worker_leave(sherd__client *c);
  * queued tasks and blocks go at once, those that the compute thread uses when it is done.
  */
 void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *event);
+
+/** Sends what passes that are still running have ready. */
+void sherd__worker_poll(sherd__worker *w);
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);
 const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w);

@@ -94,9 +94,10 @@ void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
     }
 }
 
-static void post_job(sherd_cluster *c, sherd_job *job, bool last, bool drop, uint32_t timeout_ms)
+void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
+                         uint32_t timeout_ms)
 {
-    c->next_job = job;
+    c->next_work = work;
     c->next_last = last;
     c->next_drop = drop;
     c->next_timeout_ms = timeout_ms;
@@ -121,7 +122,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
         r->work_in -= c->nodes[i].info.work_in;
     }
     sherd_progress start = c->progress;
-    post_job(c, job, last, false, opt->timeout_ms);
+    sherd__cluster_post(c, sherd__job_work(job), last, false, opt->timeout_ms);
     while (!c->job_done) {
         sherd__cluster_wait(c, CLUSTER_TICK_MS);
         double now = sherd__clock_s();
@@ -153,7 +154,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
 void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
 {
     pthread_mutex_lock(&c->lock);
-    post_job(c, job, true, true, 0);
+    sherd__cluster_post(c, sherd__job_work(job), true, true, 0);
     while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
     pthread_mutex_unlock(&c->lock);
 }

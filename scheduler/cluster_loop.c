@@ -41,7 +41,7 @@ static void publish(sherd_cluster *c)
         info->work_out = sum.work_out;
         info->state = n->banned ? SHERD_NODE_BANNED : n->up ? SHERD_NODE_UP
                     : n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
-        info->tasks = n->tasks + (c->job ? sherd__job_node_tasks(c->job, i) : 0);
+        info->tasks = n->tasks + (c->work.ops ? c->work.ops->node_tasks(c->work.ctx, i) : 0);
         memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
         info->threads = n->hello.threads;
         info->memory = n->hello.memory;
@@ -52,12 +52,9 @@ static void publish(sherd_cluster *c)
     }
     c->progress.bytes_in = in;
     c->progress.bytes_out = out;
-    if (c->job) {
-        sherd__job_stats stats;
-        sherd__job_count(c->job, &stats);
-        c->progress.done = stats.folded;
-        c->progress.total = stats.cells;
-        sherd__job_waiting(c->job, now, c->waiting, sizeof c->waiting);
+    if (c->work.ops) {
+        c->work.ops->progress(c->work.ctx, &c->progress.done, &c->progress.total);
+        c->work.ops->waiting(c->work.ctx, now, c->waiting, sizeof c->waiting);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -93,7 +90,7 @@ static void connect_node(sherd_cluster *c, pool_node *n)
 {
     sherd__link_options lo = {
         .loop = &c->loop, .identity = c->identity,
-        .session = { .role = SHERD__COORDINATOR, .hello = { .software = SOFTWARE },
+        .session = { .role = SHERD__COORDINATOR, .hello = { .minor_max = SHERD__MINOR, .software = SOFTWARE },
                      .place = place_answer, .unplace = unplace_answer, .place_ctx = c->answers },
         .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
     };
@@ -156,7 +153,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
         !n->banned) { /* it broke the protocol: not the network's doing */
         ban(c, n);
-        if (c->job) sherd__job_node_banned(c->job, n->index, why);
+        if (c->work.ops) c->work.ops->node_banned(c->work.ctx, n->index, why);
     }
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
@@ -165,7 +162,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         n->retries++;
         n->retry_ms = now + RETRY_MS;
     }
-    if (c->job) sherd__job_node_down(c->job, n->index, again, why, now);
+    if (c->work.ops) c->work.ops->node_down(c->work.ctx, n->index, again, why, now);
 }
 
 static void on_event(void *ctx, sherd_link *l, sherd__event *e)
@@ -178,7 +175,8 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
         n->up = true;
         n->sessions++;
         n->hello = e->hello;
-        if (c->job) sherd__job_node_up(c->job, n->index, sherd__link_session(l), n->sessions, now);
+        if (c->work.ops)
+            c->work.ops->node_up(c->work.ctx, n->index, sherd__link_session(l), n->sessions, now);
         pthread_mutex_lock(&c->lock);
         pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
@@ -193,7 +191,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
         break;
     case SHERD__EV_RESULT:
     case SHERD__EV_REFUSED:
-        if (c->job) sherd__job_event(c->job, n->index, e, now);
+        if (c->work.ops) c->work.ops->event(c->work.ctx, n->index, e, now);
         break;
     default: break;
     }
@@ -244,8 +242,8 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
 /* The calling thread has the job back. */
 static void release_job(sherd_cluster *c)
 {
-    sherd__job_rest(c->job);
-    c->job = NULL;
+    c->work.ops->rest(c->work.ctx);
+    c->work = (sherd__work){ 0 };
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
     c->job_done = true;
@@ -257,7 +255,7 @@ static void end_job(sherd_cluster *c)
 {
     publish(c);
     for (uint32_t i = 0; i < c->count; i++)
-        c->nodes[i].tasks += sherd__job_node_tasks(c->job, i);
+        c->nodes[i].tasks += c->work.ops->node_tasks(c->work.ctx, i);
     release_job(c);
 }
 
@@ -265,14 +263,14 @@ static void end_job(sherd_cluster *c)
 static void job_moved(sherd_cluster *c)
 {
     int err;
-    if (!c->job) return;
-    sherd__job_pump(c->job, uv_now(&c->loop));
-    if (sherd__job_done(c->job, &err, NULL) && !c->job_ended) {
+    if (!c->work.ops) return;
+    c->work.ops->pump(c->work.ctx, uv_now(&c->loop));
+    if (c->work.ops->done(c->work.ctx, &err, NULL) && !c->job_ended) {
         c->job_ended = true;
-        if (c->job_last || err) sherd__job_end(c->job);
+        if (c->job_last || err) c->work.ops->end(c->work.ctx);
     }
     flush_touched(c);
-    if (c->job_ended && sherd__job_idle(c->job)) end_job(c);
+    if (c->job_ended && c->work.ops->idle(c->work.ctx)) end_job(c);
 }
 
 /* Up, and not about to be closed by us. */
@@ -281,10 +279,10 @@ static bool usable(const pool_node *n)
     return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
 }
 
-static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t timeout_ms)
+static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t timeout_ms)
 {
     uint64_t now = uv_now(&c->loop);
-    c->job = job;
+    c->work = work;
     c->job_last = last;
     c->job_ended = false;
     c->deadline_ms = timeout_ms ? now + timeout_ms : 0;
@@ -292,27 +290,27 @@ static void start_job(sherd_cluster *c, sherd_job *job, bool last, uint32_t time
         pool_node *n = &c->nodes[i];
         if (!n->banned) n->retries = 0;
         if (usable(n)) {
-            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions, now);
+            work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {
             /* One that was lost before is asked once more while the others begin. */
             if (!n->banned && !n->link) n->retry_ms = now;
-            if (n->banned) sherd__job_node_barred(job, i);
-            sherd__job_node_down(job, i, !n->banned, n->last_text, now);
+            if (n->banned) work.ops->node_barred(work.ctx, i);
+            work.ops->node_down(work.ctx, i, !n->banned, n->last_text, now);
         }
     }
     job_moved(c);
 }
 
-static void drop_job(sherd_cluster *c, sherd_job *job)
+static void drop_job(sherd_cluster *c, sherd__work work)
 {
-    c->job = job;
+    c->work = work;
     for (uint32_t i = 0; i < c->count; i++) {
         const pool_node *n = &c->nodes[i];
         if (usable(n))
-            sherd__job_node_up(job, i, sherd__link_session(n->link), n->sessions,
-                               uv_now(&c->loop));
+            work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions,
+                              uv_now(&c->loop));
     }
-    sherd__job_end(job);
+    work.ops->end(work.ctx);
     flush_touched(c);
     release_job(c);
 }
@@ -332,13 +330,13 @@ void sherd__cluster_on_wake(uv_async_t *h)
 {
     sherd_cluster *c = h->data;
     pthread_mutex_lock(&c->lock);
-    sherd_job *job = c->next_job;
+    sherd__work work = c->next_work;
     bool last = c->next_last, drop = c->next_drop, close = c->close_wanted && !c->closing;
     uint32_t timeout_ms = c->next_timeout_ms;
-    c->next_job = NULL;
+    c->next_work = (sherd__work){ 0 };
     pthread_mutex_unlock(&c->lock);
-    if (job && drop) drop_job(c, job);
-    else if (job) start_job(c, job, last, timeout_ms);
+    if (work.ops && drop) drop_job(c, work);
+    else if (work.ops) start_job(c, work, last, timeout_ms);
     else job_moved(c);
     if (close) begin_close(c);
 }
@@ -351,9 +349,9 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     snprintf(text, sizeof text, "the time given is over%s%s", c->waiting[0] ? "; " : "",
              c->waiting);
     pthread_mutex_unlock(&c->lock);
-    if (stop) sherd__job_fail(c->job, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (stop) c->work.ops->fail(c->work.ctx, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (c->deadline_ms && now >= c->deadline_ms)
-        sherd__job_fail(c->job, SHERD_ETIMEOUT, "give it more with --timeout", text);
+        c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "give it more with --timeout", text);
 }
 
 void sherd__cluster_on_tick(uv_timer_t *h)
@@ -364,9 +362,9 @@ void sherd__cluster_on_tick(uv_timer_t *h)
         pool_node *n = &c->nodes[i];
         if (!n->link && n->retry_ms && now >= n->retry_ms) connect_node(c, n);
     }
-    if (c->job) {
+    if (c->work.ops) {
         check_deadlines(c, now);
-        sherd__job_tick(c->job, now);
+        c->work.ops->tick(c->work.ctx, now);
         job_moved(c);
     }
     publish(c);

@@ -14,6 +14,7 @@
 #include "scheduler/buffers.h"
 #include "scheduler/cluster_internal.h"
 #include "scheduler/launch.h"
+#include "scheduler/work.h"
 #include "store/record.h"
 #include "wire/link.h"
 
@@ -63,7 +64,7 @@ struct sherd_cluster {
     sherd_cluster_options o;
     double open_until;         /* when opening must be done; 0: no such time */
 
-    sherd_job *job;            /* loop thread's: the one that runs */
+    sherd__work work;          /* loop thread's: the one that runs */
     bool job_last, job_ended;
     uint64_t deadline_ms;
     uint32_t open_links;
@@ -71,7 +72,7 @@ struct sherd_cluster {
 
     pthread_mutex_t lock;      /* guards what follows, and the nodes' info */
     pthread_cond_t changed;
-    sherd_job *next_job;       /* request */
+    sherd__work next_work;     /* request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits;
     uint32_t next_timeout_ms;
     bool job_done;
@@ -89,6 +90,9 @@ struct sherd_cluster {
 
 /** A line for people: kept until the calling thread hands it out. As a job's owner logs. */
 void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
+/** Leaves work for the loop; the lock is held. */
+void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
+                         uint32_t timeout_ms);
 /** Waits up to ms for a change; the lock is held. Hands out lines, asks whether to stop. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Lines that still wait; the lock is held. */

@@ -306,6 +306,11 @@ bool sherd__session_ready(const sherd_session *s)
     return s->ready && !s->ended && !leaving(s);
 }
 
+const sherd__hello *sherd__session_peer(const sherd_session *s)
+{
+    return &s->peer;
+}
+
 const sherd__session_stats *sherd__session_stats_of(const sherd_session *s)
 {
     return &s->stats;

@@ -23,6 +23,7 @@ typedef enum sherd__role { SHERD__COORDINATOR = 1, SHERD__NODE = 2 } sherd__role
 typedef enum sherd__op {
     SHERD__OP_MULTIPLY = 1,
     SHERD__OP_MULTIPLY_T = 2, /* left^T * right, one group each */
+    SHERD__OP_GRADIENT = 3,   /* left: a plan, right: a tier's parameters (docs/PROTOCOL.md) */
     SHERD__OP_SIGMOID = 16,
     SHERD__OP_MINUS = 17,
     SHERD__OP_SQUARE = 18,
@@ -54,12 +55,15 @@ typedef struct sherd__task {
 
 /** The protocol minor that this code speaks: minor_min and minor_max of our HELLO and WELCOME. The
  *  major version is the name that TLS agrees on, "sherd/1". */
-#define SHERD__MINOR 0u
+#define SHERD__MINOR 1u
+
+/* sherd__hello.features */
+#define SHERD__FEATURE_GRADIENTS 1u /* a node that computes SHERD__OP_GRADIENT */
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
     uint32_t minor_min, minor_max; /* protocol minors offered; WELCOME has the chosen one twice */
-    uint64_t features;             /* bit set, none defined yet */
+    uint64_t features;             /* SHERD__FEATURE_*; bits that are not known are ignored */
     char software[48];             /* "sherd 0.1.0" */
     char blas_core[32];            /* node: OpenBLAS core name */
     char backend[16];              /* node: "cpu", ... */
@@ -179,6 +183,8 @@ uint64_t sherd__session_deadline(const sherd_session *s);
 void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event);
 
 bool sherd__session_ready(const sherd_session *s);
+/** What the peer has said of itself; of a session that is or was ready. */
+const sherd__hello *sherd__session_peer(const sherd_session *s);
 const sherd__session_stats *sherd__session_stats_of(const sherd_session *s);
 /** Bytes of fragments and control messages that wait in the session, not yet offered. */
 uint64_t sherd__session_queued(const sherd_session *s);

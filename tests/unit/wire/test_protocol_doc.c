@@ -205,6 +205,7 @@ static void every_operation_has_this_number(void **state)
     static const struct { unsigned op; const char *name; } ops[] = {
         { SHERD__OP_MULTIPLY, "multiply" },
         { SHERD__OP_MULTIPLY_T, "multiply transposed" },
+        { SHERD__OP_GRADIENT, "gradient" },
         { SHERD__OP_SIGMOID, "sigmoid" },
         { SHERD__OP_MINUS, "minus" },
         { SHERD__OP_SQUARE, "square" },
