@@ -18,8 +18,8 @@ typedef struct sherd__data {
  * below width, inputs as many as the network takes). path: a folder of IDX files, a .npy (targets
  * are the last columns) or a .npz (members x and y, or x_train, y_train, x_test, y_test); NULL: the
  * recipe's own source. What validation gets is a function of the seed. *out is the caller's
- * (sherd__data_fini). SHERD_EOPEN, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL (a recipe
- * for files and no path), SHERD_ENOMEM.
+ * (sherd__data_fini). SHERD_EOPEN, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL (a
+ * recipe for files and no path), SHERD_ENOMEM.
  */
 int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
                      const uint8_t seed[32], sherd_diag *d) SHERD_MUST;

@@ -1,7 +1,7 @@
 /*
  * Models. Values are read into a buffer of their own and reach the network when all of them have
- * been judged. The archive may come from numpy (--initial), so what numpy writes naturally is taken:
- * float32 or float64, Fortran order, biases as a row or a column.
+ * been judged. The archive may come from numpy (--initial), so what numpy writes naturally is
+ * taken: float32 or float64, Fortran order, biases as a row or a column.
  */
 #include "cli/model.h"
 

@@ -53,7 +53,8 @@ extern const char *const sherd__choices_elementwise[]; /* here nodes */
 int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** Opens the nodes, if any, and the multiplier. seed: 32 bytes that exposures and permutations
  *  derive from, or NULL: fresh. */
-int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd_diag *d) SHERD_MUST;
+int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed,
+                     sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */
 void sherd__over_close(sherd__over *o);
 

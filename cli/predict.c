@@ -1,7 +1,7 @@
 /*
  * `sherd predict MODEL.npz DATA -o OUT.npy`: what a trained network gives for new inputs. Rows go
- * in pieces of one size, because in fixed point a piece has one exponent: cut alike, the result over
- * nodes has the bits of the one computed here.
+ * in pieces of one size, because in fixed point a piece has one exponent: cut alike, the result
+ * over nodes has the bits of the one computed here.
  */
 #include <math.h>
 #include <string.h>

@@ -236,8 +236,8 @@ const sherd__verb sherd__verb_train = {
         "sums, activations and the update are made here.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
-        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here beside "
-        "it and compares.\n"
+        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "
+        "beside it and compares.\n"
         "\n"
         "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
         "reads it.",

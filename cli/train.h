@@ -48,14 +48,14 @@ typedef struct sherd__train {
     size_t told_len, told_cap;
 } sherd__train;
 
-/* ---- recipes (train_recipes.c) ----------------------------------------------------------------- */
+/* ---- recipes (train_recipes.c) --------------------------------------------------------------- */
 
 /** A recipe by its name or from a file. SHERD_EOPEN (the nearest name is given), SHERD_EFORMAT. */
 int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHERD_MUST;
 /** Name i of those that are built in, or NULL behind the last. */
 const char *sherd__train_recipe_name(size_t i);
 
-/* ---- words (train_tell.c) ---------------------------------------------------------------------- */
+/* ---- words (train_tell.c) -------------------------------------------------------------------- */
 
 /** Opens --log, new, and writes its first line. SHERD_EOPEN, SHERD_EIO. */
 int sherd__train_log_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
@@ -71,7 +71,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e,
 int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 void sherd__train_tell_fini(sherd__train *t);
 
-/* ---- --check (train_check.c) ------------------------------------------------------------------- */
+/* ---- --check (train_check.c) ----------------------------------------------------------------- */
 
 /** Trainers beside t->trainer, from its parameters as they are now: one here by the same
  *  specification, one here in float64. */

@@ -52,7 +52,8 @@ static int unknown(const char *name, sherd_diag *d)
     if (near != NULL)
         snprintf(hint, sizeof hint, "did you mean %s?", near);
     else
-        snprintf(hint, sizeof hint, "mnist, mnist-proper, spiral, parabola, lenet, deep, or a file");
+        snprintf(hint, sizeof hint,
+                 "mnist, mnist-proper, spiral, parabola, lenet, deep, or a file");
     return sherd__fail(d, SHERD_EOPEN, hint, "%s: there is no such recipe and no such file", name);
 }
 

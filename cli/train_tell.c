@@ -179,14 +179,16 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     if (t->told_len == t->told_cap) {
         size_t cap = t->told_cap > 0 ? 2 * t->told_cap : 64;
         void *more = sherd__realloc(t->told, cap * sizeof *t->told);
-        if (more == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
+        if (more == NULL)
+            return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
         t->told = more;
         t->told_cap = cap;
     }
     sherd__told_epoch *told = &t->told[t->told_len++];
     *told = (sherd__told_epoch){
         .e = *e, .seconds = now - t->began, .bytes_out = x.bytes_out, .bytes_in = x.bytes_in,
-        .examples_per_second = (double)(t->examples - t->told_examples) / (now - t->told_at + 1e-9)};
+        .examples_per_second =
+            (double)(t->examples - t->told_examples) / (now - t->told_at + 1e-9)};
     sherd__train_check_float64(t, &told->float64_accuracy, &told->float64_validation);
     t->told_at = now;
     t->told_examples = t->examples;
@@ -286,7 +288,8 @@ static json_t *result_object(const sherd__train *t)
                         json_integer((json_int_t)sherd__trainer_state(t->trainer)->step));
     json_object_set_new(o, "epochs", epochs);
     json_object_set_new(o, "seconds", json_real(seconds));
-    json_object_set_new(o, "examples_per_second", json_real((double)t->examples / (seconds + 1e-9)));
+    json_object_set_new(o, "examples_per_second",
+                        json_real((double)t->examples / (seconds + 1e-9)));
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));
     json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
     if (t->check != NULL)

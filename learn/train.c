@@ -1,8 +1,8 @@
 /*
  * The loop. It holds no state of its own beyond sherd__train_state: rows come from the step's
- * number, rates from the schedule, figures of an epoch from sums that the state carries. Batches are
- * gathered unless they are all of the data as they lie; where the multiplier keeps the data, it
- * keeps them in the order in which batches take them, so that a batch is a run of rows.
+ * number, rates from the schedule, figures of an epoch from sums that the state carries. Batches
+ * are gathered unless they are runs of the data as they lie; where the multiplier keeps the data,
+ * it keeps them in the order in which batches take them, so that a batch is a run of rows.
  */
 #include "learn/train.h"
 

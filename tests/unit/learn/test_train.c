@@ -1,0 +1,600 @@
+/* The loop: which rows make a step, what is told when, and that a cut run makes the same bits. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "learn/train.h"
+#include "matrix/view.h"
+
+static const uint8_t seed[32] = { 4, 5, 6 };
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static const sherd__order orders[] = { SHERD__ORDER_GIVEN, SHERD__ORDER_SHUFFLED,
+                                       SHERD__ORDER_BATCHES, SHERD__ORDER_DRAWN };
+static const struct {
+    size_t examples, batch;
+} sizes[] = { { 1, 1 }, { 10, 1 }, { 10, 3 }, { 10, 10 }, { 12, 4 }, { 7, 6 } };
+#define SIZES (sizeof sizes / sizeof *sizes)
+
+static sherd__train_order order_of(sherd__order order, size_t examples, size_t batch)
+{
+    sherd__train_order o;
+    sherd_diag d = { 0 };
+    if (sherd__train_order_init(&o, order, examples, batch, seed, &d) != SHERD_OK)
+        fail_msg("%s", d.message);
+    return o;
+}
+
+static void an_epoch_takes_every_row_once(void **s)
+{
+    (void)s;
+    for (size_t k = 0; k < 3 * SIZES; k++) {
+        size_t examples = sizes[k % SIZES].examples, batch = sizes[k % SIZES].batch;
+        sherd__train_order o = order_of(orders[k / SIZES], examples, batch);
+        assert_int_equal(o.per_epoch, (examples + batch - 1) / batch);
+        for (uint64_t epoch = 0; epoch < 4; epoch++) {
+            unsigned seen[16] = { 0 };
+            size_t all = 0;
+            for (uint64_t i = 0; i < o.per_epoch; i++) {
+                uint32_t rows[16];
+                size_t len = sherd__train_order_rows(&o, epoch * o.per_epoch + i, rows);
+                assert_in_range(len, 1, batch);
+                for (size_t r = 0; r < len; r++) seen[rows[r]]++;
+                all += len;
+            }
+            assert_int_equal(all, examples);
+            for (size_t r = 0; r < examples; r++) assert_int_equal(seen[r], 1);
+        }
+        sherd__train_order_fini(&o);
+    }
+}
+
+static void rows_are_a_function_of_seed_and_step(void **s)
+{
+    (void)s;
+    for (size_t k = 0; k < 4 * SIZES; k++) {
+        size_t examples = sizes[k % SIZES].examples, batch = sizes[k % SIZES].batch;
+        sherd__train_order o = order_of(orders[k / SIZES], examples, batch);
+        uint32_t there[40][16], back[16];
+        size_t lens[40];
+        for (uint64_t i = 0; i < 40; i++) lens[i] = sherd__train_order_rows(&o, i, there[i]);
+        for (uint64_t i = 40; i-- > 0;) { /* backwards, and each from nothing */
+            sherd__train_order fresh = order_of(orders[k / SIZES], examples, batch);
+            assert_int_equal(sherd__train_order_rows(&o, i, back), lens[i]);
+            assert_memory_equal(back, there[i], lens[i] * sizeof *back);
+            assert_int_equal(sherd__train_order_rows(&fresh, i, back), lens[i]);
+            assert_memory_equal(back, there[i], lens[i] * sizeof *back);
+            sherd__train_order_fini(&fresh);
+        }
+        sherd__train_order_fini(&o);
+    }
+}
+
+static void orders_shuffle_what_they_say(void **s)
+{
+    (void)s;
+    uint32_t a[100], b[100];
+    uint8_t other[32] = { 9 };
+    sherd__train_order o = order_of(SHERD__ORDER_GIVEN, 100, 10);
+    assert_int_equal(sherd__train_order_rows(&o, 13, a), 10);
+    for (uint32_t i = 0; i < 10; i++) assert_int_equal(a[i], 30 + i);
+    assert_null(sherd__train_order_fixed(&o));
+    sherd__train_order_fini(&o);
+
+    o = order_of(SHERD__ORDER_SHUFFLED, 100, 100);
+    sherd__train_order_rows(&o, 0, a);
+    sherd__train_order_rows(&o, 1, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    sherd__train_order_fini(&o);
+
+    o = order_of(SHERD__ORDER_BATCHES, 100, 10);
+    const uint32_t *fixed = sherd__train_order_fixed(&o);
+    unsigned moved = 0;
+    for (uint64_t step = 0; step < 30; step++) {
+        uint64_t batch = sherd__train_order_batch(&o, step);
+        sherd__train_order_rows(&o, step, a);
+        assert_memory_equal(a, fixed + 10 * batch, 10 * sizeof *a);
+        moved += batch != step % 10;
+    }
+    assert_true(moved > 15);
+    memcpy(a, fixed, sizeof a);
+    sherd__train_order_fini(&o);
+    assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_BATCHES, 100, 10, other, NULL),
+                     SHERD_OK);
+    assert_memory_not_equal(a, sherd__train_order_fixed(&o), sizeof a);
+    sherd__train_order_fini(&o);
+
+    unsigned seen[20] = { 0 }, twice = 0;
+    o = order_of(SHERD__ORDER_DRAWN, 20, 10);
+    for (uint64_t step = 0; step < 1000; step++) {
+        unsigned mask = 0;
+        assert_int_equal(sherd__train_order_rows(&o, step, a), 10);
+        for (size_t i = 0; i < 10; i++) {
+            twice += mask >> a[i] & 1;
+            mask |= 1u << a[i];
+            seen[a[i]]++;
+        }
+    }
+    assert_true(twice > 1000); /* with replacement */
+    for (size_t i = 0; i < 20; i++) assert_in_range(seen[i], 390, 610);
+    sherd__train_order_fini(&o);
+}
+
+static void a_batch_larger_than_the_data_is_refused(void **s)
+{
+    (void)s;
+    sherd__train_order o;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_GIVEN, 10, 11, seed, &d),
+                     SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "a batch of 11 is larger than the data"));
+    assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_GIVEN, 0, 0, seed, NULL),
+                     SHERD_EINVAL);
+    o = order_of(SHERD__ORDER_GIVEN, 10, 0); /* all */
+    assert_int_equal(o.batch, 10);
+    sherd__train_order_fini(&o);
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+static sherd__recipe recipe_of(const char *more)
+{
+    char text[600];
+    sherd__recipe r;
+    sherd_diag d = { 0 };
+    snprintf(text, sizeof text, "input = 2\nlayer = dense 12\nlayer = tanh\nlayer = dense 3\n"
+             "loss = cross-entropy\ndata = spiral\nexamples = 61\nclasses = 3\n%s", more);
+    if (sherd__recipe_parse(&r, text, strlen(text), "r", SHERD__RECIPE_ALL, &d) != SHERD_OK)
+        fail_msg("%s", d.message);
+    return r;
+}
+
+typedef struct rig {
+    sherd__recipe recipe;
+    sherd__dataset data;
+    sherd__trainer *t;
+    sherd__stepper stepper;
+    sherd__engine e;
+} rig;
+
+static rig rig_of(const char *more, unsigned bits)
+{
+    rig g = { .recipe = recipe_of(more) };
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__generate_spiral(&g.data, g.recipe.examples, 3, seed, NULL), SHERD_OK);
+    if (sherd__trainer_new(&g.t, &g.recipe, &g.data, &g.data, seed, &d) != SHERD_OK)
+        fail_msg("%s", d.message);
+    assert_int_equal(sherd_multiplier_local(bits, &g.e.products, NULL), SHERD_OK);
+    assert_int_equal(sherd__stepper_products(&g.stepper, sherd__trainer_network(g.t),
+                                             sherd__trainer_optimiser(g.t), g.e, NULL), SHERD_OK);
+    return g;
+}
+
+static void rig_free(rig *g)
+{
+    sherd__stepper_free(g->stepper);
+    sherd__trainer_free(g->t);
+    sherd_multiplier_free(g->e.products);
+    sherd__dataset_fini(&g->data);
+}
+
+static void run(rig *g, const sherd__train_calls *calls)
+{
+    sherd_diag d = { 0 };
+    if (sherd__trainer_run(g->t, g->stepper, g->e, calls, &d) != SHERD_OK)
+        fail_msg("%s", d.message);
+}
+
+static void training_learns(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 0.5\nsteps = 800\nbatch = 20\n", 0);
+    run(&g, NULL);
+    const sherd__train_state *st = sherd__trainer_state(g.t);
+    assert_int_equal(st->step, 800);
+    if (!(st->last_validation > 0.85)) fail_msg("accuracy %g", st->last_validation);
+    rig_free(&g);
+}
+
+/* All that a checkpoint holds, moved into a fresh trainer. */
+static void move(rig *from, rig *to)
+{
+    sherd__optimiser *a = sherd__trainer_optimiser(from->t), *b = sherd__trainer_optimiser(to->t);
+    memcpy(sherd__network_params(sherd__trainer_network(to->t)),
+           sherd__network_params(sherd__trainer_network(from->t)), a->count * sizeof(double));
+    if (a->state_len > 0) memcpy(b->state, a->state, a->state_len * sizeof(double));
+    sherd__optimiser_resume(b, a->steps);
+    *sherd__trainer_state(to->t) = *sherd__trainer_state(from->t);
+}
+
+static int sum_costs(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d)
+{
+    (void)report;
+    (void)d;
+    *(double *)ctx += e->cost + e->accuracy * 3;
+    return SHERD_OK;
+}
+
+static void a_run_that_is_cut_anywhere_makes_the_same_bits(void **s)
+{
+    (void)s;
+    static const char *const more[] = { "order = given\nmethod = adam\n",
+                                        "order = shuffled\nmethod = momentum\n",
+                                        "order = batches\nschedule = linear 0.1 over 9\n",
+                                        "order = drawn\nwarmup = 5\n" };
+    for (size_t k = 0; k < 8; k++) {
+        char text[200];
+        unsigned bits = k < 4 ? 0 : 17;
+        double whole = 0;
+        snprintf(text, sizeof text, "%srate = 0.1\nsteps = 11\nbatch = 16\n", more[k % 4]);
+        rig g = rig_of(text, bits);
+        sherd__train_calls calls = { .epoch = sum_costs, .ctx = &whole, .keep = bits > 0 };
+        run(&g, &calls);
+        size_t count = sherd__network_count(sherd__trainer_network(g.t));
+        for (uint64_t cut = 0; cut < 11; cut++) {
+            double parts = 0;
+            rig a = rig_of(text, bits), b = rig_of(text, bits);
+            calls.ctx = &parts;
+            calls.until = cut;
+            if (cut > 0) run(&a, &calls);
+            memset(sherd__network_params(sherd__trainer_network(b.t)), 0, count * sizeof(double));
+            move(&a, &b);
+            calls.until = 0;
+            run(&b, &calls);
+            assert_memory_equal(sherd__network_params(sherd__trainer_network(b.t)),
+                                sherd__network_params(sherd__trainer_network(g.t)),
+                                count * sizeof(double));
+            assert_true(parts == whole); /* figures too */
+            rig_free(&a);
+            rig_free(&b);
+        }
+        rig_free(&g);
+    }
+}
+
+static void one_seed_makes_the_same_bits_and_another_does_not(void **s)
+{
+    (void)s;
+    rig a = rig_of("rate = 0.1\nsteps = 5\nbatch = 16\n", 17), b = a;
+    uint8_t other[32] = { 7 };
+    size_t count = sherd__network_count(sherd__trainer_network(a.t));
+    b = rig_of("rate = 0.1\nsteps = 5\nbatch = 16\n", 17);
+    run(&a, NULL);
+    run(&b, NULL);
+    assert_memory_equal(sherd__network_params(sherd__trainer_network(a.t)),
+                        sherd__network_params(sherd__trainer_network(b.t)), count * sizeof(double));
+    sherd__trainer *c;
+    assert_int_equal(sherd__trainer_new(&c, &a.recipe, &a.data, NULL, other, NULL), SHERD_OK);
+    rig_free(&b);
+    b = rig_of("rate = 0.1\nsteps = 5\nbatch = 16\n", 17);
+    assert_memory_not_equal(sherd__network_params(sherd__trainer_network(c)),
+                            sherd__network_params(sherd__trainer_network(b.t)),
+                            count * sizeof(double));
+    sherd__trainer_free(c);
+    rig_free(&a);
+    rig_free(&b);
+}
+
+/* ---- what a stepper is given ----------------------------------------------------------------- */
+
+typedef struct fake {
+    rig *g;
+    unsigned traits;
+    uint64_t nan_at, spoil_at, fail_at; /* step numbers from 1; 0: never */
+    size_t settled, stepped, kept;
+    char calls[200]; /* s step, t settle, e epoch, r epoch with report, c checkpoint */
+} fake;
+
+static void note(fake *f, char what)
+{
+    size_t n = strlen(f->calls);
+    if (n + 1 < sizeof f->calls) f->calls[n] = what;
+}
+
+/* The rows of a step as they are, as they were gathered, and as they are kept. */
+static void look(fake *f, const sherd__step *s)
+{
+    const sherd__dataset *data = &f->g->data;
+    assert_int_equal(s->batch.x.rows, s->len);
+    for (size_t i = 0; i < s->len; i++) {
+        assert_int_equal(s->batch.targets.labels[i], data->targets.labels[s->rows[i]]);
+        for (size_t c = 0; c < 2; c++)
+            assert_true(sherd__view_at(s->batch.x, i, c) ==
+                        sherd__view_at(data->x, s->rows[i], c));
+    }
+    if (s->batch.kept == NULL) return;
+    const double unit[4] = { 1, 0, 0, 1 };
+    double y[2 * 61];
+    assert_int_equal(sherd_multiplier_multiply_rows(
+                         f->g->e.products, s->batch.kept,
+                         (sherd_rows){ s->batch.first, s->len }, false,
+                         sherd_view_c(unit, SHERD_F64, 2, 2), y, 2, NULL), SHERD_OK);
+    for (size_t i = 0; i < 2 * s->len; i++)
+        assert_true(y[i] == sherd__view_at(data->x, s->rows[i / 2], i % 2));
+    f->kept++;
+}
+
+static int fake_step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
+{
+    fake *f = ctx;
+    f->stepped++;
+    note(f, 's');
+    if (f->traits & SHERD__STEPPER_ROWS)
+        assert_null(s->batch.x.data);
+    else
+        look(f, s);
+    if (s->number + 1 == f->fail_at) return sherd__fail(d, SHERD_EFEWNODES, "h", "no nodes");
+    if (s->number + 1 == f->spoil_at)
+        sherd__network_params(sherd__trainer_network(f->g->t))[5] = INFINITY;
+    out->cost = s->number + 1 == f->nan_at ? NAN : (double)(s->number + 1);
+    out->hits = s->len / 2;
+    return SHERD_OK;
+}
+
+static int fake_settle(void *ctx, sherd_diag *d)
+{
+    (void)d;
+    ((fake *)ctx)->settled++;
+    note(ctx, 't');
+    return SHERD_OK;
+}
+
+static void fake_free(void *ctx)
+{
+    (void)ctx;
+}
+
+static int on_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d)
+{
+    (void)d;
+    assert_int_equal(isnan(e->validation_cost), !report);
+    note(ctx, report ? 'r' : 'e');
+    return SHERD_OK;
+}
+
+static int on_checkpoint(void *ctx, const sherd__train_state *st, sherd_diag *d)
+{
+    (void)d;
+    const fake *f = ctx;
+    assert_int_equal(st->step, f->stepped);
+    note(ctx, 'c');
+    return SHERD_OK;
+}
+
+static int run_fake(rig *g, fake *f, sherd__train_calls calls, sherd_diag *d)
+{
+    const sherd__stepper_ops ops = { "fake", f->traits, fake_step, fake_settle, fake_free };
+    f->g = g;
+    calls.ctx = f;
+    return sherd__trainer_run(g->t, (sherd__stepper){ &ops, f }, g->e, &calls, d);
+}
+
+static void a_step_is_given_its_rows_however_they_lie(void **s)
+{
+    (void)s;
+    static const char *const more[] = { "order = given\n", "order = shuffled\n",
+                                        "order = batches\n", "order = drawn\n" };
+    static const char *const batches[] = { "batch = 16\n", "batch = all\n", "batch = 1\n" };
+    for (size_t k = 0; k < 24; k++) {
+        char text[200];
+        bool keep = k >= 12, fixed = k % 4 == 0 || k % 4 == 2;
+        snprintf(text, sizeof text, "%s%srate = 1\nepochs = 3\n", more[k % 4], batches[k / 4 % 3]);
+        rig g = rig_of(text, 0);
+        fake f = { 0 };
+        assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ .keep = keep }, NULL), SHERD_OK);
+        assert_int_equal(f.stepped, sherd__trainer_steps(g.t));
+        assert_int_equal(f.kept, keep && fixed ? f.stepped : 0);
+        rig_free(&g);
+    }
+}
+
+static void a_stepper_that_wants_rows_gets_no_batch(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nepochs = 2\nbatch = 16\n", 0);
+    fake f = { .traits = SHERD__STEPPER_ROWS };
+    assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ .keep = true }, NULL), SHERD_OK);
+    assert_int_equal(f.stepped, 8);
+    rig_free(&g);
+}
+
+static void calls_come_settled_and_in_order(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\nreport_every = 2\n", 0);
+    fake f = { 0 };
+    sherd__train_calls calls = { .epoch = on_epoch, .checkpoint = on_checkpoint,
+                                 .checkpoint_every = 3 };
+    assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
+    /* epochs of 4 steps, the last of 2; checkpoints after 3, 6, 9 and at the end */
+    assert_string_equal(f.calls, "ssstcstesstcsstrstcstrtc");
+    rig_free(&g);
+}
+
+static int keep_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d)
+{
+    (void)report;
+    (void)d;
+    sherd__train_epoch *all = ((fake *)ctx)->g->data.owned[2];
+    all[e->epoch - 1] = *e;
+    return SHERD_OK;
+}
+
+static void figures_weigh_steps_by_their_examples(void **s)
+{
+    (void)s;
+    rig g = rig_of("order = given\nrate = 1\nsteps = 6\nbatch = 20\n"
+                   "schedule = inverse 1 every 1\n", 0);
+    sherd__train_epoch all[2];
+    fake f = { 0 };
+    g.data.owned[2] = all;
+    assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ .epoch = keep_epoch }, NULL), SHERD_OK);
+    g.data.owned[2] = NULL;
+    /* steps of 20, 20, 20 and 1 of 61 examples; hits are half of each, rounded down */
+    assert_true(fabs(all[0].cost - (20 * (1 + 2 + 3) + 4) / 61.0) < 1e-15);
+    assert_true(fabs(all[0].accuracy - 30 / 61.0) < 1e-15);
+    assert_true(all[0].step == 4 && all[0].rate == 0.25);
+    assert_true(all[1].epoch == 2 && all[1].step == 6 && all[1].cost == 5.5); /* cut short */
+    rig_free(&g);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void a_cost_that_is_nan_ends_training_and_says_where(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
+    fake f = { .nan_at = 6 };
+    sherd_diag d = { 0 };
+    sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = 1 };
+    assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
+    assert_non_null(strstr(d.message, "step 6, epoch 2: the cost is"));
+    assert_int_equal(sherd__trainer_state(g.t)->step, 5);
+    assert_int_equal(strchr(f.calls, 'c') != NULL, 1);
+    assert_true(f.calls[strlen(f.calls) - 1] == 's'); /* no checkpoint of it */
+    rig_free(&g);
+}
+
+static void parameters_that_overflow_reach_no_checkpoint(void **s)
+{
+    (void)s;
+    for (uint64_t every = 1; every <= 20; every += 19) {
+        rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
+        fake f = { .spoil_at = 8 };
+        sherd_diag d = { 0 };
+        sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = every };
+        assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
+        if (strstr(d.message, "step 8, epoch 2: parameter 5") == NULL) fail_msg("%s", d.message);
+        size_t checkpoints = 0;
+        for (const char *p = f.calls; *p != '\0'; p++) checkpoints += *p == 'c';
+        assert_int_equal(checkpoints, every == 1 ? 7 : 0);
+        rig_free(&g);
+    }
+}
+
+static void a_rate_that_is_too_large_diverges_with_a_sentence(void **s)
+{
+    (void)s;
+    for (unsigned bits = 0; bits <= 17; bits += 17) {
+        rig g = rig_of("rate = 1e300\nl2 = 1e5\nsteps = 100\nbatch = 16\n", bits);
+        sherd_diag d = { 0 };
+        assert_int_equal(sherd__trainer_run(g.t, g.stepper, g.e, NULL, &d), SHERD_ERANGE);
+        assert_int_equal(strncmp(d.message, "step ", 5), 0);
+        rig_free(&g);
+    }
+}
+
+static bool interrupted_after_five(void *ctx)
+{
+    return ((fake *)ctx)->stepped == 5;
+}
+
+static void an_interrupted_run_is_settled_and_has_a_checkpoint(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
+    fake f = { 0 };
+    sherd_diag d = { 0 };
+    sherd__train_calls calls = { .checkpoint = on_checkpoint,
+                                 .interrupted = interrupted_after_five };
+    assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_EINTERRUPTED);
+    assert_string_equal(d.message, "interrupted after 5 of 10 steps");
+    assert_string_equal(f.calls, "ssssts" "ttc");
+    rig_free(&g);
+}
+
+static void what_a_step_says_is_said(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
+    fake f = { .fail_at = 3 };
+    sherd_diag d = { 0 };
+    assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ 0 }, &d), SHERD_EFEWNODES);
+    assert_string_equal(d.message, "no nodes");
+    assert_string_equal(d.hint, "h");
+    assert_int_equal(sherd__trainer_state(g.t)->step, 2);
+    rig_free(&g);
+}
+
+/* ---- evaluation, memory ---------------------------------------------------------------------- */
+
+static void an_evaluation_does_not_depend_on_its_batches(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 0.1\nsteps = 20\nbatch = all\n", 0);
+    double cost, accuracy, c, a;
+    run(&g, NULL);
+    sherd__network *n = sherd__trainer_network(g.t);
+    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &cost, &accuracy, NULL),
+                     SHERD_OK);
+    for (size_t batch = 1; batch < 61; batch += 7) {
+        assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, batch, &c, &a, NULL),
+                         SHERD_OK);
+        assert_true(fabs(c - cost) < 1e-12 && a == accuracy);
+    }
+    sherd__network_params(n)[2 * 12] += 3; /* a bias of the first layer */
+    g.recipe.validation_unbiased = true;
+    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &c, &a, NULL), SHERD_OK);
+    sherd__network_params(n)[2 * 12] += 3;
+    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &cost, &a, NULL),
+                     SHERD_OK);
+    assert_true(c == cost);
+    rig_free(&g);
+}
+
+static void without_memory_there_is_no_trainer(void **s)
+{
+    (void)s;
+    sherd__recipe r = recipe_of("rate = 1\nsteps = 10\nbatch = 16\n");
+    sherd__dataset data;
+    assert_int_equal(sherd__generate_spiral(&data, 61, 3, seed, NULL), SHERD_OK);
+    size_t n = 0;
+    sherd__trainer *t = NULL;
+    int err = SHERD_ENOMEM;
+    while (err == SHERD_ENOMEM) {
+        sherd_diag d = { 0 };
+        sherd__alloc_fail_nth(++n);
+        err = sherd__trainer_new(&t, &r, &data, NULL, seed, &d);
+        if (err == SHERD_ENOMEM) assert_true(t == NULL && d.message[0] != '\0');
+    }
+    sherd__alloc_fail_nth(0);
+    assert_int_equal(err, SHERD_OK);
+    assert_true(n > 10);
+    sherd__trainer_free(t);
+    sherd__dataset_fini(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_epoch_takes_every_row_once),
+        cmocka_unit_test(rows_are_a_function_of_seed_and_step),
+        cmocka_unit_test(orders_shuffle_what_they_say),
+        cmocka_unit_test(a_batch_larger_than_the_data_is_refused),
+        cmocka_unit_test(training_learns),
+        cmocka_unit_test(a_run_that_is_cut_anywhere_makes_the_same_bits),
+        cmocka_unit_test(one_seed_makes_the_same_bits_and_another_does_not),
+        cmocka_unit_test(a_step_is_given_its_rows_however_they_lie),
+        cmocka_unit_test(a_stepper_that_wants_rows_gets_no_batch),
+        cmocka_unit_test(calls_come_settled_and_in_order),
+        cmocka_unit_test(figures_weigh_steps_by_their_examples),
+        cmocka_unit_test(a_cost_that_is_nan_ends_training_and_says_where),
+        cmocka_unit_test(parameters_that_overflow_reach_no_checkpoint),
+        cmocka_unit_test(a_rate_that_is_too_large_diverges_with_a_sentence),
+        cmocka_unit_test(an_interrupted_run_is_settled_and_has_a_checkpoint),
+        cmocka_unit_test(what_a_step_says_is_said),
+        cmocka_unit_test(an_evaluation_does_not_depend_on_its_batches),
+        cmocka_unit_test(without_memory_there_is_no_trainer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
