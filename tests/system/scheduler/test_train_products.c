@@ -21,6 +21,7 @@
 #include "core/rand.h"
 #include "learn/network.h"
 #include "learn/optimiser.h"
+#include "matrix/rounding.h"
 #include "sherd/product.h"
 
 enum { N = 250, K = 24, PART = 40, PARTS = 7, CLASSES = 4, EPOCHS = 3, HIDDEN = 13, BITS = 17 };
@@ -94,8 +95,9 @@ static void strike(const fault *f)
 }
 
 /* One training, on any multiplier; parameters after each epoch to out. Parts come in another order
- * in each epoch. */
-static void train(sherd_multiplier m, bool maps, const fault *f, double out[EPOCHS][COUNT_MAX])
+ * in each epoch. rounding: m is of sherd__rounding_new. */
+static void train(sherd_multiplier m, bool maps, bool rounding, const fault *f,
+                  double out[EPOCHS][COUNT_MAX])
 {
     sherd__network_spec spec = { .in = { 1, 1, K }, .layers = layers, .batch = PART,
                                  .len = sizeof layers / sizeof *layers,
@@ -121,6 +123,7 @@ static void train(sherd_multiplier m, bool maps, const fault *f, double out[EPOC
             sherd__batch b = { sherd_view_sub(x, first, rows, 0, K), kept, first,
                                { .labels = labels + first } };
             if (epoch == 1 && i == PARTS / 2) strike(f);
+            if (rounding) sherd__rounding_step(m, epoch * PARTS + i);
             if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
             sherd__optimiser_begin(&o);
             sherd__optimiser_apply(&o, 0.1, 0, count, sherd__network_params(n),
@@ -133,13 +136,14 @@ static void train(sherd_multiplier m, bool maps, const fault *f, double out[EPOC
     sherd__network_free(n);
 }
 
-static void must_equal(double got[EPOCHS][COUNT_MAX], const char *what)
+static void must_equal(double got[EPOCHS][COUNT_MAX], double here[EPOCHS][COUNT_MAX],
+                       const char *what)
 {
     for (unsigned e = 0; e < EPOCHS; e++)
         for (unsigned i = 0; i < COUNT_MAX; i++)
-            if (memcmp(&got[e][i], &want[e][i], sizeof(double)))
+            if (memcmp(&got[e][i], &here[e][i], sizeof(double)))
                 fail_msg("%s: parameter %u is %.17g after epoch %u, here %.17g", what, i, got[e][i],
-                         e + 1, want[e][i]);
+                         e + 1, here[e][i]);
 }
 
 static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool maps,
@@ -150,9 +154,9 @@ static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool 
     sherd_diag d = { 0 };
     memset(got, 0, sizeof got);
     if (sherd_multiplier_cluster(&m, c, o, &d)) fail_msg("%s: %s", what, d.message);
-    train(m, maps, f, got);
+    train(m, maps, false, f, got);
     sherd_multiplier_free(m);
-    must_equal(got, what);
+    must_equal(got, want, what);
 }
 
 /* ---------------------------------------------------------------------------------------------- */
@@ -167,6 +171,28 @@ static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
         if (i == 5) o.group = 3;
         trained_over(c, &o, i >= 3, NULL, o.scheme == SHERD_SHARE ? "share" : "a clear scheme");
     }
+    sherd_cluster_close(c);
+}
+
+static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
+{
+    (void)s;
+    static const uint8_t seed[32] = { 9 };
+    static double got[2][EPOCHS][COUNT_MAX];
+    sherd_cluster *c = open_nodes(3, NULL);
+    sherd_product_options o = scheme(SHERD_SHARE, 0);
+    sherd_multiplier m, r;
+    sherd_diag d = { 0 };
+    for (unsigned i = 0; i < 2; i++) {
+        int err = i == 0 ? sherd_multiplier_local(BITS, &m, &d)
+                         : sherd_multiplier_cluster(&m, c, &o, &d);
+        if (!err) err = sherd__rounding_new(&r, m, BITS, seed, &d);
+        if (err) fail_msg("%s", d.message);
+        train(r, false, true, NULL, got[i]);
+        sherd_multiplier_free(r);
+    }
+    must_equal(got[1], got[0], "stochastic rounding");
+    assert_true(memcmp(got[0], want, sizeof want) != 0);
     sherd_cluster_close(c);
 }
 
@@ -281,7 +307,7 @@ static int begin(void **state)
     for (unsigned i = 0; i < COUNT_MAX; i++)
         began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
     if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
-    train(here, false, NULL, want);
+    train(here, false, false, NULL, want);
     sherd_multiplier_free(here);
     return memcmp(want[0], want[2], sizeof want[0]) == 0; /* it does train */
 }
@@ -290,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_scheme_trains_to_the_bits_of_this_machine),
+        cmocka_unit_test(operands_are_rounded_by_chance_as_on_this_machine),
         cmocka_unit_test(a_node_that_dies_within_an_epoch_changes_no_weight),
         cmocka_unit_test(fewer_blocks_than_at_the_start_change_no_weight),
         cmocka_unit_test(a_node_that_stalls_within_an_epoch_changes_no_weight),

@@ -46,7 +46,7 @@ typedef struct fixture {
     size_t n, k, m;
     uint32_t blocks, masks, shares;
     bool public_b, left_stays, zero_a;
-    size_t panel_rows, tile_cols;
+    size_t panel_rows, tile_cols, part;
     unsigned bits, primes; /* primes: at least */
     sherd_dtype type;      /* of A and B */
 } fixture;
@@ -113,7 +113,8 @@ static void open_product(product *x, fixture f)
                                                 &sherd__primes_default, &primes), 0);
     x->p = (sherd__share_params){
         .a = x->a, .b = x->b, .c = x->c, .ldc = f.m, .code = { f.blocks, f.masks, f.shares },
-        .public_b = f.public_b, .left_stays = f.left_stays, .panel_rows = f.panel_rows,
+        .public_b = f.public_b, .left_stays = f.left_stays, .part_rows = f.part,
+        .panel_rows = f.panel_rows,
         .tile_cols = f.tile_cols, .fixed_a = x->fa, .fixed_b = x->fb,
         .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes), .entropy = scheme_rng,
     };
@@ -770,6 +771,42 @@ static void two_encodings_have_nothing_in_common(void **state)
     close_product(&y);
 }
 
+/* Equal parts of an operand: shares of one tell nothing of those of another, nor do runs that take
+ * different parts give a part other shares. */
+static void parts_of_an_operand_have_masks_of_their_own(void **state)
+{
+    (void)state;
+    enum { PARTS = 4, PART = 24 };
+    fixture f = { .n = PARTS * PART, .k = 40, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
+                  .left_stays = true, .panel_rows = 30, .tile_cols = 2, .type = SHERD_F64,
+                  .bits = 9, .primes = 2, .part = PART };
+    product x;
+    uint8_t *share[PARTS];
+    uint64_t len;
+    open_product(&x, f);
+    double *a = x.da;
+    for (size_t i = PART; i < PARTS * PART; i++)
+        memcpy(a + i * f.k, a + i % PART * f.k, f.k * sizeof *a);
+    assert_int_equal(x.s.lefts, PARTS);
+    for (uint32_t i = 0; i < PARTS; i++) {
+        share[i] = hidden(&x, (sherd__cell){ 1, 0, i }, &len);
+        for (uint32_t j = 0; j < i; j++) nothing_alike(share[i], share[j], len);
+    }
+    for (uint32_t first = 0; first < PARTS; first++) {
+        sherd_rows rows = { first * PART, (PARTS - first) * PART };
+        assert_int_equal(sherd__share_next(&x.h, rows, x.b, false, x.c, f.m, &x.fb), 0);
+        x.h.ops->shape(x.h.ctx, &x.s);
+        assert_int_equal(x.s.left_from, first);
+        assert_int_equal(x.s.lefts, PARTS);
+        assert_int_equal(x.s.panels, PARTS - first);
+        uint8_t *again = hidden(&x, (sherd__cell){ 1, 0, 0 }, &len);
+        assert_memory_equal(again, share[first], len);
+        free(again);
+    }
+    for (uint32_t i = 0; i < PARTS; i++) free(share[i]);
+    close_product(&x);
+}
+
 static void sizes_depend_on_shapes_only(void **state)
 {
     (void)state;
@@ -925,6 +962,14 @@ static void codes_that_are_none_are_refused(void **state)
     assert_null(h.ops);
     sherd__fixed wide = x.fb;
     assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.a, false, x.c, 3, &x.fb), SHERD_ESHAPE);
+    static const sherd_rows none[] = { { 1, 5 }, { 0, 3 }, { 0, 7 }, { 6, 1 }, { 2, SIZE_MAX } };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        product y;
+        open_product(&y, f);
+        assert_int_equal(sherd__share_next(&y.h, none[i], y.b, false, y.c, 2, &y.fb),
+                         SHERD_EINVAL);
+        close_product(&y);
+    }
     wide.bound = UINT64_C(1) << 52;
     assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &wide), SHERD_ERANGE);
     run_product(&x, NULL, 0); /* still the first one */
@@ -1042,6 +1087,7 @@ int main(void)
         cmocka_unit_test(a_share_asked_for_again_is_the_same),
         cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
         cmocka_unit_test(two_encodings_have_nothing_in_common),
+        cmocka_unit_test(parts_of_an_operand_have_masks_of_their_own),
         cmocka_unit_test(sizes_depend_on_shapes_only),
         cmocka_unit_test(two_shares_of_nothing_look_uniform_and_three_do_not),
         cmocka_unit_test(b_is_sent_by_one_thread_while_another_hides),

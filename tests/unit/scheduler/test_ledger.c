@@ -260,6 +260,45 @@ static void both_directions_of_an_operand_are_one_account(void **state)
     sherd__account_free(account);
 }
 
+/* Three parts of one operand; each slot has 30 entries of every part, 90 of the whole. */
+static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state)
+{
+    (void)state;
+    layout l;
+    sherd__account *account;
+    sherd_ledger *led[4];
+    static const uint32_t domain_of[] = { 0, 1, 2, 3 };
+    static const uint64_t all[] = { 90, 90, 90, 90 };
+    uint32_t domain;
+    assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
+    cut(&l, 3);
+    memset(l.a, 0, sizeof l.a); /* it is B that matters */
+    sherd__hiding h = { &ops, &l };
+    sherd__ledger_options o = { &h, 4, 1, domain_of };
+    for (unsigned i = 0; i < 4; i++) { /* the fourth overlaps the second and the third */
+        uint64_t from = i < 3 ? 30 * i : 45, before[] = { from, from, from, from };
+        const sherd__ledger_whole whole = { before, all, 0.35 };
+        assert_int_equal(sherd__ledger_new(&led[i], &o), SHERD_OK);
+        assert_int_equal(sherd__ledger_follow(led[i], account, 0, &whole), SHERD_OK);
+        assert_true(sherd__ledger_planned(led[i], 1, &domain) == 0.25);
+    }
+    for (unsigned i = 0; i < 3; i++) { /* the first block counts as all that the slot has of it */
+        for (uint32_t t = 0; t < 3; t++) {
+            assert_int_equal(sherd__ledger_give(led[i], 1, (sherd__cell){ 1, t, 0 }), SHERD_OK);
+            assert_true(sherd__ledger_fraction(led[0], 1, 1) == 30.0 * (i + 1) / 360);
+        }
+    }
+    assert_int_equal(sherd__ledger_give(led[3], 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
+    assert_true(sherd__ledger_fraction(led[3], 1, 1) == 0.25); /* it has seen them */
+    for (unsigned i = 0; i < 3; i++) /* of the others 36 are left */
+        assert_int_equal(sherd__ledger_give(led[i], 1, (sherd__cell){ 2, 0, 0 }),
+                         i == 0 ? SHERD_OK : SHERD_EEXPOSURE);
+    assert_int_equal(sherd__ledger_give(led[3], 0, (sherd__cell){ 1, 2, 0 }), SHERD_OK);
+    assert_true(sherd__ledger_fraction(led[3], 0, 1) == 30.0 / 360);
+    for (unsigned i = 0; i < 4; i++) sherd__ledger_free(led[i]);
+    sherd__account_free(account);
+}
+
 static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void **state)
 {
     (void)state;
@@ -347,6 +386,7 @@ int main(void)
         cmocka_unit_test(the_next_left_operand_starts_anew_and_the_right_one_does_not),
         cmocka_unit_test(what_a_kept_operand_showed_counts_in_every_later_ledger),
         cmocka_unit_test(both_directions_of_an_operand_are_one_account),
+        cmocka_unit_test(parts_of_an_operand_count_as_what_they_are_of_the_whole),
         cmocka_unit_test(a_node_that_comes_back_costs_nothing_and_its_successor_counts),
         cmocka_unit_test(every_failed_allocation_is_survived),
         cmocka_unit_test(two_shares_never_meet_in_one_domain),

@@ -1,0 +1,197 @@
+/*
+ * Operands are copied, scaled, rounded and scaled back: with s the exponent that nearest rounding
+ * would choose, a copy holds a * 2^-s with whole |a| < 2^(bits-1), which is exact in doubles, and
+ * whatever exponent of at least s the multiplier behind chooses takes it as it is.
+ */
+#include "matrix/rounding.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "matrix/exact.h"
+#include "matrix/fixed.h"
+#include "matrix/view.h"
+
+struct sherd_kept {
+    sherd_multiplier m;
+    sherd_kept *inner;
+};
+
+typedef struct room {
+    double *data;
+    size_t len;
+} room;
+
+typedef struct rounding {
+    sherd_multiplier inner;
+    unsigned bits;
+    uint64_t seed[4];
+    uint64_t step, tensor, kept; /* numbers of the next operand, and of the next that is kept */
+    room left, right;
+} rounding;
+
+static void empty(room *r)
+{
+    if (r->data != NULL) sherd__wipe(r->data, r->len * sizeof *r->data);
+    sherd__free(r->data);
+    *r = (room){NULL, 0};
+}
+
+static int grow(room *r, size_t rows, size_t cols)
+{
+    size_t len, bytes;
+    if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *r->data, &bytes))
+        return SHERD_ENOMEM;
+    if (len <= r->len && r->data != NULL) return SHERD_OK;
+    empty(r);
+    r->data = sherd__alloc_large(bytes);
+    if (r->data == NULL) return SHERD_ENOMEM;
+    r->len = len;
+    return SHERD_OK;
+}
+
+/* The finaliser of SplitMix64, over the words one after the other. */
+static uint64_t key_of(const rounding *r, uint64_t step, uint64_t tensor)
+{
+    const uint64_t words[] = {r->seed[0], r->seed[1], r->seed[2], r->seed[3], step, tensor};
+    uint64_t z = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        z = (z ^ words[i]) + UINT64_C(0x9e3779b97f4a7c15);
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        z ^= z >> 31;
+    }
+    return z;
+}
+
+static bool whole(sherd_view v)
+{
+    return v.dtype != SHERD_F64 && v.dtype != SHERD_F32;
+}
+
+/* *v becomes its rounded copy, unless it holds integers. */
+static int round_view(const rounding *r, uint64_t step, uint64_t tensor, const char *name, room *to,
+                      sherd_view *v, sherd_diag *d)
+{
+    sherd__fixed f;
+    if (whole(*v)) return SHERD_OK;
+    int err = sherd__fixed_choose(*v, r->bits, name, &f, d);
+    if (err != 0) return err;
+    if (grow(to, v->rows, v->cols) != 0)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to round an operand of %zu x %zu",
+                           v->rows, v->cols);
+    size_t len = v->rows * v->cols;
+    sherd__view_dense_f64(*v, to->data, v->cols);
+    sherd__fixed_apply_stochastic(&f, key_of(r, step, tensor), 0, to->data, len);
+    sherd__exact_unscale(to->data, len, f.scale);
+    *v = sherd_view_c(to->data, SHERD_F64, v->rows, v->cols);
+    return SHERD_OK;
+}
+
+static int rounding_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                             sherd_diag *d)
+{
+    rounding *r = ctx;
+    uint64_t tensor = r->tensor;
+    r->tensor += 2;
+    int err = round_view(r, r->step, tensor, "A", &r->left, &a, d);
+    if (err == 0) err = round_view(r, r->step, tensor + 1, "B", &r->right, &b, d);
+    return err == 0 ? sherd_multiplier_multiply(r->inner, a, b, c, ldc, d) : err;
+}
+
+static int rounding_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
+{
+    rounding *r = ctx;
+    room copy = {NULL, 0};
+    sherd_kept *kept = sherd__calloc(1, sizeof *kept);
+    if (kept == NULL)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
+                           a.rows, a.cols);
+    kept->m = r->inner;
+    int err = round_view(r, SHERD__ROUNDING_KEPT, r->kept++, "A", &copy, &a, d);
+    if (err == 0) err = sherd_multiplier_keep_parts(r->inner, a, part, &kept->inner, d);
+    empty(&copy);
+    if (err != 0) sherd__free(kept);
+    else *out = kept;
+    return err;
+}
+
+static int rounding_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed,
+                                  sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    rounding *r = ctx;
+    int err = round_view(r, r->step, r->tensor++, "B", &r->right, &b, d);
+    return err == 0 ? sherd_multiplier_multiply_rows(r->inner, kept->inner, rows, transposed, b, c,
+                                                     ldc, d)
+                    : err;
+}
+
+static void rounding_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part)
+{
+    kept->m.ops->kept_shape(kept->inner, rows, cols, part);
+}
+
+static void rounding_release(void *ctx, sherd_kept *kept)
+{
+    (void)ctx;
+    sherd_multiplier_release(kept->m, kept->inner);
+    sherd__free(kept);
+}
+
+static int rounding_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
+                        size_t ld, sherd_diag *d)
+{
+    const rounding *r = ctx;
+    return sherd_multiplier_map(r->inner, op, a, b, out, ld, d);
+}
+
+static void rounding_free(void *ctx)
+{
+    rounding *r = ctx;
+    sherd_multiplier_free(r->inner);
+    empty(&r->left);
+    empty(&r->right);
+    sherd__wipe(r, sizeof *r);
+    sherd__free(r);
+}
+
+static const sherd_multiplier_ops rounding_ops = {
+    .abi = SHERD_MULTIPLIER_ABI,
+    .name = "rounding",
+    .multiply = rounding_multiply,
+    .keep = rounding_keep,
+    .multiply_kept = rounding_multiply_kept,
+    .kept_shape = rounding_kept_shape,
+    .release = rounding_release,
+    .map = rounding_map,
+    .free = rounding_free,
+};
+
+int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned bits,
+                        const uint8_t seed[32], sherd_diag *d)
+{
+    *out = (sherd_multiplier){NULL, NULL};
+    if (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX)
+        return sherd__fail(d, SHERD_EINVAL, "17 is the usual fixed point",
+                           "stochastic rounding to %u bits: expected %u to %u", bits,
+                           SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
+    rounding *r = sherd__calloc(1, sizeof *r);
+    if (r == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    r->inner = inner;
+    r->bits = bits;
+    for (unsigned i = 0; i < 4; i++) r->seed[i] = sherd__get_u64(seed + 8 * i);
+    *out = (sherd_multiplier){&rounding_ops, r};
+    return SHERD_OK;
+}
+
+void sherd__rounding_step(sherd_multiplier m, uint64_t step)
+{
+    rounding *r = m.ctx;
+    assert(m.ops == &rounding_ops);
+    r->step = step;
+    r->tensor = 0;
+}
