@@ -35,6 +35,8 @@ typedef struct sherd__share_params {
     sherd__fixed fixed_a, fixed_b;
     uint32_t primes_len; /* 1..4 */
     uint32_t primes[4];
+    size_t check_bytes;  /* left_stays: room for what checks know of A from one product to the next;
+                            what it does not hold is made again for each */
     sherd_entropy entropy; /* masks and check vectors */
 } sherd__share_params;
 

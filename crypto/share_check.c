@@ -63,9 +63,26 @@ void sherd__share_redraw(share *d)
         drop(&d->panel[i].r);
         drop(&d->panel[i].ru);
         drop(&d->panel[i].ur);
+        d->panel[i].held = 0;
     }
+    d->held = 0;
     drop(&d->rt);
     sherd__share_forget_right(d);
+}
+
+void sherd__share_put_by(share *d, share_panel *p, size_t rows)
+{
+    size_t each = d->p.primes_len * TRIALS * sizeof(double), all = 0;
+    if (p->ru) all += each * d->a.terms * d->k;
+    if (p->ur) all += each * d->a.terms * rows;
+    d->held -= p->held;
+    p->held = 0;
+    if (all <= d->p.check_bytes - d->held) {
+        d->held += p->held = all;
+        return;
+    }
+    drop(&p->ru);
+    drop(&p->ur);
 }
 
 /* --- projections ----------------------------------------------------------------------------- */

@@ -184,9 +184,16 @@ static bool awaits_projection(const share *d, uint32_t panel)
     return false;
 }
 
+static bool all_decoded(const share *d, uint32_t panel)
+{
+    for (uint32_t t = 0; t < d->tiles; t++)
+        if (!share_spot_of(d, t, panel)->decoded) return false;
+    return true;
+}
+
 /*
- * Frees what only open positions need. rT*A stays where the next product multiplies the same
- * shares; the next tile projects it anew while it encodes. The small table is kept for answers that
+ * Frees what only open positions need. rT*A stays, as far as there is room for it, where the next
+ * product multiplies the same shares; the next tile projects it anew while it encodes. The small table is kept for answers that
  * come late.
  */
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
@@ -204,6 +211,7 @@ static void close_spot(share *d, uint32_t tile, uint32_t panel)
     }
     if (d->p.left_stays) {
         sherd__share_batch_close(d, &p->left);
+        if (all_decoded(d, panel)) sherd__share_put_by(d, p, sherd__share_panel_rows(d, panel));
     } else if (!awaits_projection(d, panel)) {
         sherd__share_forget(p->ru);
         p->ru = NULL;

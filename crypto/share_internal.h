@@ -67,6 +67,7 @@ typedef struct share_panel {
     double *r;  /* for C = A*B: [q][t][rows] */
     double *ru; /* [q][t][term][k] = rT * terms of A */
     double *ur; /* for C = A^T*D: [q][t][term][rows] = terms of A * r */
+    size_t held; /* of ru and ur, as counted in share.held */
     share_batch left;
 } share_panel;
 
@@ -132,6 +133,7 @@ typedef struct share {
     share_tile *tile;
     share_spot *spot;    /* tiles x panels */
     double *rt;          /* transposed: [q][t][k] */
+    size_t held;         /* bytes of ru and ur of panels that nothing is open of */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
     double *line;        /* decode: a piece of residues by prime and block, and one of values */
@@ -194,6 +196,9 @@ int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
 int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
 /** Wipes and frees all check vectors and what was made of them: the next ones are drawn anew. */
 void sherd__share_redraw(share *d);
+/** Nothing of a panel is open any more: what checks know of it is kept for the next product as far as
+ * there is room. r stays: late answers are judged by it, and it is small beside a row of terms. */
+void sherd__share_put_by(share *d, share_panel *p, size_t rows);
 /** Those of the right operand alone: r, and A's part, are good for the next product. */
 void sherd__share_forget_right(share *d);
 /** Throws away the shares that nobody asked for. */

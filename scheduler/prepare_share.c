@@ -17,6 +17,7 @@
 #define SMALL_CELL (UINT64_C(1) << 20)
 #define PANELS_MIN 4u /* fewer than of other schemes: a node converts all of B for each */
 #define DEPTH 2u
+#define KEPT 0.3 /* of the memory, for what checks know of a kept operand's panels */
 #define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
 
 #define U8_BITS 9u    /* with a sign */
@@ -115,11 +116,21 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     return SHERD_OK;
 }
 
-/* A window of DEPTH positions is in memory at a time: each with all shares and enough answers. */
+/* Bytes of what is known of a panel's or tile's `terms` to check answers, of `inner` entries each:
+ * residues as doubles, two trials for each prime. */
+static double check_bytes(const sherd__prepared *p, uint32_t terms, size_t inner)
+{
+    return 2.0 * sizeof(double) * p->primes_len * terms * (double)inner;
+}
+
+/* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
+ * checks them. */
 static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t left, size_t right,
                 size_t inner, uint64_t memory, uint64_t node_memory, sherd_diag *d)
 {
-    double wire = 3.0 * p->primes_len, window = 0.6 * (double)memory / (DEPTH * p->code.shares);
+    uint32_t terms = p->code.blocks + 2 * p->code.masks + 1; /* of A, and of B */
+    double wire = 3.0 * p->primes_len, check = check_bytes(p, terms, inner);
+    double window = (0.6 * (double)memory / DEPTH - check) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
     if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
@@ -130,7 +141,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (--node-memory) or --memory more room",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
-                           "primes are more than what %.0f MB here and %.0f MB at a node hold",
+                           "primes, and what checks them, are more than what %.3g MB here and "
+                           "%.3g MB at a node hold",
                            inner, p->primes_len, (double)memory * 1e-6, (double)node_memory * 1e-6);
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * (double)(left + out->tile_cols), h = cell / row;
@@ -142,7 +154,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
     }
     out->panel_rows = h < 1 ? 1 : (size_t)h;
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
-    uint64_t depth = (uint64_t)(window * DEPTH / ((double)out->cell_bytes + 1));
+    double position = (double)(out->cell_bytes + 1) * p->code.shares + check;
+    uint64_t depth = (uint64_t)(0.6 * (double)memory / position);
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
     if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is in the making */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
@@ -175,6 +188,8 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view
         .panel_rows = p->plan.panel_rows, .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a,
         .fixed_b = p->fixed_b, .primes_len = p->primes_len, .entropy = p->entropy,
     };
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
     if (err) return err;

@@ -17,7 +17,7 @@
 
 #include "core/alloc.h"
 #include "core/rand.h"
-#include "crypto/share.h"
+#include "crypto/share_internal.h"
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
@@ -49,6 +49,7 @@ typedef struct fixture {
     size_t panel_rows, tile_cols, part;
     unsigned bits, primes; /* primes: at least */
     sherd_dtype type;      /* of A and B */
+    size_t check_bytes;
 } fixture;
 
 typedef struct product {
@@ -116,7 +117,8 @@ static void open_product(product *x, fixture f)
         .public_b = f.public_b, .left_stays = f.left_stays, .part_rows = f.part,
         .panel_rows = f.panel_rows,
         .tile_cols = f.tile_cols, .fixed_a = x->fa, .fixed_b = x->fb,
-        .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes), .entropy = scheme_rng,
+        .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes),
+        .check_bytes = f.check_bytes, .entropy = scheme_rng,
     };
     memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
     assert_int_equal(sherd__share_open(&x->h, &x->p), 0);
@@ -323,6 +325,7 @@ static fixture random_fixture(void)
     f.masks = 1 + (uint32_t)below(2);
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + (uint32_t)below(3);
     f.left_stays = below(3) == 0;
+    f.check_bytes = (size_t[]){ 0, 3000, 1u << 20 }[below(3)];
     return f;
 }
 
@@ -538,6 +541,41 @@ static size_t must_refuse(product *x, const answers *a, const answers *old, size
     return refused;
 }
 
+static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
+{
+    (void)state;
+    fixture f = { .n = 60, .k = 8, .m = 3, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 3,
+                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 17 };
+    for (unsigned i = 0; i < 3; i++) {
+        f.check_bytes = (size_t[]){ 0, 5000, 1u << 20 }[i];
+        product x;
+        open_product(&x, f);
+        const share *d = x.h.ctx;
+        size_t each = sizeof(double) * 2 * x.s.primes_len, all = 0, kept = 0;
+        size_t direct = each * 3 * 8, both = direct + each * 3 * 3; /* ru; and ur */
+        for (unsigned round = 0; round < 4; round++) {
+            if (round) next_product(&x, 3, round & 1);
+            run_product(&x, NULL, 0);
+            all = kept = 0;
+            for (uint32_t p = 0; p < d->lefts; p++) {
+                const share_panel *s = &d->panel[p];
+                all += (s->ru ? direct : 0) + (s->ur ? both - direct : 0);
+                kept += s->ru != NULL;
+            }
+            assert_int_equal(d->held, all);
+            assert_true(all <= f.check_bytes);
+        }
+        assert_int_equal(kept, i == 0 ? 0 : i == 1 ? 5000 / both : d->lefts);
+        answers a = all_answers(&x); /* late, and wrong ones of the next */
+        next_product(&x, 3, false);
+        answers b = all_answers(&x);
+        assert_true(must_refuse(&x, &b, &a, 50) > 0);
+        free_answers(&a);
+        free_answers(&b);
+        close_product(&x);
+    }
+}
+
 static void ten_thousand_wrong_answers_are_refused(void **state)
 {
     (void)state;
@@ -616,7 +654,8 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
 {
     (void)state;
     fixture f = { .n = 800, .k = 2, .m = 1, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 50,
-                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true };
+                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true,
+                  .check_bytes = 1u << 20 };
     product x;
     open_product(&x, f);
     uint64_t start = scheme_state.drawn;
@@ -1078,6 +1117,7 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(what_checks_know_of_a_kept_operand_keeps_to_its_room),
         cmocka_unit_test(shares_of_the_dead_are_not_made_unless_asked_for),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),

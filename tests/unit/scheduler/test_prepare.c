@@ -12,7 +12,8 @@
 
 #include "core/alloc.h"
 #include "crypto/perm.h"
-#include "scheduler/prepare.h"
+#include "crypto/share_internal.h"
+#include "scheduler/prepare_internal.h"
 
 static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
 static sherd_view a, b;
@@ -350,15 +351,15 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
         uint32_t op = arity == 2 ? SHERD_OP_MULTIPLY : SHERD_OP_EXP, domain_at;
         assert_int_equal(sherd__prepare_apply(&p, op, a, a, c_data, 20, &four, &o, NULL), SHERD_OK);
         p.hiding.ops->shape(p.hiding.ctx, &shape);
-        double share = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
+        double seen = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
         for (unsigned again = 0; again < 2; again++)
             for (uint32_t i = 0; i < shape.panels; i++)
                 assert_int_equal(sherd__ledger_give(p.ledger, 1, (sherd__cell){ 1, 0, i }),
                                  SHERD_OK);
         assert_true(sherd__ledger_fraction(p.ledger, 1, 0) == 0.25);
-        assert_true(sherd__ledger_fraction(p.ledger, 1, 1) == share);
+        assert_true(sherd__ledger_fraction(p.ledger, 1, 1) == seen);
         assert_true(sherd__ledger_bound(p.ledger, 1) == 0.4);
-        assert_true(sherd__ledger_planned(p.ledger, 1, &domain_at) == share);
+        assert_true(sherd__ledger_planned(p.ledger, 1, &domain_at) == seen);
         int err = SHERD_OK;
         for (uint32_t i = 0; i < shape.panels && !err; i++)
             err = sherd__ledger_give(p.ledger, 1, (sherd__cell){ 2, 0, i });
@@ -397,6 +398,53 @@ static void shares_under_way_fit_the_smallest_node(void **state)
     }
     free(big);
     free(right);
+}
+
+/* Of a row of a long operand the check knows more bytes than the row's shares have. */
+static void what_checks_answers_is_counted_against_the_memory(void **state)
+{
+    (void)state;
+    enum { K = 200000 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
+                                .memory = UINT64_C(1) << 30 };
+    uint8_t *zeros = calloc(4, K);
+    for (unsigned here = 24; here <= 30; here += 2) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        sherd_diag d = { 0 };
+        o.scheme = SHERD_SHARE;
+        o.memory = UINT64_C(1) << here;
+        int err = sherd__prepare_multiply(&p, sherd_view_c(zeros, SHERD_U8, 4, K),
+                                          sherd_view_c(zeros, SHERD_U8, K, 1), NULL, 1, &five, &o,
+                                          &d);
+        assert_int_equal(err, here < 28 ? SHERD_EFEWNODES : SHERD_OK);
+        if (err) assert_non_null(strstr(d.message, "and what checks them, are more than what"));
+        else {
+            double terms = 2 + 1 + 1 + 1, check = 16.0 * p.primes_len * terms * K;
+            double shares = 5.0 * (double)p.plan.cell_bytes;
+            assert_true(p.plan.depth * (check + shares) <= (double)o.memory);
+            sherd__prepared_fini(&p);
+        }
+    }
+    free(zeros);
+}
+
+/* What checks keep of an operand from product to product has its own part of the memory. */
+static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
+{
+    (void)state;
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
+                                .memory = UINT64_C(1) << 30 };
+    sherd__prepared p;
+    sherd_product_options o = options();
+    o.scheme = SHERD_SHARE;
+    o.memory = UINT64_C(10) << 20;
+    assert_int_equal(sherd__prepare_kept(&p, a, a.rows, &five, &o, NULL), SHERD_OK);
+    const share *s = p.hiding.ctx;
+    assert_int_equal(s->p.check_bytes, (UINT64_C(3) << 20));
+    sherd__prepared_fini(&p);
 }
 
 static void every_failed_allocation_is_survived(void **state)
@@ -441,6 +489,8 @@ int main(void)
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
+        cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
+        cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
