@@ -66,7 +66,7 @@ INLINED void add(sums *t, __m256i bytes, __m512d s0, __m512d s1, const field *f)
     t->y = _mm512_fmadd_pd(y, s1, t->y);
 }
 
-/* The last n <= 8 columns of a row: nothing beyond them is read. */
+/* n <= 8 columns: nothing beyond them is read. */
 INLINED void add_last(sums *t, const uint8_t *in, size_t n, const double *s0, const double *s1,
                       const field *f)
 {
@@ -79,7 +79,7 @@ INLINED void add_last(sums *t, const uint8_t *in, size_t n, const double *s0, co
 /* A row's products with both s, in lanes and reduced. */
 INLINED void row(sums *t, const uint8_t *in, size_t cols, const double *const s[2], const field *f)
 {
-    size_t whole = (cols - 1) / EIGHT, i = 0;
+    size_t whole = cols < 3 ? 0 : (cols - 3) / EIGHT, i = 0; /* 32 bytes are read of 33 */
     t->x = t->y = _mm512_setzero_pd();
     while (i < whole) {
         size_t end = whole - i < LANE ? whole : i + LANE;
@@ -89,8 +89,9 @@ INLINED void row(sums *t, const uint8_t *in, size_t cols, const double *const s[
         t->x = reduced(t->x, f);
         t->y = reduced(t->y, f);
     }
-    i = EIGHT * whole;
-    add_last(t, in + SHERD__RESIDUE_BYTES * i, cols - i, s[0] + i, s[1] + i, f);
+    for (i *= EIGHT; i < cols; i += EIGHT)
+        add_last(t, in + SHERD__RESIDUE_BYTES * i, cols - i < EIGHT ? cols - i : EIGHT, s[0] + i,
+                 s[1] + i, f);
     t->x = reduced(t->x, f);
     t->y = reduced(t->y, f);
 }
