@@ -38,6 +38,10 @@ static sim_options drawn(uint64_t seed)
     o.product.colluding = 1 + (uint32_t)sherd__entropy_below(&e, most);
     uint32_t left = o.nodes - (both ? 2 * o.product.colluding + 1 : o.product.colluding + 1);
     o.product.spare = (uint32_t)sherd__entropy_below(&e, left + 1);
+    /* And what checks know of two panels and tiles: two primes, two trials, doubles. */
+    uint32_t terms = sherd__lcc_blocks(o.nodes, o.product.colluding, 0, both) +
+                     2 * o.product.colluding + 1;
+    o.product.memory += (UINT64_C(2) * 2 * 2 * 8 * terms * o.k) * 5 / 3;
     o.delay_ms = (uint32_t)(1 << sherd__entropy_below(&e, 6));
     return o;
 }
