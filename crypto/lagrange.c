@@ -188,11 +188,13 @@ static void sum(uint32_t terms, const double *w, const double *const *in, size_t
     }
 }
 
-void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                       const double *const *in, size_t n, uint8_t *const *out)
+void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                              const double *const *in, const double *most, size_t n,
+                              uint8_t *const *out)
 {
     int32_t words[CHUNK];
     const double *x[SHERD__LCC_BLOCKS_MAX];
+    if (most && sherd__lcc_encode_near(w, shares, blocks, p, in, most, n, out)) return;
     size_t wide = sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
     for (size_t at = wide; at < n; at += CHUNK) {
         size_t part = n - at < CHUNK ? n - at : CHUNK;
@@ -203,6 +205,12 @@ void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32
             sherd__residue_pack_words(words, part, out[i] + SHERD__RESIDUE_BYTES * at);
         }
     }
+}
+
+void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                       const double *const *in, size_t n, uint8_t *const *out)
+{
+    sherd__lcc_encode_within(w, shares, blocks, p, in, NULL, n, out);
 }
 
 /* A few answers at a time: each is unpacked once, and outputs so far are one more term. */

@@ -1,5 +1,8 @@
-/* The Lagrange code: weights against the polynomials they stand for, what enough answers give back
- * and too few do not, what T shares tell (nothing), and the kernels against int64. */
+/*
+ * The Lagrange code: weights against the polynomials they stand for, what enough answers give back
+ * and too few do not, what T shares tell (nothing), and the kernels against int64.
+ * link: -Wl,--wrap=sherd__lcc_encode_near -Wl,--wrap=sherd__lcc_encode_wide
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,6 +13,8 @@
 #include <string.h>
 
 #include "crypto/lagrange.h"
+#include "crypto/lagrange_internal.h"
+#include "matrix/clones.h"
 #include "matrix/residue.h"
 
 #define MOST SHERD__LCC_BLOCKS_MAX
@@ -410,6 +415,34 @@ static void one_colluder_more_learns_of_the_data(void **s)
 
 /* --- kernels --------------------------------------------------------------------------------- */
 
+/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
+static bool plain, near;
+
+bool __real_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                   const double *const *in, const double *most, size_t n,
+                                   uint8_t *const *out);
+bool __wrap_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                   const double *const *in, const double *most, size_t n,
+                                   uint8_t *const *out);
+size_t __real_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                     const double *const *in, size_t n, uint8_t *const *out);
+size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                     const double *const *in, size_t n, uint8_t *const *out);
+
+bool __wrap_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                   const double *const *in, const double *most, size_t n,
+                                   uint8_t *const *out)
+{
+    near = __real_sherd__lcc_encode_near(w, shares, blocks, p, in, most, n, out);
+    return near;
+}
+
+size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                     const double *const *in, size_t n, uint8_t *const *out)
+{
+    return plain ? 0 : __real_sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
+}
+
 static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 31, 33, 100,
                                  511, 512, 513, 1100};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -422,7 +455,7 @@ static void fill(double *x, size_t n, uint32_t p, int kind)
 
 static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
 {
-    (void)s;
+    plain = *s != NULL;
     enum { N = 1100, SHARES = 3 };
     static const uint32_t primes[] = {5, 251, 5931641, 8388593};
     for (uint32_t terms = 1; terms <= MOST; terms += 1 + terms / 20)
@@ -451,6 +484,75 @@ static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
             for (int i = 0; i < SHARES; i++) free(out[i]);
             free(x);
         }
+}
+
+/* Terms at their bounds, with signs that make each share in turn the largest, or the least. */
+static void fill_within(double *x, size_t n, uint32_t term, const double *w, double most)
+{
+    for (size_t i = 0; i < n; i++) {
+        double sign = (w[term] < 0) == (i % 2 != 0) ? 1 : -1;
+        x[i] = i % 4 < 2 ? sign * most
+                         : (double)((int64_t)(draw() % (2 * (uint64_t)most + 1)) - (int64_t)most);
+    }
+}
+
+static void check_within(const sherd__lcc *c, uint32_t p, double most_of_data, size_t n)
+{
+    enum { N = 1100 };
+    uint32_t terms = c->blocks + c->masks;
+    double *x = malloc(terms * N * 8), w[16 * MOST], most[MOST];
+    const double *in[MOST];
+    uint8_t *out[16], *skipped = NULL;
+    for (uint32_t i = 0; i < c->shares; i++) {
+        sherd__lcc_encode_weights(c, p, i, w + i * terms);
+        out[i] = malloc(3 * n); /* exact, for sanitizers */
+    }
+    uint32_t aim = (uint32_t)(draw() % c->shares);
+    for (uint32_t j = 0; j < terms; j++) {
+        most[j] = j < c->blocks ? most_of_data : (double)((p - 1) / 2);
+        fill_within(x + j * N, n, j, w + aim * terms, most[j]);
+        in[j] = x + j * N;
+    }
+    if (c->shares > 4) skipped = out[2], out[2] = NULL;
+    sherd__lcc_encode_within(w, c->shares, terms, p, in, most, n, out);
+    for (uint32_t q = 0; q < c->shares; q++)
+        for (size_t i = 0; i < n && out[q]; i++) {
+            int64_t sum = 0;
+            for (uint32_t j = 0; j < terms; j++)
+                sum += (int64_t)w[q * terms + j] * (int64_t)in[j][i] % (int64_t)p;
+            const uint8_t *b = out[q] + 3 * i;
+            assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
+        }
+    for (uint32_t i = 0; i < c->shares; i++) free(out[i]);
+    free(skipped);
+    free(x);
+}
+
+/* Codes and data on both sides of what fits 32 bits. */
+static void shares_of_bounded_terms_equal_int64(void **s)
+{
+    (void)s;
+    static const sherd__lcc codes[] = {{3, 1, 7}, {3, 1, 8}, {2, 1, 5}, {1, 1, 3}, {1, 1, 2},
+                                       {2, 2, 8}, {4, 1, 9}, {1, 3, 7}, {5, 2, 16}};
+    static const uint32_t primes[] = {5931641, 5931533, 8388593, 1048573, 524309, 262139, 251};
+    static const double bounds[] = {1, 127, 255, 32767, 32768, 65535, 131071, 4194303};
+    size_t fast = 0, all = 0;
+    for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
+        for (size_t q = 0; q < sizeof primes / sizeof *primes; q++)
+            for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
+                uint32_t p = primes[q];
+                if (bounds[b] > (p - 1) / 2) continue;
+                near = false;
+                check_within(&codes[k], p, bounds[b], lengths[(k + q + b) % LENGTHS]);
+                check_within(&codes[k], p, bounds[b], 1100);
+                fast += near, all++;
+            }
+    if (fast) assert_true(all / 5 < fast && fast < all * 4 / 5); /* both were tried */
+    const sherd__lcc usual = {3, 1, 7};
+    for (size_t l = 0; l < LENGTHS; l++) check_within(&usual, 5931641, 65535, lengths[l]);
+#ifdef SHERD__IS_V4_BYTES
+    if (SHERD__IS_V4_BYTES) assert_true(near);
+#endif
 }
 
 static void answers_decode_like_int64_for_every_number_and_length(void **s)
@@ -507,6 +609,9 @@ int main(void)
         cmocka_unit_test(shares_of_colluders_are_uniform_whatever_the_data),
         cmocka_unit_test(one_colluder_more_learns_of_the_data),
         cmocka_unit_test(shares_equal_int64_for_every_number_of_terms_and_length),
+        {"shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
+         NULL, NULL, &plain},
+        cmocka_unit_test(shares_of_bounded_terms_equal_int64),
         cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),
     };
     return cmocka_run_group_tests_name("crypto/lagrange", tests, NULL, NULL);
