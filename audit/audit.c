@@ -383,6 +383,43 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     return err ? err : by_code(r, s, truth, first, &opt, d);
 }
 
+/* The same encoding: the first share that both have is the same bytes. */
+static bool sent_again(const sherd__seen *a, const sherd__seen *b)
+{
+    size_t n = a->rows * a->cols;
+    if (a->rows != b->rows || a->cols != b->cols || a->code->primes_len != b->code->primes_len)
+        return false;
+    uint32_t shares = a->code->shares < b->code->shares ? a->code->shares : b->code->shares;
+    for (uint32_t i = 0; i < shares; i++) {
+        const uint32_t *x = a->residues[(size_t)i * a->code->primes_len],
+                       *y = b->residues[(size_t)i * b->code->primes_len];
+        if (x && y) return memcmp(x, y, n * sizeof *x) == 0;
+    }
+    return false;
+}
+
+int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const sherd__shares *more,
+                       size_t more_len, const char *const *names, const sherd__audit_plan *plan,
+                       sherd_diag *d)
+{
+    sherd__audit_options opt = { .seed = plan->seed, .domain_names = names };
+    size_t all = s->seen_len, len = 0;
+    for (size_t i = 0; i < more_len; i++) all += more[i].seen_len;
+    sherd__seen *seen = sherd__calloc(all, sizeof *seen);
+    if (!seen) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < s->seen_len; i++) seen[len++] = s->seen[i];
+    for (size_t i = 0; i < more_len; i++)
+        for (uint32_t k = 0; k < more[i].seen_len; k++) {
+            bool again = false;
+            for (size_t j = 0; j < len && !again; j++)
+                again = sent_again(&seen[j], &more[i].seen[k]);
+            if (!again) seen[len++] = more[i].seen[k];
+        }
+    int err = len > s->seen_len ? sherd__audit_uniformity(&r->findings, seen, len, &opt, d) : 0;
+    sherd__free(seen);
+    return err;
+}
+
 int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d)
 {
     sherd__control missed;

@@ -92,6 +92,16 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
                         const sherd__truth *truth, const sherd__public *pub,
                         const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
 
+/**
+ * Masks of other products of the record, beside those of the one that was attacked: every encoding
+ * by itself, and differences of any two, which show a mask that was used for both. Blocks that are
+ * the same bytes in two products are one encoding that was sent again. Call it after
+ * sherd__audit_shares. names: of domains. SHERD_ENOMEM, SHERD_EINVAL.
+ */
+int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const sherd__shares *more,
+                       size_t more_len, const char *const *names, const sherd__audit_plan *plan,
+                       sherd_diag *d) SHERD_MUST;
+
 /** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control is there and was
  *  not flagged, so that the audit proves nothing. */
 int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;

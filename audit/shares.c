@@ -18,6 +18,7 @@
 #include "crypto/lagrange.h"
 
 #define PANELS_MAX 65536u
+#define JOBS_MAX 64u
 
 typedef struct panel {
     uint32_t *of[SHERD__TABLE_PRIMES]; /* kept x cols */
@@ -58,23 +59,35 @@ static bool coded(const sherd__node_view *v, const sherd__view_task *t)
     return t->primes_len > 0 && a->whole && b->whole && left && right;
 }
 
-bool sherd__shares_job(const sherd__views *v, uint64_t *job)
+typedef struct moved {
+    uint64_t job, bytes;
+} moved;
+
+static int compare_moved(const void *a, const void *b)
 {
-    struct { uint64_t job, bytes; } seen[64] = { { 0, 0 } };
-    size_t len = 0, best = 0;
+    const moved *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room)
+{
+    moved seen[JOBS_MAX] = { { 0, 0 } };
+    size_t len = 0;
     for (size_t i = 0; i < v->len; i++)
         for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
             const sherd__view_task *task = &v->nodes[i].tasks[t];
             if (!coded(&v->nodes[i], task)) continue;
             size_t at = 0;
             while (at < len && seen[at].job != task->job) at++;
-            if (at == len && len == sizeof seen / sizeof *seen) continue;
+            if (at == len && len == JOBS_MAX) continue;
             if (at == len) seen[len++].job = task->job;
             seen[at].bytes += v->nodes[i].blocks[task->left].info.len;
-            if (seen[at].bytes > seen[best].bytes) best = at;
         }
-    if (len) *job = seen[best].job;
-    return len > 0;
+    qsort(seen, len, sizeof *seen, compare_moved);
+    if (len > room) len = room;
+    for (size_t i = 0; i < len; i++) jobs[i] = seen[i].job;
+    return len;
 }
 
 static uint64_t hash_bytes(const uint8_t *p, size_t len)
@@ -471,8 +484,20 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, 
     return SHERD_OK;
 }
 
+int sherd__shares_number(sherd__shares *s, unsigned product)
+{
+    s->names = sherd__calloc(s->seen_len, sizeof *s->names);
+    if (!s->names) return SHERD_ENOMEM;
+    for (uint32_t i = 0; i < s->seen_len; i++) {
+        snprintf(s->names[i], sizeof *s->names, "%.12s (%u)", s->seen[i].name, product);
+        s->seen[i].name = s->names[i];
+    }
+    return SHERD_OK;
+}
+
 void sherd__shares_fini(sherd__shares *s)
 {
+    sherd__free(s->names);
     for (size_t i = 0; i < s->arrays_len; i++) sherd__free(s->arrays[i]);
     for (size_t i = 0; i < s->rows_len; i++) sherd__free(s->rows[i]);
     sherd__free(s->arrays);

@@ -34,10 +34,14 @@ typedef struct sherd__shares {
     size_t rows_len;
     const uint32_t **index;
     char note[200];          /* what was left out, or empty */
+    char (*names)[24];       /* behind seen.name, once they are numbered */
 } sherd__shares;
 
-/** The job of the record that moved the most bytes of residues; false: there is none. */
-bool sherd__shares_job(const sherd__views *v, uint64_t *job);
+/** The jobs of the record by the bytes of residues that they moved, the most first: how many of
+ *  `room` (64 at most). */
+size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room);
+/** Calls the encodings of a further product "A (2)", "B (2)". SHERD_ENOMEM. */
+int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
 /**
  * Reads the encodings of a job. n: rows of A, or 0: not known. T masks, S spares; rows_max rows of
  * each share are kept. In a coordinator's record domain i holds share i; nodes' own records do not

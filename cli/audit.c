@@ -96,14 +96,32 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
 
 static int read_shares(sherd__auditing *a, size_t kept, sherd_diag *d)
 {
-    uint64_t job, n = a->data.there ? a->data.view.rows : 0;
-    uint32_t colluding = (uint32_t)sherd__opt_int(a->cli, "colluding");
-    if (!sherd__shares_job(&a->views, &job))
+    uint64_t jobs[64], n = a->data.there ? a->data.view.rows : 0;
+    uint32_t colluding = (uint32_t)sherd__opt_int(a->cli, "colluding"),
+             spare = (uint32_t)sherd__opt_int(a->cli, "spare");
+    size_t len = sherd__shares_jobs(&a->views, jobs, sizeof jobs / sizeof *jobs);
+    if (len == 0)
         return sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
                            "%s: no product is in the record", a->cli->args[0]);
     a->coded = true;
-    return sherd__shares_read(&a->shares, &a->views, job, n, colluding,
-                              (uint32_t)sherd__opt_int(a->cli, "spare"), kept, d);
+    int err = sherd__shares_read(&a->shares, &a->views, jobs[0], n, colluding, spare, kept, d);
+    for (size_t i = 1; i < len && a->more_len < sizeof a->more / sizeof *a->more && !err; i++) {
+        sherd__shares *s = &a->more[a->more_len];
+        err = sherd__shares_read(s, &a->views, jobs[i], n, colluding, spare, kept, NULL);
+        if (err && err != SHERD_ENOMEM) /* of another operand */
+            err = sherd__shares_read(s, &a->views, jobs[i], 0, colluding, spare, kept, NULL);
+        if (err == SHERD_ENOMEM)
+            return sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
+        if (err) err = 0; /* of a code of its own, or cut: the note says how many were read */
+        else if (sherd__shares_number(s, (unsigned)++a->more_len + 1))
+            return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    }
+    if (len > 1 && !err)
+        sherd__audit_warn(&a->report,
+                          "%zu coded products are in the record: the one that moved the most bytes "
+                          "is attacked, and its masks are held against those of %zu others",
+                          len, a->more_len);
+    return err;
 }
 
 /* No product: an element-wise operation, if there is one. */
@@ -146,7 +164,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     if (err)
         return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
     uint64_t coded;
-    bool element_wise = !clear && !sherd__shares_job(&a->views, &coded) &&
+    bool element_wise = !clear && !sherd__shares_jobs(&a->views, &coded, 1) &&
                         sherd__elements_job(&a->views, &a->job);
     if (element_wise) err = read_elements(a, kept, d);
     else if (!clear) err = read_shares(a, kept, d);
@@ -302,11 +320,13 @@ static int attack(sherd__auditing *a, sherd_diag *d)
         err = sherd__audit_shares(&a->report, &a->shares, domains,
                                   a->report.truth ? &a->truth : NULL,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
+    if (!err && a->coded && a->more_len > 0)
+        err = sherd__audit_reuse(&a->report, &a->shares, a->more, a->more_len, domains, &plan, d);
     else if (!err && a->report.truth && a->elements[0] != NULL)
         err = sherd__audit_element_wise(&a->report, &cast, a->elements[0], a->elements[1],
                                         &a->truth, a->right.there ? &a->truth_b : NULL,
                                         a->pub.rows ? &a->pub : NULL, &plan, d);
-    else if (!err && a->report.truth)
+    else if (!err && a->report.truth && !a->coded)
         err = sherd__audit_sights(&a->report, &cast, a->sights, &a->truth,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
     if (!err && !a->report.truth)
@@ -357,6 +377,7 @@ static void auditing_fini(sherd__auditing *a)
     sherd__free(a->domain);
     sherd__free(a->domain_name);
     sherd__shares_fini(&a->shares);
+    for (size_t i = 0; i < a->more_len; i++) sherd__shares_fini(&a->more[i]);
     sherd__views_fini(&a->views);
     sherd__truth_fini(&a->truth);
     sherd__public_fini(&a->pub);

@@ -32,6 +32,8 @@ typedef struct sherd__auditing {
     sherd__views views;
     sherd__sight *sights;
     sherd__shares shares;
+    sherd__shares more[7]; /* of further products of the record */
+    size_t more_len;
     uint64_t job; /* of the record: what is audited */
     bool coded;   /* shares, not sights, were seen */
     sherd__elements *elements[2]; /* [node] of A and of B: an element-wise operation was seen */

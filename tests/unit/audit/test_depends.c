@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "audit/audit.h"
 #include "audit/controls.h"
 #include "audit/modular.h"
 #include "audit/stats_internal.h"
@@ -153,6 +154,43 @@ static void a_one_time_share_is_block_plus_mask(void **state)
     assert_int_equal(sherd__modular_check(&odd, NULL), SHERD_EINVAL);
 }
 
+/* What two products of a record look like, audited together: findings beyond the first one's own. */
+static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *other)
+{
+    const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
+    sherd__shares s = { .code = *first->code, .seen = first, .seen_len = 1 },
+                  more = { .code = *other->code, .seen = other, .seen_len = 1 };
+    const sherd__audit_plan plan = { .seed = 4 };
+    memset(r, 0, sizeof *r);
+    assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, names, &plan, NULL), 0);
+    assert_int_equal(sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY), 0);
+    return sherd__audit_flagged(r);
+}
+
+static void masks_of_one_product_in_another_are_found(void **state)
+{
+    (void)state;
+    sherd__audit_report r;
+    sherd__control_view v;
+    honest h[2];
+    for (unsigned i = 0; i < 2; i++) honest_make(&h[i], 2, 1, 5, ROWS, COLS, 40 + i);
+    assert_int_equal(reuse(&r, &h[0].seen, &h[1].seen), 0);
+    assert_true(r.findings.tests > 100);
+    sherd__audit_report_fini(&r);
+    assert_int_equal(reuse(&r, &h[0].seen, &h[0].seen), 0); /* sent again */
+    assert_int_equal(r.findings.len, 0);
+    sherd__audit_report_fini(&r);
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code, ROWS, COLS, NULL, 6),
+                     0);
+    assert_true(reuse(&r, &v.seen[0], &v.seen[1]) > 0);
+    for (size_t i = 0; i < r.findings.len; i++)
+        if (r.findings.list[i].flagged)
+            assert_string_equal(r.findings.list[i].test, "differences");
+    sherd__audit_report_fini(&r);
+    sherd__control_fini(&v);
+    for (unsigned i = 0; i < 2; i++) honest_free(&h[i]);
+}
+
 static void want_of_memory_is_told(void **state)
 {
     (void)state;
@@ -177,6 +215,7 @@ int main(void)
         cmocka_unit_test(each_trace_of_the_data_is_flagged),
         cmocka_unit_test(one_time_masks_win_no_game_and_their_controls_do),
         cmocka_unit_test(a_one_time_share_is_block_plus_mask),
+        cmocka_unit_test(masks_of_one_product_in_another_are_found),
         cmocka_unit_test(want_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void both_operands_of_share_are_read(void **state)
     sherd__shares s;
     uint64_t job;
     open_record(&v, NODES, false);
-    assert_true(sherd__shares_job(&v, &job) && job == JOB);
+    assert_true(sherd__shares_jobs(&v, &job, 1) == 1 && job == JOB);
     assert_int_equal(sherd__shares_read(&s, &v, job, 6, 1, 0, 100, NULL), 0);
     assert_true(s.kind == SHERD__SHARES_BOTH && !s.apart && s.seen_len == 2 && s.share_rows == 6);
     assert_true(s.code.blocks == 1 && s.code.masks == 1 && s.code.shares == NODES);
@@ -228,6 +228,20 @@ static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
     sherd__views_fini(&v);
 }
 
+static void further_products_are_numbered(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_domains(&v);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(sherd__shares_number(&s, 2), 0);
+    assert_string_equal(s.seen[0].name, "A (2)");
+    assert_string_equal(s.seen[2].name, "B, tile 2 (2)");
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
 static void every_tile_of_a_coded_b_is_attacked(void **state)
 {
     (void)state;
@@ -270,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_share_that_is_not_whole_is_left_out_and_told),
         cmocka_unit_test(nodes_own_records_are_taken_apart),
         cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
+        cmocka_unit_test(further_products_are_numbered),
         cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
         cmocka_unit_test(want_of_memory_is_told),
     };
