@@ -151,6 +151,26 @@ int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes, 
     return SHERD_OK;
 }
 
+int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
+                        size_t counts[SHERD__RECIPE_LAYERS_MAX], sherd_diag *d)
+{
+    sherd__form in = r->in;
+    size_t n = 0;
+    for (size_t i = 0; i < r->len; i++) {
+        sherd__layer l = { .spec = r->layers[i], .in = in };
+        int err = l.spec.kind->fit(&l, d);
+        if (err) return err;
+        in = l.out;
+        if (l.cols == 0) continue;
+        if (!sherd__mul(l.rows, l.cols, &counts[n]) || !sherd__add(counts[n], l.cols, &counts[n]))
+            return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu is too large to count", i);
+        n++;
+    }
+    *tiers = n;
+    return n ? SHERD_OK
+             : sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");
+}
+
 /* ---- looking ---------------------------------------------------------------------------------- */
 
 static const sherd__layer *tier_layer(const sherd__grader *g, size_t tier)

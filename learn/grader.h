@@ -73,6 +73,11 @@ void sherd__grader_free(sherd__grader *g);
 int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes,
                          sherd_diag *d) SHERD_MUST;
 
+/** The tiers of a recipe's network: how many, and numbers of each. SHERD_EINVAL: none; errors of
+ *  sherd__network_new for layers that do not fit. */
+int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
+                        size_t counts[SHERD__RECIPE_LAYERS_MAX], sherd_diag *d) SHERD_MUST;
+
 size_t sherd__grader_tiers(const sherd__grader *g);
 /** Numbers of a tier: weights row-major, then biases. */
 size_t sherd__grader_count(const sherd__grader *g, size_t tier);

@@ -1,0 +1,80 @@
+/* What the state machine of training (train_job.c) and what sends for it (train_send.c) share. */
+#ifndef SCHEDULER_TRAIN_INTERNAL_H
+#define SCHEDULER_TRAIN_INTERNAL_H
+
+#include <pthread.h>
+
+#include "learn/plan.h"
+#include "scheduler/train_job.h"
+
+/* A part on its way; it outlives the node that has it. */
+typedef struct flight {
+    struct flight *next;
+    sherd__part *part;
+    uint32_t adding;   /* tiers that the executor holds */
+    uint32_t left;     /* tiers that were not added */
+    double asked;      /* seconds */
+    bool over;         /* failed: nothing more is added */
+    bool added[];      /* by tier */
+} flight;
+
+/* Examples that a node keeps. */
+typedef struct kept {
+    uint64_t hash;
+    uint32_t *rows;
+    size_t len;
+    uint32_t x, targets;
+} kept;
+
+typedef struct train_node {
+    sherd_session *session;  /* while up */
+    uint64_t session_number; /* of the session that the next six are about */
+    uint32_t next_block;
+    bool has_text;
+    kept *kept;
+    size_t kept_len, kept_room;
+    uint64_t kept_bytes;
+    bool heard, back;        /* back: it may return */
+    bool unfit;              /* cannot compute gradients, or not these */
+    bool closing;            /* its session takes no more */
+    flight *has;
+    uint32_t plan, params;   /* blocks of what it has */
+    uint32_t answered;       /* tiers of that */
+    uint64_t since_ms, progress_ms, queued, bytes_in;
+    uint64_t accepted;
+} train_node;
+
+enum { TRACES = 256, TEXT_BLOCK = 1 };
+
+struct sherd__train_job {
+    sherd__train_job_options o;
+    char *text;
+    size_t *counts, *at;     /* at: where a tier's parameters begin */
+    train_node *nodes;
+    flight *todo;
+    uint32_t attempts;
+    uint32_t pieces;         /* that the executor holds */
+    uint64_t parts, parts_back;
+    double part_ms;          /* moving average */
+    uint64_t began_ms;
+    bool done;
+    int err;
+    sherd_diag diag;
+    pthread_mutex_t lock;    /* guards what follows */
+    sherd__part *posted, **posted_last;
+    sherd__part *back, **back_last;
+    bool finish;
+    uint32_t usable, open;
+    sherd__train_trace traces[TRACES];
+    uint32_t traces_from, traces_len;
+};
+
+/* train_send.c */
+
+/** Blocks and tasks of a part. SHERD_EINVAL where the session takes none; SHERD_ENOMEM. The node
+ *  has nothing of it then. */
+int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f) SHERD_MUST;
+/** The node keeps nothing any more. */
+void sherd__train_forget(train_node *n);
+
+#endif

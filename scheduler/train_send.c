@@ -1,0 +1,207 @@
+/*
+ * What a part is as blocks and tasks. Examples are gathered into memory of their own; parameters are
+ * sent from the copy that all nodes share. A tier's task stands right behind its parameters, lowest
+ * tier first, so that the node begins while the rest is under way. Everything is in clear here, and
+ * is made into fragments by this file alone.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "scheduler/train_internal.h"
+
+static uint32_t fresh(train_node *n)
+{
+    return n->next_block++;
+}
+
+static int put(sherd__train_job *j, train_node *n, uint32_t block, uint8_t dtype, size_t rows,
+               size_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
+{
+    sherd_fragment *f;
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
+    int err = sherd__fragment_take(&f, &info, bytes, release, ctx);
+    if (err) {
+        if (release) release(ctx, bytes, info.len);
+        else sherd__free(bytes);
+        return err;
+    }
+    err = sherd__session_put(n->session, j->o.id, block, f);
+    if (err) sherd__fragment_free(f);
+    return err;
+}
+
+static int send_text(sherd__train_job *j, train_node *n)
+{
+    if (n->has_text) return SHERD_OK;
+    char *text = sherd__alloc(j->o.text_len);
+    if (!text) return SHERD_ENOMEM;
+    memcpy(text, j->text, j->o.text_len);
+    int err = put(j, n, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, text, NULL, NULL);
+    n->has_text = !err;
+    return err;
+}
+
+/* ---- examples --------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const uint32_t *rows, size_t len)
+{
+    uint64_t h = len;
+    for (size_t i = 0; i < len; i++) {
+        h = (h ^ rows[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+static const kept *find_kept(const train_node *n, const uint32_t *rows, size_t len, uint64_t hash)
+{
+    for (size_t i = 0; i < n->kept_len; i++) {
+        const kept *k = &n->kept[i];
+        if (k->hash == hash && k->len == len && !memcmp(k->rows, rows, len * sizeof *rows))
+            return k;
+    }
+    return NULL;
+}
+
+/* Notes that the node keeps these examples. False: it is not to keep them. */
+static bool keep(const sherd__train_job *j, train_node *n, const uint32_t *rows, size_t len,
+                 uint64_t hash, uint64_t bytes, uint32_t x, uint32_t targets)
+{
+    uint64_t memory = sherd__session_peer(n->session)->memory;
+    if (!j->o.train.recurring || bytes > memory / 4 || n->kept_bytes > memory / 4 - bytes)
+        return false;
+    if (n->kept_len == n->kept_room) {
+        size_t room = n->kept_room ? 2 * n->kept_room : 16;
+        kept *more = sherd__realloc(n->kept, room * sizeof *more);
+        if (!more) return false;
+        n->kept = more;
+        n->kept_room = room;
+    }
+    uint32_t *copy = sherd__alloc(len * sizeof *copy);
+    if (!copy) return false;
+    memcpy(copy, rows, len * sizeof *copy);
+    n->kept[n->kept_len++] = (kept){ hash, copy, len, x, targets };
+    n->kept_bytes += bytes;
+    return true;
+}
+
+static int send_shard(sherd__train_job *j, train_node *n, const uint32_t *rows, size_t len,
+                      sherd__plan_shard *out)
+{
+    const sherd__dataset *data = j->o.train.data;
+    bool labels = data->targets.labels != NULL;
+    uint64_t hash = j->o.train.recurring ? hash_of(rows, len) : 0;
+    const kept *k = j->o.train.recurring ? find_kept(n, rows, len, hash) : NULL;
+    *out = (sherd__plan_shard){ .rows = len };
+    if (k) {
+        out->x = k->x;
+        out->targets = k->targets;
+        return SHERD_OK;
+    }
+    size_t x_len = sherd_dtype_size(data->x.dtype) * data->x.cols * len;
+    size_t width = labels ? 1 : data->width, t_len = (labels ? 4 : 8 * width) * len;
+    void *x = sherd__alloc(x_len), *t = sherd__alloc(t_len);
+    if (!x || !t) {
+        sherd__free(x);
+        sherd__free(t);
+        return SHERD_ENOMEM;
+    }
+    sherd__shard_inputs(data, rows, len, x);
+    sherd__shard_targets(data, rows, len, t);
+    out->x = fresh(n);
+    out->targets = fresh(n);
+    int err = put(j, n, out->x, (uint8_t)data->x.dtype, len, data->x.cols, x, NULL, NULL);
+    if (err) {
+        sherd__free(t);
+        return err;
+    }
+    err = put(j, n, out->targets, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
+    out->drop = !err && !keep(j, n, rows, len, hash, (uint64_t)x_len + t_len, out->x,
+                              out->targets);
+    return err;
+}
+
+void sherd__train_forget(train_node *n)
+{
+    for (size_t i = 0; i < n->kept_len; i++) sherd__free(n->kept[i].rows);
+    n->kept_len = 0;
+    n->kept_bytes = 0;
+    n->has_text = false;
+    n->next_block = TEXT_BLOCK + 1;
+}
+
+/* ---- a part ----------------------------------------------------------------------------------- */
+
+static int send_plan(sherd__train_job *j, train_node *n, const sherd__part *p)
+{
+    sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = p->room,
+                         .tiers = (uint32_t)j->o.tiers, .shards = p->shards,
+                         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    size_t len = sherd__plan_size(plan.tiers, plan.shards);
+    uint8_t *bytes = sherd__alloc(len);
+    int err = bytes ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; i < p->shards && !err; i++) {
+        uint32_t k = p->first + i;
+        sherd__plan_shard s;
+        err = send_shard(j, n, p->rows + p->at[k], p->at[k + 1] - p->at[k], &s);
+        if (!err && p->local) s.local = p->local[k];
+        if (!err) sherd__plan_write_shard(bytes, &plan, i, &s);
+    }
+    if (err) {
+        sherd__free(bytes);
+        return err;
+    }
+    n->plan = fresh(n);
+    n->params = plan.params = n->next_block;
+    n->next_block += plan.tiers;
+    sherd__plan_write(bytes, &plan, p->scales);
+    return put(j, n, n->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
+}
+
+static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)bytes;
+    (void)len;
+    sherd__version_release(ctx);
+}
+
+static int send_tier(sherd__train_job *j, train_node *n, const flight *f, uint32_t t)
+{
+    sherd__version *v = f->part->params;
+    sherd__version_hold(v);
+    int err = put(j, n, n->params + t, SHERD_F64, 1, j->counts[t], v->values + j->at[t],
+                  release_version, v);
+    if (err) return err;
+    uint64_t numbers = sherd__plan_numbers(j->counts[t], t, f->part->shards);
+    sherd__task task = {
+        .job = j->o.id, .task = n->params + t, .attempt = ++j->attempts, .op = SHERD__OP_GRADIENT,
+        .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u), .left = n->plan,
+        .right = n->params + t,
+        .result = { .origin = SHERD__RESULT, .dtype = j->o.train.bits ? SHERD_I64 : SHERD_F64,
+                    .rows = 1, .cols = numbers, .len = 8 * numbers },
+    };
+    return sherd__session_task(n->session, &task);
+}
+
+int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f)
+{
+    train_node *n = &j->nodes[node];
+    uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
+    if (n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX) { /* numbers have come round */
+        int err = sherd__session_drop(n->session, j->o.id, 0);
+        if (err) return err;
+        sherd__train_forget(n);
+    }
+    int err = send_text(j, n);
+    if (!err) err = send_plan(j, n, f->part);
+    for (uint32_t t = 0; t < j->o.tiers && !err; t++) err = send_tier(j, n, f, t);
+    j->o.owner.touch(j->o.owner.ctx, node);
+    if (!err) return SHERD_OK;
+    (void)!sherd__session_forget(n->session, j->o.id);
+    sherd__train_forget(n);
+    return err;
+}
