@@ -325,7 +325,8 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     uint64_t entries = (uint64_t)s->seen[0].rows * s->seen[0].cols * s->code.blocks;
     double **blocks = NULL;
     int err = SHERD_OK;
-    if (truth && entries <= TRUTH_MAX && cut_blocks(&blocks, &s->seen[0], s->share_rows, s->seen[0].rows, truth))
+    if (truth && entries <= TRUTH_MAX &&
+        cut_blocks(&blocks, &s->seen[0], s->share_rows, s->seen[0].rows, truth))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
     if (!err && t > 1) { /* else single nodes are the coalitions of T */

@@ -20,8 +20,8 @@ typedef enum sherd__control {
 /** "permute", "mask reuse", "T+1 domains", "alpha = beta", "one mask for all primes". */
 const char *sherd__control_name(sherd__control c);
 
-/** Whether the control is one of this code: one-time masks have no points and no T, and one mask for
- *  all primes needs two of them. */
+/** Whether the control is one of this code: one-time masks have no points and no T, and one mask
+ *  for all primes needs two of them. */
 bool sherd__control_of(sherd__control c, const sherd__seen_code *code);
 
 /** One or two encodings as a control makes them, with all that `seen` points to. */
@@ -35,7 +35,8 @@ typedef struct sherd__control_view {
 
 /**
  * Makes the view of control `c` of K blocks (NULL: made-up ones). code: an honest one, of at least
- * T+1 shares, or a one-time one. The seed decides masks and permutations. v->code points into *v: do not move it.
+ * T+1 shares, or a one-time one. The seed decides masks and permutations. v->code points into
+ * *v: do not move it.
  * SHERD_ENOMEM, SHERD_EINVAL.
  */
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,

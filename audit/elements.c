@@ -1,8 +1,9 @@
 /*
  * Element-wise views. Nothing can be matched by columns, since each row has an order of its own;
  * but the values of a row tell much of it without their places: how many are zero, their mean,
- * their quantiles. These are described alike for rows that were seen and for public ones, and a row
- * is taken for the public rows whose values are like its.
+ * their quantiles. These are described alike for what was seen of a row and for as many values of a
+ * public one, drawn as they are dealt, and a row is taken for the public rows whose values are like
+ * its.
  */
 #include "audit/elements.h"
 
@@ -15,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/rand.h"
 #include "matrix/view.h"
 
 #define QUANTILES 9u
@@ -235,16 +237,18 @@ static int verbatim(sherd__findings *l, const sherd__elements *e, const char *na
     f.chance = 0;
     f.flagged = same > 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%.3g %% of %s's entries were sent as they are, each in its row and in an order of the "
-             "row's own: %zu of the %zu values of each of %zu rows that were looked at",
+             "%.3g %% of %s's entries were sent as they are, each in its row and in an order of "
+             "the row's own: %zu of the %zu values of each of %zu rows that were looked at",
              100 * f.value, name, e->cols, t->a.cols, rows);
     return sherd__findings_add(l, &f);
 }
 
-/* Public rows as their features and, behind these, themselves. */
-static int extend(sherd__public *out, const sherd__public *pub, double *room)
+/* Public rows as the features of `cols` of their values and, behind these, themselves. */
+static int extend(sherd__public *out, const sherd__public *pub, size_t cols, double *room)
 {
-    size_t len;
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, 1);
+    size_t len, take = cols < pub->cols ? cols : pub->cols;
     *out = *pub;
     out->cols = FEATURES + pub->cols;
     out->corr = out->features = NULL;
@@ -254,7 +258,13 @@ static int extend(sherd__public *out, const sherd__public *pub, double *room)
         double *to = out->x + r * out->cols;
         memcpy(to + FEATURES, pub->x + r * pub->cols, pub->cols * sizeof *to);
         memcpy(room, to + FEATURES, pub->cols * sizeof *room);
-        describe(room, pub->cols, 1, to);
+        for (size_t i = 0; i < take; i++) {
+            size_t k = i + (size_t)sherd__entropy_below(&e, pub->cols - i);
+            double t = room[i];
+            room[i] = room[k];
+            room[k] = t;
+        }
+        describe(room, take, 1, to);
     }
     return SHERD_OK;
 }
@@ -262,8 +272,8 @@ static int extend(sherd__public *out, const sherd__public *pub, double *room)
 static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which, const char *name,
                   const char *who, const sherd__truth *t, const size_t *test)
 {
-    sherd__finding f =
-        about("labels", which ? "5 nearest public rows, by values" : "linear, by values", name, who);
+    const char *how = which ? "5 nearest public rows, by values" : "linear, by values";
+    sherd__finding f = about("labels", how, name, who);
     size_t right = 0, of[256] = { 0 }, most = 0;
     if (!t->labels || !in->label[which]) return SHERD_OK;
     for (size_t i = 0; i < in->rows; i++) {
@@ -276,8 +286,9 @@ static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which,
     sherd__tail_interval(right, in->rows, 0.99, &f.low, &f.high);
     f.log_p = right ? sherd__tail_binomial(right, in->rows, f.chance) : 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "labels of %.1f %% of %zu rows read from which values they hold, %s (always naming the "
-             "most frequent one: %.1f %%)", 100 * f.value, in->rows, f.statistic, 100 * f.chance);
+             "labels of %.1f %% of %zu rows read from which values they hold, %s (always naming "
+             "the most frequent one: %.1f %%)",
+             100 * f.value, in->rows, f.statistic, 100 * f.chance);
     return sherd__findings_add(l, &f);
 }
 
@@ -285,8 +296,8 @@ static int rebuilt(sherd__findings *l, const sherd__inferred *in, unsigned which
                    const char *who, const sherd__truth *t, const sherd__public *pub,
                    const size_t *test, double scale, double *line)
 {
-    sherd__finding f = about("rebuilding", which ? "R2, 5 nearest, by values" : "R2, linear, by values",
-                             name, who);
+    const char *how = which ? "R2, 5 nearest, by values" : "R2, linear, by values";
+    sherd__finding f = about("rebuilding", how, name, who);
     size_t cols = t->a.cols;
     double off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
@@ -325,9 +336,10 @@ static int infer(sherd__findings *l, const sherd__elements *e, const char *name,
     sherd__public wide = { 0 };
     sherd__inferred in = { 0 };
     size_t rows = e->rows < t->a.rows ? e->rows : t->a.rows, len = rows < tests ? rows : tests;
-    double *x = sherd__calloc(len, FEATURES * sizeof *x), scale = e->largest > 0 ? 1 / e->largest : 0;
+    double *x = sherd__calloc(len, FEATURES * sizeof *x);
+    double scale = e->largest > 0 ? 1 / e->largest : 0;
     size_t *test = sherd__calloc(len, sizeof *test), to[FEATURES];
-    int err = x && test ? extend(&wide, pub, room) : SHERD_ENOMEM;
+    int err = x && test ? extend(&wide, pub, e->cols, room) : SHERD_ENOMEM;
     for (size_t j = 0; j < FEATURES; j++) to[j] = j;
     for (size_t i = 0; i < len && !err; i++) {
         test[i] = i * rows / len;

@@ -148,7 +148,8 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, s
         if (real == NULL) real = (const double *const *)made;
         sherd__audit_permuted(&e, real, mixed, code->blocks, n);
         sherd__game g = {"zero or structured", code, members, code->masks, rows, cols,
-                         {(const double *const *)zero, real}, {code->one_time ? encode_one_time : encode, &h}};
+                         {(const double *const *)zero, real},
+                         {code->one_time ? encode_one_time : encode, &h}};
         err = sherd__audit_game(l, &g, opt, d);
         g.name = "real or permuted";
         g.operand[0] = real;

@@ -117,8 +117,8 @@ int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t 
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
  * What the data tell of each share to one who knows them: uniformity where a block is zero and
- * where it is not, correlation, and a linear attacker that knows every other entry. blocks: K of n >= 1
- * integers, the operand's first entries, row-major with the share's columns.
+ * where it is not, correlation, and a linear attacker that knows every other entry. blocks: K of
+ * n >= 1 integers, the operand's first entries, row-major with the share's columns.
  * Appends. Errors as above.
  */
 int sherd__audit_independence(sherd__findings *l, const sherd__seen *s,

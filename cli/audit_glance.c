@@ -178,9 +178,9 @@ int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d)
         else show("share", &share);
         printf("  %-26s %8.1f %% %13.0f %%\n", "by chance", 100 * published.columns_chance,
                100 * published.labels_chance);
-        printf("So permute, the scheme of the two runs above, hides little from who has data of the "
-               "same kind;\nshare hides A and B from any one node. docs/THREATS.md has what each "
-               "scheme shows.\n");
+        printf("So permute, the scheme of the two runs above, hides little from who has data of "
+               "the same kind;\nshare hides A and B from any one node. docs/THREATS.md has what "
+               "each scheme shows.\n");
     } else if (!err && len > 0) {
         json_object_set_new(out, "audit",
                             json_pack("{s:o, s:o, s:o}", "permute_published", object(&published),

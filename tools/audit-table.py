@@ -20,6 +20,13 @@ FIGURES = [
     ('rebuilding', 'R2, linear', 'images rebuilt, R2, linear', ''),
     ('rebuilding', 'R2, 5 nearest public rows', 'images rebuilt, R2, 5 nearest', ''),
 ]
+ELEMENTS = [
+    ('verbatim', 'fraction of the entries, element-wise', 'entries sent as they are', '%'),
+    ('labels', 'linear, by values', 'digits read from which values an image holds, linear', '%'),
+    ('labels', '5 nearest public rows, by values', '... 5 nearest', '%'),
+    ('rebuilding', 'R2, linear, by values', 'images rebuilt from them, R2, linear', ''),
+    ('rebuilding', 'R2, 5 nearest, by values', '... 5 nearest', ''),
+]
 RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('single', '`permute --group 1`'),
         ('plain', '`plain`'), ('share', '`share`'), ('blind', '`blind`')]
 
@@ -27,7 +34,7 @@ RUNS = [('published', '`permute` as published'), ('permute', '`permute`'), ('sin
 def summary(report):
     """Median, worst and chance of each figure, over single nodes."""
     out = []
-    for test, statistic, _, _ in FIGURES:
+    for test, statistic, _, _ in FIGURES + ELEMENTS:
         of = [f for f in report['findings']
               if (f['test'], f['statistic'], f['size']) == (test, statistic, 1)]
         if not of:
@@ -52,10 +59,15 @@ def amount(value, unit):
 
 
 def table(data):
-    runs = [(key, name) for key, name in RUNS if key in data['runs']]
+    """What was measured of products and, below, of an element-wise operation."""
+    products = [(key, name) for key, name in RUNS if key in data['runs']]
+    return one_table(data, products, FIGURES) + '\n\n' + one_table(data, [('elements', 'element-wise')], ELEMENTS)
+
+
+def one_table(data, runs, figures):
     lines = ['| of one node, median (worst) of seven | ' + ' | '.join(name for _, name in runs) + ' | by chance |',
              '|---' * (len(runs) + 2) + '|']
-    for test, statistic, says, unit in FIGURES:
+    for test, statistic, says, unit in figures:
         cells, chance = [], []
         for key, _ in runs:
             found = [f for f in data['runs'][key]['figures'] if (f['test'], f['statistic']) == (test, statistic)]

@@ -143,14 +143,14 @@ games = [f for f in d['findings'] if f['test'] == 'control game']
 assert len(games) == 4 and all(f['flagged'] and f['value'] > .9 for f in games)"
 report $? "blind is attacked as values, by who knows the data and in games, with controls of its own"
 
-"$S" apply sigmoid A.npy -o S.npy -n 5 --record element -q 2>err
+"$S" apply sigmoid A.npy -o S.npy -n 5 --record element --seed seed -q 2>err
 run audit element $SIDE --json -q
 [ $code = 0 ] && py "d = json.load(open('out'))
 assert d['form'].startswith('element-wise') and d['nodes'] == 5
 V = [f for f in d['findings'] if f['test'] == 'verbatim' and f['size'] == 1]
 assert len(V) == 5 and abs(sum(f['value'] for f in V) - 1) < 1e-9 and all(f['flagged'] for f in V)
 w = worst(d, 'labels', '5 nearest public rows, by values', 2)
-assert w['flagged'] and w['value'] > 1.5 * w['chance'], w
+assert w['flagged'] and w['value'] > 1.3 * w['chance'], w
 assert [(c['size'], c['unit'], c['attacked']) for c in d['coalitions']] == [(1, 'node', 5), (2, 'domain', 10)]"
 report $? "an element-wise operation: every entry in clear at some node, and labels read from a row's values"
 /usr/bin/python3 -c "import numpy as np; np.save('A2.npy', np.load('A.npy') * 3.0)"

@@ -1,5 +1,5 @@
-/* Independence from the data: schemes that hide pass, those that leave a trace are flagged; one-time
- * masks, their games and their controls. */
+/* Independence from the data: schemes that hide pass, those that leave a trace are flagged;
+ * one-time masks, their games and their controls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +154,7 @@ static void a_one_time_share_is_block_plus_mask(void **state)
     assert_int_equal(sherd__modular_check(&odd, NULL), SHERD_EINVAL);
 }
 
-/* What two products of a record look like, audited together: findings beyond the first one's own. */
+/* Two products of a record, audited together: findings beyond the first one's own. */
 static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *other)
 {
     const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };

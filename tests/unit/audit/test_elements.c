@@ -1,5 +1,5 @@
-/* Element-wise views: panels in their order, parts that were taken over, entries that are found, and
- * what the values of a row tell of it. */
+/* Element-wise views: panels in their order, parts that were taken over, entries that are found,
+ * and what the values of a row tell of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
