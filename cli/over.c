@@ -10,8 +10,10 @@
 
 #include "cli/nodes.h"
 #include "matrix/gemm.h"
+#include "matrix/rounding.h"
 
 const char *const sherd__choices_elementwise[] = {"here", "nodes", NULL};
+const char *const sherd__choices_rounding[] = {"nearest", "stochastic", NULL};
 
 static bool has(const sherd__cli *cli, const char *name)
 {
@@ -58,6 +60,9 @@ static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
                                "--%s has no effect under --scheme %s, which is not private",
                                of_share[i], scheme);
+    if (o->stochastic && o->bits == 0)
+        return sherd__fail(d, SHERD_EINVAL, "add --mode exact, or leave it out",
+                           "--rounding stochastic has no effect on floats");
     if (o->opt.scheme != SHERD_SHARE) return 0;
     if (asked(cli, "encoding"))
         return sherd__fail(d, SHERD_EINVAL,
@@ -92,6 +97,7 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
     o->opt.strict = sherd__opt_flag(cli, "strict");
     o->opt.timeout_ms = sherd__opt_time_ms(cli, "timeout");
     o->engine.maps = has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1;
+    o->stochastic = has(cli, "rounding") && sherd__opt_choice(cli, "rounding") == 1;
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     if (o->opt.scheme == SHERD_SHARE1 || o->opt.scheme == SHERD_BLIND)
@@ -105,14 +111,27 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
     return judge(o, cli, d);
 }
 
+int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d)
+{
+    sherd_multiplier inner = *m;
+    if (!o->stochastic) return 0;
+    int err = sherd__rounding_new(m, inner, o->bits, o->rounding, d);
+    if (err) sherd_multiplier_free(inner);
+    return err;
+}
+
 int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd_diag *d)
 {
-    if (!o->nodes) return sherd_multiplier_local(o->bits, &o->engine.products, d);
-    int err = sherd__nodes_open(&o->cluster, cli, d);
-    if (err) return err;
-    sherd_product_options opt = o->opt;
-    opt.seed = seed; /* copied by the multiplier */
-    return sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
+    int err;
+    if (!o->nodes) {
+        err = sherd_multiplier_local(o->bits, &o->engine.products, d);
+    } else {
+        sherd_product_options opt = o->opt;
+        opt.seed = seed; /* copied by the multiplier */
+        err = sherd__nodes_open(&o->cluster, cli, d);
+        if (!err) err = sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
+    }
+    return err ? err : sherd__over_round(o, &o->engine.products, d);
 }
 
 void sherd__over_close(sherd__over *o)

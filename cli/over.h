@@ -10,6 +10,8 @@
 typedef struct sherd__over {
     bool nodes;     /* asked for: by -n, --nodes or --by */
     unsigned bits;  /* fixed point of this width; 0: float64 */
+    bool stochastic;      /* operands are rounded by chance (matrix/rounding.h) */
+    uint8_t rounding[32]; /* its seed: the caller's, before sherd__over_open */
     sherd_product_options opt;
     sherd_cluster *cluster; /* once open; NULL: here */
     sherd__engine engine;   /* once open */
@@ -44,7 +46,12 @@ typedef struct sherd__over {
     {.name = "elementwise", .type = SHERD__CHOICE, .arg = "WHERE", .preset = "here",               \
      .choices = sherd__choices_elementwise,                                                        \
      .help = "sigmoid, tanh, ReLU: computed here, or over the nodes (plain, permute)"}
+#define SHERD__OPT_ROUNDING                                                                        \
+    {.name = "rounding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "nearest",                 \
+     .choices = sherd__choices_rounding,                                                           \
+     .help = "fixed point: nearest, or stochastic (up or down by chance, right in the mean)"}
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
+extern const char *const sherd__choices_rounding[];    /* nearest stochastic */
 
 /**
  * Zeroes o and reads the options, before anything is opened. SHERD_EINVAL: share1 and blind (with
@@ -55,6 +62,9 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
  *  derive from, or NULL: fresh. */
 int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed,
                      sherd_diag *d) SHERD_MUST;
+/** Has *m round as the options say; what there is of the multiplier is freed with it in any case.
+ *  SHERD_ENOMEM. */
+int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */
 void sherd__over_close(sherd__over *o);
 

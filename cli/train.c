@@ -129,6 +129,8 @@ static int run(sherd__train *t, sherd_diag *d)
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__train_entropy(&state, t->seed, "products", 0);
     e.fill(e.ctx, products, sizeof products);
+    e = sherd__train_entropy(&state, t->seed, "rounding", 0);
+    e.fill(e.ctx, t->over.rounding, sizeof t->over.rounding);
     t->began = t->told_at = sherd__clock_s();
     int err = sherd__over_open(&t->over, t->cli, products, d);
     sherd__wipe(products, sizeof products);
@@ -212,6 +214,7 @@ static const sherd__option options[] = {
     SHERD__OPTS_OVER,
     SHERD__OPT_MODE,
     SHERD__OPT_BITS,
+    SHERD__OPT_ROUNDING,
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
      .help = "32 bytes that weights, order and permutations derive from [fresh]"},

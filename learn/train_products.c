@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "learn/train.h"
+#include "matrix/rounding.h"
 
 typedef struct products {
     sherd__network *network;
@@ -17,6 +18,7 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
     products *p = ctx;
     const double *y;
     double cost;
+    sherd__rounding_step(p->engine.products, s->number);
     int err = sherd__network_learn(p->network, p->engine, &s->batch, &cost, &y, d);
     if (err != 0) return err;
     out->cost = cost;

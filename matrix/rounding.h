@@ -16,8 +16,8 @@
 
 /**
  * A multiplier that rounds and hands on to `inner`, which it takes: sherd_multiplier_free(*out)
- * frees both. Kept operands are rounded when they are kept, as step `SHERD__ROUNDING_KEPT`.
- * Integer dtypes and element-wise operations go on as they are. bits: 2 to 53; no more than inner's.
+ * frees both. Kept operands are rounded when they are kept, as step `SHERD__ROUNDING_KEPT`
+ * and all of them as tensor 0: what is kept again later has the same bits. Integer dtypes and element-wise operations go on as they are. bits: 2 to 53; no more than inner's.
  * SHERD_EINVAL, SHERD_ENOMEM: *out is zeroed then and inner the caller's.
  */
 int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned bits,
@@ -25,9 +25,8 @@ int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned 
 
 #define SHERD__ROUNDING_KEPT UINT64_MAX
 
-/** Where training is: the next operand is tensor 0 of this step. What is no step of training (an
- *  evaluation) takes numbers of its own, so that it changes nothing in the steps. m is of
- *  sherd__rounding_new. */
+/** Where training is: the next operand is tensor 0 of this step. Nothing happens to a multiplier
+ *  that is not of sherd__rounding_new. */
 void sherd__rounding_step(sherd_multiplier m, uint64_t step);
 
 #endif
