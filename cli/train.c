@@ -42,19 +42,20 @@ static int read_recipe(sherd__train *t, sherd_diag *d)
     }
     if (sherd__opt_given(cli, "batch")) r->batch = (size_t)sherd__opt_int(cli, "batch");
     if (sherd__opt_given(cli, "rate")) r->schedule.rate = sherd__opt_real(cli, "rate");
-    if (sherd__opt_given(cli, "examples")) {
+    if (sherd__opt_given(cli, "examples"))
         r->examples = (size_t)sherd__opt_int(cli, "examples");
-        if (r->batch > r->examples && !sherd__opt_given(cli, "batch")) r->batch = 0;
-    }
     return 0;
 }
 
 /* Outputs of the recipe's network, which also tells whether its layers fit. */
-static int width_of(const sherd__recipe *r, size_t *width, sherd_diag *d)
+static int width_of(const char *name, const sherd__recipe *r, size_t *width, sherd_diag *d)
 {
     sherd__network *n;
-    int err = sherd__recipe_network(r, 1, &n, d);
-    if (err) return err == SHERD_EINVAL ? SHERD_EFORMAT : err;
+    sherd_diag mine = {0};
+    int err = sherd__recipe_network(r, 1, &n, &mine);
+    if (err)
+        return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s", name,
+                           mine.message);
     *width = sherd__network_width(n);
     sherd__network_free(n);
     return 0;
@@ -76,7 +77,8 @@ static int prepare(sherd__train *t, sherd_diag *d)
                                           "cannot promise"
                                         : "--check has no effect without nodes");
     if (!err) err = read_seed(t, d);
-    if (!err) err = width_of(&t->recipe, &width, d);
+    if (!err) err = sherd__train_keep_open(t, d);
+    if (!err) err = width_of(t->name, &t->recipe, &width, d);
     if (!err)
         err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width, t->seed,
                                d);
@@ -85,6 +87,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
                                  t->seed, d);
     if (!err && initial != NULL)
         err = sherd__model_load(sherd__trainer_network(t->trainer), initial, d);
+    if (!err) err = sherd__train_keep_load(t, d);
     return err;
 }
 
@@ -141,6 +144,8 @@ static int run(sherd__train *t, sherd_diag *d)
     if (!err && sherd__opt_flag(t->cli, "check")) err = sherd__train_check_new(t, d);
     if (!err) err = sherd__train_log_open(t, d);
     if (err) return err;
+    err = sherd__train_keep_begin(t, d);
+    if (err) return err;
     sherd__train_say_start(t);
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(t->cli, "progress");
     t->began = t->told_at = sherd__clock_s();
@@ -148,11 +153,20 @@ static int run(sherd__train *t, sherd_diag *d)
                          "train", "steps", t->began);
     sherd__train_calls calls = {.step = on_step, .epoch = on_epoch, .interrupted = stop_asked,
                                 .ctx = t, .keep = t->over.nodes || t->over.bits > 0};
+    if (t->keep != NULL) {
+        calls.checkpoint = sherd__train_keep_add;
+        calls.checkpoint_every = sherd__opt_given(t->cli, "checkpoint-every")
+                                     ? (uint64_t)sherd__opt_int(t->cli, "checkpoint-every")
+                                     : sherd__trainer_order(t->trainer)->per_epoch;
+    }
     sherd_diag mine = {0};
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
     if (err == SHERD_EINTERRUPTED && !interrupted(t))
         err = sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                           "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
+                          mine.message);
+    else if (err == SHERD_EINTERRUPTED && t->keep != NULL)
+        err = sherd__fail(d, SHERD_ESTOPPED, "the same command with --resume goes on", "%s",
                           mine.message);
     else if (err == SHERD_EINTERRUPTED)
         err = sherd__fail(d, err, NULL, "%s; nothing was written", mine.message);
@@ -172,6 +186,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__progress_fini(&t.progress);
     sherd__train_tell_fini(&t);
     sherd__train_check_free(t.check);
+    sherd__train_keep_free(t.keep);
     sherd__stepper_free(t.stepper);
     sherd__trainer_free(t.trainer);
     sherd__over_close(&t.over);
@@ -205,6 +220,14 @@ static const sherd__option options[] = {
      .help = "learning rate [as the recipe says]"},
     {.name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
      .help = "train on the first N, or on so many generated ones"},
+    {.name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "keep checkpoints in this folder, each naming the hash of the one before"},
+    {.name = "checkpoint-every", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
+     .help = "steps between two checkpoints [an epoch]"},
+    {.name = "checkpoint-keep", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e6,
+     .help = "remove all but the newest N [keep all]"},
+    {.name = "resume", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "go on from the newest checkpoint as if nothing had happened; without any, begin"},
     {.name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "write a JSON object for each epoch into this file, a line each"},
     {.name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,

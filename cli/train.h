@@ -1,7 +1,7 @@
 /*
- * `sherd train`, in four files: options and the order of things (train.c), what is said, logged and
- * drawn (train_tell.c), the same training here beside it (train_check.c), and recipes by name
- * (train_recipes.c).
+ * `sherd train`, in five files: options and the order of things (train.c), what is said, logged and
+ * drawn (train_tell.c), the same training here beside it (train_check.c), checkpoints
+ * (train_checkpoint.c), and recipes by name (train_recipes.c).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
@@ -23,6 +23,7 @@ typedef struct sherd__told_epoch {
 } sherd__told_epoch;
 
 typedef struct sherd__train_check sherd__train_check;
+typedef struct sherd__train_keep sherd__train_keep;
 
 typedef struct sherd__train {
     sherd__cli *cli;
@@ -34,6 +35,7 @@ typedef struct sherd__train {
     sherd__trainer *trainer;
     sherd__stepper stepper;
     sherd__train_check *check; /* NULL: not asked for */
+    sherd__train_keep *keep;   /* checkpoints; NULL: not asked for */
 
     int log;                /* descriptor of --log, -1: none */
     uint64_t log_size;
@@ -85,5 +87,24 @@ void sherd__train_check_float64(const sherd__train *t, double *accuracy, double 
 /** How many parameters were compared, in how many epochs. */
 void sherd__train_check_count(const sherd__train *t, uint64_t *parameters, uint64_t *epochs);
 void sherd__train_check_free(sherd__train_check *c);
+
+/* ---- checkpoints (train_checkpoint.c) ---------------------------------------------------------- */
+
+/** Opens the folder of --checkpoint; with --resume the newest checkpoint's seed becomes t's. Before
+ *  the data are loaded. SHERD_EINVAL: options that need a folder, a folder of another run without
+ *  --resume; errors of sherd__chain_open. */
+int sherd__train_keep_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** With --resume: parameters, optimiser and state as the newest checkpoint has them. SHERD_EFORMAT:
+ *  one of another network, way to train, seed, data or arithmetic. */
+int sherd__train_keep_load(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The first checkpoint of a run, before its first step: a run that ends before the second one has
+ *  its seed and initial weights. */
+int sherd__train_keep_begin(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** For sherd__train_calls; the context is t. */
+int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *d) SHERD_MUST;
+/** The newest checkpoint's step; false where there is none. */
+bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step);
+/** NULL is allowed. */
+void sherd__train_keep_free(sherd__train_keep *k);
 
 #endif

@@ -31,6 +31,8 @@ static const char *figure(double x, const char *format, char out[24])
 {
     if (isnan(x))
         snprintf(out, 24, "-");
+    else if (fabs(x) >= 1e6)
+        snprintf(out, 24, "%.4e", x);
     else
         snprintf(out, 24, format, x);
     return out;
@@ -99,7 +101,8 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "log");
     if (path == NULL) return 0;
-    t->log = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    int anew = t->first_step > 0 ? 0 : O_TRUNC; /* a run that is resumed goes on in its log */
+    t->log = open(path, O_WRONLY | O_CREAT | anew | O_APPEND | O_CLOEXEC, 0666);
     if (t->log < 0)
         return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot write: %s", path, strerror(errno));
     json_t *o = event("start");
@@ -109,6 +112,7 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
     json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
     json_object_set_new(o, "steps",
                         json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
+    json_object_set_new(o, "from_step", json_integer((json_int_t)t->first_step));
     json_object_set_new(o, "epochs", json_integer((json_int_t)epochs_of(t)));
     set_where(t, o);
     return log_line(t, o, d);

@@ -1,0 +1,346 @@
+/*
+ * --checkpoint and --resume. A checkpoint holds all that the loop needs to go on as if nothing had
+ * happened (learn/train.h), and what the run was, so that another run does not go on with it:
+ * recipe, seed, digest of the data, and how numbers are computed. It is a model too: `sherd predict`
+ * takes one.
+ *
+ * Seeds are stored, mask keys are not: what a resumed run hides is hidden with fresh masks.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/model.h"
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/wipe.h"
+#include "store/chain.h"
+#include "store/npz.h"
+
+#define ARITHMETIC 64
+
+struct sherd__train_keep {
+    sherd__chain *chain;
+    char *path; /* of the newest file; NULL: none */
+    uint64_t keep; /* files; 0: all */
+    sherd__digest data;
+    char arithmetic[ARITHMETIC];
+};
+
+static int no_memory(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for checkpoints");
+}
+
+/* ---- what a run is --------------------------------------------------------------------------- */
+
+static int digest_data(const sherd__train *t, sherd__digest *out, sherd_diag *d)
+{
+    const sherd__dataset *s = &t->data.train;
+    uint8_t both[2 * SHERD__DIGEST_BYTES];
+    sherd__digest part;
+    sherd_view y = s->targets.labels != NULL
+                       ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
+                       : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
+    int err = sherd__digest_view(&part, s->x, d);
+    memcpy(both, part.sha256, SHERD__DIGEST_BYTES);
+    if (!err) err = sherd__digest_view(&part, y, d);
+    memcpy(both + SHERD__DIGEST_BYTES, part.sha256, SHERD__DIGEST_BYTES);
+    return err ? err : sherd__digest_labelled(out, "sherd-data-v1", both, sizeof both);
+}
+
+/* Two texts of a recipe: its network, and all of it but how long it goes on, which may change, and
+ * how often it is told. */
+typedef struct texts {
+    sherd_buf network, training;
+} texts;
+
+static void texts_fini(texts *x)
+{
+    sherd__buf_fini(&x->network);
+    sherd__buf_fini(&x->training);
+}
+
+static int texts_of(texts *x, const sherd__recipe *recipe, sherd_diag *d)
+{
+    sherd__recipe r = *recipe;
+    r.epochs = 1;
+    r.steps = 0;
+    r.report_every = 1;
+    sherd__buf_init(&x->network, SHERD__RECIPE_BYTES_MAX, 0);
+    sherd__buf_init(&x->training, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = sherd__recipe_print(&r, SHERD__RECIPE_NETWORK, &x->network);
+    if (!err) err = sherd__recipe_print(&r, SHERD__RECIPE_ALL, &x->training);
+    return err ? no_memory(d) : 0;
+}
+
+static bool same_text(const sherd_buf *a, const sherd_buf *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* What decides, besides recipe, data and seed, every bit of the result. */
+static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
+{
+    if (t->over.bits == 0)
+        snprintf(out, ARITHMETIC, "float64");
+    else
+        snprintf(out, ARITHMETIC, "fixed point of %u bits", t->over.bits);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+enum { FIXED = 16 }; /* members beside those of layers */
+
+static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
+{
+    return (sherd__chain_member){ name, SHERD_U8, 1, 1, len, bytes };
+}
+
+static sherd__chain_member reals(const char *name, const double *x, size_t len)
+{
+    return (sherd__chain_member){ name, SHERD_F64, 1, 1, len, x };
+}
+
+static sherd__chain_member count(const char *name, const int64_t *x)
+{
+    return (sherd__chain_member){ name, SHERD_I64, 1, 1, 1, x };
+}
+
+/* Names of layer i's members: weights, biases and their gradients. */
+typedef char layer_names[4][24];
+
+static size_t layer_members(sherd__network *n, size_t i, layer_names names,
+                            sherd__chain_member out[4])
+{
+    const sherd__layer *l = sherd__network_layer(n, i);
+    if (!sherd__recipe_member(n, i, false, names[0])) return 0;
+    sherd__recipe_member(n, i, true, names[1]);
+    snprintf(names[2], sizeof names[2], "gradient_%s", names[0]);
+    snprintf(names[3], sizeof names[3], "gradient_%s", names[1]);
+    out[0] = (sherd__chain_member){ names[0], SHERD_F64, 2, l->rows, l->cols, l->weights };
+    out[1] = reals(names[1], l->biases, l->cols);
+    out[2] = (sherd__chain_member){ names[2], SHERD_F64, 2, l->rows, l->cols, l->weights_gradient };
+    out[3] = reals(names[3], l->biases_gradient, l->cols);
+    return 4;
+}
+
+static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
+{
+    sherd__train_keep *k = t->keep;
+    sherd__network *n = sherd__trainer_network(t->trainer);
+    const sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
+    uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
+    const int64_t step = (int64_t)s->step, epoch = (int64_t)(s->step / each),
+                  hits = (int64_t)s->hits, seen = (int64_t)s->seen;
+    size_t layers = sherd__network_len(n), len = 0;
+    sherd_buf recipe;
+    sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
+    sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
+    layer_names *names = sherd__calloc(layers, sizeof *names);
+    int err = m == NULL || names == NULL ? SHERD_ENOMEM
+                                         : sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL,
+                                                               &recipe);
+    if (err) {
+        err = no_memory(d);
+        goto out;
+    }
+    m[len++] = bytes_of("recipe", recipe.data, recipe.len);
+    m[len++] = bytes_of("arithmetic", k->arithmetic, strlen(k->arithmetic));
+    m[len++] = bytes_of("seed", t->seed, sizeof t->seed);
+    m[len++] = bytes_of("data", k->data.sha256, SHERD__DIGEST_BYTES);
+    m[len++] = count("step", &step);
+    m[len++] = count("epoch", &epoch);
+    m[len++] = reals("cost", &s->last_cost, 1);
+    m[len++] = reals("accuracy", &s->last_accuracy, 1);
+    m[len++] = reals("validation_accuracy", &s->last_validation, 1);
+    m[len++] = reals("epoch_cost", &s->cost, 1);
+    m[len++] = count("epoch_hits", &hits);
+    m[len++] = count("epoch_seen", &seen);
+    m[len++] = reals("optimiser", o->state, o->state_len);
+    for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
+    err = sherd__chain_add(k->chain, s->step, m, len, d);
+    if (!err && k->keep > 0) err = sherd__chain_prune(k->chain, k->keep, d);
+out:
+    sherd__buf_fini(&recipe);
+    sherd__free(names);
+    sherd__free(m);
+    return err;
+}
+
+int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *d)
+{
+    sherd__train *t = train;
+    sherd__chain_link newest;
+    if (sherd__chain_newest(t->keep->chain, &newest) && newest.number == s->step) return 0;
+    return add(t, s, d);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A member of exactly `bytes` bytes. */
+static int take(sherd__npz *z, const char *name, sherd_dtype dtype, void *out, size_t bytes,
+                sherd_diag *d)
+{
+    int64_t i = sherd__npz_find(z, name);
+    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
+    if (m == NULL || m->head.dtype != dtype || m->head.data_len != bytes)
+        return sherd__fail(d, SHERD_EFORMAT, "use the version of sherd that wrote it",
+                           "%s: expected a member '%s' of %zu bytes", sherd__npz_where(z), name,
+                           bytes);
+    return sherd__npz_read(z, (size_t)i, out, bytes, d);
+}
+
+/* A member that must be what this run has; `differs` says what it means where it is not. */
+static int same(sherd__npz *z, const char *name, const void *mine, size_t len, const char *differs,
+                sherd_diag *d)
+{
+    int64_t i = sherd__npz_find(z, name);
+    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
+    uint8_t *theirs = m != NULL && m->head.data_len == len ? sherd__alloc(len) : NULL;
+    int err = theirs != NULL ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
+    bool equal = theirs != NULL && !err && memcmp(theirs, mine, len) == 0;
+    sherd__free(theirs);
+    if (err || equal) return err;
+    return sherd__fail(d, SHERD_EFORMAT,
+                       "resume it as it was begun, or begin anew in another folder (--initial takes "
+                       "its weights)", "%s: %s", sherd__npz_where(z), differs);
+}
+
+static int same_recipe(const sherd__train *t, sherd_diag *d)
+{
+    sherd__recipe r;
+    texts mine = { 0 }, theirs = { 0 };
+    int err = sherd__model_recipe(&r, t->keep->path, d);
+    if (!err) err = texts_of(&theirs, &r, d);
+    if (!err) err = texts_of(&mine, &t->recipe, d);
+    bool network = err || same_text(&mine.network, &theirs.network);
+    bool training = err || same_text(&mine.training, &theirs.training);
+    texts_fini(&mine);
+    texts_fini(&theirs);
+    if (err || (network && training)) return err;
+    return sherd__fail(d, SHERD_EFORMAT,
+                       "resume it as it was begun, or begin anew in another folder",
+                       "%s: is a checkpoint of another %s than %s", t->keep->path,
+                       network ? "way to train" : "network", t->name);
+}
+
+static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
+{
+    sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
+    sherd__train_state s = { 0 };
+    int64_t step = -1, hits = -1, seen = -1;
+    double *state = sherd__calloc(o->state_len, sizeof *state);
+    if (state == NULL) return no_memory(d);
+    int err = take(z, "step", SHERD_I64, &step, sizeof step, d);
+    if (!err) err = take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
+    if (!err) err = take(z, "epoch_seen", SHERD_I64, &seen, sizeof seen, d);
+    if (!err) err = take(z, "epoch_cost", SHERD_F64, &s.cost, sizeof s.cost, d);
+    if (!err) err = take(z, "cost", SHERD_F64, &s.last_cost, sizeof s.last_cost, d);
+    if (!err) err = take(z, "accuracy", SHERD_F64, &s.last_accuracy, sizeof s.last_accuracy, d);
+    if (!err)
+        err = take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
+                   sizeof s.last_validation, d);
+    if (!err) err = take(z, "optimiser", SHERD_F64, state, o->state_len * sizeof *state, d);
+    if (!err && (step < 0 || hits < 0 || seen < 0 ||
+                 (uint64_t)step > sherd__trainer_steps(t->trainer)))
+        err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
+                          "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
+                          sherd__trainer_steps(t->trainer));
+    if (!err) err = sherd__model_load(sherd__trainer_network(t->trainer), t->keep->path, d);
+    if (!err) {
+        s.step = (uint64_t)step;
+        s.hits = (uint64_t)hits;
+        s.seen = (uint64_t)seen;
+        *sherd__trainer_state(t->trainer) = s;
+        memcpy(o->state, state, o->state_len * sizeof *state);
+        sherd__optimiser_resume(o, s.step);
+    }
+    sherd__free(state);
+    return err;
+}
+
+/* ---- the order of things --------------------------------------------------------------------- */
+
+static int open_newest(sherd__npz **z, const sherd__train_keep *k, sherd_diag *d)
+{
+    return sherd__npz_open(z, k->path, UINT64_C(1) << 40, 1, d);
+}
+
+int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
+{
+    const char *folder = sherd__opt_text(t->cli, "checkpoint");
+    bool resume = sherd__opt_flag(t->cli, "resume");
+    sherd__chain_link newest;
+    sherd__npz *z = NULL;
+    if (folder == NULL)
+        return !resume && !sherd__opt_given(t->cli, "checkpoint-every") &&
+                       !sherd__opt_given(t->cli, "checkpoint-keep")
+                   ? 0
+                   : sherd__fail(d, SHERD_EINVAL, "add --checkpoint FOLDER",
+                                 "--resume, --checkpoint-every and --checkpoint-keep need a folder "
+                                 "of checkpoints");
+    sherd__train_keep *k = t->keep = sherd__calloc(1, sizeof *k);
+    if (k == NULL) return no_memory(d);
+    if (sherd__opt_given(t->cli, "checkpoint-keep"))
+        k->keep = (uint64_t)sherd__opt_int(t->cli, "checkpoint-keep");
+    int err = sherd__chain_open(&k->chain, folder, resume, d);
+    if (err || !sherd__chain_newest(k->chain, &newest)) return err;
+    size_t size = strlen(folder) + 1 + sizeof newest.name;
+    k->path = sherd__alloc(size);
+    if (k->path == NULL) return no_memory(d);
+    snprintf(k->path, size, "%s/%s", folder, newest.name);
+    uint8_t seed[32];
+    err = open_newest(&z, k, d);
+    if (!err && sherd__opt_given(t->cli, "seed"))
+        err = same(z, "seed", t->seed, sizeof t->seed, "was begun with another --seed", d);
+    if (!err) err = take(z, "seed", SHERD_U8, seed, sizeof seed, d);
+    if (!err) memcpy(t->seed, seed, sizeof seed);
+    sherd__wipe(seed, sizeof seed);
+    sherd__npz_close(z);
+    return err;
+}
+
+int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
+{
+    sherd__train_keep *k = t->keep;
+    sherd__npz *z = NULL;
+    if (k == NULL) return 0;
+    name_arithmetic(t, k->arithmetic);
+    int err = digest_data(t, &k->data, d);
+    if (err || k->path == NULL) return err;
+    err = same_recipe(t, d);
+    if (!err) err = open_newest(&z, k, d);
+    if (!err)
+        err = same(z, "data", k->data.sha256, SHERD__DIGEST_BYTES, "was trained on other data", d);
+    if (!err)
+        err = same(z, "arithmetic", k->arithmetic, strlen(k->arithmetic),
+                   "was computed in another arithmetic (--mode, --bits)", d);
+    if (!err) err = take_state(t, z, d);
+    if (!err) t->first_step = sherd__trainer_state(t->trainer)->step;
+    sherd__npz_close(z);
+    return err;
+}
+
+int sherd__train_keep_begin(sherd__train *t, sherd_diag *d)
+{
+    if (t->keep == NULL || t->keep->path != NULL) return 0;
+    return add(t, sherd__trainer_state(t->trainer), d);
+}
+
+bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step)
+{
+    sherd__chain_link newest;
+    if (t->keep == NULL || !sherd__chain_newest(t->keep->chain, &newest)) return false;
+    *step = newest.number;
+    return true;
+}
+
+void sherd__train_keep_free(sherd__train_keep *k)
+{
+    if (k == NULL) return;
+    sherd__chain_close(k->chain);
+    sherd__free(k->path);
+    sherd__free(k);
+}
