@@ -45,13 +45,14 @@ static const measurement measurements[] = {
     {"share-2048", "a product in shares at 2048, beside dgemm", sherd__bench_share_2048},
     {"share-4096", "a product in shares at 4096, beside dgemm", sherd__bench_share_4096},
     {"resident", "products with an operand that stays in shares", sherd__bench_resident},
-    {"disturbed", "products in shares while a node dies or stops", sherd__bench_disturbed},
+    {"disturbed", "products in shares while a node dies, stops or lies", sherd__bench_disturbed},
+    {"forecast", "times that are foretold, beside those that come", sherd__bench_forecast},
     {"train-epoch", "an epoch by products in shares, beside one here", sherd__bench_train_epoch},
     {"train-batch", "a batch by products in shares", sherd__bench_train_batch},
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
-    "freivalds, share-2048, share-4096, resident, disturbed, train-epoch, train-batch"
+    "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-epoch, train-batch"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -274,7 +275,11 @@ const sherd__verb sherd__verb_bench = {
         "share-4096: 17 bits, 7 node processes of which any one learns nothing, all 7 needed; "
         "ratio to one local dgemm, runs alternating. resident: MNIST as 9 bits stays in shares, "
         "weights of 17 bits travel; products after the first. disturbed: 8 nodes, one spare, 3072 "
-        "cubed; a node is killed or stopped in the course of it.",
+        "cubed; a node is killed or stopped in the "
+        "course of it, or begins to answer wrongly; the median and the worst of all strikes, "
+        "against the median of as many undisturbed runs between them. forecast: what `sherd "
+        "multiply -v` predicts of each case against what it then takes; bytes must agree to the "
+        "last.",
     .examples = examples,
     .options = options,
     .run = run_bench,

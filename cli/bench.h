@@ -120,6 +120,9 @@ void sherd__bench_clean(sherd__bench *b);
 /** Opens a cluster of local nodes. */
 int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes,
                       sherd_diag *d) SHERD_MUST;
+/** The same, of nodes that lie once they get SIGUSR2 (cli/bench_liar.c); warnings are not told. */
+int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes,
+                            sherd_diag *d) SHERD_MUST;
 /** One dgemm of the pair on all cores, and a rest after it. */
 int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d) SHERD_MUST;
 /** One permute product of the pair in floats; group 0: all. fragments may be NULL. */
@@ -143,6 +146,7 @@ int sherd__bench_share_2048(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_resident(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_forecast(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_train_epoch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_train_batch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/bench.h"
+#include "cli/node.h"
 #include "core/clock.h"
 #include "matrix/compare.h"
 #include "matrix/gemm.h"
@@ -32,6 +33,13 @@ int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sher
     sherd_cluster_options opt = {.local_nodes = nodes,
                                  .interrupted = sherd__bench_interrupted, .log = log_line,
                                  .ctx = b};
+    return sherd_cluster_open(out, &opt, d);
+}
+
+int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
+{
+    sherd_cluster_options opt = {.local_nodes = nodes, .program_verb = SHERD__BENCH_NODE,
+                                 .interrupted = sherd__bench_interrupted, .ctx = b};
     return sherd_cluster_open(out, &opt, d);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/bus.h"
 #include "cli/environment.h"
 #include "cli/help.h"
+#include "cli/node.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/report.h"
@@ -54,7 +55,8 @@ static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd
     if (name[0] == '-')
         return sherd__fail(d, SHERD_EINVAL, "options stand behind a verb: sherd help",
                            "expected a verb, found '%.60s'", name);
-    cli->verb = sherd__verb_find(sherd__verbs, name);
+    cli->verb = strcmp(name, SHERD__BENCH_NODE) == 0 ? &sherd__verb_bench_node
+                                                     : sherd__verb_find(sherd__verbs, name);
     if (cli->verb == NULL) return sherd__verb_unknown(sherd__verbs, "", name, d);
     snprintf(cli->title, sizeof cli->title, "%s", name);
     if (cli->verb->subs == NULL) return 0;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "cli/nodes.h"
+#include "cli/plan.h"
 #include "cli/work.h"
 #include "core/rand.h"
-#include "scheduler/encoding.h"
 #include "scheduler/launch.h"
 
 static int agree(const sherd__work *w, sherd_diag *d)
@@ -22,80 +22,49 @@ static int agree(const sherd__work *w, sherd_diag *d)
 
 /* ---- --dry-run ------------------------------------------------------------------------------- */
 
-static json_t *estimate_object(const char *choice, bool chosen, const sherd_estimate *e)
+static void print_row(const char *choice, bool chosen, const sherd_forecast *f)
 {
-    json_t *o = json_pack("{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:i}", "choice",
-                     choice, "chosen", chosen, "bytes_out", (json_int_t)e->bytes_out, "bytes_in",
-                     (json_int_t)e->bytes_in, "flops", (json_int_t)e->flops, "exposure_a",
-                     e->exposure_a, "exposure_b", e->exposure_b, "node_memory",
-                     (json_int_t)e->node_memory, "panels", (json_int_t)e->panels, "tiles",
-                     (json_int_t)e->tiles, "tasks", (json_int_t)e->tasks, "primes",
-                     (int)e->primes);
-    if (e->threshold) {
-        json_object_set_new(o, "blocks", json_integer(e->blocks));
-        json_object_set_new(o, "threshold", json_integer(e->threshold));
-        json_object_set_new(o, "shares", json_integer(e->nodes));
-    }
-    if (e->encoding == SHERD_ENCODING_AUTO) return o;
-    json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[e->encoding]));
-    json_object_set_new(o, "tasks_csr", json_integer((json_int_t)e->tasks_csr));
-    if (e->dense_seconds > 0) { /* else there was nothing to choose */
-        json_object_set_new(o, "seconds_dense", json_real(e->dense_seconds));
-        json_object_set_new(o, "seconds_csr", json_real(e->csr_seconds));
-    }
-    return o;
+    char out[24], in[24], memory[24], t[24] = "-", ratio[24] = "-";
+    if (f->seconds > 0) sherd__cli_seconds(f->seconds, t);
+    if (f->seconds > 0 && f->own_seconds > 0)
+        snprintf(ratio, sizeof ratio, "%.2gx", f->seconds / f->own_seconds);
+    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s %8s %7s\n",
+           chosen ? "*" : " ", choice, sherd__cli_bytes(f->bytes_out, out),
+           sherd__cli_bytes(f->bytes_in, in), f->flops, 100 * f->exposure_a, 100 * f->exposure_b,
+           sherd__cli_bytes(f->node_memory, memory), f->tasks,
+           f->encoding == SHERD_ENCODING_AUTO ? "-" : sherd__choices_encoding[f->encoding], t,
+           ratio);
 }
 
-static void print_heads(void)
-{
-    printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %8s %6s\n", "scheme", "out", "in", "flops", "of A",
-           "of B", "memory", "tasks", "answers", "A as");
-}
-
-static void print_estimate(const char *choice, bool chosen, const sherd_estimate *e)
-{
-    char out[24], in[24], memory[24], need[24] = "-";
-    if (e->threshold) snprintf(need, sizeof need, "%" PRIu32 " of %" PRIu32, e->threshold, e->nodes);
-    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %8s %6s\n", chosen ? "*" : " ",
-           choice, sherd__cli_bytes(e->bytes_out, out), sherd__cli_bytes(e->bytes_in, in),
-           (double)e->flops, 100 * e->exposure_a, 100 * e->exposure_b,
-           sherd__cli_bytes(e->node_memory, memory), e->tasks, need,
-           e->encoding == SHERD_ENCODING_AUTO ? "-" : sherd__choices_encoding[e->encoding]);
-}
-
-/* Budget that the estimate counts on: --node-memory, or what -n would give each node. */
+/* Budget that a forecast counts on: --node-memory, or what -n would give each node. */
 static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
 {
     uint64_t given = sherd__opt_size(w->cli, "node-memory");
     return given > 0 ? given : sherd__launch_memory(nodes);
 }
 
+/* Hiding and folding are tried out on a result of this size at most; bytes are told of any. */
+#define REHEARSED_MAX (UINT64_C(1) << 27) /* entries */
+
 /* One row of the table. Only the chosen one may fail the run: others may just not be possible. */
-static int estimate(sherd__work *w, uint32_t nodes, sherd_product_options opt, bool chosen,
-                    json_t *rows, sherd_diag *d)
+static int foretell(sherd__work *w, const sherd_forecast_options *with, sherd_product_options opt,
+                    bool chosen, json_t *rows, sherd_diag *d)
 {
     char choice[48];
-    sherd_estimate e = {0};
+    sherd_forecast f;
     sherd_diag mine = {0};
-    if (opt.scheme == SHERD_PERMUTE && opt.group == 0)
-        snprintf(choice, sizeof choice, "permute, all");
-    else if (opt.scheme == SHERD_PERMUTE)
-        snprintf(choice, sizeof choice, "permute, %" PRIu32, opt.group);
-    else if (opt.scheme == SHERD_SHARE || opt.scheme == SHERD_SHARE1)
-        snprintf(choice, sizeof choice, "%s, %" PRIu32 " colluding", sherd__scheme_name(opt.scheme),
-                 opt.colluding);
-    else
-        snprintf(choice, sizeof choice, "%s", sherd__scheme_name(opt.scheme));
-    int err = sherd_estimate_multiply(&e, w->in[0].view, w->in[1].view, nodes,
-                                      node_memory(w, nodes), &opt, &mine);
+    int err = sherd_forecast_multiply(&f, w->in[0].view, w->in[1].view, &opt, with, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
-    if (chosen && rows == NULL) print_heads();
-    if (rows != NULL)
-        json_array_append_new(rows, estimate_object(choice, chosen, &e));
-    else
-        print_estimate(choice, chosen, &e);
-    sherd_estimate_fini(&e);
+    sherd__plan_choice(&opt, choice);
+    if (rows == NULL) {
+        print_row(choice, chosen, &f);
+        return 0;
+    }
+    json_t *o = sherd__plan_object(&f);
+    json_object_set_new(o, "choice", json_string(choice));
+    json_object_set_new(o, "chosen", json_boolean(chosen));
+    json_array_append_new(rows, o);
     return 0;
 }
 
@@ -103,31 +72,36 @@ static int dry_run(sherd__work *w, sherd_diag *d)
 {
     static const uint32_t groups[] = {1, 16, 0};
     sherd_product_options opt = w->opt;
-    uint32_t nodes;
-    bool here;
+    uint32_t nodes = 0;
+    bool here = true;
     json_t *rows = w->cli->json ? json_array() : NULL;
     w->dry = true;
     int err = sherd__work_seed(w, d);
     if (!err) err = sherd__nodes_count(&nodes, &here, w->cli, d);
-    if (!err) w->opt.link_rate = sherd__link_rate(here);
     if (!err && w->opt.seed == NULL) { /* one draw of exposures for all rows of the table */
         sherd_entropy os = sherd__entropy_os();
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
-    if (!err) err = estimate(w, nodes, w->opt, true, rows, d);
+    sherd_forecast_options with = {.nodes = nodes, .remote = !here};
+    if (!err) with.node_memory = node_memory(w, nodes);
+    with.no_time = w->rows > 0 && w->cols > REHEARSED_MAX / w->rows;
+    if (!err && rows == NULL)
+        printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %6s %8s %7s\n", "scheme", "out", "in",
+               "flops", "of A", "of B", "memory", "tasks", "A as", "time", "here=1");
+    if (!err) err = foretell(w, &with, w->opt, true, rows, d);
     opt = w->opt;
     opt.shuffles = NULL;
     opt.scheme = SHERD_PERMUTE;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !err; i++) {
         opt.group = groups[i];
         if (w->opt.scheme != SHERD_PERMUTE || w->opt.group != opt.group)
-            err = estimate(w, nodes, opt, false, rows, d);
+            err = foretell(w, &with, opt, false, rows, d);
     }
     opt.scheme = SHERD_PLAIN;
-    if (!err && w->opt.scheme != SHERD_PLAIN) err = estimate(w, nodes, opt, false, rows, d);
+    if (!err && w->opt.scheme != SHERD_PLAIN) err = foretell(w, &with, opt, false, rows, d);
     for (opt.scheme = SHERD_SHARE; opt.scheme <= SHERD_SHARE1 && !err; opt.scheme++)
-        if (w->opt.scheme != opt.scheme) err = estimate(w, nodes, opt, false, rows, d);
+        if (w->opt.scheme != opt.scheme) err = foretell(w, &with, opt, false, rows, d);
     if (rows == NULL) return err;
     if (err) {
         json_decref(rows);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/node.h"
 #include "node/server.h"
 #include "store/record.h"
 #include "wire/identity.h"
@@ -228,7 +229,6 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->quick = sherd__opt_choice(cli, "selftest") == 1;
     o->memory = sherd__opt_given(cli, "memory") ? sherd__opt_size(cli, "memory") : default_memory();
     o->connections_max = (uint32_t)sherd__opt_int(cli, "connections");
-    o->backend = &sherd__backend_cpu;
     return need_files(o, d);
 }
 
@@ -240,12 +240,13 @@ static void wake_when_orphaned(void)
     (void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 }
 
-static int run_node(sherd__cli *cli, sherd_diag *d)
+int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag *d)
 {
     char host[256];
     run r = { .cli = cli, .d = d };
-    sherd__node_options o = { .listening = listening, .say = say, .report = report,
-                              .interrupted = interrupted, .abandon = abandon, .ctx = &r };
+    sherd__node_options o = { .backend = backend, .listening = listening, .say = say,
+                              .report = report, .interrupted = interrupted,
+                              .abandon = abandon, .ctx = &r };
     int err = read_options(cli, &o, host, sizeof host, d);
     if (err) return err;
     if (o.parent_pipe >= 0) wake_when_orphaned();
@@ -262,6 +263,11 @@ static int run_node(sherd__cli *cli, sherd_diag *d)
     return end_record(&r, err);
 }
 
+static int run_node(sherd__cli *cli, sherd_diag *d)
+{
+    return sherd__node_with(&sherd__backend_cpu, cli, d);
+}
+
 static const char *const choices_backend[] = { "auto", "cpu", NULL };
 static const char *const choices_selftest[] = { "full", "quick", NULL };
 
@@ -275,7 +281,7 @@ static const sherd__example examples[] = {
     { 0 },
 };
 
-static const sherd__option options[] = {
+const sherd__option sherd__node_options_table[] = {
     { .name = "listen", .type = SHERD__TEXT, .arg = "ADDR:PORT", .preset = "127.0.0.1:0",
       .help = "where to listen; port 0 lets the system choose" },
     { .name = "key", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_NO_ENV,
@@ -315,7 +321,7 @@ const sherd__verb sherd__verb_node = {
         "end it in good order, SIGHUP reads the allow-list again, SIGUSR1 tells its counters (-v, "
         "--json). It keeps nothing: everything is gone with the process.",
     .examples = examples,
-    .options = options,
+    .options = sherd__node_options_table,
     .args_min = 0,
     .args_max = 0,
     .run = run_node,

@@ -167,8 +167,19 @@ json_t *sherd__plan_object(const sherd_forecast *f)
         (json_int_t)f->node_memory, "exposure_a", f->exposure_a, "exposure_b", f->exposure_b,
         "primes", (int)f->primes, "blocks", (int)f->blocks, "threshold", (int)f->threshold, "slack",
         (int)f->slack, "seconds", f->seconds, "seconds_nodes", f->nodes_s, "seconds_links",
-        f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s, "bound", f->bound);
-    if (f->own_seconds > 0) {
+        f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s, "bound",
+        f->bound ? f->bound : "");
+    json_object_set_new(o, "panels", json_integer((json_int_t)f->panels));
+    json_object_set_new(o, "tiles", json_integer((json_int_t)f->tiles));
+    if (f->encoding != SHERD_ENCODING_AUTO) {
+        json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[f->encoding]));
+        json_object_set_new(o, "tasks_csr", json_integer((json_int_t)f->tasks_csr));
+    }
+    if (f->dense_seconds > 0) { /* else there was nothing to choose */
+        json_object_set_new(o, "seconds_dense", json_real(f->dense_seconds));
+        json_object_set_new(o, "seconds_csr", json_real(f->csr_seconds));
+    }
+    if (f->own_seconds > 0 && f->seconds > 0) {
         json_object_set_new(o, "own_seconds", json_real(f->own_seconds));
         json_object_set_new(o, "pays", json_boolean(f->seconds < f->own_seconds));
     }

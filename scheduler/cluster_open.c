@@ -25,8 +25,9 @@ static uint32_t connect_limit_ms(const sherd_cluster *c)
 static int take_local(sherd_cluster *c, sherd_diag *d)
 {
     sherd__launch_options lo = {
-        .nodes = c->o.local_nodes, .program = c->o.program, .memory = c->o.node_memory,
-        .timeout_ms = c->o.timeout_ms, .interrupted = c->o.interrupted, .ctx = c->o.ctx,
+        .nodes = c->o.local_nodes, .program = c->o.program, .verb = c->o.program_verb,
+        .memory = c->o.node_memory, .timeout_ms = c->o.timeout_ms,
+        .interrupted = c->o.interrupted, .ctx = c->o.ctx,
     };
     int err = sherd__identity_new(&c->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));

@@ -34,7 +34,13 @@ static sherd_view stand_in(sherd_view v)
 
 /* --- speeds ---------------------------------------------------------------------------------- */
 
-/* Billions of operations a second of a product of up to 640 in each direction, the best of two. */
+/* Of one thread what it worked, so that others who work here make no difference. */
+static double now_s(void)
+{
+    return sherd__blas_threads() == 1 ? sherd__clock_busy_s() : sherd__clock_s();
+}
+
+/* Billions of operations a second of a product of up to 640 in each direction, the best of three. */
 static double speed_of(size_t n, size_t k, size_t m)
 {
     size_t most = 640;
@@ -45,9 +51,9 @@ static double speed_of(size_t n, size_t k, size_t m)
     if (n == 0 || k == 0 || m == 0) return 1;
     double *x = sherd__calloc(n * k + k * m + n * m, sizeof *x);
     for (int round = 0; round < 3 && x; round++) {
-        double took = sherd__clock_s();
+        double took = now_s();
         int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
-        took = sherd__clock_s() - took;
+        took = now_s() - took;
         if (!err && took > 0 && 2e-9 * (double)n * (double)k * (double)m / took > best)
             best = 2e-9 * (double)n * (double)k * (double)m / took;
     }
@@ -119,6 +125,13 @@ static void look(sherd_forecast *out, const forecast *w)
     out->blocks = p->code.blocks;
     out->threshold = shape.threshold;
     out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
+    out->panels = shape.panels;
+    out->tiles = shape.tiles;
+    if (!shape.threshold && !p->masks) {
+        out->encoding = p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+        out->dense_seconds = p->encoding.dense_s;
+        out->csr_seconds = p->encoding.csr_s;
+    }
     out->node_memory = p->plan.node_bytes;
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t domain;
@@ -127,7 +140,7 @@ static void look(sherd_forecast *out, const forecast *w)
     }
 }
 
-/* A cell's product, as a node meets it: rows of a panel, columns of a group, a tile. */
+/* A cell's product, as a node of one core meets it: rows of a panel, columns of a group, a tile. */
 static double cell_speed(const forecast *w)
 {
     size_t inner = w->a.cols, g = w->opt->group;
@@ -137,7 +150,11 @@ static double cell_speed(const forecast *w)
             if (w->p.planned[i] > inner) inner = w->p.planned[i];
         if (g > 0 && g < inner) inner = g;
     }
-    return speed_of(w->p.plan.panel_rows, inner, w->p.plan.tile_cols);
+    unsigned threads = sherd__blas_threads();
+    sherd__blas_threads_set(1);
+    double speed = speed_of(w->p.plan.panel_rows, inner, w->p.plan.tile_cols);
+    sherd__blas_threads_set(threads);
+    return speed;
 }
 
 /* Speeds of products: as given, as the nodes say, or as measured now, where there are none to say
@@ -146,7 +163,7 @@ static void find_speeds(sherd_forecast *out, const forecast *w, uint32_t cores, 
 {
     sherd_rates *r = &out->rates;
     double threads = w->nodes.threads ? w->nodes.threads : 1;
-    if (!(r->node_gflops > 0)) r->node_gflops = measure ? cell_speed(w) / cores : 1;
+    if (!(r->node_gflops > 0)) r->node_gflops = measure ? cell_speed(w) : 1;
     if (!(r->gflops > 0) && measure) r->gflops = speed_of(w->a.rows, w->a.cols, w->b.cols);
     if (!(r->gflops > 0) && !w->nodes.remote) r->gflops = r->node_gflops / threads * cores;
     if (r->gflops > 0)
@@ -196,13 +213,15 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     sherd__rehearsal r;
     look(out, w);
     int err = sherd__traffic_count(&t, &w->p, w->alike);
-    if (!err) err = sherd__rehearse(&r, &w->p, &t);
+    if (!err && !f->no_time) err = sherd__rehearse(&r, &w->p, &t);
     if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
     out->tasks = t.tasks;
     out->bytes_out = t.out;
     out->bytes_in = t.in;
     out->at_most = t.at_most;
+    out->tasks_csr = t.tasks_csr;
     out->flops = t.flops;
+    if (f->no_time) return SHERD_OK;
     fill_rates(&out->rates, f, &w->nodes);
     predict(out, w, &t, &r, !f->no_products);
     return SHERD_OK;
@@ -219,9 +238,10 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     int err = sherd__view_check(w.a, "A", d);
     if (!err) err = sherd__view_check(w.b, "B", d);
     if (!err && find_nodes(&w, f)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    if (!err) err = take_result(&w, f->result, d);
+    if (!err && !f->no_time) err = take_result(&w, f->result, d);
     if (!err) {
-        bool look_only = opt->scheme == SHERD_BLIND; /* its masks are for a run to come */
+        /* Masks of blind are for a run to come. */
+        bool look_only = f->no_time || opt->scheme == SHERD_BLIND;
         err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
                                       opt, d);
         if (!err) {

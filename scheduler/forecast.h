@@ -11,7 +11,7 @@
 
 /** What will travel. */
 typedef struct sherd__traffic {
-    uint64_t tasks;
+    uint64_t tasks, tasks_csr; /* and of these, with a left block in CSR */
     uint64_t out, in;      /* bytes of PUT and TASK, and of RESULT, headers included */
     uint64_t first;        /* of out: blocks that stay at the nodes */
     uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */

@@ -122,7 +122,7 @@ static int make_command(command *c, const sherd__launch_options *o)
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
     snprintf(c->pipe, sizeof c->pipe, "%d", CHILD_PIPE);
-    const char *argv[] = { "sherd",     "node",      "--listen",   "127.0.0.1:0",
+    const char *argv[] = { "sherd", o->verb ? o->verb : "node", "--listen", "127.0.0.1:0",
                            "--parent-pipe", c->pipe, "--threads",  c->threads,
                            "--memory",  c->memory,   "--selftest", "quick",
                            "--name",    c->name,     o->log_dir ? "--stay" : NULL };

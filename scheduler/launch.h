@@ -23,6 +23,7 @@ typedef struct sherd__launch_options {
     uint32_t nodes;
     const char *program;       /* the sherd command, looked for in PATH where it has no slash; NULL:
                                   this executable */
+    const char *verb;          /* its verb that runs a node; NULL: "node" */
     uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
     uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
     uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node */

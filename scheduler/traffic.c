@@ -91,6 +91,7 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     bool residues = s->left.dtype == SHERD__RESIDUES;
     t->flops += 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
     t->tasks++;
+    t->tasks_csr += s->left.encoding == SHERD__CSR;
     c->cells[cell.slot]++;
     c->panels[cell.slot] += node_panels(s->left.rows);
     count_answer(c, s);

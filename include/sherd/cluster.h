@@ -26,6 +26,7 @@ typedef struct sherd_cluster_options {
     uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
     const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
                                 no slash; NULL: this executable */
+    const char *program_verb; /* its verb that runs a node; NULL: "node" */
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
     const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
     const char *key_file;    /* our key, which those nodes must allow */

@@ -30,7 +30,12 @@ typedef struct sherd_forecast {
     uint32_t nodes, primes;
     uint32_t blocks, threshold;   /* share, share1: K, and how many answers decode; else 0 */
     uint32_t slack;               /* share, share1: nodes that may be missing; else 0 */
-    uint64_t tasks;
+    uint64_t panels, tiles;       /* that the work is cut into, of every slot */
+    uint64_t tasks;               /* of those that are not empty: what there is to compute */
+    sherd_encoding encoding;      /* permute, plain: how A travels; else AUTO */
+    uint64_t tasks_csr;           /* tasks whose panel travels in CSR */
+    double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in
+                                          common; 0, 0: there was nothing to choose */
     uint64_t bytes_out, bytes_in; /* of blocks, tasks and results, headers included: what
                                      sherd_report counts in work_out and work_in */
     bool at_most;                 /* less may travel: spare answers that come late, or where idle
@@ -58,6 +63,8 @@ typedef struct sherd_forecast_options {
     sherd_rates rates;
     bool no_products;       /* compute none here: speeds are then what the nodes say of
                                themselves, and own_seconds is 0 unless rates.gflops is given */
+    bool no_time;           /* bytes alone: nothing is computed, hidden or folded, seconds are 0 and
+                               rates unknown */
     double *result;         /* n x m doubles to work in, which are overwritten; NULL: allocated */
 } sherd_forecast_options;
 

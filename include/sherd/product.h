@@ -201,26 +201,4 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
 SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 
-/** What a product would cost, without sending anything (--dry-run). */
-typedef struct sherd_estimate {
-    uint64_t panels, tiles, tasks, panel_rows, tile_cols;
-    uint64_t bytes_out, bytes_in;   /* of all nodes together: bodies, not the records around them */
-    sherd_encoding encoding;        /* of the plan; permute, plain: DENSE or CSR, else AUTO */
-    uint64_t tasks_csr;             /* tasks whose panel will travel in CSR */
-    double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in
-                                       common; 0, 0: CSR was not possible */
-    uint64_t flops;                 /* multiply-adds count two */
-    double exposure_a, exposure_b;  /* of the most exposed node */
-    uint64_t node_memory;           /* most that one node holds at a time */
-    uint32_t primes;
-    uint32_t blocks, threshold;     /* share, share1: K, and how many answers decode; else 0 */
-    uint32_t nodes;
-    uint32_t *columns;              /* per node, rows of its share or panel likewise; sherd__free'd
-                                       by sherd_estimate_fini */
-} sherd_estimate;
-SHERD_API int sherd_estimate_multiply(sherd_estimate *out, sherd_view a, sherd_view b,
-                                      uint32_t nodes, uint64_t node_memory,
-                                      const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-SHERD_API void sherd_estimate_fini(sherd_estimate *e);
-
 #endif

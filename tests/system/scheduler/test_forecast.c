@@ -100,6 +100,10 @@ static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_opti
                  b.cols, (unsigned long long)r.work_out, (unsigned long long)r.work_in,
                  (unsigned long long)f->bytes_out, (unsigned long long)f->bytes_in);
     if (!f->at_most) assert_int_equal(r.tasks, f->tasks);
+    assert_int_equal(r.encoding, f->encoding);
+    assert_int_equal(r.tasks_csr, f->tasks_csr);
+    assert_int_equal(r.primes, f->primes);
+    assert_int_equal(r.tiles, f->tiles);
     assert_true(f->seconds > 0 || f->tasks == 0);
     free(c);
     return r;
@@ -225,6 +229,33 @@ static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
     forget(b);
 }
 
+static void bytes_alone_are_foretold_without_computing_anything(void **state)
+{
+    (void)state;
+    static const uint8_t seed[32] = { 1 };
+    sherd_view a = matrix(150, 90, 30), b = matrix(90, 40, 0);
+    sherd_forecast_options with = { .cluster = cluster, .no_time = true };
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        sherd_product_options o;
+        sherd_forecast f;
+        sherd_diag d = { 0 };
+        sherd_product_options_init(&o);
+        o.scheme = ways[w].scheme;
+        o.group = ways[w].group;
+        o.exact = ways[w].exact;
+        o.seed = seed;
+        sherd_forecast whole = foretell(a, b, &o);
+        uint64_t blas = sherd__blas_calls();
+        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        assert_int_equal(sherd__blas_calls(), blas);
+        assert_int_equal(f.bytes_out, whole.bytes_out);
+        assert_int_equal(f.bytes_in, whole.bytes_in);
+        assert_true(f.seconds == 0 && f.own_seconds == 0 && f.rates.gflops == 0);
+    }
+    forget(a);
+    forget(b);
+}
+
 static void what_cannot_run_cannot_be_foretold(void **state)
 {
     (void)state;
@@ -267,6 +298,7 @@ int main(void)
         cmocka_unit_test(tiles_and_many_panels_are_foretold_too),
         cmocka_unit_test(with_spare_shares_it_is_the_most_that_travels),
         cmocka_unit_test(shapes_alone_give_the_bytes_of_operands_without_zeros),
+        cmocka_unit_test(bytes_alone_are_foretold_without_computing_anything),
         cmocka_unit_test(what_cannot_run_cannot_be_foretold),
         cmocka_unit_test(links_are_measured_with_constants),
     };

@@ -910,45 +910,6 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
     assert_true(failed > 3);
 }
 
-static void an_estimate_tells_what_is_sent_then(void **state)
-{
-    (void)state;
-    for (unsigned round = 0; round < 24; round++) {
-        sherd_product_options o;
-        sherd_estimate e;
-        sherd_report r;
-        uint8_t seed[32] = { (uint8_t)round };
-        sherd_product_options_init(&o);
-        o.encoding = (sherd_encoding)(round % 5 % 3);
-        o.exact = round & 1;
-        o.bits = round & 2 ? 17 : 12;
-        o.group = round % 3;
-        o.scheme = round & 4 ? SHERD_PERMUTE : SHERD_PLAIN;
-        o.seed = seed;
-        operand a = make_any(400, 100), b = make_any(100, 90);
-        assert_int_equal(sherd_estimate_multiply(&e, a.v, b.v, NODES, UINT64_C(1) << 28, &o, NULL),
-                         0);
-        multiply_with(cluster, &o, a.v, b.v, &r);
-        double out = (double)all(r.bytes_out), in = (double)all(r.bytes_in);
-        double about = 400.0 * (double)(e.tasks + 4 * NODES), odd = 0.05;
-        double diff = (double)e.bytes_in - in;
-        if (fabs(out - (double)e.bytes_out) > odd * out + about || fabs(diff) > odd * in + about) {
-            fprintf(stderr, "out %g, estimated %g; in %g, estimated %g\n", out, (double)e.bytes_out,
-                    in, (double)e.bytes_in);
-            describe(&o, a.v, b.v, "another cost than estimated");
-        }
-        assert_memory_equal(e.columns, r.planned, NODES * sizeof *e.columns);
-        assert_int_equal(e.primes, r.primes);
-        if (o.encoding != SHERD_ENCODING_AUTO) assert_int_equal(e.encoding, r.encoding);
-        if (e.encoding == r.encoding) assert_int_equal(e.tasks_csr, r.tasks_csr);
-        assert_true(fabs(e.exposure_a - r.exposed_a[0]) < 1);
-        sherd_estimate_fini(&e);
-        sherd_report_fini(&r);
-        free(a.memory);
-        free(b.memory);
-    }
-}
-
 /* `per_mille` of the entries are not zero; none of every ninth row. */
 static operand make_sparse(size_t rows, size_t cols, sherd_dtype t, unsigned per_mille)
 {
@@ -1087,7 +1048,6 @@ int main(void)
         T(what_was_taken_over_still_counts_when_an_operand_is_sent_again),
         T(both_directions_of_a_kept_operand_share_its_bound),
         T(a_node_counts_each_task_once),
-        T(an_estimate_tells_what_is_sent_then),
         T(sparse_operands_give_the_reference_in_fewer_bytes),
         T(zeros_count_where_b_is_not_finite),
         T(a_kept_operand_is_multiplied_by_sparse_and_dense_ones_in_turn),

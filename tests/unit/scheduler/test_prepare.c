@@ -14,6 +14,7 @@
 #include "crypto/perm.h"
 #include "crypto/share_internal.h"
 #include "scheduler/prepare_internal.h"
+#include "sherd/forecast.h"
 
 static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
 static sherd_view a, b;
@@ -291,17 +292,18 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
         else if (!strstr(d.message, "the plan gives node-1's domain 0.5"))
             fail_msg("%u: %s", i, d.message);
     }
-    sherd_estimate e;
+    sherd_forecast e;
+    const sherd_forecast_options with = { .nodes = 4, .node_memory = nodes.memory,
+                                          .no_time = true };
     sherd_diag d = { 0 };
     sherd_product_options o = options();
     o.balanced = true;
     o.exposure_max = 0.2;
-    assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_EEXPOSURE);
+    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), SHERD_EEXPOSURE);
     assert_string_equal(d.message,
                         "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
     o.exposure_max = 0.25;
-    assert_int_equal(sherd_estimate_multiply(&e, a, b, 4, nodes.memory, &o, &d), SHERD_OK);
-    sherd_estimate_fini(&e);
+    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), SHERD_OK);
     o.exposure_max = 0.4;
     assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS, a, a, c_data, 20,
                                           &nodes, &o, &d), SHERD_EEXPOSURE);

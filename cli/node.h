@@ -1,0 +1,20 @@
+/* What `sherd node` runs on, for the one other verb that runs nodes: those of `sherd bench` that
+ * shall lie. */
+#ifndef CLI_NODE_H
+#define CLI_NODE_H
+
+#include "cli/cli.h"
+#include "node/backend.h"
+
+/** `sherd node` with another backend; options as of sherd__verb_node. */
+int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+
+/** The options of `sherd node`. */
+extern const sherd__option sherd__node_options_table[];
+
+/** `sherd bench-node` (cli/bench_liar.c): a node that answers wrongly from SIGUSR2 on. In no list of
+ *  verbs; started by sherd__bench_disturbed alone. */
+#define SHERD__BENCH_NODE "bench-node"
+extern const sherd__verb sherd__verb_bench_node;
+
+#endif
