@@ -1,0 +1,232 @@
+#!/bin/sh
+# `train` and `predict` as they are typed: recipes by name and file, what is refused and with which
+# sentence and exit code, logs, models, the same bits over nodes, interrupted and killed runs.
+# Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+R=$(pwd)
+MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
+T=$(mktemp -d)
+pids=
+end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
+trap end EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
+log = lambda f: [json.loads(l) for l in open(f)]
+$1" >>err 2>&1; }
+json() { py "d = json.load(open('out'))
+assert $1, d"; }
+# fails CODE WORDS ARGS...: exit code, words on stderr, model.npz as it was
+fails() {
+    want=$1 words=$2; shift 2
+    cp keep.npz model.npz
+    run "$@"
+    [ $code = "$want" ] && grep -q -- "$words" err && cmp -s keep.npz model.npz &&
+        [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
+}
+# conf NAME LINES...: a recipe that works, with these lines in place of its own
+conf() {
+    file=$1; shift
+    printf '%s\n' 'input = 2' 'layer = dense 8' 'layer = relu' 'layer = dense 3' 'loss = cross-entropy' \
+        'data = spiral' 'examples = 90' 'classes = 3' 'rate = 0.5' 'batch = 30' 'epochs = 4' >"$file"
+    for line_ in "$@"; do sed -i "/^${line_%% *} =/d" "$file"; done
+    for line_ in "$@"; do echo "$line_" >>"$file"; done
+}
+
+: >out; : >err
+py "
+open('seed', 'wb').write(bytes(range(32)))
+r = np.random.default_rng(1)
+x = r.standard_normal((120, 2)); y = (x[:, 0] > 0).astype(np.int64) + (x[:, 1] > 0)
+np.savez('data.npz', x=x, y=y); np.save('data.npy', np.c_[x, y])
+np.savez('split.npz', x_train=np.asfortranarray(x[:90]), y_train=y[:90], x_test=x[90:], y_test=y[90:])
+y[17] = 3; np.savez('label.npz', x=x, y=y); np.savez('half.npz', x=x)
+np.savez('short.npz', x=x, y=y[:-1]); x[5, 1] = np.nan; np.savez('nan.npz', x=x, y=y * 0)
+np.savez('wide.npz', x=r.standard_normal((9, 3)), y=np.zeros(9)); np.savez('half_label.npz', x=r.standard_normal((9, 2)), y=np.full(9, .5))
+np.savez('keep.npz', a=np.ones(2)); np.savez('values.npz', x=np.linspace(-1, 1, 40), y=np.linspace(-1, 1, 40) ** 2)
+def idx(name, a):
+    open(name, 'wb').write(bytes([0, 0, 8, a.ndim]) + b''.join(struct.pack('>I', d) for d in a.shape) + a.tobytes())
+import os
+for d in 'good', 'cut', 'far': os.mkdir(d)
+px = r.integers(0, 256, (50, 4, 4), np.uint8); lb = (px[:, 0, 0] > 127).astype(np.uint8)
+for d in 'good', 'cut', 'far':
+    idx(d + '/train-images-idx3-ubyte', px); idx(d + '/train-labels-idx1-ubyte', lb)
+idx('good/t10k-images-idx3-ubyte', px[:20]); idx('good/t10k-labels-idx1-ubyte', lb[:20])
+b = open('cut/train-images-idx3-ubyte', 'rb').read(); open('cut/train-images-idx3-ubyte', 'wb').write(b[:-7])
+lb[31] = 9; idx('far/train-labels-idx1-ubyte', lb)
+"; report $? "data are made with numpy"
+conf small.conf
+
+# ---- recipes, by name and from files
+
+run train spiral --epochs 3000 --seed seed --log a.jsonl -o a.npz --json
+json "d['schema'] == 'sherd/train/1' and d['ok'] and d['epochs'][-1]['accuracy'] > 0.93 and len(d['epochs']) == 6"
+report $? "spiral is learned, and its epochs are in the JSON"
+cp "$R/examples/train/spiral.conf" . && run train spiral.conf --epochs 3000 --seed seed -o b.npz -q && cmp -s a.npz b.npz
+report $? "a name and its file are the same recipe, and the same seed the same bits"
+run train parabola -q --seed seed --json
+json "d['epochs'][-1]['cost'] < 0.1 < d['epochs'][0]['cost'] and len(d['epochs']) == 40 and 'accuracy' not in d['epochs'][0]"
+report $? "parabola falls to some hundredths, and accuracy is said of labels only"
+for name in mnist mnist-proper lenet; do
+    run train $name --examples 200 --batch 50 --epochs 1 -o $name.npz
+    [ $code = 0 ] && grep -q 'no --data DIR: training on digits that come with sherd' err && grep -q '200 for validation' err
+    report $? "$name without --data trains on digits and says so"
+done
+run train deep --examples 20 --batch 10 --epochs 1 -q; [ $code = 0 ] && grep -q '2 steps in' out
+report $? "deep runs"
+
+py "
+z = np.load('lenet.npz')
+assert set(z) == {'recipe', 'w1', 'b1', 'w2', 'b2', 'w3', 'b3', 'w4', 'b4'}
+assert z['w1'].shape == (9, 20) and z['b2'].shape == (50,) and z['w3'].dtype == np.float64
+open('again.conf', 'wb').write(z['recipe'].tobytes())"; report $? "numpy reads a model"
+run train again.conf -q; report $code "a model's recipe is a recipe"
+
+# ---- data
+
+for f in data.npz data.npy split.npz; do
+    run train small.conf --data $f --epochs 60 -q --json
+    json "d['epochs'][-1]['accuracy'] > 0.85"; report $? "$f is trained on"
+done
+json "d['epochs'][-1]['validation_accuracy'] > 0.7"; report $? "x_test validates"
+conf held.conf 'holdout = 0.25' 'data = file' 'examples = all'; sed -i '/classes/d' held.conf; run train held.conf --data data.npy -q --json
+json "'90 examples' in d['data'] and '30 for validation' in d['data'] and 'validation_accuracy' in d['epochs'][-1]"
+report $? "held-out examples validate and are not trained on"
+conf values.conf 'input = 1' 'loss = squared' 'layer = dense 1' 'targets = values' 'data = file'; sed -i '/classes/d' values.conf
+run train values.conf --data values.npz -q --json; json "d['ok'] and 'accuracy' not in d['epochs'][-1]"
+report $? "targets that are values are met, not hit"
+conf images.conf 'input = 4 x 4 x 1' 'divide_inputs = 256' 'data = idx' 'examples = all'; sed -i '/classes/d' images.conf
+run train images.conf --data good -q --json; json "'50 examples of 16 numbers and 20 for validation' in d['data']"
+report $? "a folder of IDX files is trained on"
+
+# ---- what is refused, and nothing is written
+
+refuses() { want_=$1 words_=$2 name_=$3; shift 3; fails "$want_" "$words_" train "$@" -o model.npz; report $? "$name_"; }
+refuses 4 'did you mean spiral' "a recipe that there is not names the nearest" sprial
+for line in 'rat = 1:unknown key' 'layer = dens 4:did you mean dense' 'rate = 0:expected a number above 0' \
+    'epochs = 0:epochs: expected' 'steps = 4:both epochs and steps' 'classes = 0:classes: expected'; do
+    conf bad.conf "${line%%:*}"
+    refuses 3 "${line#*:}" "${line%%:*} is exit 3" bad.conf
+done
+conf bad.conf; sed -i '/^rate/d' bad.conf; refuses 3 'bad.conf: the key rate is missing' "a missing key is named" bad.conf
+conf bad.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 9'; refuses 3 'bad.conf: a conv2d window of 9' "layers that do not fit are exit 3" bad.conf
+refuses 2 'a batch of 30 is larger than the data: there are 20' "a batch larger than the data is refused" small.conf --examples 20
+refuses 3 'label.npz: row 17 has the label 3: expected one below 3' "a label out of range names its row" small.conf --data label.npz
+refuses 3 'half_label.npz: y: row 0: expected a label, found 0.5' "half a label is none" small.conf --data half_label.npz
+refuses 3 'half.npz: has x but not y' "an archive without targets is refused" small.conf --data half.npz
+refuses 3 'short.npz: x has 120 rows and y has 119' "rows that do not agree are refused" small.conf --data short.npz
+refuses 11 'nan.npz: row 5, column 1 is' "NaN in the data names its place" small.conf --data nan.npz
+refuses 3 'wide.npz: examples have 3 numbers: the network takes 2' "examples of another length are refused" small.conf --data wide.npz
+refuses 3 'train-images-idx3-ubyte: ' "a truncated IDX file is refused" images.conf --data cut
+refuses 3 'far: row 31 has the label 9' "a label of an IDX file out of range names its row" images.conf --data far
+refuses 4 'no such file' "data that there are not are exit 4" small.conf --data nowhere
+refuses 3 'seed: is none of the files' "data of no known form are refused" small.conf --data seed
+refuses 3 'init.npz\|w1' "initial weights of another shape are refused" small.conf --initial a.npz
+refuses 3 'the member w1 is missing' "initial weights that are none are refused" small.conf --initial data.npz
+refuses 2 'log would replace' "the log does not replace the data" small.conf --data data.npy --log data.npy
+for scheme in share1 blind; do
+    refuses 2 "scheme $scheme is refused for a network" "$scheme is refused with the reason" small.conf -n 3 --scheme $scheme
+done
+refuses 2 'scheme has no effect without nodes' "a scheme without nodes is refused" small.conf --scheme share
+refuses 2 'check compares bit for bit' "--check of floats is refused" small.conf -n 3 --check
+refuses 2 'check has no effect without nodes' "--check without nodes is refused" small.conf --check
+refuses 2 'would show the activations' "element-wise steps are not sent out under share" small.conf -n 3 --scheme share --elementwise nodes
+refuses 2 'group has no effect under --scheme share' "--group has no effect under share" small.conf -n 3 --scheme share --group 4
+refuses 2 'mode float cannot be hidden' "floats cannot be hidden" small.conf -n 3 --scheme share --mode float
+conf wild.conf 'loss = squared' 'rate = 1e6' 'layer = dense 3' 'epochs = 100'
+refuses 11 'step [0-9]*, epoch [0-9]*: .*diverged' "a rate that diverges is exit 11 and says where" wild.conf --log wild.jsonl
+py "l = log('wild.jsonl'); assert l[-1]['event'] == 'end' and not l[-1]['ok'] and l[-1]['code'] == 11 and 'diverged' in l[-1]['message'], l[-1]"
+report $? "and so does the log"
+refuses 124 'time of --timeout is over' "--timeout ends training" spiral --epochs 100000000 --timeout 500ms -q
+
+# ---- over nodes: the same bits
+
+for words in 'plain --mode exact' 'permute --bits 20' 'share' 'plain --mode exact --elementwise nodes'; do
+    # shellcheck disable=SC2086
+    run train small.conf --seed seed -n 3 --scheme $words --check --json -o over.npz
+    json "d['check'] == {'equal': True, 'epochs': 4} and d['nodes'] == 3 and d['bytes_out'] > 1000 and d['epochs'][-1]['float64_accuracy'] > 0.3"
+    report $? "$words: every parameter equals the training here, epoch by epoch"
+done
+run train small.conf --seed seed --mode exact -q -o here.npz; cmp -s here.npz over.npz
+report $? "trained here in fixed point, the model is the same file"
+run train small.conf --seed seed -n 5 --scheme share --spare 1 -q -o five.npz; cmp -s here.npz five.npz
+report $? "and over five nodes"
+run train small.conf --seed seed -n 3 --scheme plain -q --json; json "d['ok'] and d['bits'] == 0"; report $? "floats over nodes train too"
+run train spiral --examples 3 --epochs 2 -n 5 --scheme share --check -q; report $code "more nodes than examples"
+conf conv.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 2' 'layer = max-pool 2' 'layer = tanh' 'layer = flatten' \
+    'layer = dense 3' 'data = idx' 'examples = all' 'method = adam' 'rate = 0.01'; sed -i '/classes/d' conv.conf
+run train conv.conf --data good -n 3 --scheme share --check -q --json; json "d['check']['equal']"
+report $? "a convolution over nodes equals the one here"
+
+# ---- predict
+
+run predict a.npz data.npz -o here.npy -q --bits 17; report $code "a model predicts"
+run predict a.npz data.npz -o over.npy -n 3 --scheme share --check --json
+json "d['checked'] and d['rows'] == 120 and d['scheme'] == 'share' and d['outputs'] == 3"; report $? "and over nodes under share"
+cmp -s here.npy over.npy; report $? "bit for bit"
+run predict a.npz data.npy -o labels.npy --labels --json
+py "y = np.load('here.npy'); l = np.load('labels.npy')[:, 0]; d = json.load(open('out')); t = np.load('data.npz')['y']
+assert y.shape == (120, 3) and (y.argmax(1) == l).all() and abs((l == t).mean() - d['accuracy']) < 1e-12"
+report $? "--labels writes the largest output's place, and known labels give an accuracy"
+py "
+z = np.load('a.npz'); x = np.load('data.npz')['x']
+y = np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']; np.save('numpy.npy', y)"
+run predict a.npz data.npz -o float.npy -q
+py "assert np.abs(np.load('float.npy') - np.load('numpy.npy')).max() < 1e-10"; report $? "numpy computes the same from the model"
+cp keep.npz model.npz; run predict keep.npz data.npz -o model.npz; [ $code = 3 ] && grep -q 'expected a model' err && cmp -s keep.npz model.npz
+report $? "an archive that is no model is refused"
+run predict a.npz wide.npz -o model.npz; [ $code = 3 ] && grep -q 'the network takes 2' err && cmp -s keep.npz model.npz
+report $? "rows of another length are refused"
+run predict a.npz data.npz -o model.npz -n 3 --scheme share1; [ $code = 2 ] && cmp -s keep.npz model.npz; report $? "share1 is refused for predictions too"
+
+# ---- log, interruption
+
+py "
+l = log('a.jsonl')
+assert [x['schema'] for x in l] == ['sherd/train-log/1'] * 8 and l[0]['event'] == 'start' and l[-1] == {'schema': 'sherd/train-log/1', 'event': 'end', 'ok': True, 'step': 3000}
+assert [x['epoch'] for x in l[1:-1]] == list(range(500, 3001, 500)) and all(x['cost'] > 0 and x['seconds'] > 0 and x['examples_per_second'] > 0 for x in l[1:-1])"
+report $? "the log has a line for each epoch that is told"
+# started NAME ARGS...: training in the background, once its log has three lines
+started() {
+    log_=$1; shift
+    rm -f "$log_"
+    "$S" train spiral --epochs 100000000 -q --log "$log_" -o model.npz "$@" >out 2>err </dev/null & last=$!
+    pids="$pids $last"
+    i=0
+    while [ "$(cat "$log_" 2>/dev/null | wc -l)" -lt 3 ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+}
+cp keep.npz model.npz; started int.jsonl; kill -TERM $last; wait $last; code=$?
+[ $code = 130 ] && grep -q 'interrupted after [0-9]* of' err && cmp -s keep.npz model.npz; report $? "an interrupted run is exit 130 and writes no model"
+py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130"; report $? "and its log says so"
+started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
+py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'"; report $? "what kill -9 leaves of a log can be parsed"
+cmp -s keep.npz model.npz; report $? "and the earlier model stands"
+run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
+run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v tells each epoch"
+
+# ---- the published run
+
+if [ -n "$MNIST" ] && [ -r "$MNIST" ]; then
+    py "r = np.random.RandomState(402); np.savez('init.npz', w1=.01 * r.randn(784, 128), b1=np.zeros(128), w2=.01 * r.randn(128, 10), b2=np.zeros((1, 10)))"
+    run train mnist --data "$MNIST" --initial init.npz --epochs 5 --log mnist.jsonl -q
+    py "
+l = [x for x in log('mnist.jsonl') if x['event'] == 'epoch']
+assert np.abs(np.array([x['cost'] for x in l]) - [1.2512294, 1.0071909, .8257813, .6928940, .6085362]).max() < 1e-5
+assert np.abs(np.array([x['accuracy'] for x in l]) - [.10437, .1206, .13897, .1711, .20297]).max() < 1e-3"
+    report $? "the published costs and accuracies on MNIST"
+else
+    n=$((n + 1)); echo "ok $n - the published costs and accuracies on MNIST # SKIP no MNIST (SHERD_MNIST names its folder)"
+fi
+echo "1..$n"
