@@ -287,6 +287,47 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     world_stop(&w);
 }
 
+/* Runs that take two of five panels: a block is made and put when a run first takes its panel. */
+static void runs_of_some_panels_find_their_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t from, panels, lefts, blocks; /* made, and put to one node, in all so far */
+        bool anew;                            /* node 1 has a new session before it */
+    } runs[] = {
+        { 0, 2, 6, 2, false }, { 0, 2, 6, 2, false }, { 3, 2, 12, 4, false },
+        { 1, 2, 15, 5, false }, { 0, 5, 15, 5, false }, { 3, 2, 17, 5, true },
+        { 2, 3, 18, 5, false },
+    };
+    world w = of(3);
+    unsigned rights = 0;
+    w.scheme.shape.left_stays = true;
+    w.scheme.shape.lefts = 5;
+    for (unsigned i = 0; i < sizeof runs / sizeof *runs; i++) {
+        w.scheme.shape.left_from = runs[i].from;
+        if (i == 0) {
+            world_start(&w, 3, 1, runs[i].panels, 2, 0, false);
+        } else {
+            w.scheme.shape.panels = runs[i].panels;
+            sherd__job_rest(w.job);
+            if (runs[i].anew) {
+                world_part(&w, 1, false, true);
+                world_join(&w, 1);
+            }
+            run_again(&w);
+        }
+        world_work(&w, NOBODY);
+        world_must_be_done(&w, SHERD_OK);
+        rights += 1;
+        assert_int_equal(w.scheme.lefts, runs[i].lefts);
+        assert_int_equal(w.ends[0].blocks, runs[i].blocks + rights);
+    }
+    w.scheme.shape.lefts = 6; /* no run may change what stays */
+    sherd__job_rest(w.job);
+    assert_int_equal(sherd__job_again(w.job), SHERD_EINVAL);
+    world_stop(&w);
+}
+
 /* All nodes but the last one answer, 200 ms after they were asked; the time that it took until the
  * last one was told off, or 0. slow: how long that one takes over each, 0: for ever. */
 static uint64_t work_with_a_spare(world *w, uint64_t slow)
@@ -437,6 +478,7 @@ int main(void)
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
+        T(runs_of_some_panels_find_their_blocks),
         T(a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on),
         T(a_spare_that_is_merely_slow_stays),
         T(silence_adds_up_over_short_runs),
