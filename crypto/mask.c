@@ -35,6 +35,7 @@ struct sherd__masks {
     uint8_t *key; /* KEY bytes, guarded */
     cipher ciphers[CIPHERS];
     uint32_t words[WORDS];
+    size_t used; /* of words, since they were wiped */
 };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -192,13 +193,13 @@ static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id
     uint64_t stride = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS, first = c0 / BLOCK_WORDS;
     size_t words = (rows - 1) * stride * BLOCK_WORDS + c0 % BLOCK_WORDS + n;
     int err = sherd__keystream_read(ks, 0, row0 * stride + first, m->words, words * 4);
+    if (words > m->used) m->used = words;
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
     for (size_t i = 0; i < words; i++) m->words[i] = __builtin_bswap32(m->words[i]);
 #endif
     for (size_t i = 0; i < rows && err == 0; i++)
         err = residues(ks, m->words + i * stride * BLOCK_WORDS + c0 % BLOCK_WORDS, n,
                        (row0 + i) * stride * BLOCK_WORDS + c0, id->p, out + i * ld);
-    sherd__wipe(m->words, words * 4);
     return err;
 }
 
@@ -219,6 +220,8 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
             c += part;
         }
     }
+    sherd__wipe(m->words, m->used * sizeof *m->words);
+    m->used = 0;
     return err;
 }
 

@@ -19,6 +19,7 @@
 #define ROOM 4096u
 #define ROWS 4u
 #define SCRATCH 131072u
+#define PIECE 128u /* columns that are read of one block after another */
 
 /* --- memory that is wiped -------------------------------------------------------------------- */
 
@@ -77,20 +78,26 @@ void sherd__share_scratch_free(share_scratch *s)
 
 /* --- one pass -------------------------------------------------------------------------------- */
 
-/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is
- * zero. */
+/* Columns [c, c+n) of row `i` of block j; what lies beyond the operand is zero. */
+static void load_piece(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
+                       size_t i, size_t j, size_t c, size_t n)
+{
+    double *to = s->data + j * s->room + i * span->cols + c;
+    size_t at = j * span->height + span->at + row + i;
+    if (at >= span->limit) memset(to, 0, n * sizeof *to);
+    else sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col + c, n, to);
+}
+
+/* Reads `rows` rows of every block from `row` of the span on, by turns in short pieces: several
+ * places of the operand at once come from memory a third faster than one after the other. */
 static void load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                  size_t rows)
 {
-    for (size_t j = 0; j < o->blocks; j++) {
-        double *to = s->data + j * s->room;
-        for (size_t i = 0; i < rows; i++, to += span->cols) {
-            size_t at = j * span->height + span->at + row + i;
-            if (at >= span->limit) memset(to, 0, span->cols * sizeof *to);
-            else
-                sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col, span->cols, to);
-        }
-    }
+    size_t step = o->blocks > 1 ? PIECE : span->cols;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < span->cols; c += step)
+            for (size_t j = 0; j < o->blocks; j++)
+                load_piece(s, o, span, row, i, j, c, span->cols - c < step ? span->cols - c : step);
 }
 
 int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
