@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 #include "learn/recipe.h"
+#include "learn/recipe_keys.h"
 
 static const char whole[] = "# a comment\n"
                             "input = 28 x 28 x 1\n"
@@ -361,6 +362,21 @@ static void any_double_survives_the_text(void **s)
     }
 }
 
+static void every_key_is_documented(void **s)
+{
+    (void)s;
+    static char text[40000];
+    FILE *f = fopen("docs/TRAINING.md", "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++) {
+        char row[60];
+        snprintf(row, sizeof row, "%s`%s`", strcmp(k->name, "steps") != 0 ? "\n| " : "", k->name);
+        if (strstr(text, row) == NULL) fail_msg("docs/TRAINING.md lacks %s", k->name);
+    }
+}
+
 /* ---- networks -------------------------------------------------------------------------------- */
 
 static void layers_that_do_not_fit_are_named(void **s)
@@ -427,6 +443,7 @@ int main(void)
         cmocka_unit_test(every_bit_flip_is_read_or_refused),
         cmocka_unit_test(long_lines_and_texts_are_refused),
         cmocka_unit_test(any_double_survives_the_text),
+        cmocka_unit_test(every_key_is_documented),
         cmocka_unit_test(layers_that_do_not_fit_are_named),
         cmocka_unit_test(members_are_counted_over_layers_with_parameters),
         cmocka_unit_test(without_memory_nothing_is_read),
