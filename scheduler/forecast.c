@@ -40,7 +40,7 @@ static double now_s(void)
     return sherd__blas_threads() == 1 ? sherd__clock_busy_s() : sherd__clock_s();
 }
 
-/* Billions of operations a second of a product of up to 640 in each direction, the best of three. */
+/* Billions of operations a second of a product of up to 640 each way, the best of three. */
 static double speed_of(size_t n, size_t k, size_t m)
 {
     size_t most = 640;
