@@ -12,6 +12,8 @@
 #include "core/diag.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
+#include "matrix/gemm.h"
+#include "matrix/local.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
 
@@ -128,6 +130,8 @@ void sherd_multiplier_free(sherd_multiplier m)
 
 typedef struct local {
     unsigned bits;
+    sherd__team *team; /* made when first asked for */
+    sherd__tiled_room room;
 } local;
 
 struct sherd_kept {
@@ -227,7 +231,10 @@ static int local_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, 
 
 static void local_free(void *ctx)
 {
-    sherd__free(ctx);
+    local *l = ctx;
+    sherd__team_free(l->team);
+    sherd__tiled_room_fini(&l->room);
+    sherd__free(l);
 }
 
 static const sherd_multiplier_ops local_ops = {
@@ -254,4 +261,34 @@ int sherd_multiplier_local(unsigned bits, sherd_multiplier *out, sherd_diag *d)
     l->bits = bits;
     *out = (sherd_multiplier){&local_ops, l};
     return SHERD_OK;
+}
+
+bool sherd__local_is(sherd_multiplier m)
+{
+    return m.ops == &local_ops && ((const local *)m.ctx)->bits == 0;
+}
+
+sherd__team *sherd__local_team(sherd_multiplier m)
+{
+    unsigned threads = sherd__blas_threads();
+    if (m.ops != &local_ops) return NULL;
+    if (threads > SHERD__TEAM_MOST) threads = SHERD__TEAM_MOST;
+    local *l = m.ctx;
+    if (l->team != NULL && sherd__team_threads(l->team) != threads) {
+        sherd__team_free(l->team);
+        l->team = NULL;
+    }
+    if (l->team == NULL && threads > 1 && sherd__team_new(&l->team, threads) != 0) l->team = NULL;
+    return l->team;
+}
+
+int sherd__local_multiply(sherd_multiplier m, const sherd__tiled *p, sherd_diag *d)
+{
+    local *l = m.ctx;
+    assert(sherd__local_is(m));
+    int err = sherd__tiled_multiply(p, sherd__local_team(m), &l->room);
+    if (err != 0)
+        sherd__fail(d, err, NULL, "no memory for a product of %zu x %zu and %zu x %zu", p->a.rows,
+                    p->a.cols, p->b.rows, p->b.cols);
+    return err;
 }

@@ -1,0 +1,43 @@
+/* The kernels of matrix/tiled.c in f64. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "matrix/tiled_internal.h"
+
+#define REAL double
+
+#define LEVEL base
+#define TARGET
+#define VBYTES 16
+#define MR 6
+#define FMA(x, v, s) ((s) + (x) * (v))
+#include "matrix/tiled_kernel.inc"
+
+#ifdef __x86_64__
+#define LEVEL fma
+#define TARGET __attribute__((target("avx2,fma")))
+#define VBYTES 32
+#define MR 6
+#define FMA(x, v, s) _mm256_fmadd_pd(_mm256_set1_pd(x), v, s)
+#include "matrix/tiled_kernel.inc"
+
+#define LEVEL avx512
+#define TARGET __attribute__((target("avx512f,avx512dq,avx512vl,fma")))
+#define VBYTES 64
+#define MR 14
+#define FMA(x, v, s) _mm512_fmadd_pd(_mm512_set1_pd(x), v, s)
+#include "matrix/tiled_kernel.inc"
+#endif
+
+const sherd__tiles *sherd__tiles_f64(unsigned level)
+{
+#ifdef __x86_64__
+    if (level == 3) return &tiles_avx512;
+    if (level == 2) return &tiles_fma;
+#endif
+    return level == 1 ? &tiles_base : NULL;
+}

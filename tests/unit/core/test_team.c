@@ -1,0 +1,129 @@
+/* Loops shared by threads: every index once, loops one after the other, threads that come late. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/team.h"
+
+#define MANY 5000u
+
+static struct {
+    atomic_uint times[MANY];
+    atomic_uint highest, inside; /* thread number; how many are inside at the moment */
+    atomic_uint_fast64_t sum;
+    atomic_size_t ascending;
+} seen;
+
+static void note(void *ctx, size_t i, unsigned thread)
+{
+    assert_ptr_equal(ctx, &seen);
+    atomic_fetch_add(&seen.times[i % MANY], 1);
+    atomic_fetch_add(&seen.sum, i);
+    unsigned most = atomic_load(&seen.highest);
+    while (thread > most && !atomic_compare_exchange_weak(&seen.highest, &most, thread)) {}
+}
+
+static void every_index_is_done_once_in_loops_of_all_lengths(void **s)
+{
+    (void)s;
+    for (unsigned threads = 0; threads <= 5; threads++) {
+        sherd__team *t;
+        assert_int_equal(sherd__team_new(&t, threads), SHERD_OK);
+        assert_int_equal(sherd__team_threads(t), threads == 0 ? 1 : threads);
+        memset(&seen, 0, sizeof seen);
+        for (size_t n = 0; n < 300; n++) sherd__team_run(t, n, note, &seen);
+        for (size_t i = 0; i < 299; i++) assert_int_equal(seen.times[i], 299 - i);
+        assert_int_equal(seen.times[299], 0);
+        assert_true(seen.highest < (threads == 0 ? 1 : threads));
+        sherd__team_free(t);
+    }
+    sherd__team_free(NULL);
+}
+
+static void more_indices_than_a_word_holds_are_done_too(void **s)
+{
+    (void)s;
+    const uint64_t n = (1 << 20) + 12345; /* two parts */
+    sherd__team *t;
+    assert_int_equal(sherd__team_new(&t, 3), SHERD_OK);
+    memset(&seen, 0, sizeof seen);
+    sherd__team_run(t, n, note, &seen);
+    assert_int_equal(seen.sum, n * (n - 1) / 2);
+    sherd__team_free(t);
+}
+
+static void in_order(void *ctx, size_t i, unsigned thread)
+{
+    assert_ptr_equal(ctx, &seen);
+    assert_int_equal(thread, 0);
+    assert_int_equal(i, seen.ascending++);
+}
+
+static void without_a_team_the_caller_works_alone_and_in_order(void **s)
+{
+    (void)s;
+    seen.ascending = 0;
+    sherd__team_run(NULL, 100, in_order, &seen);
+    assert_int_equal(seen.ascending, 100);
+    assert_int_equal(sherd__team_threads(NULL), 1);
+}
+
+static void rest(long ns)
+{
+    nanosleep(&(struct timespec){ 0, ns }, NULL);
+}
+
+static void slow(void *ctx, size_t i, unsigned thread)
+{
+    note(ctx, i, thread);
+    unsigned now = atomic_fetch_add(&seen.inside, 1) + 1;
+    rest(2000000);
+    if (now > 1) atomic_store(&seen.ascending, 1);
+    atomic_fetch_sub(&seen.inside, 1);
+}
+
+/* Indices that take long: the others sleep meanwhile, and the caller waits for the last one. */
+static void threads_that_sleep_are_woken_and_waited_for(void **s)
+{
+    (void)s;
+    sherd__team *t;
+    assert_int_equal(sherd__team_new(&t, 4), SHERD_OK);
+    memset(&seen, 0, sizeof seen);
+    for (size_t i = 0; i < 10; i++) {
+        rest(1000000); /* longer than they look for work */
+        sherd__team_run(t, 4, slow, &seen);
+        assert_int_equal(seen.inside, 0);
+        for (size_t k = 0; k < 4; k++) assert_int_equal(seen.times[k], i + 1);
+    }
+    assert_true(seen.ascending); /* several at the same time, at least once */
+    sherd__team_free(t);
+}
+
+static void a_team_without_memory_is_none(void **s)
+{
+    (void)s;
+    sherd__team *t;
+    sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__team_new(&t, 2), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+    assert_null(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_index_is_done_once_in_loops_of_all_lengths),
+        cmocka_unit_test(more_indices_than_a_word_holds_are_done_too),
+        cmocka_unit_test(without_a_team_the_caller_works_alone_and_in_order),
+        cmocka_unit_test(threads_that_sleep_are_woken_and_waited_for),
+        cmocka_unit_test(a_team_without_memory_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
