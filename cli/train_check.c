@@ -35,7 +35,7 @@ static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
            sherd__network_count(n) * sizeof(double));
     const sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__optimiser *own = sherd__trainer_optimiser(b->trainer);
-    memcpy(own->state, o->state, o->state_len * sizeof *o->state);
+    if (o->state_len > 0) memcpy(own->state, o->state, o->state_len * sizeof *o->state);
     sherd__optimiser_resume(own, o->steps);
     *sherd__trainer_state(b->trainer) = *sherd__trainer_state(t->trainer);
     return sherd__stepper_products(&b->stepper, mine, sherd__trainer_optimiser(b->trainer),

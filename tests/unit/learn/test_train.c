@@ -107,6 +107,9 @@ static void orders_shuffle_what_they_say(void **s)
         moved += batch != step % 10;
     }
     assert_true(moved > 15);
+    for (uint64_t step = moved = 0; step < 10; step++)
+        moved += sherd__train_order_batch(&o, step) != sherd__train_order_batch(&o, step + 10);
+    assert_true(moved > 5); /* anew for each epoch */
     memcpy(a, fixed, sizeof a);
     sherd__train_order_fini(&o);
     assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_BATCHES, 100, 10, other, NULL),
