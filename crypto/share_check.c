@@ -38,6 +38,11 @@ int sherd__share_draw_s(share *d, uint32_t tile)
     return draw(d, share_tile_width(d, tile), &d->tile[tile].s);
 }
 
+int sherd__share_draw_rt(share *d)
+{
+    return draw(d, d->k, &d->rt);
+}
+
 static void drop(double **p)
 {
     sherd__share_forget(*p);
@@ -120,7 +125,7 @@ static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spo
 {
     share_panel *l = share_panel_of(d, panel);
     const share_span a = sherd__share_span_a(d, panel), b = sherd__share_span_d(d, tile, panel);
-    int err = draw(d, d->k, &d->rt);
+    int err = sherd__share_draw_rt(d);
     if (!err) err = project(d, &d->a, d->a_masks, &a, (share_probe){ .s = d->rt }, &l->ur);
     if (!err) err = sherd__share_draw_s(d, tile);
     const share_probe s = { .s = d->tile[tile].s };

@@ -143,27 +143,29 @@ static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fr
     return err;
 }
 
-/* A's share, and rT*A on the way where nobody has it yet. */
+/* A's share, and rT*A (transposed: A*r) on the way where nobody has it yet. */
 static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, sherd_fragment **out)
 {
     share_panel *at = share_panel_of(d, panel);
     share_span span = sherd__share_span_a(d, panel);
-    double *ru = NULL;
+    double **to = d->transposed ? &at->ur : &at->ru, *x = NULL;
     uint8_t *bytes;
-    bool first = !at->ru && !b->bytes && !b->over && !d->transposed;
+    bool first = !*to && !b->bytes && !b->over;
     int err = SHERD_OK;
     if (first) {
-        err = sherd__share_draw_r(d, panel);
-        ru = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, d->k, sizeof *ru);
-        if (!err && !ru) err = SHERD_ENOMEM;
+        size_t len = d->transposed ? span.rows : d->k;
+        err = d->transposed ? sherd__share_draw_rt(d) : sherd__share_draw_r(d, panel);
+        x = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, len, sizeof *x);
+        if (!err && !x) err = SHERD_ENOMEM;
     }
-    const share_probe probe = { .r = at->r, .left = ru };
+    const share_probe probe = d->transposed ? (share_probe){ .s = d->rt, .right = x }
+                                            : (share_probe){ .r = at->r, .left = x };
     if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
     if (!err && first) {
-        at->ru = ru;
-        ru = NULL;
+        *to = x;
+        x = NULL;
     }
-    sherd__share_forget(ru);
+    sherd__share_forget(x);
     return err ? err : wrap(d, &span, bytes, out);
 }
 

@@ -194,6 +194,8 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
 /** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
 int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;
 int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
+/** That of A, where transposed. SHERD_ENOMEM. */
+int sherd__share_draw_rt(share *d) SHERD_MUST;
 /** Wipes and frees all check vectors and what was made of them: the next ones are drawn anew. */
 void sherd__share_redraw(share *d);
 /** Nothing of a panel is open any more: what checks know of it is kept for the next product as far as

@@ -40,7 +40,8 @@ typedef struct job_node {
     bool convicted;
     uint64_t accepted;
     uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
-    uint8_t *lefts;         /* left blocks that stay, by slot and panel of all that stay, or NULL */
+    uint8_t *lefts;         /* left blocks that stay, by slot and panel of all that stay (LEFT_*), or
+                               NULL */
 } job_node;
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
@@ -80,6 +81,8 @@ struct sherd_job {
 };
 
 #define NOBODY UINT32_MAX
+
+enum { LEFT_NONE, LEFT_HELD, LEFT_MAKING }; /* MAKING: a piece of work brings it */
 
 static inline sherd__cell job_cell_at(const sherd_job *j, uint64_t ordinal)
 {
@@ -158,6 +161,8 @@ void sherd__job_close_position(sherd_job *j, uint64_t pos);
 void sherd__job_block_refused(sherd_job *j, job_node *n, uint32_t block);
 void sherd__job_drop_rights(sherd_job *j, uint32_t node);
 int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work);
+/** The piece that was to bring the cell's left block to the node is back. */
+void sherd__job_left_back(sherd_job *j, uint32_t node, uint64_t ordinal);
 void sherd__job_dispatch(sherd_job *j, uint64_t now_ms);
 
 /* job_work.c: start a piece on the executor. On failure nothing was started. left: make the block

@@ -155,11 +155,17 @@ static int put_left(sherd_job *j, job_node *n, sherd__cell cell, sherd__cell_wor
     }
     size_t at = job_left_at(j, cell);
     task->left = left_number(cell, j);
-    if (n->lefts[at]) return SHERD_OK;
+    if (n->lefts[at] == LEFT_HELD) return SHERD_OK;
     if (!work->left) return SHERD_EUNASKED; /* it was lost while this cell was hidden */
     int err = put(j, n, task->left, &work->left);
-    n->lefts[at] = !err;
+    n->lefts[at] = err ? LEFT_NONE : LEFT_HELD;
     return err;
+}
+
+void sherd__job_left_back(sherd_job *j, uint32_t node, uint64_t ordinal)
+{
+    uint8_t *left = &j->nodes[node].lefts[job_left_at(j, job_cell_at(j, ordinal))];
+    if (*left == LEFT_MAKING) *left = LEFT_NONE;
 }
 
 int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
@@ -193,8 +199,10 @@ static int start_cell(sherd_job *j, uint32_t node, uint64_t ordinal, uint64_t no
     if (++j->attempts == 0) j->attempts = 1;
     c->attempt = j->attempts;
     c->since_ms = now_ms;
-    err = sherd__job_hide(j, ordinal, j->shape.left_stays && !n->lefts[job_left_at(j, cell)]);
+    uint8_t *left = j->shape.left_stays ? &n->lefts[job_left_at(j, cell)] : NULL;
+    err = sherd__job_hide(j, ordinal, left && *left == LEFT_NONE);
     if (err) return err;
+    if (left && *left == LEFT_NONE) *left = LEFT_MAKING; /* cells of other tiles do not ask again */
     c->state = CELL_HIDING;
     if (n->under_way++ == 0) n->progress_ms = now_ms;
     return SHERD_OK;

@@ -18,7 +18,7 @@ typedef struct piece {
     sherd_job *job;
     piece_kind kind;
     uint64_t ordinal;
-    uint32_t attempt;
+    uint32_t node, attempt;
     bool left, ran;
     int err;
     sherd__cell_work hidden;
@@ -89,6 +89,11 @@ static int settle(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
     return err;
 }
 
+static bool decoded(const sherd_job *j, uint64_t ordinal)
+{
+    return j->shape.threshold && j->folding.have[ordinal / j->shape.slots] >= j->shape.threshold;
+}
+
 static void run(sherd_work *w)
 {
     piece *p = (piece *)w;
@@ -101,6 +106,7 @@ static void run(sherd_work *w)
             p->hidden.empty = true;
             break;
         }
+        if (decoded(j, p->ordinal)) break; /* on the way here: it will be cancelled */
         if (ops->spare && j->shape.threshold) ops->spare(j->hiding.ctx, p->dead);
         p->err = ops->hide(j->hiding.ctx, job_cell_at(j, p->ordinal), &p->hidden);
         if (!p->err && p->left) {
@@ -131,7 +137,10 @@ static void done(sherd_work *w)
     if (!p->ran) p->err = SHERD_EINTERRUPTED; /* the executor is going down */
     else sherd__job_folded(j, p->folded, p->next);
     switch (p->kind) {
-    case PIECE_HIDE: sherd__job_hidden(j, p->ordinal, p->attempt, p->err, &p->hidden); break;
+    case PIECE_HIDE:
+        if (p->left) sherd__job_left_back(j, p->node, p->ordinal);
+        sherd__job_hidden(j, p->ordinal, p->attempt, p->err, &p->hidden);
+        break;
     case PIECE_JUDGE: sherd__job_judged(j, p->ordinal, p->attempt, p->err); break;
     case PIECE_FINISH: sherd__job_finished(j, p->err); break;
     }
@@ -147,7 +156,10 @@ static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment
     p->answer = answer;
     p->left = left;
     memcpy(p->dead, j->dead, job_dead_bytes(j));
-    if (kind != PIECE_FINISH) p->attempt = j->cells[ordinal].attempt;
+    if (kind != PIECE_FINISH) {
+        p->node = j->cells[ordinal].node;
+        p->attempt = j->cells[ordinal].attempt;
+    }
     int err = sherd__executor_submit(j->o.executor, &p->work);
     if (err) sherd__free(p);
     else j->pieces++;

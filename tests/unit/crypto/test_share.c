@@ -576,6 +576,28 @@ static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
     }
 }
 
+/* One pass over A makes its shares and what checks them, from either side. */
+static void shares_of_a_are_projected_while_they_are_made(void **state)
+{
+    (void)state;
+    for (unsigned transposed = 0; transposed < 2; transposed++) {
+        fixture f = { .n = 12, .k = 4, .m = 3, .blocks = 2, .masks = 1, .shares = 5,
+                      .panel_rows = 2, .tile_cols = 3, .left_stays = true, .type = SHERD_F64,
+                      .bits = 17 };
+        sherd_fragment *u;
+        product x;
+        open_product(&x, f);
+        next_product(&x, 3, transposed);
+        const share *d = x.h.ctx;
+        assert_int_equal(x.h.ops->left(x.h.ctx, 1, 0, &u), 0);
+        assert_true((d->panel[0].ur != NULL) == transposed);
+        assert_true((d->panel[0].ru != NULL) == !transposed);
+        sherd__fragment_free(u);
+        run_product(&x, NULL, 0);
+        close_product(&x);
+    }
+}
+
 static void ten_thousand_wrong_answers_are_refused(void **state)
 {
     (void)state;
@@ -820,7 +842,7 @@ static void parts_of_an_operand_have_masks_of_their_own(void **state)
                   .left_stays = true, .panel_rows = 30, .tile_cols = 2, .type = SHERD_F64,
                   .bits = 9, .primes = 2, .part = PART };
     product x;
-    uint8_t *share[PARTS];
+    uint8_t *made[PARTS];
     uint64_t len;
     open_product(&x, f);
     double *a = x.da;
@@ -828,8 +850,8 @@ static void parts_of_an_operand_have_masks_of_their_own(void **state)
         memcpy(a + i * f.k, a + i % PART * f.k, f.k * sizeof *a);
     assert_int_equal(x.s.lefts, PARTS);
     for (uint32_t i = 0; i < PARTS; i++) {
-        share[i] = hidden(&x, (sherd__cell){ 1, 0, i }, &len);
-        for (uint32_t j = 0; j < i; j++) nothing_alike(share[i], share[j], len);
+        made[i] = hidden(&x, (sherd__cell){ 1, 0, i }, &len);
+        for (uint32_t j = 0; j < i; j++) nothing_alike(made[i], made[j], len);
     }
     for (uint32_t first = 0; first < PARTS; first++) {
         sherd_rows rows = { first * PART, (PARTS - first) * PART };
@@ -839,10 +861,10 @@ static void parts_of_an_operand_have_masks_of_their_own(void **state)
         assert_int_equal(x.s.lefts, PARTS);
         assert_int_equal(x.s.panels, PARTS - first);
         uint8_t *again = hidden(&x, (sherd__cell){ 1, 0, 0 }, &len);
-        assert_memory_equal(again, share[first], len);
+        assert_memory_equal(again, made[first], len);
         free(again);
     }
-    for (uint32_t i = 0; i < PARTS; i++) free(share[i]);
+    for (uint32_t i = 0; i < PARTS; i++) free(made[i]);
     close_product(&x);
 }
 
@@ -1117,6 +1139,7 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(shares_of_a_are_projected_while_they_are_made),
         cmocka_unit_test(what_checks_know_of_a_kept_operand_keeps_to_its_room),
         cmocka_unit_test(shares_of_the_dead_are_not_made_unless_asked_for),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),

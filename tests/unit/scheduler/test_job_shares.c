@@ -328,6 +328,50 @@ static void runs_of_some_panels_find_their_blocks(void **state)
     world_stop(&w);
 }
 
+static void a_left_block_that_is_on_its_way_is_not_made_again(void **state)
+{
+    (void)state;
+    world w = of(3);
+    w.scheme.shape.left_stays = true;
+    world_start(&w, 3, 3, 1, 3, 0, false); /* cells of three tiles begin at once, with one panel */
+    world_settle(&w);
+    assert_int_equal(asked(&w), 9);
+    assert_int_equal(w.scheme.lefts, 3);
+    assert_int_equal(w.ends[0].blocks, 1 + 3);
+    world_part(&w, 2, true, true); /* what was on its way to it is lost */
+    world_join(&w, 2);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(w.scheme.lefts, 4);
+    world_stop(&w);
+}
+
+static void nothing_is_hidden_of_what_was_decoded_meanwhile(void **state)
+{
+    (void)state;
+    world w = of(2);
+    world_start(&w, 3, 1, 2, 1, 0, false);
+    world_part(&w, 2, true, true);
+    world_settle(&w);
+    world_join(&w, 2);
+    while (!w.ends[2].here || !sherd__session_ready(w.ends[2].here)) {
+        (void)world_move(&w, 2, true);
+        w.behind = true;
+        (void)world_move(&w, 2, false);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        world_answer(&w, i, 0);
+        while (world_move(&w, i, false)) {} /* to be judged, behind what else there is to do */
+    }
+    sherd__job_dispatch(w.job, w.now); /* the third one's comes after them */
+    world_settle(&w);
+    assert_int_equal(w.scheme.decoded[0], 1);
+    assert_int_equal(w.scheme.hidden[2], 0);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
 /* All nodes but the last one answer, 200 ms after they were asked; the time that it took until the
  * last one was told off, or 0. slow: how long that one takes over each, 0: for ever. */
 static uint64_t work_with_a_spare(world *w, uint64_t slow)
@@ -479,6 +523,8 @@ int main(void)
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
         T(runs_of_some_panels_find_their_blocks),
+        T(a_left_block_that_is_on_its_way_is_not_made_again),
+        T(nothing_is_hidden_of_what_was_decoded_meanwhile),
         T(a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on),
         T(a_spare_that_is_merely_slow_stays),
         T(silence_adds_up_over_short_runs),
