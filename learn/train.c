@@ -246,17 +246,6 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
     return SHERD_OK;
 }
 
-static int check_params(sherd__trainer *t, sherd_diag *d)
-{
-    const double *p = sherd__network_params(t->network);
-    size_t count = sherd__network_count(t->network);
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(p[i]))
-            return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                               "parameter %zu of %zu is %g: training diverged", i, count, p[i]);
-    return SHERD_OK;
-}
-
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 typedef struct run {
@@ -267,12 +256,24 @@ typedef struct run {
 } run;
 
 /* "step 17, epoch 3: " before what a step says. */
-static int located(const run *r, int err, const sherd_diag *mine, sherd_diag *d)
+static int located(const run *r, uint64_t step, int err, const sherd_diag *mine, sherd_diag *d)
 {
-    uint64_t step = r->t->state.step;
     if (err != SHERD_ERANGE) return sherd__fail(d, err, mine->hint, "%s", mine->message);
-    return sherd__fail(d, err, mine->hint, "step %" PRIu64 ", epoch %" PRIu64 ": %s", step + 1,
-                       step / r->t->order.per_epoch + 1, mine->message);
+    return sherd__fail(d, err, mine->hint, "step %" PRIu64 ", epoch %" PRIu64 ": %s", step,
+                       (step - 1) / r->t->order.per_epoch + 1, mine->message);
+}
+
+/* Whether the step just made has left parameters that are of use. */
+static int check_params(const run *r, sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    const double *p = sherd__network_params(r->t->network);
+    size_t count = sherd__network_count(r->t->network), i = 0;
+    while (i < count && isfinite(p[i])) i++;
+    if (i == count) return SHERD_OK;
+    int err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
+                          "parameter %zu of %zu is %g: training diverged", i, count, p[i]);
+    return located(r, r->t->state.step, err, &mine, d);
 }
 
 static int make_step(run *r, double *rate, sherd_diag *d)
@@ -287,7 +288,7 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     if (err == 0 && !isfinite(result.cost))
         err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                           "the cost is %g: training diverged", result.cost);
-    if (err != 0) return located(r, err, &mine, d);
+    if (err != 0) return located(r, st->step + 1, err, &mine, d);
     st->step++;
     st->cost += result.cost * (double)s.len;
     st->hits += result.hits;
@@ -301,7 +302,6 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     sherd__trainer *t = r->t;
     sherd__train_state *st = &t->state;
     bool last = st->step == t->steps;
-    sherd_diag mine = { 0 };
     sherd__train_epoch e = { .epoch = (st->step + t->order.per_epoch - 1) / t->order.per_epoch,
                              .step = st->step, .cost = st->cost / (double)st->seen,
                              .accuracy = t->data.targets.labels != NULL
@@ -309,11 +309,7 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
                              .validation_cost = NAN, .validation_accuracy = NAN, .rate = rate };
     bool report = last || e.epoch % t->recipe.report_every == 0;
     int err = r->stepper.ops->settle(r->stepper.ctx, d);
-    if (err == 0 && (err = check_params(t, &mine)) != 0) {
-        st->step--; /* the step that spoilt them is named */
-        err = located(r, err, &mine, d);
-        st->step++;
-    }
+    if (err == 0) err = check_params(r, d);
     if (err == 0 && report && t->validation.x.rows > 0)
         err = sherd__train_evaluate(t->network, r->engine, &t->recipe, &t->validation,
                                     t->order.batch, &e.validation_cost, &e.validation_accuracy, d);
@@ -330,7 +326,7 @@ static int checkpoint(run *r, sherd_diag *d)
 {
     if (r->calls->checkpoint == NULL) return SHERD_OK;
     int err = r->stepper.ops->settle(r->stepper.ctx, d);
-    if (err == 0) err = check_params(r->t, d);
+    if (err == 0) err = check_params(r, d);
     return err != 0 ? err : r->calls->checkpoint(r->calls->ctx, &r->t->state, d);
 }
 

@@ -65,6 +65,7 @@ static void stands(const sherd__recipe *r)
     if (parse(&again, text, &d) != SHERD_OK) fail_msg("%s in:\n%s", d.message, text);
     char *second = print(&again, SHERD__RECIPE_ALL);
     assert_string_equal(text, second);
+    assert_memory_equal(r->layers, again.layers, r->len * sizeof *r->layers);
     free(text);
     free(second);
 }

@@ -471,16 +471,18 @@ static void a_cost_that_is_nan_ends_training_and_says_where(void **s)
 static void parameters_that_overflow_reach_no_checkpoint(void **s)
 {
     (void)s;
-    for (uint64_t every = 1; every <= 20; every += 19) {
+    for (uint64_t every = 1; every <= 20; every += 19) { /* met by a checkpoint, by an epoch's end */
         rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
-        fake f = { .spoil_at = 8 };
+        fake f = { .spoil_at = every == 1 ? 6 : 8 };
         sherd_diag d = { 0 };
         sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = every };
         assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
-        if (strstr(d.message, "step 8, epoch 2: parameter 5") == NULL) fail_msg("%s", d.message);
+        if (strstr(d.message, every == 1 ? "step 6, epoch 2: parameter 5"
+                                         : "step 8, epoch 2: parameter 5") == NULL)
+            fail_msg("%s", d.message);
         size_t checkpoints = 0;
         for (const char *p = f.calls; *p != '\0'; p++) checkpoints += *p == 'c';
-        assert_int_equal(checkpoints, every == 1 ? 7 : 0);
+        assert_int_equal(checkpoints, every == 1 ? 5 : 0);
         rig_free(&g);
     }
 }
