@@ -13,9 +13,10 @@
 typedef struct level {
     void (*one[8])(const double *x, size_t n, double *out);
     void (*two[2])(const double *a, const double *b, size_t n, double *out);
+    void (*one32[4])(const float *x, size_t n, float *out);
 } level;
 
-enum { EXP, LOG, TANH, SIGMOID, RELU, SQUARE };
+enum { EXP, TANH, SIGMOID, RELU, LOG, SQUARE };
 enum { MINUS, TIMES };
 
 /* out is the input itself or apart from it: either way no iteration waits for another. */
@@ -35,7 +36,16 @@ enum { MINUS, TIMES };
     {                                                                                              \
         IN_PLACE for (size_t i = 0; i < n; i++) out[i] = k_##f(a[i], b[i]);                        \
     }
+#define ONE32(target, suffix, f)                                                                   \
+    target static void f##32_##suffix(const float *x, size_t n, float *out)                        \
+    {                                                                                              \
+        IN_PLACE for (size_t i = 0; i < n; i++) out[i] = k_##f##32(x[i]);                          \
+    }
 #define LEVEL(target, suffix)                                                                      \
+    ONE32(target, suffix, exp)                                                                     \
+    ONE32(target, suffix, tanh)                                                                    \
+    ONE32(target, suffix, sigmoid)                                                                 \
+    ONE32(target, suffix, relu)                                                                    \
     ONE(target, suffix, exp)                                                                       \
     ONE(target, suffix, log)                                                                       \
     ONE(target, suffix, tanh)                                                                      \
@@ -52,6 +62,10 @@ enum { MINUS, TIMES };
                 [RELU] = relu_##suffix,                                                            \
                 [SQUARE] = square_##suffix},                                                       \
         .two = {[MINUS] = minus_##suffix, [TIMES] = times_##suffix},                               \
+        .one32 = {[EXP] = exp32_##suffix,                                                          \
+                  [TANH] = tanh32_##suffix,                                                        \
+                  [SIGMOID] = sigmoid32_##suffix,                                                  \
+                  [RELU] = relu32_##suffix},                                                       \
     };
 
 #define NOTHING
@@ -136,6 +150,26 @@ void sherd__minus_f64(const double *a, const double *b, size_t n, double *out)
 void sherd__times_f64(const double *a, const double *b, size_t n, double *out)
 {
     chosen()->two[TIMES](a, b, n, out);
+}
+
+void sherd__exp_f32(const float *x, size_t n, float *out)
+{
+    chosen()->one32[EXP](x, n, out);
+}
+
+void sherd__tanh_f32(const float *x, size_t n, float *out)
+{
+    chosen()->one32[TANH](x, n, out);
+}
+
+void sherd__sigmoid_f32(const float *x, size_t n, float *out)
+{
+    chosen()->one32[SIGMOID](x, n, out);
+}
+
+void sherd__relu_f32(const float *x, size_t n, float *out)
+{
+    chosen()->one32[RELU](x, n, out);
 }
 
 /* --- by number ------------------------------------------------------------------------------- */

@@ -23,6 +23,12 @@ void sherd__square_f64(const double *x, size_t n, double *out);
 void sherd__minus_f64(const double *a, const double *b, size_t n, double *out);
 void sherd__times_f64(const double *a, const double *b, size_t n, double *out);
 
+/* The same of floats, to the same promise; within 0.501 ulp. */
+void sherd__exp_f32(const float *x, size_t n, float *out);
+void sherd__tanh_f32(const float *x, size_t n, float *out);
+void sherd__sigmoid_f32(const float *x, size_t n, float *out);
+void sherd__relu_f32(const float *x, size_t n, float *out);
+
 /** 1 or 2 operands for a sherd_op number (sherd/multiplier.h); 0: not an element-wise operation. */
 unsigned sherd__map_arity(uint32_t op);
 /** "sigmoid"; NULL for a number that is no element-wise operation. */

@@ -180,6 +180,58 @@ SHERD__KERNEL double k_relu(double x)
     return k_quiet(k_pick(x <= 0.0, 0.0, x));
 }
 
+/* ---- for float: in double, with as many terms as leave nothing to round wrongly but ties --------- */
+
+/* exp(x) = 2^n (1 + hi) for |x| < 2^9: Taylor to r^10, truncation under 2^-41. */
+SHERD__KERNEL k_expo k_reduce_exp_short(double x)
+{
+    const double log2e = 0x1.71547652b82fep0, ln2 = 0x1.62e42fefa39efp-1;
+    k_expo e = { 0 };
+    e.n = k_round(x * log2e);
+    double r = fma(-e.n, ln2, x), q = 1.0 / 3628800.0;
+    q = fma(q, r, 1.0 / 362880.0);
+    q = fma(q, r, 1.0 / 40320.0);
+    q = fma(q, r, 1.0 / 5040.0);
+    q = fma(q, r, 1.0 / 720.0);
+    q = fma(q, r, 1.0 / 120.0);
+    q = fma(q, r, 1.0 / 24.0);
+    q = fma(q, r, 1.0 / 6.0);
+    q = fma(q, r, 0.5);
+    e.hi = fma(r * r, q, r);
+    return e;
+}
+
+/* Beyond 200 a float is 0, 1 or infinite all the same. NaN passes all comparisons by. */
+SHERD__KERNEL float k_exp32(float v)
+{
+    double x = (double)v, y = k_pick(x > 200.0, 200.0, x);
+    k_expo e = k_reduce_exp_short(k_pick(y < -200.0, -200.0, y));
+    return (float)k_quiet((1.0 + e.hi) * k_power(e.n));
+}
+
+SHERD__KERNEL float k_tanh32(float v)
+{
+    double x = (double)v, a = fabs(x);
+    k_expo e = k_reduce_exp_short(2.0 * k_pick(a > 20.0, 20.0, a));
+    double scale = k_power(e.n), over = fma(scale, e.hi, scale - 1.0);
+    return (float)k_quiet(copysign(over / (over + 2.0), x));
+}
+
+SHERD__KERNEL float k_sigmoid32(float v)
+{
+    double x = (double)v, a = fabs(x);
+    k_expo e = k_reduce_exp_short(-k_pick(a > 200.0, 200.0, a));
+    double t = (1.0 + e.hi) * k_power(e.n);
+    double y = k_pick(x < 0.0, t, 1.0) / (1.0 + t);
+    return (float)k_quiet(k_pick(x == x, y, x));
+}
+
+SHERD__KERNEL float k_relu32(float v)
+{
+    double x = (double)v;
+    return (float)k_quiet(k_pick(x <= 0.0, 0.0, x));
+}
+
 SHERD__KERNEL double k_square(double x)
 {
     return k_quiet(x * x);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,6 +211,98 @@ static void operations_are_found_by_number_and_name(void **s)
     assert_int_equal(sherd__map_f64(SHERD_EXP, x, x, 2, y), SHERD_EINVAL);
 }
 
+/* ---- floats ---------------------------------------------------------------------------------- */
+
+static const struct single {
+    void (*f)(const float *, size_t, float *);
+    long double (*truth)(long double);
+    float low, high;
+    bool powers;
+} singles[] = {
+    {sherd__exp_f32, expl, -104, 89, false},       {sherd__exp_f32, expl, -1, 1, false},
+    {sherd__exp_f32, expl, -40, 0, true},          {sherd__tanh_f32, tanhl, -12, 12, false},
+    {sherd__tanh_f32, tanhl, -149, 4, true},       {sherd__sigmoid_f32, sigmoid, -104, 30, false},
+    {sherd__sigmoid_f32, sigmoid, -3, 3, false},
+};
+
+static double ulps32(float y, long double t)
+{
+    int e;
+    float r = (float)t;
+    if (isinf(r) || isinf(y)) return r == y ? 0.0 : 1e9;
+    (void)frexpf(r, &e);
+    if (e < -125 || r == 0.0f) e = -125;
+    return (double)(fabsl((long double)y - t) / ldexpl(1.0L, e - 24));
+}
+
+static void functions_of_floats_are_rounded_almost_rightly(void **s)
+{
+    (void)s;
+    if (!long_double_is_wider()) skip();
+    static float x[N], y[N];
+    for (size_t t = 0; t < sizeof singles / sizeof *singles; t++) {
+        const struct single *f = &singles[t];
+        for (size_t i = 0; i < N; i++) {
+            float u = f->low + (f->high - f->low) * (float)unit();
+            x[i] = f->powers ? exp2f(u) : u;
+        }
+        f->f(x, N, y);
+        for (size_t i = 0; i < N; i++)
+            if (!(ulps32(y[i], f->truth((long double)x[i])) <= 0.501))
+                fail_msg("case %zu: f(%a) = %a is %g ulp off", t, (double)x[i], (double)y[i],
+                         ulps32(y[i], f->truth((long double)x[i])));
+    }
+}
+
+static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
+{
+    (void)s;
+    enum { M = 4099 };
+    static float x[M], first[M], y[M];
+    static void (*const all[])(const float *, size_t, float *) = {sherd__exp_f32, sherd__tanh_f32,
+                                                                  sherd__sigmoid_f32,
+                                                                  sherd__relu_f32};
+    for (size_t i = 0; i < M; i++) {
+        uint32_t bits = (uint32_t)(unit() * 0x1p32);
+        if (i % 3 == 0)
+            memcpy(&x[i], &bits, 4); /* anything, NaN payloads included */
+        else
+            x[i] = (float)(unit() - 0.5) * (i % 3 == 1 ? 300 : 8);
+    }
+    for (size_t q = 0; q < 4; q++) {
+        for (unsigned level = 1; level <= 3; level++) {
+            if (!sherd__funcs_force(level)) continue;
+            float *out = level == 1 ? first : y;
+            memcpy(out, x, sizeof x);
+            all[q](out, M, out);
+            if (level > 1) assert_memory_equal(first, y, sizeof y);
+        }
+        assert_true(sherd__funcs_force(0));
+        for (size_t from = 0; from < 9; from++)
+            for (size_t n = 0; n < 40; n++) {
+                all[q](x + from, n, y);
+                assert_memory_equal(y, first + from, n * 4);
+            }
+    }
+}
+
+static void floats_at_the_edges_are_those_of_numpy(void **s)
+{
+    (void)s;
+    const float in[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1000, -1000, 0x1p-149f};
+    float y[8];
+    sherd__exp_f32(in, 8, y);
+    assert_true(isnan(y[0]) && y[1] == INFINITY && y[2] == 0 && y[3] == 1 && y[4] == 1);
+    assert_true(y[5] == INFINITY && y[6] == 0 && y[7] == 1);
+    sherd__tanh_f32(in, 8, y);
+    assert_true(isnan(y[0]) && y[1] == 1 && y[2] == -1 && y[3] == 0 && !signbit(y[3]));
+    assert_true(y[4] == 0 && signbit(y[4]) && y[5] == 1 && y[6] == -1 && y[7] == 0x1p-149f);
+    sherd__sigmoid_f32(in, 8, y);
+    assert_true(isnan(y[0]) && y[1] == 1 && y[2] == 0 && y[3] == 0.5f && y[5] == 1 && y[6] == 0);
+    sherd__relu_f32(in, 8, y);
+    assert_true(isnan(y[0]) && y[1] == INFINITY && y[2] == 0 && y[5] == 1000 && y[6] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +312,9 @@ int main(void)
         cmocka_unit_test(every_nan_that_comes_out_is_the_same),
         cmocka_unit_test(sigmoid_and_tanh_are_monotone_and_symmetric),
         cmocka_unit_test(operations_are_found_by_number_and_name),
+        cmocka_unit_test(functions_of_floats_are_rounded_almost_rightly),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits_of_floats),
+        cmocka_unit_test(floats_at_the_edges_are_those_of_numpy),
     };
     return cmocka_run_group_tests_name("matrix/funcs", tests, NULL, NULL);
 }
