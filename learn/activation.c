@@ -6,6 +6,7 @@
  */
 #include "core/diag.h"
 #include "learn/layer.h"
+#include "matrix/clones.h"
 #include "matrix/funcs.h"
 
 static size_t count_of(const sherd__layer *l, const sherd__layer_call *call)
@@ -22,18 +23,42 @@ static int same_fit(sherd__layer *l, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* out = op(a) or op(a, b) over n numbers, here or by the multiplier. */
+/* dx is dy or apart from it: no number waits for another. */
+#ifdef __clang__
+#define IN_PLACE
+#else
+#define IN_PLACE _Pragma("GCC ivdep")
+#endif
+#define PIECE 8192u /* numbers that a thread takes at a time */
+
+#define REAL double
+#define R(name) name
+#define OF(name) name##_f64
+#define NUMBER SHERD_F64
+#include "learn/activation.inc"
+#undef REAL
+#undef R
+#undef OF
+#undef NUMBER
+
+#define REAL float
+#define R(name) name##32
+#define OF(name) name##_f32
+#define NUMBER SHERD_F32
+#include "learn/activation.inc"
+
+/* out = op(a) or op(a, b) over n numbers, by the multiplier. */
 static int apply(sherd__engine e, sherd_op op, const double *a, const double *b, size_t n,
                  double *out, sherd_diag *d)
 {
     sherd_view va = sherd_view_c(a, SHERD_F64, 1, n), vb = sherd_view_c(b, SHERD_F64, 1, n);
-    if (!e.maps) return sherd__map_f64(op, a, b, n, out);
     return sherd_multiplier_map(e.products, op, va, b != NULL ? &vb : NULL, out, n, d);
 }
 
 static int forward_by(sherd_op op, const sherd__layer *l, const sherd__layer_call *call,
                       sherd_diag *d)
 {
+    if (!call->engine.maps) return forward_here(op, l, call);
     return apply(call->engine, op, call->x.data, NULL, count_of(l, call), call->y, d);
 }
 
@@ -42,9 +67,33 @@ static int relu_forward(sherd__layer *l, const sherd__layer_call *call, sherd_di
     return forward_by(SHERD_RELU, l, call, d);
 }
 
+static int relu_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return forward_here32(SHERD_RELU, l, call);
+}
+
+static int relu_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return backward_here32(SHERD_RELU, l, call);
+}
+
 static int sigmoid_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     return forward_by(SHERD_SIGMOID, l, call, d);
+}
+
+static int sigmoid_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return forward_here32(SHERD_SIGMOID, l, call);
+}
+
+static int sigmoid_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return backward_here32(SHERD_SIGMOID, l, call);
 }
 
 static int tanh_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
@@ -52,13 +101,22 @@ static int tanh_forward(sherd__layer *l, const sherd__layer_call *call, sherd_di
     return forward_by(SHERD_TANH, l, call, d);
 }
 
+static int tanh_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return forward_here32(SHERD_TANH, l, call);
+}
+
+static int tanh_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    (void)d;
+    return backward_here32(SHERD_TANH, l, call);
+}
+
 static int relu_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
-    size_t n = count_of(l, call);
     (void)d;
-    if (call->dx == NULL) return SHERD_OK;
-    for (size_t i = 0; i < n; i++) call->dx[i] = call->y[i] <= 0 ? 0.0 : call->dy[i];
-    return SHERD_OK;
+    return backward_here(SHERD_RELU, l, call);
 }
 
 /* dx = dy * (y - y*y). */
@@ -67,10 +125,7 @@ static int sigmoid_backward(sherd__layer *l, const sherd__layer_call *call, sher
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
     if (call->dx == NULL) return SHERD_OK;
-    if (!call->engine.maps) {
-        for (size_t i = 0; i < n; i++) call->dx[i] = call->dy[i] * (y[i] - y[i] * y[i]);
-        return SHERD_OK;
-    }
+    if (!call->engine.maps) return backward_here(SHERD_SIGMOID, l, call);
     int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_MINUS, y, s, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_TIMES, call->dy, s, n, call->dx, d);
@@ -83,11 +138,7 @@ static int tanh_backward(sherd__layer *l, const sherd__layer_call *call, sherd_d
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
     if (call->dx == NULL) return SHERD_OK;
-    if (!call->engine.maps) {
-        for (size_t i = 0; i < n; i++)
-            call->dx[i] = call->dy[i] - call->dy[i] * (y[i] * y[i]);
-        return SHERD_OK;
-    }
+    if (!call->engine.maps) return backward_here(SHERD_TANH, l, call);
     int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_TIMES, call->dy, s, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_MINUS, call->dy, s, n, call->dx, d);
@@ -100,38 +151,6 @@ static int smooth_fit(sherd__layer *l, sherd_diag *d)
     int err = same_fit(l, d);
     if (err == 0) l->scratch_each = l->in.height * l->in.width * l->in.channels;
     return err;
-}
-
-/* The largest is taken off first, so that exp cannot overflow and the sum is at least 1. */
-static int softmax_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    size_t n = l->in.height * l->in.width * l->in.channels;
-    (void)d;
-    for (size_t r = 0; r < call->examples; r++) {
-        const double *x = (const double *)call->x.data + r * n;
-        double *y = call->y + r * n, most = x[0], sum = 0;
-        for (size_t j = 1; j < n; j++) most = x[j] > most ? x[j] : most;
-        for (size_t j = 0; j < n; j++) y[j] = x[j] - most;
-        sherd__exp_f64(y, n, y);
-        for (size_t j = 0; j < n; j++) sum += y[j];
-        for (size_t j = 0; j < n; j++) y[j] /= sum;
-    }
-    return SHERD_OK;
-}
-
-/* dx_j = y_j (dy_j - sum_i dy_i y_i). */
-static int softmax_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    size_t n = l->in.height * l->in.width * l->in.channels;
-    (void)d;
-    if (call->dx == NULL) return SHERD_OK;
-    for (size_t r = 0; r < call->examples; r++) {
-        const double *y = call->y + r * n, *dy = call->dy + r * n;
-        double *dx = call->dx + r * n, sum = 0;
-        for (size_t j = 0; j < n; j++) sum += dy[j] * y[j];
-        for (size_t j = 0; j < n; j++) dx[j] = y[j] * (dy[j] - sum);
-    }
-    return SHERD_OK;
 }
 
 static int flatten_fit(sherd__layer *l, sherd_diag *d)
@@ -155,6 +174,9 @@ const sherd__layer_kind sherd__layer_relu = {
     .fit = same_fit,
     .forward = relu_forward,
     .backward = relu_backward,
+    .forward32 = relu_forward32,
+    .backward32 = relu_backward32,
+    .op = SHERD_RELU,
 };
 
 const sherd__layer_kind sherd__layer_sigmoid = {
@@ -163,6 +185,9 @@ const sherd__layer_kind sherd__layer_sigmoid = {
     .fit = smooth_fit,
     .forward = sigmoid_forward,
     .backward = sigmoid_backward,
+    .forward32 = sigmoid_forward32,
+    .backward32 = sigmoid_backward32,
+    .op = SHERD_SIGMOID,
 };
 
 const sherd__layer_kind sherd__layer_tanh = {
@@ -171,6 +196,9 @@ const sherd__layer_kind sherd__layer_tanh = {
     .fit = smooth_fit,
     .forward = tanh_forward,
     .backward = tanh_backward,
+    .forward32 = tanh_forward32,
+    .backward32 = tanh_backward32,
+    .op = SHERD_TANH,
 };
 
 const sherd__layer_kind sherd__layer_softmax = {
@@ -179,6 +207,8 @@ const sherd__layer_kind sherd__layer_softmax = {
     .fit = same_fit,
     .forward = softmax_forward,
     .backward = softmax_backward,
+    .forward32 = softmax_forward32,
+    .backward32 = softmax_backward32,
 };
 
 const sherd__layer_kind sherd__layer_flatten = {
@@ -187,4 +217,6 @@ const sherd__layer_kind sherd__layer_flatten = {
     .fit = flatten_fit,
     .forward = nothing,
     .backward = nothing,
+    .forward32 = nothing,
+    .backward32 = nothing,
 };

@@ -58,71 +58,73 @@ static strip strip_of(const sherd__layer *l, size_t oy, size_t ox, size_t wy)
     return s;
 }
 
-static void windows_of(const sherd__layer *l, const double *image, double *to)
-{
-    for (size_t oy = 0; oy < l->out.height; oy++)
-        for (size_t ox = 0; ox < l->out.width; ox++)
-            for (size_t wy = 0; wy < l->spec.window; wy++) {
-                strip s = strip_of(l, oy, ox, wy);
-                memset(to, 0, s.before * sizeof *to);
-                memcpy(to + s.before, image + s.from, s.run * sizeof *to);
-                memset(to + s.before + s.run, 0, s.after * sizeof *to);
-                to += s.before + s.run + s.after;
-            }
-}
-
-static void add_windows(const sherd__layer *l, const double *from, double *image)
-{
-    for (size_t oy = 0; oy < l->out.height; oy++)
-        for (size_t ox = 0; ox < l->out.width; ox++)
-            for (size_t wy = 0; wy < l->spec.window; wy++) {
-                strip s = strip_of(l, oy, ox, wy);
-                for (size_t k = 0; k < s.run; k++) image[s.from + k] += from[s.before + k];
-                from += s.before + s.run + s.after;
-            }
-}
-
 static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
 {
     return call->examples * l->out.height * l->out.width;
 }
 
-static int conv_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+/* The products, by the multiplier or the short way; dy W^T overwrites the windows, which dW has seen. */
+static int forward_by(const sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+                      sherd_diag *d)
 {
-    size_t rows = pixels_of(l, call), size = l->in.height * l->in.width * l->in.channels;
-    const double *x = call->x.data;
-    for (size_t i = 0; i < call->examples; i++)
-        windows_of(l, x + i * size, l->scratch + i * l->scratch_each);
-    sherd_view windows = sherd_view_c(l->scratch, SHERD_F64, rows, l->rows);
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
+    if (sherd__here_can(call, windows)) return sherd__here_forward(l, call, windows, call->y, d);
     int err = sherd_multiplier_multiply(call->engine.products, windows, w, call->y, l->cols, d);
-    if (err == 0 && !call->unbiased) sherd__bias_add(l, rows, call->y);
+    if (err == 0 && !call->unbiased) sherd__bias_add(l, windows.rows, call->y);
     return err;
 }
 
-static int conv_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+static int backward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+                       sherd_diag *d)
 {
-    size_t rows = pixels_of(l, call), size = l->in.height * l->in.width * l->in.channels;
-    sherd_view windows = sherd_view_c(l->scratch, SHERD_F64, rows, l->rows);
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, rows, l->cols);
-    sherd_multiplier m = call->engine.products;
-    int err = sherd_multiplier_multiply(m, sherd_view_t(windows), dy, l->weights_gradient, l->cols,
-                                        d);
+    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, windows.rows, l->cols);
+    double *down = call->dx != NULL ? l->scratch : NULL;
+    if (sherd__here_can(call, windows))
+        return sherd__here_backward(l, call, windows, call->y, call->dy, down, d);
+    int err = sherd_multiplier_multiply(call->engine.products, sherd_view_t(windows), dy,
+                                        l->weights_gradient, l->cols, d);
     if (err != 0) return err;
-    sherd__bias_gradient(l, rows, call->dy);
-    if (call->dx == NULL) return SHERD_OK;
-    err = sherd_multiplier_multiply(m, dy, sherd_view_t(w), l->scratch, l->rows, d);
-    if (err != 0) return err;
-    memset(call->dx, 0, call->examples * size * sizeof *call->dx);
-    for (size_t i = 0; i < call->examples; i++)
-        add_windows(l, l->scratch + i * l->scratch_each, call->dx + i * size);
-    return SHERD_OK;
+    sherd__bias_gradient(l, windows.rows, call->dy);
+    if (down == NULL) return SHERD_OK;
+    return sherd_multiplier_multiply(call->engine.products, dy, sherd_view_t(w), down, l->rows, d);
 }
+
+static int forward_by32(const sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+                        sherd_diag *d)
+{
+    return sherd__here_forward32(l, call, windows, call->y32, d);
+}
+
+static int backward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+                         sherd_diag *d)
+{
+    return sherd__here_backward32(l, call, windows, call->y32, call->dy32,
+                                  call->dx32 != NULL ? l->scratch32 : NULL, d);
+}
+
+#define REAL double
+#define R(name) name
+#define OF(name) name##_f64
+#define NUMBER SHERD_F64
+#include "learn/conv.inc"
+#undef REAL
+#undef R
+#undef OF
+#undef NUMBER
+
+#define REAL float
+#define R(name) name##32
+#define OF(name) name##_f32
+#define NUMBER SHERD_F32
+#include "learn/conv.inc"
 
 const sherd__layer_kind sherd__layer_conv2d = {
     .name = "conv2d",
+    .traits = SHERD__LAYER_FINISHES,
     .fit = conv_fit,
     .forward = conv_forward,
     .backward = conv_backward,
+    .forward32 = conv_forward32,
+    .backward32 = conv_backward32,
 };

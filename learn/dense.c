@@ -1,7 +1,8 @@
 /*
  * The dense layer, and what all layers with parameters share. Forward and weight gradient have x on
  * the left, once as it is and once transposed: that is what a kept operand can do, so an input that
- * lies at the nodes travels once for both passes of every epoch.
+ * lies at the nodes travels once for both passes of every epoch. On this machine x is read as the
+ * caller has it instead, in its own type.
  */
 #include "learn/layer.h"
 
@@ -48,6 +49,7 @@ static int dense_forward(sherd__layer *l, const sherd__layer_call *call, sherd_d
 {
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
     sherd_rows rows = { call->first, call->examples };
+    if (sherd__here_can(call, call->x)) return sherd__here_forward(l, call, call->x, call->y, d);
     int err = call->kept != NULL
                   ? sherd_multiplier_multiply_rows(call->engine.products, call->kept, rows, false,
                                                    w, call->y, l->cols, d)
@@ -63,6 +65,8 @@ static int dense_backward(sherd__layer *l, const sherd__layer_call *call, sherd_
     sherd_view dy = sherd_view_c(call->dy, SHERD_F64, call->examples, l->cols);
     sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
     sherd_rows rows = { call->first, call->examples };
+    if (sherd__here_can(call, call->x))
+        return sherd__here_backward(l, call, call->x, call->y, call->dy, call->dx, d);
     int err = call->kept != NULL
                   ? sherd_multiplier_multiply_rows(m, call->kept, rows, true, dy,
                                                    l->weights_gradient, l->cols, d)
@@ -74,10 +78,22 @@ static int dense_backward(sherd__layer *l, const sherd__layer_call *call, sherd_
     return sherd_multiplier_multiply(m, dy, sherd_view_t(w), call->dx, l->rows, d);
 }
 
+static int dense_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    return sherd__here_forward32(l, call, call->x, call->y32, d);
+}
+
+static int dense_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
+{
+    return sherd__here_backward32(l, call, call->x, call->y32, call->dy32, call->dx32, d);
+}
+
 const sherd__layer_kind sherd__layer_dense = {
     .name = "dense",
-    .traits = SHERD__LAYER_ANY_VIEW,
+    .traits = SHERD__LAYER_ANY_VIEW | SHERD__LAYER_FINISHES,
     .fit = dense_fit,
     .forward = dense_forward,
     .backward = dense_backward,
+    .forward32 = dense_forward32,
+    .backward32 = dense_backward32,
 };

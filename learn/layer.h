@@ -3,7 +3,11 @@
  * the multiplier, so the same layer trains on this machine or on nodes that are not trusted; what
  * those learn is said by the multiplier's scheme (docs/THREATS.md), nothing else leaves a layer.
  *
- * A batch is row-major f64, one example a row; within a row channels vary fastest, then columns,
+ * Numbers are f64, or f32 (dtype of a layer), which trains on this machine alone: fields and
+ * functions in ...32 are then what the others are for f64, compiled from the same source
+ * (learn/...inc).
+ *
+ * A batch is row-major, one example a row; within a row channels vary fastest, then columns,
  * then rows of the image. Sums are made in one fixed order (ascending examples), so that results
  * depend on nothing but values and the multiplier's own promise.
  */
@@ -12,7 +16,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "core/team.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
@@ -43,10 +49,13 @@ typedef struct sherd__layer {
     sherd__layer_spec spec;
     sherd__form in, out;
     size_t rows, cols;   /* of the weights; 0 and 0 without any. There are cols biases. */
-    size_t scratch_each; /* doubles of scratch for one example */
-    double *weights, *biases;                   /* rows x cols, and cols */
-    double *weights_gradient, *biases_gradient; /* the same shapes */
-    double *scratch;
+    size_t scratch_each; /* numbers of scratch for one example */
+    sherd_dtype dtype;   /* SHERD_F64 or SHERD_F32: which one of each pair below */
+    union { double *weights; float *weights32; };                   /* rows x cols */
+    union { double *biases; float *biases32; };                     /* cols */
+    union { double *weights_gradient; float *weights_gradient32; }; /* the same shapes */
+    union { double *biases_gradient; float *biases_gradient32; };
+    union { double *scratch; float *scratch32; };
     bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
 } sherd__layer;
 
@@ -54,20 +63,26 @@ typedef struct sherd__layer {
 typedef struct sherd__layer_call {
     sherd__engine engine;
     size_t examples;
-    sherd_view x;     /* examples x in; row-major f64 unless the kind says SHERD__LAYER_ANY_VIEW */
+    sherd_view x;     /* examples x in; row-major, of the layer's dtype, unless the kind says
+                         SHERD__LAYER_ANY_VIEW */
     sherd_kept *kept; /* x again, where the multiplier holds it, from its row `first` on; or NULL */
     size_t first;
-    double *y;        /* examples x out: forward writes, backward reads it */
+    union { double *y; float *y32; }; /* examples x out: forward writes, backward reads it */
     bool unbiased;    /* forward: leave biases out */
-    double *dy;       /* examples x out: d cost / dy; backward may overwrite it */
-    double *dx;       /* examples x in, gets d cost / dx; NULL where nobody needs it. It is dy
-                         itself for kinds that say SHERD__LAYER_IN_PLACE. */
+    union { double *dy; float *dy32; }; /* examples x out: d cost / dy; backward may overwrite it */
+    union { double *dx; float *dx32; }; /* examples x in, gets d cost / dx; NULL where nobody needs
+                                           it. dy itself for SHERD__LAYER_IN_PLACE */
+    sherd__team *team; /* for passes over elements; may be NULL */
+    /** A layer that says SHERD__LAYER_FINISHES: the sherd_op of the layer above, which it then is
+     *  too: y and dy are those of that layer. 0: none. Only where sherd__local_is. */
+    uint32_t then;
 } sherd__layer_call;
 
 enum {
     SHERD__LAYER_ANY_VIEW = 1, /* takes x of any dtype and strides */
     SHERD__LAYER_IN_PLACE = 2, /* y may be x; backward needs y but not x */
-    SHERD__LAYER_ALIAS = 4     /* y always is x, dx always dy: nothing is computed */
+    SHERD__LAYER_ALIAS = 4,    /* y always is x, dx always dy: nothing is computed */
+    SHERD__LAYER_FINISHES = 8  /* may do the work of an activation above it in its own passes */
 };
 
 /** A kind of layer. Constant and shared. */
@@ -81,6 +96,10 @@ struct sherd__layer_kind {
     int (*forward)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
     /** From dy (and x, y of the forward pass just made): the gradients, and dx unless NULL. */
     int (*backward)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
+    /** The same for a layer of f32. */
+    int (*forward32)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
+    int (*backward32)(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d);
+    uint32_t op; /* an activation: its sherd_op (sherd/multiplier.h), which a layer below may do */
 };
 
 /** y = x W + b; dW = x^T dy, db = column sums of dy, dx = dy W^T. */
@@ -111,5 +130,22 @@ bool sherd__form_size(sherd__form f, size_t *size);
 void sherd__bias_add(const sherd__layer *l, size_t rows, double *y);
 /** biases_gradient from dy, rows x cols; rows ascending. */
 void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
+
+/* ---- products of a layer with parameters, on this machine (learn/here.c) ---------------------- */
+
+/** Whether those below can be used: the engine is this machine in floats, and x of a layout that
+ *  is read as it is (sherd__tiled_takes). Always true of layers of f32 that a network calls. */
+bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
+/** y = x W, plus biases unless call->unbiased, then call->then; y is x.rows x cols. SHERD_ENOMEM. */
+int sherd__here_forward(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                        double *y, sherd_diag *d);
+/** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T
+ *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. SHERD_ENOMEM. */
+int sherd__here_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                         const double *y, double *dy, double *dx, sherd_diag *d);
+int sherd__here_forward32(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                          float *y, sherd_diag *d);
+int sherd__here_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                           const float *y, float *dy, float *dx, sherd_diag *d);
 
 #endif

@@ -34,6 +34,10 @@ const char *sherd__loss_name(sherd__loss loss);
 int sherd__loss_gradient(sherd__loss loss, const double *y, size_t m, size_t width,
                          sherd__targets t, double *cost, double *dy, sherd_diag *d) SHERD_MUST;
 
+/** The same for outputs in f32; cost and sums in f64. */
+int sherd__loss_gradient32(sherd__loss loss, const float *y, size_t m, size_t width,
+                           sherd__targets t, double *cost, float *dy, sherd_diag *d) SHERD_MUST;
+
 /** How many rows have their largest number (the first of equals) at their label. Rows with NaN
  *  count as wrong. */
 size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t *labels);

@@ -24,6 +24,10 @@ typedef struct sherd__network_spec {
     /** A known mistake that published results depend on: every bias of a layer gets the sum over
      *  all of the layer's bias gradients. */
     bool bias_total;
+    /** SHERD_F64 (0 is that), or SHERD_F32: then parameters, passes and gradients are f32, on this
+     *  machine in floats only (SHERD_EUNSUPPORTED by any other engine); costs, targets and the
+     *  outputs that calls return are f64 still. A dense first layer reads x as f64, f32 or u8. */
+    sherd_dtype dtype;
 } sherd__network_spec;
 
 typedef struct sherd__network sherd__network;
@@ -71,6 +75,14 @@ size_t sherd__network_width(const sherd__network *n);
 size_t sherd__network_count(const sherd__network *n);
 double *sherd__network_params(sherd__network *n);
 const double *sherd__network_gradient(const sherd__network *n);
+/** A network of f32: the two above are floats (sherd__optimiser_apply_all takes them as they are;
+ *  others cast). These are for either: all parameters, or the gradient, to and from f64. */
+sherd_dtype sherd__network_dtype(const sherd__network *n);
+void sherd__network_get(const sherd__network *n, double *params);
+void sherd__network_set(sherd__network *n, const double *params);
+void sherd__network_get_gradient(const sherd__network *n, double *gradient);
+/** The threads behind an engine, for sherd__optimiser_apply_all; NULL where there are none. */
+sherd__team *sherd__network_team(sherd__engine e);
 /** Copied; NULL: none. */
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
 

@@ -10,6 +10,9 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "matrix/clones.h"
+
+#define PIECE 16384u /* parameters that a thread takes at a time */
 
 const char *sherd__method_name(sherd__method method)
 {
@@ -36,6 +39,10 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
     o.spec.beta1 = or_else(spec->beta1, 0.9);
     o.spec.beta2 = or_else(spec->beta2, 0.999);
     o.spec.epsilon = or_else(spec->epsilon, 1e-8);
+    if (spec->dtype == 0) o.spec.dtype = SHERD_F64;
+    if (o.spec.dtype != SHERD_F64 && o.spec.dtype != SHERD_F32)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "parameters of dtype %d: expected f64 or f32",
+                           (int)spec->dtype);
     if (!(o.spec.beta1 > 0 && o.spec.beta1 < 1) || !(o.spec.beta2 > 0 && o.spec.beta2 < 1) ||
         !(o.spec.epsilon > 0) || isinf(o.spec.epsilon))
         return sherd__fail(d, SHERD_EINVAL, "betas lie between 0 and 1, epsilon above 0",
@@ -44,7 +51,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
                            o.spec.epsilon);
     size_t vectors = spec->method == SHERD__ADAM ? 2 : spec->method == SHERD__MOMENTUM ? 1 : 0;
     if (!sherd__mul(count, vectors, &o.state_len) ||
-        (o.state = sherd__calloc(o.state_len, sizeof(double))) == NULL)
+        (o.state = sherd__calloc(o.state_len, sherd_dtype_size(o.spec.dtype))) == NULL)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the state of %zu parameters",
                            count);
     o.power1 = o.power2 = 1;
@@ -77,38 +84,48 @@ void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps)
     o->steps = steps;
 }
 
-static void momentum(sherd__optimiser *o, double rate, size_t from, size_t n, double *w,
-                     const double *g)
-{
-    double *v = o->state, beta = o->spec.beta1;
-    for (size_t k = from; k < from + n; k++) {
-        v[k] = beta * v[k] + g[k];
-        w[k] -= rate * v[k];
-    }
-}
+#define REAL double
+#define R_SQRT sqrt
+#define R(name) name
+#include "learn/optimiser.inc"
+#undef REAL
+#undef R_SQRT
+#undef R
 
-static void adam(sherd__optimiser *o, double rate, size_t from, size_t n, double *w,
-                 const double *g)
-{
-    double *m = o->state, *v = o->state + o->count;
-    double b1 = o->spec.beta1, b2 = o->spec.beta2, fix1 = 1 - o->power1, fix2 = 1 - o->power2;
-    for (size_t k = from; k < from + n; k++) {
-        m[k] = b1 * m[k] + (1 - b1) * g[k];
-        v[k] = b2 * v[k] + (1 - b2) * (g[k] * g[k]);
-        w[k] -= rate * (m[k] / fix1) / (sqrt(v[k] / fix2) + o->spec.epsilon);
-    }
-}
+#define REAL float
+#define R_SQRT sqrtf
+#define R(name) name##32
+#include "learn/optimiser.inc"
 
 void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
                             double *params, const double *gradient)
 {
-    switch (o->spec.method) {
-    case SHERD__SGD:
-        for (size_t k = from; k < from + n; k++) params[k] -= rate * gradient[k];
-        break;
-    case SHERD__MOMENTUM: momentum(o, rate, from, n, params, gradient); break;
-    case SHERD__ADAM: adam(o, rate, from, n, params, gradient); break;
-    }
+    apply(o, rate, from, n, params, gradient);
+}
+
+typedef struct passing {
+    sherd__optimiser *o;
+    double rate;
+    void *params;
+    const void *gradient;
+} passing;
+
+static void apply_piece(void *ctx, size_t i, unsigned thread)
+{
+    const passing *p = ctx;
+    size_t from = i * PIECE, n = p->o->count - from < PIECE ? p->o->count - from : PIECE;
+    (void)thread;
+    if (p->o->spec.dtype == SHERD_F32)
+        apply32(p->o, p->rate, from, n, p->params, p->gradient);
+    else
+        apply(p->o, p->rate, from, n, p->params, p->gradient);
+}
+
+void sherd__optimiser_apply_all(sherd__optimiser *o, double rate, void *params,
+                                const void *gradient, sherd__team *team)
+{
+    sherd__team_run(team, (o->count + PIECE - 1) / PIECE, apply_piece,
+                    &(passing){ o, rate, params, gradient });
 }
 
 /* ---- the rate over time ---------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sherd/err.h"
+#include "core/team.h"
+#include "sherd/mat.h"
 
 /* g is the gradient, r the rate, w a parameter. */
 typedef enum sherd__method {
@@ -24,13 +25,15 @@ typedef struct sherd__optimiser_spec {
     double beta1;   /* momentum; Adam's first moment. 0: 0.9 */
     double beta2;   /* Adam's second moment. 0: 0.999 */
     double epsilon; /* Adam. 0: 1e-8 */
+    sherd_dtype dtype; /* of parameters, gradient and state: SHERD_F64 or SHERD_F32. 0: f64 */
 } sherd__optimiser_spec;
 
 typedef struct sherd__optimiser {
     sherd__optimiser_spec spec; /* defaults filled in */
     size_t count;               /* parameters */
     size_t state_len;           /* 0, count or 2 count */
-    double *state;              /* v; m, then v. Owned; the caller may restore its contents */
+    union { double *state; float *state32; }; /* v; m, then v; of the spec's dtype. Owned; the
+                                                 caller may restore its contents */
     uint64_t steps;             /* begun so far */
     double power1, power2;      /* Adam: beta1 and beta2 to the power of `steps` */
 } sherd__optimiser;
@@ -38,7 +41,8 @@ typedef struct sherd__optimiser {
 /** "sgd", "momentum", "adam"; NULL for a number that is no method. */
 const char *sherd__method_name(sherd__method method);
 
-/** State 0, no step made. SHERD_EINVAL: no such method, a beta outside (0, 1), a negative epsilon;
+/** State 0, no step made. SHERD_EINVAL: no such method, a beta outside (0, 1), a negative epsilon,
+ *  another dtype;
  *  SHERD_ENOMEM. *out is the caller's (sherd__optimiser_fini), zeroed on failure. */
 int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *spec, size_t count,
                           sherd_diag *d) SHERD_MUST;
@@ -54,6 +58,11 @@ void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps);
  *  all `count`. Each range exactly once a step. */
 void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
                             double *params, const double *gradient);
+
+/** All `count` parameters of the step begun, by several threads (NULL: one); the same bits. params
+ *  and gradient are of the spec's dtype. */
+void sherd__optimiser_apply_all(sherd__optimiser *o, double rate, void *params,
+                                const void *gradient, sherd__team *team);
 
 /* ---- the rate over time ---------------------------------------------------------------------- */
 

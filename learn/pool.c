@@ -37,99 +37,36 @@ static size_t corner(const sherd__layer *l, size_t example, size_t oy, size_t ox
     return ((example * l->in.height + y) * l->in.width + x) * l->in.channels;
 }
 
-/* Index relative to the corner of the largest number of a square; NaN is largest. */
-static size_t largest(const sherd__layer *l, const double *x)
-{
-    size_t best = 0;
-    for (size_t wy = 0; wy < l->spec.window; wy++)
-        for (size_t wx = 0; wx < l->spec.window; wx++) {
-            size_t k = (wy * l->in.width + wx) * l->in.channels;
-            if (x[k] > x[best] || (x[k] != x[k] && x[best] == x[best])) best = k;
-        }
-    return best;
-}
+/* A pass over the examples, in either direction. */
+typedef struct passing {
+    const sherd__layer *l;
+    const sherd__layer_call *call;
+    bool max, back;
+} passing;
 
-static double mean(const sherd__layer *l, const double *x)
-{
-    double sum = 0;
-    for (size_t wy = 0; wy < l->spec.window; wy++)
-        for (size_t wx = 0; wx < l->spec.window; wx++)
-            sum += x[(wy * l->in.width + wx) * l->in.channels];
-    return sum / (double)(l->spec.window * l->spec.window);
-}
+#define REAL double
+#define R(name) name
+#define OF(name) name##_f64
+#define NUMBER SHERD_F64
+#include "learn/pool.inc"
+#undef REAL
+#undef R
+#undef OF
+#undef NUMBER
 
-static void spread(const sherd__layer *l, double dy, double *dx)
-{
-    double each = dy / (double)(l->spec.window * l->spec.window);
-    for (size_t wy = 0; wy < l->spec.window; wy++)
-        for (size_t wx = 0; wx < l->spec.window; wx++)
-            dx[(wy * l->in.width + wx) * l->in.channels] += each;
-}
-
-static void forward(const sherd__layer *l, const sherd__layer_call *call, bool max)
-{
-    const double *x = call->x.data;
-    double *y = call->y;
-    for (size_t i = 0; i < call->examples; i++)
-        for (size_t oy = 0; oy < l->out.height; oy++)
-            for (size_t ox = 0; ox < l->out.width; ox++) {
-                const double *at = x + corner(l, i, oy, ox);
-                for (size_t c = 0; c < l->in.channels; c++, at++)
-                    *y++ = max ? at[largest(l, at)] : mean(l, at);
-            }
-}
-
-static void backward(const sherd__layer *l, const sherd__layer_call *call, bool max)
-{
-    const double *x = call->x.data, *dy = call->dy;
-    size_t size = l->in.height * l->in.width * l->in.channels;
-    if (call->dx == NULL) return;
-    memset(call->dx, 0, call->examples * size * sizeof *call->dx);
-    for (size_t i = 0; i < call->examples; i++)
-        for (size_t oy = 0; oy < l->out.height; oy++)
-            for (size_t ox = 0; ox < l->out.width; ox++) {
-                size_t at = corner(l, i, oy, ox);
-                for (size_t c = 0; c < l->in.channels; c++, at++, dy++)
-                    if (max)
-                        call->dx[at + largest(l, x + at)] += *dy;
-                    else
-                        spread(l, *dy, call->dx + at);
-            }
-}
-
-static int max_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    (void)d;
-    forward(l, call, true);
-    return SHERD_OK;
-}
-
-static int max_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    (void)d;
-    backward(l, call, true);
-    return SHERD_OK;
-}
-
-static int average_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    (void)d;
-    forward(l, call, false);
-    return SHERD_OK;
-}
-
-static int average_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
-{
-    (void)d;
-    backward(l, call, false);
-    return SHERD_OK;
-}
+#define REAL float
+#define R(name) name##32
+#define OF(name) name##_f32
+#define NUMBER SHERD_F32
+#include "learn/pool.inc"
 
 const sherd__layer_kind sherd__layer_max_pool = {
     .name = "max-pool",
     .fit = pool_fit,
     .forward = max_forward,
     .backward = max_backward,
+    .forward32 = max_forward32,
+    .backward32 = max_backward32,
 };
 
 const sherd__layer_kind sherd__layer_average_pool = {
@@ -137,4 +74,6 @@ const sherd__layer_kind sherd__layer_average_pool = {
     .fit = pool_fit,
     .forward = average_forward,
     .backward = average_backward,
+    .forward32 = average_forward32,
+    .backward32 = average_backward32,
 };

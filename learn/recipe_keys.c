@@ -485,7 +485,8 @@ static int read_method(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     for (size_t k = 1; k < v->len; k++)
         if (!read_number(v->words[k], &x[k - 1]) || !(x[k - 1] > 0 && x[k - 1] < 1))
             return expected(v, what, "these lie between 0 and 1", d);
-    r->optimiser = (sherd__optimiser_spec){ (sherd__method)(i + 1), x[0], x[1], x[2] };
+    r->optimiser = (sherd__optimiser_spec){ .method = (sherd__method)(i + 1), .beta1 = x[0],
+                                            .beta2 = x[1], .epsilon = x[2] };
     return SHERD_OK;
 }
 

@@ -26,8 +26,9 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
                     ? 0 : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
                                             s->batch.targets.labels);
     sherd__optimiser_begin(p->optimiser);
-    sherd__optimiser_apply(p->optimiser, s->rate, 0, p->optimiser->count,
-                           sherd__network_params(p->network), sherd__network_gradient(p->network));
+    sherd__optimiser_apply_all(p->optimiser, s->rate, sherd__network_params(p->network),
+                               sherd__network_gradient(p->network),
+                               sherd__network_team(p->engine));
     return SHERD_OK;
 }
 
