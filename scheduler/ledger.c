@@ -237,9 +237,18 @@ static bool may_hold(const sherd_ledger *l, uint32_t domain, uint32_t slot)
            (l->holder[slot] == NOTHING || l->holder[slot] == domain);
 }
 
+/* What is no cell of the scheme's, or goes to no domain, is nobody's to be given. */
+static bool known(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
+{
+    return domain < l->domains && cell.slot < l->shape.slots &&
+           (l->shape.threshold ||
+            (cell.tile < l->shape.tiles && cell.panel < l->shape.panels));
+}
+
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b;
+    if (!known(l, domain, cell)) return false;
     if (l->shape.threshold) return may_hold(l, domain, cell.slot);
     added(l, domain, cell, &a, &b);
     uint64_t then_a = l->given[domain].a + a;

@@ -377,10 +377,41 @@ static void two_shares_never_meet_in_one_domain(void **state)
     }
 }
 
+/* A plan that names what there is not is refused, whatever the bound. */
+static void what_is_no_cell_of_the_scheme_is_given_to_nobody(void **state)
+{
+    (void)state;
+    for (uint32_t threshold = 0; threshold < 2; threshold++) {
+        layout l;
+        draw(&l);
+        l.shape = (sherd__scheme_shape){ .slots = 2, .tiles = 3, .panels = 2,
+                                         .threshold = threshold };
+        sherd__hiding h = { &ops, &l };
+        const uint32_t own[] = { 0, 1 };
+        sherd_ledger *ledger;
+        sherd__ledger_options o = { .hiding = &h, .domains = 2, .max_fraction = 1,
+                                    .domain_of_slot = own };
+        assert_int_equal(sherd__ledger_new(&ledger, &o), SHERD_OK);
+        const struct {
+            uint32_t domain;
+            sherd__cell cell;
+        } odd[] = { { 2, { 0, 0, 0 } }, { UINT32_MAX, { 0, 0, 0 } }, { 0, { 2, 0, 0 } },
+                    { 0, { UINT32_MAX, 0, 0 } }, { 0, { 0, 3, 0 } }, { 0, { 0, 0, 2 } } };
+        for (size_t n = 0; n < (threshold ? 4 : 6); n++) {
+            assert_false(sherd__ledger_may(ledger, odd[n].domain, odd[n].cell));
+            assert_int_equal(sherd__ledger_give(ledger, odd[n].domain, odd[n].cell),
+                             SHERD_EEXPOSURE);
+        }
+        assert_int_equal(sherd__ledger_give(ledger, 1, (sherd__cell){ 1, 2, 1 }), SHERD_OK);
+        sherd__ledger_free(ledger);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_agrees_with_a_plain_table_whatever_the_order),
+        cmocka_unit_test(what_is_no_cell_of_the_scheme_is_given_to_nobody),
         cmocka_unit_test(the_plan_itself_always_fits_its_own_bound),
         cmocka_unit_test(nodes_of_one_domain_share_one_account),
         cmocka_unit_test(the_next_left_operand_starts_anew_and_the_right_one_does_not),
