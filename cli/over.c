@@ -129,7 +129,9 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
         sherd_product_options opt = o->opt;
         opt.seed = seed; /* copied by the multiplier */
         err = sherd__nodes_open(&o->cluster, cli, d);
-        if (!err) err = sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
+        if (!err)
+            err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
+                          : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
     }
     return err ? err : sherd__over_round(o, &o->engine.products, d);
 }
@@ -159,6 +161,7 @@ sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 const char *sherd__over_says(const sherd__over *o)
 {
     if (o->cluster == NULL) return "all of it here";
+    if (o->here) return "by gradients: nodes see examples and weights in clear";
     switch (o->opt.scheme) {
     case SHERD_SHARE:
         return "under share: nodes learn shapes and the number of steps, no data and no weights";

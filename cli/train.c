@@ -14,9 +14,11 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rand.h"
+#include "learn/gradients.h"
 #include "core/wipe.h"
 
-static const char *const choices_by[] = {"products", NULL};
+static const char *const choices_by[] = {"products", "gradients", NULL};
+static const char *const choices_average[] = {"plain", "weighted", NULL};
 
 /* ---- before ---------------------------------------------------------------------------------- */
 
@@ -69,6 +71,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     int err = sherd__paths_differ(cli, 0, d);
     if (!err) err = read_recipe(t, d);
     if (!err) err = sherd__over_read(&t->over, cli, d);
+    if (!err) err = sherd__train_by_read(t, d);
     if (!err && sherd__opt_flag(cli, "check") && (!t->over.nodes || t->over.bits == 0))
         err = sherd__fail(d, SHERD_EINVAL,
                           t->over.nodes ? "add --mode exact, or leave --check out"
@@ -138,7 +141,9 @@ static int run(sherd__train *t, sherd_diag *d)
     int err = sherd__over_open(&t->over, t->cli, products, d);
     sherd__wipe(products, sizeof products);
     sherd__wipe(&state, sizeof state);
-    if (!err)
+    if (!err && t->by != NULL)
+        err = sherd__train_by_open(t, d);
+    else if (!err)
         err = sherd__stepper_products(&t->stepper, sherd__trainer_network(t->trainer),
                                       sherd__trainer_optimiser(t->trainer), t->over.engine, d);
     if (!err && sherd__opt_flag(t->cli, "check")) err = sherd__train_check_new(t, d);
@@ -175,6 +180,7 @@ static int run(sherd__train *t, sherd_diag *d)
     const char *output = sherd__opt_text(t->cli, "output");
     if (!err && output != NULL)
         err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);
+    err = sherd__train_by_end(t, err, d);
     return sherd__train_tell_end(t, err, d);
 }
 
@@ -188,6 +194,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__train_check_free(t.check);
     sherd__train_keep_free(t.keep);
     sherd__stepper_free(t.stepper);
+    sherd__train_by_free(t.by);
     sherd__trainer_free(t.trainer);
     sherd__over_close(&t.over);
     sherd__data_fini(&t.data);
@@ -201,6 +208,8 @@ static const sherd__example examples[] = {
      "MNIST over three nodes that learn nothing of data and weights"},
     {"sherd train my.conf --data my.npz -n 7 --mode exact --check",
      "your own network, compared bit for bit with the same training here"},
+    {"sherd train spiral -n 2 --by gradients --check",
+     "two nodes that hold examples and weights, and send gradients"},
     {0},
 };
 
@@ -231,7 +240,30 @@ static const sherd__option options[] = {
     {.name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "write a JSON object for each epoch into this file, a line each"},
     {.name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,
-     .help = "products: the network stays here, its products go to the nodes"},
+     .help = "products: the network stays here, its products go to the nodes; gradients: nodes "
+             "have examples and weights in clear"},
+    {.name = "shards", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__SHARDS_MAX,
+     .help = "by gradients: pieces of a batch, whatever the number of nodes [8]"},
+    {.name = "async", .type = SHERD__FLAG,
+     .help = "by gradients: apply each one as it comes, without waiting for the others"},
+    {.name = "staleness-max", .type = SHERD__INT, .arg = "N", .min = 0, .max = 1e15,
+     .help = "--async: updates made meanwhile that a gradient may miss [any number]"},
+    {.name = "local-steps", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
+     .help = "by gradients: so many steps of each shard on its own between two averages"},
+    {.name = "local-batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
+     .help = "--local-steps: examples of one [all of the shard]"},
+    {.name = "average", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
+     .choices = choices_average,
+     .help = "--local-steps: plain, or weighted by how many steps a shard made"},
+    {.name = "in-process", .type = SHERD__FLAG,
+     .help = "by gradients: threads of this process in place of nodes; -n N of them"},
+    {.name = "allow-drop", .type = SHERD__FLAG,
+     .help = "by gradients: go on without what a lost node had, rather than give it to another"},
+    {.name = "float-gradients", .type = SHERD__FLAG,
+     .help = "by gradients: float64 in place of fixed point; other nodes, other bits"},
+    {.name = "trace", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "by gradients: write when each pass began, sent and ended, and each update's "
+             "staleness"},
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -260,6 +292,9 @@ const sherd__verb sherd__verb_train = {
         "to train (docs/TRAINING.md). Without nodes everything is computed here. With -n or "
         "--nodes the network stays here and each of its products goes to the nodes under a scheme; "
         "sums, activations and the update are made here.\n"
+        "\n"
+        "--by gradients deals each batch to the nodes, in clear, with the weights; they send "
+        "gradients, which are added up here. Nothing is hidden from them.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "

@@ -1,7 +1,7 @@
 /*
- * `sherd train`, in five files: options and the order of things (train.c), what is said, logged and
- * drawn (train_tell.c), the same training here beside it (train_check.c), checkpoints
- * (train_checkpoint.c), and recipes by name (train_recipes.c).
+ * `sherd train`, in six files: options and the order of things (train.c), --by gradients
+ * (train_gradients.c), what is said, logged and drawn (train_tell.c), the same training here beside
+ * it (train_check.c), checkpoints (train_checkpoint.c), and recipes by name (train_recipes.c).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
@@ -24,6 +24,7 @@ typedef struct sherd__told_epoch {
 
 typedef struct sherd__train_check sherd__train_check;
 typedef struct sherd__train_keep sherd__train_keep;
+typedef struct sherd__train_by sherd__train_by;
 
 typedef struct sherd__train {
     sherd__cli *cli;
@@ -36,6 +37,7 @@ typedef struct sherd__train {
     sherd__stepper stepper;
     sherd__train_check *check; /* NULL: not asked for */
     sherd__train_keep *keep;   /* checkpoints; NULL: not asked for */
+    sherd__train_by *by;       /* --by gradients; NULL: by products */
 
     int log;                /* descriptor of --log, -1: none */
     uint64_t log_size;
@@ -56,6 +58,25 @@ typedef struct sherd__train {
 int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHERD_MUST;
 /** Name i of those that are built in, or NULL behind the last. */
 const char *sherd__train_recipe_name(size_t i);
+
+/* ---- --by gradients (train_gradients.c) ------------------------------------------------------- */
+
+/** Reads its options, after sherd__over_read; t->by stays NULL by products. SHERD_EINVAL: options
+ *  without effect, or that do not go together. */
+int sherd__train_by_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The stepper, and the trace; the cluster is open. SHERD_EINVAL: more nodes than examples. */
+int sherd__train_by_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The same stepper for --check, in one thread here. */
+int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd__stepper *out,
+                           sherd_diag *d) SHERD_MUST;
+/** What decides its bits: "gradients of 8 shards, fixed point of 17 bits". */
+void sherd__train_by_name(const sherd__train *t, char *out, size_t size);
+void sherd__train_by_print(const sherd__train *t);
+json_t *sherd__train_by_json(const sherd__train *t);
+/** Ends the trace; err, or what that met. */
+int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
+/** NULL is allowed. */
+void sherd__train_by_free(sherd__train_by *b);
 
 /* ---- words (train_tell.c) -------------------------------------------------------------------- */
 

@@ -38,6 +38,7 @@ static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
     if (o->state_len > 0) memcpy(own->state, o->state, o->state_len * sizeof *o->state);
     sherd__optimiser_resume(own, o->steps);
     *sherd__trainer_state(b->trainer) = *sherd__trainer_state(t->trainer);
+    if (t->by != NULL && bits > 0) return sherd__train_by_beside(t, b->trainer, &b->stepper, d);
     return sherd__stepper_products(&b->stepper, mine, sherd__trainer_optimiser(b->trainer),
                                    b->engine, d);
 }

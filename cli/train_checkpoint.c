@@ -18,7 +18,7 @@
 #include "store/chain.h"
 #include "store/npz.h"
 
-#define ARITHMETIC 64
+#define ARITHMETIC 160
 
 struct sherd__train_keep {
     sherd__chain *chain;
@@ -83,7 +83,9 @@ static bool same_text(const sherd_buf *a, const sherd_buf *b)
 /* What decides, besides recipe, data and seed, every bit of the result. */
 static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 {
-    if (t->over.bits == 0)
+    if (t->by != NULL)
+        sherd__train_by_name(t, out, ARITHMETIC);
+    else if (t->over.bits == 0)
         snprintf(out, ARITHMETIC, "float64");
     else
         snprintf(out, ARITHMETIC, "fixed point of %u bits", t->over.bits);
@@ -226,6 +228,26 @@ static int same_recipe(const sherd__train *t, sherd_diag *d)
                        network ? "way to train" : "network", t->name);
 }
 
+/* The gradient of the last step: what scales the next one takes is decided by it. */
+static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
+{
+    sherd__network *n = sherd__trainer_network(t->trainer);
+    int err = 0;
+    for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        char weights[16], biases[16], member[32];
+        if (!sherd__recipe_member(n, i, false, weights)) continue;
+        sherd__recipe_member(n, i, true, biases);
+        snprintf(member, sizeof member, "gradient_%s", weights);
+        err = take(z, member, SHERD_F64, l->weights_gradient, l->rows * l->cols * sizeof(double),
+                   d);
+        snprintf(member, sizeof member, "gradient_%s", biases);
+        if (!err)
+            err = take(z, member, SHERD_F64, l->biases_gradient, l->cols * sizeof(double), d);
+    }
+    return err;
+}
+
 static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
@@ -249,6 +271,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
                           "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
                           sherd__trainer_steps(t->trainer));
     if (!err) err = sherd__model_load(sherd__trainer_network(t->trainer), t->keep->path, d);
+    if (!err) err = take_gradient(t, z, d);
     if (!err) {
         s.step = (uint64_t)step;
         s.hits = (uint64_t)hits;

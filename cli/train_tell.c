@@ -92,7 +92,7 @@ static void set_where(const sherd__train *t, json_t *o)
     uint32_t nodes = sherd__over_traffic_now(&t->over).nodes;
     json_object_set_new(o, "by", json_string(t->stepper.ops->name));
     json_object_set_new(o, "nodes", json_integer(nodes));
-    if (nodes > 0)
+    if (nodes > 0 && t->by == NULL)
         json_object_set_new(o, "scheme", json_string(sherd__scheme_name(t->over.opt.scheme)));
     json_object_set_new(o, "bits", json_integer(t->over.bits));
 }
@@ -266,6 +266,7 @@ static void print_end(const sherd__train *t)
         printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", x.up, x.nodes,
                sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
     printf("\n");
+    if (t->by != NULL) sherd__train_by_print(t);
     sherd__train_check_count(t, &parameters, &epochs);
     if (t->check != NULL)
         printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "
@@ -299,6 +300,8 @@ static json_t *result_object(const sherd__train *t)
     if (t->check != NULL)
         json_object_set_new(o, "check", json_pack("{s:b, s:I}", "equal", 1, "epochs",
                                                   (json_int_t)checked));
+    if (t->by != NULL && t->stepper.ops != NULL)
+        json_object_set_new(o, "gradients", sherd__train_by_json(t));
     if (output != NULL) json_object_set_new(o, "model", json_string(output));
     return o;
 }

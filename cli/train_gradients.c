@@ -1,0 +1,288 @@
+/*
+ * --by gradients: nodes hold examples and weights in clear and send gradients. What is asked for is
+ * judged before anything is opened; options that hide something are refused by name, since nothing
+ * is hidden here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "matrix/fixed.h"
+#include "scheduler/train.h"
+
+enum { BY_PRODUCTS, BY_GRADIENTS };
+
+struct sherd__train_by {
+    sherd__train *train;
+    sherd__gradients_options o; /* without network, optimiser and engine */
+    bool in_process, allow_drop;
+    uint32_t threads;
+    int trace;                  /* descriptor of --trace; -1: none */
+    bool failed;                /* a line of it could not be written */
+};
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static bool asked(const sherd__cli *cli, const char *name)
+{
+    return sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+}
+
+static const char *first_asked(const sherd__cli *cli, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        if (asked(cli, *names)) return *names;
+    return NULL;
+}
+
+static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
+{
+    static const char *const ours[] = {"shards", "async", "staleness-max", "local-steps",
+                                       "local-batch", "average", "in-process", "allow-drop",
+                                       "float-gradients", "trace", NULL};
+    static const char *const theirs[] = {"scheme", "colluding", "spare", "group", "exposure",
+                                         "exposure-max", "encoding", "elementwise", "rounding",
+                                         "mode", "strict", NULL};
+    static const struct { const char *name, *needs; } pairs[] = {
+        {"staleness-max", "async"}, {"local-batch", "local-steps"}, {"average", "local-steps"}};
+    static const struct { const char *a, *b, *why; } against[] = {
+        {"check", "async", "asynchronous updates come in another order each time"},
+        {"check", "allow-drop", "what is dropped is another gradient"},
+        {"check", "float-gradients", "floats depend on who computes them"},
+        {"bits", "float-gradients", "floats have no fixed width"},
+        {"nodes", "in-process", "threads are on this machine"},
+        {"allow-drop", "in-process", "threads are not lost"}};
+    const char *name = first_asked(cli, gradients ? theirs : ours);
+    if (name != NULL)
+        return sherd__fail(d, SHERD_EINVAL, gradients ? "leave it out, or train --by products"
+                                                      : "add --by gradients, or leave it out",
+                           "--%s has no effect by %s%s", name,
+                           gradients ? "gradients" : "products",
+                           gradients ? ": nodes see examples and weights in clear" : "");
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (asked(cli, pairs[i].name) && !asked(cli, pairs[i].needs))
+            return sherd__fail(d, SHERD_EINVAL, NULL, "--%s needs --%s", pairs[i].name,
+                               pairs[i].needs);
+    for (size_t i = 0; i < sizeof against / sizeof *against; i++)
+        if (asked(cli, against[i].a) && asked(cli, against[i].b))
+            return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
+                               "--%s and --%s do not go together: %s", against[i].a, against[i].b,
+                               against[i].why);
+    return 0;
+}
+
+int sherd__train_by_read(sherd__train *t, sherd_diag *d)
+{
+    sherd__cli *cli = t->cli;
+    bool gradients = sherd__opt_given(cli, "by") && sherd__opt_choice(cli, "by") == BY_GRADIENTS;
+    int err = judge(cli, gradients, d);
+    if (err || !gradients) return err;
+    sherd__train_by *b = t->by = sherd__calloc(1, sizeof *b);
+    if (b == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    b->train = t;
+    b->trace = -1;
+    b->in_process = sherd__opt_flag(cli, "in-process");
+    b->allow_drop = sherd__opt_flag(cli, "allow-drop");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    b->threads = sherd__opt_given(cli, "local") ? (uint32_t)sherd__opt_int(cli, "local")
+                                                : cores > 0 ? (uint32_t)cores : 1;
+    b->o.shards = sherd__opt_given(cli, "shards") ? (uint32_t)sherd__opt_int(cli, "shards")
+                                                  : SHERD__SHARDS_DEFAULT;
+    b->o.async = sherd__opt_flag(cli, "async");
+    b->o.staleness_max = sherd__opt_given(cli, "staleness-max")
+                             ? (uint64_t)sherd__opt_int(cli, "staleness-max")
+                             : UINT64_MAX;
+    if (sherd__opt_given(cli, "local-steps"))
+        b->o.local_steps = (uint64_t)sherd__opt_int(cli, "local-steps");
+    if (sherd__opt_given(cli, "local-batch"))
+        b->o.local_batch = (uint64_t)sherd__opt_int(cli, "local-batch");
+    b->o.weighted = sherd__opt_choice(cli, "average") == 1;
+    b->o.bits = sherd__opt_flag(cli, "float-gradients") ? 0
+                : sherd__opt_given(cli, "bits")         ? (unsigned)sherd__opt_int(cli, "bits")
+                                                        : SHERD__FIXED_BITS;
+    t->over.here = true;
+    t->over.nodes = !b->in_process;
+    t->over.bits = b->o.bits;
+    return 0;
+}
+
+/* ---- the trace -------------------------------------------------------------------------------- */
+
+static void trace_line(sherd__train_by *b, json_t *o)
+{
+    char *text = o != NULL ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(o);
+    size_t len = text != NULL ? strlen(text) : 0;
+    if (text != NULL) text[len] = '\n'; /* in place of the terminator */
+    if (text == NULL || write(b->trace, text, len + 1) != (ssize_t)(len + 1)) b->failed = true;
+    free(text);
+}
+
+static void on_trace(void *ctx, const sherd__train_trace *x)
+{
+    json_t *o = json_pack("{s:s, s:I, s:s, s:I, s:f, s:f}", "event", "pass", "version",
+                          (json_int_t)x->version, "node", x->node, "shards",
+                          (json_int_t)x->shards, "asked", x->asked, "answered", x->answered);
+    json_object_set_new(o, "forward", json_real(x->forward));
+    json_object_set_new(o, "last_params", json_real(x->last_params));
+    json_object_set_new(o, "top_left", json_real(x->top_left));
+    json_object_set_new(o, "lowest_backward", json_real(x->lowest_backward));
+    json_object_set_new(o, "computed", json_real(x->computed));
+    trace_line(ctx, o);
+}
+
+static void on_update(void *ctx, const sherd__gradients_update *u)
+{
+    trace_line(ctx, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "event", "update", "version",
+                              (json_int_t)u->version, "staleness", (json_int_t)u->staleness, "by",
+                              (json_int_t)u->by, "parts", (json_int_t)u->parts, "dropped",
+                              (json_int_t)u->dropped, "examples", (json_int_t)u->examples));
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+static void fill(const sherd__train *t, sherd__gradients_options *o, sherd__trainer *trainer)
+{
+    *o = t->by->o;
+    o->recipe = &t->recipe;
+    o->data = &t->data.train;
+    o->network = sherd__trainer_network(trainer);
+    o->optimiser = sherd__trainer_optimiser(trainer);
+}
+
+static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned count,
+                   sherd_diag *d)
+{
+    size_t batch = sherd__trainer_order(t->trainer)->batch;
+    return sherd__gradients_here(e, &t->recipe, &t->data.train,
+                                 sherd__shard_most(batch, t->by->o.shards), t->by->o.bits, count, d);
+}
+
+static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_diag *d)
+{
+    sherd__train_by *b = t->by;
+    uint32_t nodes = sherd_cluster_size(t->over.cluster);
+    size_t batch = sherd__trainer_order(t->trainer)->batch;
+    if (nodes > batch)
+        return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or a larger --batch",
+                           "%" PRIu32 " nodes for steps of %zu examples", nodes, batch);
+    if (nodes > b->o.shards && nodes > 1)
+        sherd__cli_warn(t->cli, "%" PRIu32 " shards for %" PRIu32 " nodes: some have nothing to "
+                        "do; --shards %" PRIu32 " gives each one", b->o.shards, nodes, nodes);
+    sherd__train_options o = {
+        .recipe = &t->recipe, .data = &t->data.train, .shards = b->o.shards, .batch = batch,
+        .bits = b->o.bits, .allow_drop = b->allow_drop,
+        .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
+                     t->recipe.order == SHERD__ORDER_BATCHES,
+        .trace = b->trace >= 0 ? on_trace : NULL, .trace_ctx = b};
+    return sherd__train_engine(e, t->over.cluster, &o, d);
+}
+
+int sherd__train_by_open(sherd__train *t, sherd_diag *d)
+{
+    sherd__train_by *b = t->by;
+    const char *path = sherd__opt_text(t->cli, "trace");
+    sherd__gradients_options o;
+    if (path != NULL) {
+        b->trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+        if (b->trace < 0)
+            return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot write: %s", path,
+                               strerror(errno));
+    }
+    fill(t, &o, t->trainer);
+    if (b->trace >= 0) {
+        o.note = on_update;
+        o.note_ctx = b;
+    }
+    int err = b->in_process ? threads(&o.engine, t, b->threads, d) : over_nodes(&o.engine, t, d);
+    if (err) return err;
+    err = sherd__stepper_gradients(&t->stepper, &o, d);
+    if (err) sherd__gradient_engine_free(o.engine);
+    return err;
+}
+
+int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd__stepper *out,
+                           sherd_diag *d)
+{
+    sherd__gradients_options o;
+    sherd__network *to = sherd__trainer_network(trainer);
+    const double *from = sherd__network_gradient(sherd__trainer_network(t->trainer));
+    fill(t, &o, trainer);
+    for (size_t i = 0, at = 0; i < sherd__network_len(to); i++) { /* scales are decided by it */
+        const sherd__layer *l = sherd__network_layer(to, i);
+        size_t n = l->rows * l->cols + l->cols;
+        if (n) memcpy(l->weights_gradient, from + at, n * sizeof *from);
+        at += n;
+    }
+    int err = threads(&o.engine, t, 1, d);
+    if (err) return err;
+    err = sherd__stepper_gradients(out, &o, d);
+    if (err) sherd__gradient_engine_free(o.engine);
+    return err;
+}
+
+/* ---- telling ---------------------------------------------------------------------------------- */
+
+void sherd__train_by_name(const sherd__train *t, char *out, size_t size)
+{
+    const sherd__gradients_options *o = &t->by->o;
+    char local[80] = "", bits[40] = "float64";
+    if (o->bits) snprintf(bits, sizeof bits, "fixed point of %u bits", o->bits);
+    if (o->local_steps)
+        snprintf(local, sizeof local, ", %" PRIu64 " local steps of %" PRIu64 "%s", o->local_steps,
+                 o->local_batch, o->weighted ? ", weighted" : "");
+    snprintf(out, size, "gradients of %" PRIu32 " shards, %s%s%s", o->shards, bits, local,
+             o->async ? ", async" : "");
+}
+
+static double mean_staleness(const sherd__gradients_stats *s)
+{
+    return s->parts ? (double)s->staleness_sum / (double)s->parts : 0;
+}
+
+void sherd__train_by_print(const sherd__train *t)
+{
+    const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
+    printf("by gradients: %" PRIu64 " updates", s->updates);
+    if (t->by->in_process) printf(", %" PRIu32 " threads", t->by->threads);
+    if (t->by->o.async)
+        printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),
+               s->staleness_most);
+    if (s->dropped) printf("; %" PRIu64 " parts of lost nodes did not count", s->dropped);
+    printf("\n");
+}
+
+json_t *sherd__train_by_json(const sherd__train *t)
+{
+    const sherd__gradients_options *o = &t->by->o;
+    const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
+    json_t *j = json_pack("{s:I, s:b, s:b, s:I, s:I}", "shards", (json_int_t)o->shards, "async",
+                          (int)o->async, "in_process", (int)t->by->in_process, "local_steps",
+                          (json_int_t)o->local_steps, "updates", (json_int_t)s->updates);
+    json_object_set_new(j, "staleness_mean", json_real(mean_staleness(s)));
+    json_object_set_new(j, "staleness_most", json_integer((json_int_t)s->staleness_most));
+    json_object_set_new(j, "dropped", json_integer((json_int_t)s->dropped));
+    json_object_set_new(j, "rescaled", json_integer((json_int_t)s->rescaled));
+    return j;
+}
+
+int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d)
+{
+    if (t->by == NULL || t->by->trace < 0) return err;
+    int e = fsync(t->by->trace) != 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
+    if (!err && (t->by->failed || e))
+        return sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write", sherd__opt_text(t->cli, "trace"));
+    return err;
+}
+
+void sherd__train_by_free(sherd__train_by *b)
+{
+    if (b == NULL) return;
+    if (b->trace >= 0) close(b->trace);
+    sherd__free(b);
+}

@@ -1,0 +1,125 @@
+#!/bin/sh
+# `train --by gradients` as it is typed: the same bits over any number of nodes, in threads and after
+# a resume; what is said about who sees what; options that have no meaning; traces. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json, sys
+$1" >>err 2>&1; }
+fails() { # code, words, arguments
+    want=$1 words=$2; shift 2
+    run "$@"
+    [ $code = "$want" ] && grep -q -- "$words" err
+}
+
+(umask 077; head -c 32 /dev/zero >seed)
+cat >small.conf <<'END'
+input = 2
+layer = dense 30
+layer = relu
+layer = dense 3
+loss = cross-entropy
+l2 = 0.001
+data = spiral
+examples = 90
+classes = 3
+weights = normal 0.1
+batch = all
+order = shuffled
+steps = 60
+rate = 1
+END
+sed 's/batch = all/batch = 32/; s/shuffled/batches/; s/steps = 60/epochs = 20/' small.conf >batches.conf
+
+run small.conf --by gradients --in-process -n 3 --seed seed -o want.npz
+ok=$code
+for nodes in 1 2 3; do
+    run small.conf --by gradients -n $nodes --seed seed -o got.npz
+    cmp -s want.npz got.npz || ok=1
+done
+report $ok "one, two and three nodes make the model that threads make"
+
+run small.conf --by gradients -n 2 --seed seed --check -o got.npz
+[ $code = 0 ] && cmp -s want.npz got.npz && grep -q 'checked: all 183 parameters' out
+report $? "--check trains in this process beside it, and every bit agrees"
+
+grep -q 'nodes see examples and weights in clear' out && grep -q 'nodes see examples' err
+report $? "before and after, it is said that nodes see examples and weights in clear"
+
+run batches.conf --by gradients --in-process -n 1 --seed seed -o want2.npz
+ok=$code
+run batches.conf --by gradients -n 2 --seed seed -o got.npz
+[ $ok = 0 ] && [ $code = 0 ] && cmp -s want2.npz got.npz
+report $? "batches that come again stay at the nodes, to the same bits"
+
+run small.conf --by gradients -n 3 --seed seed --epochs 25 --checkpoint kept --checkpoint-every 5
+ok=$code
+run small.conf --by gradients -n 2 --seed seed --checkpoint kept --resume -o got.npz
+[ $ok = 0 ] && [ $code = 0 ] && cmp -s want.npz got.npz
+report $? "a run that is resumed with other nodes ends with the same bits"
+
+fails 3 'another arithmetic' small.conf --by gradients -n 1 --shards 4 --seed seed \
+    --checkpoint kept --resume && fails 3 'another arithmetic' small.conf --seed seed \
+    --checkpoint kept --resume
+report $? "other shards, or training by products, do not go on with it"
+
+run small.conf --by gradients -n 2 --async --staleness-max 2 --trace trace.jsonl --json
+[ $code = 0 ] && py "
+d = json.load(open('out'))
+assert d['by'] == 'gradients' and 'scheme' not in d
+g = d['gradients']
+assert g['async'] and g['updates'] > 60 and g['staleness_most'] <= 2, g
+lines = [json.loads(l) for l in open('trace.jsonl')]
+updates = [l for l in lines if l['event'] == 'update']
+assert [u['version'] for u in updates] == list(range(g['updates']))
+assert max(u['staleness'] for u in updates) == g['staleness_most']
+assert sum(u['examples'] for u in updates) == 60 * 90
+passes = [l for l in lines if l['event'] == 'pass']
+assert all(0 <= p['forward'] <= p['computed'] and p['asked'] <= p['answered'] for p in passes)
+assert {p['node'].split()[0] for p in passes} == {'node-1', 'node-2'}"
+report $? "asynchronous: versions, staleness and passes are in the trace, and the bound holds"
+
+run small.conf --by gradients -n 2 --local-steps 4 --local-batch 5 --average weighted --seed seed \
+    -o got.npz
+ok=$code
+run small.conf --by gradients --in-process --local-steps 4 --local-batch 5 --average weighted \
+    --seed seed -o got2.npz
+[ $ok = 0 ] && [ $code = 0 ] && cmp -s got.npz got2.npz && ! cmp -s got.npz want.npz
+report $? "local steps between averages have the same bits everywhere, too"
+
+run small.conf --by gradients -n 2 --float-gradients --seed seed -o got.npz
+[ $code = 0 ]
+report $? "floats in place of fixed point"
+
+fails 2 'nodes see examples and weights in clear' small.conf --by gradients -n 2 --scheme share &&
+    fails 2 'no effect by products' small.conf -n 2 --shards 3 &&
+    fails 2 'do not go together' small.conf --by gradients -n 2 --async --check &&
+    fails 2 'needs --async' small.conf --by gradients -n 2 --staleness-max 3 &&
+    fails 2 'needs --local-steps' small.conf --by gradients -n 2 --average weighted &&
+    fails 2 'do not go together' small.conf --by gradients -n 2 --float-gradients --bits 20 &&
+    fails 2 'do not go together' small.conf --by gradients -n 2 --in-process --allow-drop
+report $? "options without effect are refused, with the reason"
+
+sed 's/batch = all/batch = 2/' small.conf >tiny.conf
+fails 2 '3 nodes for steps of 2 examples' tiny.conf --by gradients -n 3
+report $? "more nodes than examples are refused"
+
+sed 's/rate = 1/rate = 1e200/' small.conf >wild.conf
+fails 11 'diverged' wild.conf --by gradients -n 2 -o none.npz && [ ! -e none.npz ]
+report $? "training that diverges says so and writes nothing"
+
+echo "1..$n"
