@@ -88,7 +88,8 @@ static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
     else if (t->over.bits == 0)
         snprintf(out, ARITHMETIC, "float64");
     else
-        snprintf(out, ARITHMETIC, "fixed point of %u bits", t->over.bits);
+        snprintf(out, ARITHMETIC, "fixed point of %u bits%s", t->over.bits,
+                 t->over.stochastic ? ", rounded by chance" : "");
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -339,7 +340,7 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
         err = same(z, "data", k->data.sha256, SHERD__DIGEST_BYTES, "was trained on other data", d);
     if (!err)
         err = same(z, "arithmetic", k->arithmetic, strlen(k->arithmetic),
-                   "was computed in another arithmetic (--mode, --bits)", d);
+                   "was computed in another arithmetic (--mode, --bits, --rounding)", d);
     if (!err) err = take_state(t, z, d);
     if (!err) t->first_step = sherd__trainer_state(t->trainer)->step;
     sherd__npz_close(z);
