@@ -123,6 +123,9 @@ int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes,
 /** The same, of nodes that lie once they get SIGUSR2 (cli/bench_liar.c); warnings are not told. */
 int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes,
                             sherd_diag *d) SHERD_MUST;
+/** Until BLAS threads have gone to sleep after a product here, so that they take nothing from what
+ *  is measured next. */
+void sherd__bench_rest(void);
 /** One dgemm of the pair on all cores, and a rest after it. */
 int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d) SHERD_MUST;
 /** One permute product of the pair in floats; group 0: all. fragments may be NULL. */

@@ -205,14 +205,19 @@ int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
 
 /* ---- --group all ----------------------------------------------------------------------------- */
 
-int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
+void sherd__bench_rest(void)
 {
     struct timespec settle = {.tv_nsec = SETTLE_NS};
+    nanosleep(&settle, NULL);
+}
+
+int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *d)
+{
     size_t n = p->a.rows, k = p->a.cols, m = p->b.cols;
     double began = sherd__clock_s();
     int err = sherd__gemm_f64(n, k, m, p->a_values, k, p->b_values, m, 0, p->c, m);
     *seconds = sherd__clock_s() - began;
-    nanosleep(&settle, NULL);
+    sherd__bench_rest();
     return err ? sherd__fail(d, err, NULL, "cannot multiply here") : 0;
 }
 

@@ -153,6 +153,7 @@ static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int p
     if (!err) traffic(cluster, &up, &down);
     for (int i = 0; !err && i < runs; i++) {
         err = step(&local, t, &here[i], d);
+        sherd__bench_rest();
         if (!err) err = step(&over, t, &nodes[i], d);
     }
     if (!err) traffic(cluster, &up_then, &down_then);

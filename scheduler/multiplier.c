@@ -74,16 +74,20 @@ static void shuffles_fini(shuffles *h, size_t len)
 }
 
 /* Permutations of rows of `cols` are the operation's; exposures of `len` columns are those of
- * another operation, which the operand keeps. */
+ * another operation, which the operand keeps. They are dealt `part` by part, so that each part is
+ * balanced where the whole is to be. */
 static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint64_t exposed,
-                         size_t len, size_t cols)
+                         size_t len, size_t part, size_t cols)
 {
     uint8_t key[32];
+    int err = SHERD_OK;
     *h = (shuffles){ .cols = (uint32_t)cols };
     if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
-    sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, exposed, 0);
-    int err = sherd__exposures(key, len, sherd_cluster_size(m->cluster), m->opt.balanced,
-                               h->exposures);
+    for (size_t at = 0, i = 0; at < len && !err; at += part, i++) {
+        sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, exposed, i);
+        err = sherd__exposures(key, len - at < part ? len - at : part,
+                               sherd_cluster_size(m->cluster), m->opt.balanced, h->exposures + at);
+    }
     sherd__wipe(key, sizeof key);
     sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, operation, 0);
     h->s = (sherd_shuffles){ h->exposures, shuffles_row, h };
@@ -99,7 +103,7 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     sherd_product_options opt = options(m, m->operation++);
     if (opt.scheme != SHERD_PERMUTE || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
-    int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, b.cols);
+    int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, a.cols, b.cols);
     if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
@@ -113,7 +117,7 @@ struct direction {
     sherd_rows rows;
     bool transposed;
     uint64_t operation;
-    shuffles shuffles;        /* permute, not all rows */
+    shuffles shuffles;        /* permute, of an operand that has parts */
     size_t exposures;         /* of these, as many */
     sherd_resident *resident; /* NULL: not sent */
     size_t n_max;
@@ -176,13 +180,14 @@ static int remote_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, s
     return err;
 }
 
+/* All rows of an operand that has no parts. */
 static bool whole(const sherd_kept *k, sherd_rows rows)
 {
-    return rows.count == k->view.rows;
+    return rows.count == k->view.rows && k->part >= k->view.rows;
 }
 
-/* What was sent of these rows in this direction, or a new entry; all rows, or the first of them,
- * have the operand's own number. NULL: no memory. */
+/* What was sent of these rows in this direction, or a new entry; an operand without parts has its
+ * own number. NULL: no memory. */
 static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool transposed)
 {
     direction *dir = k->sent;
@@ -205,7 +210,7 @@ static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
     size_t len = t ? k->view.rows : k->view.cols;
     if (m->opt.scheme != SHERD_PERMUTE || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
     int err = shuffles_init(&dir->shuffles, m, dir->operation, k->operation + t, len,
-                            t ? k->view.cols : dir->rows.count);
+                            t ? k->part : len, t ? k->view.cols : dir->rows.count);
     if (err) return err;
     dir->exposures = len;
     if (t) dir->shuffles.s.exposures += dir->rows.first;

@@ -333,6 +333,48 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
     sherd_cluster_close(c);
 }
 
+/* A fifth of the columns to each node, then a fifth of the rows: the bound lies between. */
+static void parts_of_a_kept_operand_share_one_bound(void **s)
+{
+    (void)s;
+    sherd_cluster *c = open_nodes(5, NULL);
+    sherd_product_options o = scheme(SHERD_PERMUTE, 0);
+    sherd_multiplier m;
+    sherd_kept *kept;
+    double w[K] = { 1 }, got[N], back[K];
+    sherd_view vw = sherd_view_c(w, SHERD_F64, K, 1);
+    o.balanced = true;
+    for (unsigned i = 0; i < 3; i++) {
+        o.exposure_max = i == 0 ? 0.3 : i == 1 ? 0.41 : 0;
+        assert_int_equal(sherd_multiplier_cluster(&m, c, &o, NULL), 0);
+        assert_int_equal(sherd_multiplier_keep_parts(m, sherd_view_c(xs, SHERD_F64, N, K), PART,
+                                                     &kept, NULL), 0);
+        for (unsigned round = 0; round < 2; round++) {
+            for (size_t first = 0; first < N; first += PART) {
+                sherd_rows rows = { first, N - first < PART ? N - first : PART };
+                sherd_view d = sherd_view_c(xs, SHERD_F64, rows.count, 1);
+                sherd_diag why = { 0 };
+                assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, 1,
+                                                                NULL), 0);
+                uint64_t before = sent_to_all(c);
+                int err = sherd_multiplier_multiply_rows(m, kept, rows, true, d, back, 1, &why);
+                assert_int_equal(err, i == 0 ? SHERD_EEXPOSURE : SHERD_OK);
+                if (i > 0) continue;
+                if (!strstr(why.message, "domain 0.408 of B; --exposure-max is 0.3"))
+                    fail_msg("%s", why.message);
+                assert_true(sent_to_all(c) - before < 2000); /* pings */
+            }
+            /* All rows at once are no new entries. */
+            sherd_rows all = { 0, N };
+            assert_int_equal(sherd_multiplier_multiply_rows(m, kept, all, false, vw, got, 1, NULL),
+                             0);
+        }
+        sherd_multiplier_release(m, kept);
+        sherd_multiplier_free(m);
+    }
+    sherd_cluster_close(c);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -365,6 +407,7 @@ int main(void)
         cmocka_unit_test(a_node_that_stalls_within_an_epoch_changes_no_weight),
         cmocka_unit_test(a_node_that_lies_within_an_epoch_changes_no_weight),
         cmocka_unit_test(a_step_sends_shares_of_the_other_operands_alone),
+        cmocka_unit_test(parts_of_a_kept_operand_share_one_bound),
     };
     return cmocka_run_group_tests_name("scheduler/train_products", tests, begin, NULL);
 }
