@@ -10,8 +10,8 @@
 
 #include "core/bytes.h"
 
-/* What is enciphered: zeros from the first-level cache cost nothing, while clearing the output first
- * would write it twice. */
+/* What is enciphered: zeros from the first-level cache cost nothing, while clearing the output
+ * first would write it twice. */
 enum { CHUNK = 1 << 14 };
 static const uint8_t zeros[CHUNK];
 

@@ -26,7 +26,7 @@ bool sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, u
 
 #define INLINED SHERD__V4_BYTES static inline __attribute__((always_inline))
 /* Columns of a group; bytes ahead of what is written for which lines are asked for (see
- * lagrange_wide.c); terms and shares at most, and shares at least, for terms to be worth cutting. */
+ * lagrange_wide.c); terms and shares at most; shares for which it is worth cutting terms. */
 enum { GROUP = 16, AHEAD = 768, TERMS = 6, SHARES = 64, WORTH = 3 };
 enum { TOGETHER = 4, BEYOND = 6, HALF = 32767 };
 
