@@ -327,7 +327,8 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                         const sherd_product_options *opt, sherd_diag *d)
 {
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact, .as = as,
-                            .shape_only = a.data == NULL, .entropy = sherd__entropy_os() };
+                            .shape_only = a.data == NULL,
+                            .entropy = nodes->entropy ? *nodes->entropy : sherd__entropy_os() };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)
         err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",

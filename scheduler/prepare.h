@@ -28,6 +28,7 @@ typedef struct sherd__nodes {
     double gflops_most;     /* of the fastest */
     uint32_t threads;       /* most that one has */
     bool remote;            /* not all are on loopback */
+    const sherd_entropy *entropy; /* NULL: the system's. A simulation's own, which replays it */
 } sherd__nodes;
 
 typedef struct sherd__prepared {

@@ -578,7 +578,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
     for (uint32_t i = 0; i < o->nodes; i++) domain[i] = i;
     sherd__nodes nodes = { .count = o->nodes, .domain = domain, .domains = o->nodes,
-                           .memory = o->node_memory, .usable = o->nodes };
+                           .memory = o->node_memory, .usable = o->nodes,
+                           .entropy = &s.rng };
     sherd_product_options po = o->product;
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
     if (!coded) po.seed = seed;
