@@ -92,6 +92,12 @@ z = np.load('lenet.npz')
 assert set(z) == {'recipe', 'w1', 'b1', 'w2', 'b2', 'w3', 'b3', 'w4', 'b4'}
 assert z['w1'].shape == (9, 20) and z['b2'].shape == (50,) and z['w3'].dtype == np.float64
 open('again.conf', 'wb').write(z['recipe'].tobytes())"; report $? "numpy reads a model"
+py "
+r = np.random.default_rng(2)
+np.savez('first.npz', w1=np.asfortranarray(r.standard_normal((2, 8))), b1=r.standard_normal((1, 8)), w2=r.standard_normal((8, 3)).astype(np.float32), b2=r.standard_normal(3))"
+run train small.conf --initial first.npz --rate 1e-300 -q -o same.npz
+py "a = np.load('first.npz'); b = np.load('same.npz'); assert all((a[k].reshape(b[k].shape) == b[k]).all() for k in a)"
+report $? "initial weights go in and come out, layer by layer"
 run train again.conf -q; report $code "a model's recipe is a recipe"
 
 # ---- data
