@@ -1,6 +1,8 @@
 /* malloc behind one counter: a torture test fails every allocation of a path in turn. */
 #include "core/alloc.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,6 +39,13 @@ void *sherd__alloc_large(size_t n)
     uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
     (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
     return p;
+}
+
+void sherd__alloc_reuse(size_t most)
+{
+    int all = most < INT_MAX ? (int)most : INT_MAX;
+    (void)mallopt(M_TRIM_THRESHOLD, all); /* advice, as above */
+    (void)mallopt(M_MMAP_THRESHOLD, all / 8);
 }
 
 void *sherd__calloc(size_t n, size_t size)

@@ -26,6 +26,7 @@
 #define REJECTIONS_MAX 20u   /* told a minute: strangers do not fill the log */
 #define REJECTIONS_MS 60000u
 #define QUEUE_MAX 16u        /* of the executor; the worker keeps at most two there */
+#define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;
 
@@ -484,6 +485,7 @@ static int go_on(const server *s, sherd_diag *d)
 int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
 {
     server s = { .opt = opt };
+    sherd__alloc_reuse(REUSE_BYTES);
     int err = load_keys(&s, d);
     if (!err) err = go_on(&s, d);
     if (!err) err = start_compute(&s, d);
