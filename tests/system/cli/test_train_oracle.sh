@@ -88,6 +88,13 @@ report $? "which is another training than to the nearest"
 train bytes --mode exact --rounding stochastic
 [ $code = 0 ] && agrees bytes 17 seed
 report $? "rounded by chance, here"
+rm -rf rec
+train floats -n 5 --scheme share --record ../rec
+[ $code = 0 ] && { "$S" audit rec --json >audit.json 2>>err; code=$?; } &&
+    /usr/bin/python3 -c "import json
+d = json.load(open('audit.json'))
+assert d['ok'] and d['flagged'] == 0 and d['tests'] > 5000 and d['colluding'] == 1, d" 2>>err
+report $? "what nodes were sent in a whole training passes the audit"
 train floats --rounding stochastic
 [ $code = 2 ] && grep -q "no effect on floats" err && [ ! -e floats/model.npz ]
 report $? "chance has nothing to round in floats"

@@ -276,6 +276,11 @@ static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
     f.signal = SIGCONT;
     strike(&f);
     sherd_cluster_close(c);
+    c = open_nodes(5, "silent:60@node-2"); /* there is no other: it is waited for, and given up */
+    o.spare = 0;
+    trained_over(c, &o, false, NULL, "a silent node");
+    assert_non_null(strstr(warned, "all shares are made anew for the 4 domains that are left"));
+    sherd_cluster_close(c);
 }
 
 /* By their answers: each training asks a node for well over a hundred. */
