@@ -1,0 +1,207 @@
+/* Processes that are equals, as threads of one: the same parameters as one adder's, to the bit, and
+ * one door out of a round for all of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "learn/collective.h"
+
+static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
+                           "loss = cross-entropy\nl2 = 0.01\n";
+enum { ROWS = 45, INPUTS = 6, MOST = 7, STEPS = 6, SHARDS = 5 };
+
+static sherd__recipe recipe;
+static double inputs[ROWS * INPUTS];
+static uint32_t labels[ROWS], rows[ROWS];
+static sherd__dataset data;
+
+static int set_up(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    if (sherd__recipe_parse(&recipe, text, sizeof text - 1, "test", SHERD__RECIPE_NETWORK, &d))
+        fail_msg("%s", d.message);
+    for (size_t i = 0; i < ROWS * INPUTS; i++) inputs[i] = sin((double)(i * i) + 0.3);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        labels[i] = i * 5 % 3;
+        rows[i] = i * 7 % ROWS;
+    }
+    data = (sherd__dataset){ .x = sherd_view_c(inputs, SHERD_F64, ROWS, INPUTS),
+                             .targets = { .labels = labels }, .classes = 3, .width = 3 };
+    return 0;
+}
+
+/* ---- a sum over threads ---------------------------------------------------------------------- */
+
+static struct {
+    pthread_barrier_t all;
+    pthread_mutex_t lock;
+    int64_t *total;
+    size_t n;
+} meeting;
+
+static int meet(void *ctx, int64_t *values, size_t n, sherd_diag *d)
+{
+    (void)ctx;
+    (void)d;
+    pthread_mutex_lock(&meeting.lock);
+    if (!meeting.total) {
+        meeting.total = calloc(n + 1, sizeof *meeting.total);
+        meeting.n = n;
+    }
+    if (meeting.n != n) abort(); /* not in step */
+    for (size_t i = 0; i < n; i++)
+        meeting.total[i] = (int64_t)((uint64_t)meeting.total[i] + (uint64_t)values[i]);
+    pthread_mutex_unlock(&meeting.lock);
+    pthread_barrier_wait(&meeting.all);
+    if (n) memcpy(values, meeting.total, n * sizeof *values);
+    if (pthread_barrier_wait(&meeting.all) == PTHREAD_BARRIER_SERIAL_THREAD) {
+        free(meeting.total);
+        meeting.total = NULL;
+    }
+    pthread_barrier_wait(&meeting.all);
+    return 0;
+}
+
+typedef struct member {
+    sherd__collective c;
+    pthread_t thread;
+    double params[200];
+    double cost;
+    uint64_t hits;
+    int err;
+} member;
+
+/* Some steps; engine taken. */
+static void train(member *m, sherd__gradient_engine engine)
+{
+    sherd_diag d = { 0 };
+    sherd__network *n;
+    sherd__optimiser o;
+    sherd__stepper s;
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    sherd__optimiser_spec spec = { .method = SHERD__MOMENTUM };
+    if (sherd__recipe_network(&recipe, ROWS, &n, &d) ||
+        sherd__optimiser_init(&o, &spec, sherd__network_count(n), &d))
+        abort();
+    sherd__network_draw(n, &e, 0);
+    sherd__gradients_options g = { .recipe = &recipe, .data = &data, .network = n, .optimiser = &o,
+                                   .engine = engine, .shards = SHARDS, .bits = 17,
+                                   .staleness_max = UINT64_MAX };
+    if (sherd__stepper_gradients(&s, &g, &d)) abort();
+    for (uint64_t i = 0; i < STEPS && !m->err; i++) {
+        sherd__step step = { .number = i, .rate = 0.1, .rows = rows,
+                             .len = i == 3 ? 4 : ROWS };
+        sherd__step_result r;
+        m->err = s.ops->step(s.ctx, &step, &r, &d);
+        m->cost = r.cost;
+        m->hits = r.hits;
+    }
+    memcpy(m->params, sherd__network_params(n), sherd__network_count(n) * sizeof(double));
+    sherd__stepper_free(s);
+    sherd__optimiser_fini(&o);
+    sherd__network_free(n);
+}
+
+static sherd__gradient_engine here(void)
+{
+    sherd__gradient_engine e;
+    if (sherd__gradients_here(&e, &recipe, &data, ROWS, 17, 1, NULL)) abort();
+    return e;
+}
+
+static void *run(void *arg)
+{
+    member *m = arg;
+    sherd__gradient_engine e;
+    if (sherd__gradients_among(&e, &m->c, here(), NULL)) abort();
+    train(m, e);
+    return NULL;
+}
+
+static void together(member *m, uint32_t n, void *(*work)(void *))
+{
+    pthread_barrier_init(&meeting.all, NULL, n);
+    pthread_mutex_init(&meeting.lock, NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        m[i].c = (sherd__collective){ "threads", i, n, meet, NULL };
+        assert_int_equal(pthread_create(&m[i].thread, NULL, work, &m[i]), 0);
+    }
+    for (uint32_t i = 0; i < n; i++) pthread_join(m[i].thread, NULL);
+    pthread_barrier_destroy(&meeting.all);
+    pthread_mutex_destroy(&meeting.lock);
+}
+
+/* ---- */
+
+static void equals_have_the_bits_of_one_adder(void **state)
+{
+    (void)state;
+    member one = { 0 };
+    train(&one, here());
+    assert_int_equal(one.err, 0);
+    for (uint32_t n = 1; n <= MOST; n++) { /* also more of them than shards */
+        member m[MOST] = { 0 };
+        together(m, n, run);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_equal(m[i].err, 0);
+            assert_memory_equal(m[i].params, one.params, sizeof one.params);
+            assert_memory_equal(&m[i].cost, &one.cost, sizeof one.cost);
+            assert_int_equal(m[i].hits, one.hits);
+        }
+    }
+}
+
+static void a_failure_of_one_is_the_failure_of_all(void **state)
+{
+    (void)state;
+    double kept = inputs[0];
+    inputs[0] = NAN; /* whoever grades row 0 cannot */
+    member one = { 0 };
+    train(&one, here());
+    assert_true(one.err != 0);
+    member m[3] = { 0 };
+    together(m, 3, run);
+    for (unsigned i = 0; i < 3; i++) assert_int_equal(m[i].err, one.err);
+    inputs[0] = kept;
+}
+
+static void *shared(void *arg)
+{
+    member *m = arg;
+    char bytes[13];
+    uint32_t who = 9;
+    memset(bytes, 'a' + (int)m->c.rank, sizeof bytes);
+    m->err = sherd__collective_share(&m->c, bytes, sizeof bytes, NULL);
+    for (unsigned i = 0; i < sizeof bytes; i++) m->err |= bytes[i] != 'a';
+    m->err |= sherd__collective_agree(&m->c, 0, &who, NULL) != 0 || who != 9;
+    int mine = m->c.rank == 1 ? SHERD_EIO : m->c.rank == 2 ? SHERD_EOPEN : 0;
+    m->err |= sherd__collective_agree(&m->c, mine, &who, NULL) != SHERD_EIO || who != 1;
+    return NULL;
+}
+
+static void the_first_one_s_bytes_are_everybodys_and_so_is_the_first_failure(void **state)
+{
+    (void)state;
+    member m[4] = { 0 };
+    together(m, 4, shared);
+    for (unsigned i = 0; i < 4; i++) assert_int_equal(m[i].err, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_have_the_bits_of_one_adder),
+        cmocka_unit_test(a_failure_of_one_is_the_failure_of_all),
+        cmocka_unit_test(the_first_one_s_bytes_are_everybodys_and_so_is_the_first_failure),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
