@@ -19,6 +19,7 @@
 #include "learn/train.h"
 #include "matrix/view.h"
 #include "sherd/npy.h"
+#include "store/csv.h"
 #include "store/file.h"
 #include "store/idx.h"
 #include "store/npz.h"
@@ -210,6 +211,29 @@ static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, si
     return err;
 }
 
+/* ---- .csv ------------------------------------------------------------------------------------ */
+
+/* bare: how many fields a line without targets has; 0: they are needed. */
+static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
+                    size_t bare, sherd_diag *d)
+{
+    sherd__csv_want want = {.targets = r->target_values ? width : 1, .labels = !r->target_values,
+                            .label = r->label[0] != '\0' ? r->label : NULL, .inputs = bare};
+    sherd__csv csv;
+    if (want.label != NULL && want.targets != 1)
+        return sherd__fail(d, SHERD_EINVAL, "let them be the last columns, and leave `label` out",
+                           "label = %s: one column, but targets are %zu", r->label, want.targets);
+    int err = sherd__csv_load(&csv, path, &want, d);
+    if (err) return err;
+    out->x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
+    out->targets = (sherd__targets){.labels = csv.labels, .values = csv.values};
+    out->width = width;
+    out->classes = r->target_values ? 0 : width;
+    out->owned[0] = csv.x;
+    out->owned[1] = csv.labels != NULL ? (void *)csv.labels : csv.values;
+    return 0;
+}
+
 /* ---- sources --------------------------------------------------------------------------------- */
 
 static bool ends_in(const char *path, const char *tail)
@@ -225,9 +249,10 @@ static int load_path(sherd__data *x, const sherd__recipe *r, const char *path, s
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
     if (ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
     if (ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
+    if (ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
     if (stat(path, &st) != 0)
         return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
-    return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy or a .npz",
+    return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy, a .npz or a .csv",
                        "%s: is none of the files that data are read from", path);
 }
 
@@ -424,6 +449,7 @@ int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *
     int err = folder                   ? take_idx(&s, path, "t10k", width, d)
               : ends_in(path, ".npz") ? inputs_npz(&s, r, path, width, d)
               : ends_in(path, ".npy") ? inputs_npy(&s, r, path, inputs, width, d)
+              : ends_in(path, ".csv") ? take_csv(&s, r, path, width, inputs, d)
                                       : inputs_idx(&s, path, d);
     bool targets = s.targets.labels != NULL || s.targets.values != NULL;
     if (!err && !targets) { /* a stand-in, so that checks and copies see what they know */

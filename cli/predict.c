@@ -130,6 +130,7 @@ static int prepare(predict *p, sherd_diag *d)
         err = sherd__fail(d, SHERD_EINVAL, "-n N --mode exact, or leave --check out",
                           "--check compares fixed point over nodes with fixed point here");
     if (!err) err = sherd__model_recipe(&p->recipe, cli->args[0], d);
+    if (!err) err = sherd__over_precision(&p->over, p->recipe.precision, d);
     if (!err) err = sherd__recipe_network(&p->recipe, PIECE, &p->network, d);
     if (!err) err = sherd__model_load(p->network, cli->args[0], d);
     if (err) return err;
@@ -200,9 +201,9 @@ const sherd__verb sherd__verb_predict = {
     .summary = "what a trained network gives, here or over nodes",
     .details =
         "MODEL.npz is what sherd train wrote. DATA is a .npy with an example a row, a .npz with a "
-        "member x, an IDX file, or a folder of IDX files, whose test images are taken. The outputs "
-        "are those of the last layer, <f8; with cross-entropy these are the numbers that softmax "
-        "makes probabilities of.",
+        "member x, a .csv, an IDX file, or a folder of IDX files, whose test images are taken. The "
+        "outputs are those of the last layer, <f8; with cross-entropy these are the numbers that "
+        "softmax makes probabilities of.",
     .examples = examples,
     .options = options,
     .args_min = 2,

@@ -57,11 +57,14 @@ typedef struct sherd__recipe {
     double l2;
     bool bias_total;          /* bias_gradient = total (learn/network.h) */
     bool validation_unbiased; /* validation_biases = no: accuracy is measured without biases */
+    sherd_dtype precision;    /* of parameters and passes: SHERD_F64, or SHERD_F32 (on one machine
+                                 in floats) */
     /* everything else */
     sherd__data_kind data;
     size_t examples;      /* how many are generated, or the first so many of a file; 0: all */
     bool target_values;   /* targets = values: of files, the last columns are numbers to meet; else
                              the last one is a label */
+    char label[64];       /* of .csv: the target's column by its name in the header; "": the last */
     size_t classes;       /* spiral, random: as the generator needs; else 0 */
     double divide_inputs; /* every input is divided by it; 1: nothing is done */
     double holdout;       /* fraction of the examples that validation takes away; 0: none */

@@ -290,6 +290,22 @@ static bool write_validation_biases(const sherd__recipe *r, size_t i, char out[1
     return i == 0;
 }
 
+static int read_precision(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    static const char *const names[] = { "f64", "f32", NULL };
+    int i = read_choice(v, names, "f64 or f32", d);
+    if (i < 0) return SHERD_EFORMAT;
+    if (v->len != 1) return expected(v, "f64 or f32", NULL, d);
+    r->precision = i == 1 ? SHERD_F32 : SHERD_F64;
+    return SHERD_OK;
+}
+
+static bool write_precision(const sherd__recipe *r, size_t i, char out[128])
+{
+    if (i == 0) snprintf(out, 128, r->precision == SHERD_F32 ? "f32" : "f64");
+    return i == 0;
+}
+
 /* ---- data ------------------------------------------------------------------------------------ */
 
 static const char *const data_names[] = { "idx",      "file",   "digits", "spiral",
@@ -363,6 +379,21 @@ static bool write_targets(const sherd__recipe *r, size_t i, char out[128])
 {
     if (i == 0) snprintf(out, 128, r->target_values ? "values" : "labels");
     return i == 0;
+}
+
+static int read_label(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
+{
+    if (v->len == 0 || strlen(v->text) >= sizeof r->label)
+        return expected(v, "a column's name of up to 63 bytes", NULL, d);
+    snprintf(r->label, sizeof r->label, "%s", v->text);
+    return SHERD_OK;
+}
+
+static bool write_label(const sherd__recipe *r, size_t i, char out[128])
+{
+    if (i > 0 || r->label[0] == '\0') return false;
+    snprintf(out, 128, "%s", r->label);
+    return true;
 }
 
 static int read_divide(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
@@ -572,10 +603,12 @@ const sherd__recipe_key sherd__recipe_keys[] = {
       write_bias_gradient },
     { "validation_biases", SHERD__RECIPE_NETWORK, false, false, read_validation_biases,
       write_validation_biases },
+    { "precision", SHERD__RECIPE_NETWORK, false, false, read_precision, write_precision },
     { "data", SHERD__RECIPE_ALL, true, false, read_data, write_data },
     { "examples", SHERD__RECIPE_ALL, false, false, read_examples, write_examples },
     { "classes", SHERD__RECIPE_ALL, false, false, read_classes, write_classes },
     { "targets", SHERD__RECIPE_ALL, false, false, read_targets, write_targets },
+    { "label", SHERD__RECIPE_ALL, false, false, read_label, write_label },
     { "divide_inputs", SHERD__RECIPE_ALL, false, false, read_divide, write_divide },
     { "holdout", SHERD__RECIPE_ALL, false, false, read_holdout, write_holdout },
     { "weights", SHERD__RECIPE_ALL, false, false, read_weights, write_weights },
@@ -594,6 +627,7 @@ const sherd__recipe_key sherd__recipe_keys[] = {
 void sherd__recipe_defaults(sherd__recipe *r)
 {
     memset(r, 0, sizeof *r);
+    r->precision = SHERD_F64;
     r->divide_inputs = 1;
     r->order = SHERD__ORDER_BATCHES;
     r->report_every = 1;

@@ -1,0 +1,462 @@
+/*
+ * CSV reader: one cursor that goes over the bytes once. Lines are counted first, which bounds what
+ * is allocated: never more numbers than half as many as there are bytes, since each takes a
+ * character and a comma.
+ *
+ * Numbers of at most 19 digits whose value and power of ten are both doubles without rounding take
+ * one correctly rounded operation (Clinger 1990, "How to read floating point numbers accurately",
+ * section 3); all others go to strtod under the C locale, so that no setting of a user's changes
+ * what a point is.
+ */
+#include "store/csv.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "store/file.h"
+
+#define READ_MAX ((size_t)4 << 30) /* from what has no size: a pipe */
+#define SHOWN 40u                  /* bytes of a field in a message */
+
+typedef struct field {
+    const uint8_t *at; /* inside its quotes */
+    size_t len;
+    const uint8_t *begin; /* where it begins in the line, quote included */
+    bool quoted, last;    /* last of its line */
+} field;
+
+typedef struct reader {
+    const uint8_t *at, *end;
+    const uint8_t *line_at;
+    size_t line;
+    const char *where;
+    const sherd__csv_want *want;
+    locale_t c;
+    /* known from the first line */
+    bool header;
+    size_t cols, targets, label; /* label: place of the one target, or cols where it is not one */
+    const uint8_t *names;        /* the header's bytes */
+    sherd_diag *d;
+} reader;
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* What stands there, fit for a message: printable ASCII, cut. */
+static const char *shown(const uint8_t *at, size_t len, char out[SHOWN + 8])
+{
+    size_t n = len < SHOWN ? len : SHOWN;
+    if (len == 0) return "nothing";
+    out[0] = '\'';
+    for (size_t i = 0; i < n; i++) out[1 + i] = at[i] >= ' ' && at[i] < 0x7f ? (char)at[i] : '?';
+    snprintf(out + 1 + n, 7, "%s'", len > n ? "..." : "");
+    return out;
+}
+
+/* "FILE:3:17: " and the sentence. */
+__attribute__((format(printf, 5, 6))) static int fail(const reader *r, const uint8_t *at, int code,
+                                                      const char *hint, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return sherd__fail(r->d, code, hint, "%s:%zu:%zu: %s", r->where, r->line,
+                       (size_t)(at - r->line_at) + 1, text);
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* The end of a line at p: its length, or 0. */
+static size_t line_end(const reader *r, const uint8_t *p)
+{
+    if (p == r->end) return 0;
+    if (*p == '\n') return 1;
+    return *p == '\r' && r->end - p > 1 && p[1] == '\n' ? 2 : 0;
+}
+
+static void end_field(reader *r, field *f, const uint8_t *p)
+{
+    size_t n = line_end(r, p);
+    f->last = p == r->end || n > 0;
+    r->at = p + (f->last ? n : 1);
+}
+
+static int quoted_field(reader *r, field *f)
+{
+    const uint8_t *p = r->at + 1;
+    f->quoted = true;
+    f->at = p;
+    for (;; p++) {
+        p = p < r->end ? memchr(p, '"', (size_t)(r->end - p)) : NULL;
+        if (p == NULL)
+            return fail(r, f->begin, SHERD_EFORMAT, "close it, or leave all quotes out",
+                        "a quote that is never closed");
+        if (r->end - p > 1 && p[1] == '"') p++; /* "" stands for one */
+        else break;
+    }
+    f->len = (size_t)(p - f->at);
+    p++;
+    if (p < r->end && *p != ',' && line_end(r, p) == 0)
+        return fail(r, p, SHERD_EFORMAT, "a quote within quotes is written twice",
+                    "expected a comma or the end of the line behind a closing quote");
+    end_field(r, f, p);
+    return 0;
+}
+
+/* The next field of the line; r->at is at its first byte, and then behind what ends it. */
+static int next_field(reader *r, field *f)
+{
+    const uint8_t *p = r->at;
+    *f = (field){ .at = p, .begin = p };
+    if (p < r->end && *p == '"') return quoted_field(r, f);
+    while (p < r->end && *p != ',' && *p != '\n' && *p != '\r' && *p != '"') p++;
+    if (p < r->end && *p == '"')
+        return fail(r, p, SHERD_EFORMAT, "quotes stand around a whole field",
+                    "a quote within a field");
+    if (p < r->end && *p == '\r' && line_end(r, p) == 0)
+        return fail(r, p, SHERD_EFORMAT, "end lines with LF, or with CR LF",
+                    "a carriage return without a line feed");
+    f->len = (size_t)(p - f->at);
+    end_field(r, f, p);
+    return 0;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static bool digit(uint8_t c)
+{
+    return c >= '0' && c <= '9';
+}
+
+typedef struct decimal {
+    uint64_t digits; /* all of them as one number, if at most 19 */
+    size_t len;      /* digits from the first that is not 0 */
+    int64_t exponent;
+    bool negative;
+} decimal;
+
+static const uint8_t *take_digits(decimal *x, const uint8_t *p, const uint8_t *end)
+{
+    for (; p < end && digit(*p); p++) {
+        if (x->len > 0 || *p != '0') x->len++;
+        if (x->len <= 19) x->digits = x->digits * 10 + (uint64_t)(*p - '0');
+    }
+    return p;
+}
+
+/* [+-] digits [. digits] [e [+-] digits], with a digit before or behind the point. */
+static bool scan(decimal *x, const uint8_t *p, const uint8_t *end)
+{
+    *x = (decimal){ 0 };
+    if (p < end && (*p == '+' || *p == '-')) x->negative = *p++ == '-';
+    const uint8_t *whole = p, *point;
+    p = point = take_digits(x, p, end);
+    if (p < end && *p == '.') {
+        p = take_digits(x, p + 1, end);
+        x->exponent = -(int64_t)(p - point - 1);
+    }
+    if (p - whole - (p != point) <= 0) return false;
+    if (p == end) return true;
+    if (*p != 'e' && *p != 'E') return false;
+    p++;
+    bool down = p < end && *p == '-';
+    int64_t n = 0;
+    if (p < end && (*p == '+' || *p == '-')) p++;
+    if (p == end) return false;
+    for (; p < end && digit(*p); p++) n = n < 100000 ? n * 10 + (*p - '0') : n;
+    x->exponent += down ? -n : n;
+    return p == end;
+}
+
+/* The double of a number that scan took, or false where none is finite. */
+static bool to_double(const reader *r, const decimal *x, const field *f, double *out)
+{
+    static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    char text[SHERD__CSV_NUMBER_MAX + 1];
+    if (x->len <= 19 && x->digits <= UINT64_C(1) << 53 && x->exponent >= -22 && x->exponent <= 22) {
+        double v = (double)x->digits;
+        v = x->exponent < 0 ? v / tens[-x->exponent] : v * tens[x->exponent];
+        *out = x->negative ? -v : v;
+        return true;
+    }
+    memcpy(text, f->at, f->len);
+    text[f->len] = '\0';
+    double v = strtod_l(text, NULL, r->c);
+    if (!isfinite(v)) return false;
+    *out = v;
+    return true;
+}
+
+static void trim(field *f)
+{
+    while (f->len > 0 && (*f->at == ' ' || *f->at == '\t')) f->at++, f->len--;
+    while (f->len > 0 && (f->at[f->len - 1] == ' ' || f->at[f->len - 1] == '\t')) f->len--;
+}
+
+static bool is_number(const field *f)
+{
+    field t = *f;
+    decimal x;
+    trim(&t);
+    return scan(&x, t.at, t.at + t.len);
+}
+
+static const char *number_hint(const field *f)
+{
+    if (f->len == 0) return "fill it in, or leave out lines with missing values";
+    if (memchr(f->at, ';', f->len) != NULL || memchr(f->at, '\t', f->len) != NULL)
+        return "separate fields by commas";
+    return "features are numbers in decimal; others must be coded as such first";
+}
+
+static int take_number(const reader *r, const field *given, size_t col, double *out)
+{
+    char text[SHOWN + 8];
+    field f = *given;
+    decimal x;
+    trim(&f);
+    if (!scan(&x, f.at, f.at + f.len))
+        return fail(r, f.begin, SHERD_EFORMAT, number_hint(&f),
+                    "field %zu: expected a number, found %s", col + 1,
+                    shown(given->at, given->len, text));
+    if (f.len > SHERD__CSV_NUMBER_MAX)
+        return fail(r, f.begin, SHERD_EFORMAT, NULL,
+                    "field %zu: a number of %zu characters, at most %u are read", col + 1, f.len,
+                    SHERD__CSV_NUMBER_MAX);
+    if (to_double(r, &x, &f, out)) return 0;
+    return fail(r, f.begin, SHERD_EFORMAT, NULL, "field %zu: %s is beyond what a double holds",
+                col + 1, shown(f.at, f.len, text));
+}
+
+static int take_label(const reader *r, const field *f, size_t col, uint32_t *out)
+{
+    char text[SHOWN + 8];
+    double x = -1;
+    if (is_number(f)) {
+        int err = take_number(r, f, col, &x);
+        if (err) return err;
+    }
+    if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
+        return fail(r, f->begin, SHERD_EFORMAT,
+                    "labels are whole numbers from 0; `targets = values` is for others",
+                    "field %zu: expected a label, found %s", col + 1,
+                    shown(f->at, f->len, text));
+    *out = (uint32_t)x;
+    return 0;
+}
+
+/* ---- the first line -------------------------------------------------------------------------- */
+
+/* Quotes that are written twice count once. */
+static bool is_named(const field *f, const char *name)
+{
+    size_t i = 0;
+    for (size_t k = 0; k < f->len; k++) {
+        if (name[i] == '\0' || f->at[k] != (uint8_t)name[i++]) return false;
+        if (f->quoted && f->at[k] == '"') k++;
+    }
+    return name[i] == '\0';
+}
+
+/* Counts the fields, tells names from numbers, and finds the target. *found: how often its name
+ * stands there; at its place r->label. */
+static int look_at_names(reader *r, size_t *found)
+{
+    char text[SHOWN + 8], other[SHOWN + 8];
+    const char *name = r->want->label;
+    field f = { 0 }, number = { 0 }, word = { 0 };
+    *found = 0;
+    for (r->cols = 0; !f.last; r->cols++) {
+        int err = next_field(r, &f);
+        if (err) return err;
+        field *kind = is_number(&f) ? &number : &word;
+        if (kind->begin == NULL) *kind = f;
+        if (name == NULL || !is_named(&f, name)) continue;
+        r->label = r->cols;
+        ++*found;
+    }
+    r->header = number.begin == NULL;
+    if (r->header || word.begin == NULL) return 0;
+    return fail(r, word.begin, SHERD_EFORMAT,
+                "a header has names only: rename the columns; a line of data has numbers only",
+                "expected all names or all numbers in the first line, found %s beside %s",
+                shown(word.at, word.len, text), shown(number.at, number.len, other));
+}
+
+/* Which columns are targets. */
+static int place_targets(reader *r, size_t found)
+{
+    const sherd__csv_want *w = r->want;
+    char name[SHOWN + 8];
+    r->targets = w->targets;
+    bool named = w->label != NULL && w->targets == 1;
+    bool bare = w->inputs > 0 && r->cols == w->inputs && found == 0;
+    if (bare) r->targets = 0;
+    if (named && found != 1 && !bare)
+        return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out where it is the last column",
+                    "expected a header with one column %s, found %s",
+                    shown((const uint8_t *)w->label, strlen(w->label), name),
+                    found > 1  ? "more than one"
+                    : r->header ? "none of that name"
+                                : "numbers");
+    if (r->targets != 1)
+        r->label = r->cols;
+    else if (!named)
+        r->label = r->cols - 1;
+    if (r->cols > r->targets) return 0;
+    return fail(r, r->line_at, SHERD_ESHAPE, "fields are separated by commas",
+                "expected inputs and %zu target column%s, found %zu field%s", r->targets,
+                r->targets == 1 ? "" : "s", r->cols, r->cols == 1 ? "" : "s");
+}
+
+/* A header's fields may hold line ends within quotes. */
+static void next_line(reader *r)
+{
+    for (const uint8_t *p = r->line_at; (p = memchr(p, '\n', (size_t)(r->at - p))) != NULL; p++)
+        r->line++;
+    r->line_at = r->at;
+}
+
+static int read_first(reader *r)
+{
+    size_t found;
+    if (r->end - r->at >= 2 && (r->at[0] ^ r->at[1]) == 1 && r->at[0] >= 0xfe)
+        return fail(r, r->at, SHERD_EFORMAT, "save it as UTF-8", "expected text, found UTF-16");
+    if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0) r->at += 3;
+    r->line_at = r->at;
+    if (r->at == r->end || line_end(r, r->at) > 0)
+        return fail(r, r->at, SHERD_EFORMAT, NULL, "expected names or numbers, found nothing");
+    int err = look_at_names(r, &found);
+    if (!err) err = place_targets(r, found);
+    if (err) return err;
+    if (r->header) next_line(r);
+    else r->at = r->line_at;
+    return 0;
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+/* At least as many lines as follow, and no more than their fields fit into. */
+static size_t rows_at_most(const reader *r)
+{
+    size_t lines = 1, len = (size_t)(r->end - r->at), fields = len / 2 + 1;
+    for (const uint8_t *p = r->at; p < r->end; p++, lines++) {
+        p = memchr(p, '\n', (size_t)(r->end - p));
+        if (p == NULL) break;
+    }
+    return lines < fields / r->cols + 1 ? lines : fields / r->cols + 1;
+}
+
+static int read_row(reader *r, sherd__csv *x)
+{
+    double *inputs = x->x + x->rows * x->inputs, *values = NULL;
+    size_t n = 0, col = 0, inputs_end = r->cols - r->targets;
+    field f = { 0 };
+    if (x->values != NULL) values = x->values + x->rows * r->targets;
+    for (; !f.last; col++) {
+        int err = next_field(r, &f);
+        if (err) return err;
+        if (col == r->cols)
+            return fail(r, f.begin, SHERD_EFORMAT, NULL,
+                        "expected %zu fields as in the first line, found more", r->cols);
+        bool target = r->label < r->cols ? col == r->label : col >= inputs_end;
+        if (!target)
+            err = take_number(r, &f, col, &inputs[n++]);
+        else if (x->labels != NULL)
+            err = take_label(r, &f, col, &x->labels[x->rows]);
+        else
+            err = take_number(r, &f, col, values++);
+        if (err) return err;
+    }
+    if (col < r->cols)
+        return fail(r, f.begin + f.len, SHERD_EFORMAT, NULL,
+                    "expected %zu fields as in the first line, found %zu", r->cols, col);
+    x->rows++;
+    r->line_at = r->at;
+    r->line++;
+    return 0;
+}
+
+/* Empty lines may stand at the end. */
+static int read_tail(reader *r)
+{
+    for (size_t n; (n = line_end(r, r->at)) > 0; r->line++) r->line_at = r->at += n;
+    if (r->at == r->end) return 0;
+    return fail(r, r->at, SHERD_EFORMAT, "leave empty lines out",
+                "expected the end of the file behind an empty line");
+}
+
+static int make_room(reader *r, sherd__csv *x)
+{
+    size_t rows = rows_at_most(r), n, m;
+    x->inputs = r->cols - r->targets;
+    bool fits = sherd__mul(rows, x->inputs, &n) && sherd__mul(rows, r->targets, &m) &&
+                sherd__mul(n, sizeof *x->x, &n) && sherd__mul(m, sizeof *x->values, &m);
+    if (fits) x->x = sherd__alloc(n);
+    if (fits && r->targets > 0 && r->want->labels) x->labels = sherd__alloc(m / 2);
+    else if (fits && r->targets > 0) x->values = sherd__alloc(m);
+    if (x->x != NULL && (r->targets == 0 || x->labels != NULL || x->values != NULL)) return 0;
+    return sherd__fail(r->d, SHERD_ENOMEM, "a .npy is read without copies",
+                       "%s: no memory for %zu lines of %zu fields", r->where, rows, r->cols);
+}
+
+static int read_all(reader *r, sherd__csv *x)
+{
+    int err = read_first(r);
+    if (!err && (r->at == r->end || line_end(r, r->at) > 0))
+        err = fail(r, r->at, SHERD_EFORMAT, NULL, "expected numbers below the header, found none");
+    if (!err) err = make_room(r, x);
+    while (!err && r->at < r->end && line_end(r, r->at) == 0) err = read_row(r, x);
+    return err ? err : read_tail(r);
+}
+
+/* ---- outside --------------------------------------------------------------------------------- */
+
+int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const char *where,
+                     const sherd__csv_want *want, sherd_diag *d)
+{
+    sherd__csv x = { 0 };
+    reader r = { .at = bytes, .end = bytes + len, .line_at = bytes, .line = 1, .where = where,
+                 .want = want, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0), .d = d };
+    if (r.c == (locale_t)0) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    int err = read_all(&r, &x);
+    freelocale(r.c);
+    if (err) {
+        sherd__csv_fini(&x);
+        return err;
+    }
+    *out = x;
+    return 0;
+}
+
+int sherd__csv_load(sherd__csv *out, const char *path, const sherd__csv_want *want, sherd_diag *d)
+{
+    sherd__map m;
+    sherd__csv x;
+    int err = sherd__map_open(&m, path, READ_MAX, d);
+    if (err) return err;
+    err = sherd__csv_parse(&x, m.bytes, m.len, sherd__path_tail(path), want, d);
+    if (!err && (err = sherd__map_check(&m, path, d)) != 0) sherd__csv_fini(&x);
+    sherd__map_close(&m);
+    if (!err) *out = x;
+    return err;
+}
+
+void sherd__csv_fini(sherd__csv *x)
+{
+    sherd__free(x->x);
+    sherd__free(x->labels);
+    sherd__free(x->values);
+    *x = (sherd__csv){ 0 };
+}

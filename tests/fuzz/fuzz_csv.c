@@ -1,0 +1,37 @@
+/* CSV: what parses is finite and has as many numbers as its shape says, all readable, whatever is
+ * asked of its columns. */
+#include <assert.h>
+#include <math.h>
+
+#include "store/csv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    static const sherd__csv_want wants[] = {
+        { .targets = 1, .labels = true },
+        { .targets = 1, .labels = true, .label = "y", .inputs = 2 },
+        { .targets = 2 },
+        { .targets = 1, .label = "y" },
+        { .inputs = 3 },
+    };
+    for (size_t w = 0; w < sizeof wants / sizeof *wants; w++) {
+        sherd__csv x;
+        sherd_diag d = { 0 };
+        int err = sherd__csv_parse(&x, data, len, "fuzz", &wants[w], &d);
+        if (err) {
+            assert(d.code == err && d.message[0]);
+            continue;
+        }
+        uint32_t labels = 0;
+        assert(x.rows > 0 && x.inputs > 0 && (x.labels == NULL || x.values == NULL));
+        for (size_t i = 0; i < x.rows * x.inputs; i++) assert(isfinite(x.x[i]));
+        for (size_t i = 0; x.values != NULL && i < x.rows * wants[w].targets; i++)
+            assert(isfinite(x.values[i]));
+        for (size_t i = 0; x.labels != NULL && i < x.rows; i++) labels |= x.labels[i];
+        assert(x.labels == NULL || labels <= UINT32_MAX);
+        sherd__csv_fini(&x);
+    }
+    return 0;
+}
