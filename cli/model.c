@@ -38,13 +38,14 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, va
     const sherd__layer *l = sherd__network_layer(n, i);
     char name[16];
     if (!sherd__recipe_member(n, i, false, name)) return 0;
-    v[0] = (values){(const uint8_t *)l->weights, l->cols * sizeof(double)};
-    v[1] = (values){(const uint8_t *)l->biases, l->cols * sizeof(double)};
-    int err = sherd__npz_writer_add(w, name, SHERD_F64, 2, l->rows, l->cols, false,
+    size_t row = l->cols * sherd_dtype_size(l->dtype);
+    v[0] = (values){(const uint8_t *)l->weights, row};
+    v[1] = (values){(const uint8_t *)l->biases, row};
+    int err = sherd__npz_writer_add(w, name, l->dtype, 2, l->rows, l->cols, false,
                                     (sherd__npz_source){fill, &v[0]}, d);
     if (err) return err;
     sherd__recipe_member(n, i, true, name);
-    return sherd__npz_writer_add(w, name, SHERD_F64, 1, 1, l->cols, false,
+    return sherd__npz_writer_add(w, name, l->dtype, 1, 1, l->cols, false,
                                  (sherd__npz_source){fill, &v[1]}, d);
 }
 
@@ -146,19 +147,20 @@ int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d)
 {
     sherd__npz *z = NULL;
     char name[16];
-    const double *params = sherd__network_params(n);
-    size_t count = sherd__network_count(n);
+    size_t count = sherd__network_count(n), at = 0;
     double *all = sherd__calloc(count, sizeof *all);
     if (all == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
     int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
         if (!sherd__recipe_member(n, i, false, name)) continue;
-        err = read_member(z, name, l->rows, l->cols, all + (l->weights - params), d);
+        err = read_member(z, name, l->rows, l->cols, all + at, d);
+        at += l->rows * l->cols;
         sherd__recipe_member(n, i, true, name);
-        if (!err) err = read_member(z, name, 1, l->cols, all + (l->biases - params), d);
+        if (!err) err = read_member(z, name, 1, l->cols, all + at, d);
+        at += l->cols;
     }
-    if (!err) memcpy(sherd__network_params(n), all, count * sizeof *all);
+    if (!err) sherd__network_set(n, all);
     sherd__free(all);
     sherd__npz_close(z);
     return err;

@@ -1,6 +1,6 @@
 /*
  * A trained network as a file that numpy.load opens: its recipe's text (member "recipe", bytes) and
- * its parameters, "w1" (inputs x outputs), "b1", "w2" and so on, in f64.
+ * its parameters, "w1" (inputs x outputs), "b1", "w2" and so on, in the network's precision.
  */
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H

@@ -78,6 +78,13 @@ static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
+int sherd__over_precision(const sherd__over *o, sherd_dtype precision, sherd_diag *d)
+{
+    if (precision != SHERD_F32 || (!o->nodes && o->bits == 0)) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "precision f64, or neither nodes nor fixed point",
+                       "a network of f32 is computed on this machine and in floats only");
+}
+
 int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
 {
     bool exact;

@@ -53,6 +53,8 @@ typedef struct sherd__over {
      .choices = sherd__choices_rounding,                                                           \
      .help = "fixed point: nearest, or stochastic (up or down by chance, right in the mean)"}
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
+/** SHERD_EINVAL where a network of f32 is to be computed by anything but floats on this machine. */
+int sherd__over_precision(const sherd__over *o, sherd_dtype precision, sherd_diag *d) SHERD_MUST;
 extern const char *const sherd__choices_rounding[];    /* nearest stochastic */
 
 /**

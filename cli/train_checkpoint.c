@@ -101,9 +101,14 @@ static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t 
     return (sherd__chain_member){ name, SHERD_U8, 1, 1, len, bytes };
 }
 
+static sherd__chain_member numbers(const char *name, sherd_dtype dtype, const void *x, size_t len)
+{
+    return (sherd__chain_member){ name, dtype, 1, 1, len, x };
+}
+
 static sherd__chain_member reals(const char *name, const double *x, size_t len)
 {
-    return (sherd__chain_member){ name, SHERD_F64, 1, 1, len, x };
+    return numbers(name, SHERD_F64, x, len);
 }
 
 static sherd__chain_member count(const char *name, const int64_t *x)
@@ -122,10 +127,10 @@ static size_t layer_members(sherd__network *n, size_t i, layer_names names,
     sherd__recipe_member(n, i, true, names[1]);
     snprintf(names[2], sizeof names[2], "gradient_%s", names[0]);
     snprintf(names[3], sizeof names[3], "gradient_%s", names[1]);
-    out[0] = (sherd__chain_member){ names[0], SHERD_F64, 2, l->rows, l->cols, l->weights };
-    out[1] = reals(names[1], l->biases, l->cols);
-    out[2] = (sherd__chain_member){ names[2], SHERD_F64, 2, l->rows, l->cols, l->weights_gradient };
-    out[3] = reals(names[3], l->biases_gradient, l->cols);
+    out[0] = (sherd__chain_member){ names[0], l->dtype, 2, l->rows, l->cols, l->weights };
+    out[1] = numbers(names[1], l->dtype, l->biases, l->cols);
+    out[2] = (sherd__chain_member){ names[2], l->dtype, 2, l->rows, l->cols, l->weights_gradient };
+    out[3] = numbers(names[3], l->dtype, l->biases_gradient, l->cols);
     return 4;
 }
 
@@ -161,7 +166,7 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     m[len++] = reals("epoch_cost", &s->cost, 1);
     m[len++] = count("epoch_hits", &hits);
     m[len++] = count("epoch_seen", &seen);
-    m[len++] = reals("optimiser", o->state, o->state_len);
+    m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
     err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && k->keep > 0) err = sherd__chain_prune(k->chain, k->keep, d);
@@ -240,11 +245,10 @@ static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
         if (!sherd__recipe_member(n, i, false, weights)) continue;
         sherd__recipe_member(n, i, true, biases);
         snprintf(member, sizeof member, "gradient_%s", weights);
-        err = take(z, member, SHERD_F64, l->weights_gradient, l->rows * l->cols * sizeof(double),
-                   d);
+        size_t row = l->cols * sherd_dtype_size(l->dtype);
+        err = take(z, member, l->dtype, l->weights_gradient, l->rows * row, d);
         snprintf(member, sizeof member, "gradient_%s", biases);
-        if (!err)
-            err = take(z, member, SHERD_F64, l->biases_gradient, l->cols * sizeof(double), d);
+        if (!err) err = take(z, member, l->dtype, l->biases_gradient, row, d);
     }
     return err;
 }
@@ -254,7 +258,8 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__train_state s = { 0 };
     int64_t step = -1, hits = -1, seen = -1;
-    double *state = sherd__calloc(o->state_len, sizeof *state);
+    size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
+    void *state = sherd__alloc(bytes);
     if (state == NULL) return no_memory(d);
     int err = take(z, "step", SHERD_I64, &step, sizeof step, d);
     if (!err) err = take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
@@ -265,7 +270,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
     if (!err)
         err = take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
                    sizeof s.last_validation, d);
-    if (!err) err = take(z, "optimiser", SHERD_F64, state, o->state_len * sizeof *state, d);
+    if (!err) err = take(z, "optimiser", o->spec.dtype, state, bytes, d);
     if (!err && (step < 0 || hits < 0 || seen < 0 ||
                  (uint64_t)step > sherd__trainer_steps(t->trainer)))
         err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
@@ -278,7 +283,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         s.hits = (uint64_t)hits;
         s.seen = (uint64_t)seen;
         *sherd__trainer_state(t->trainer) = s;
-        memcpy(o->state, state, o->state_len * sizeof *state);
+        if (bytes > 0) memcpy(o->state, state, bytes);
         sherd__optimiser_resume(o, s.step);
     }
     sherd__free(state);

@@ -202,7 +202,8 @@ int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_b
 int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network **out, sherd_diag *d)
 {
     sherd__network_spec spec = { .in = r->in, .layers = r->layers, .len = r->len, .batch = batch,
-                                 .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total };
+                                 .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total,
+                                 .dtype = r->precision };
     return sherd__network_new(&spec, out, d);
 }
 

@@ -72,9 +72,10 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     t->state.last_cost = t->state.last_accuracy = t->state.last_validation = NAN;
     int err = sherd__train_order_init(&t->order, r->order, data->x.rows, r->batch, seed, d);
     if (err == 0) err = sherd__recipe_network(r, t->order.batch, &t->network, d);
+    sherd__optimiser_spec spec = r->optimiser;
+    spec.dtype = r->precision;
     if (err == 0)
-        err = sherd__optimiser_init(&t->optimiser, &r->optimiser,
-                                    sherd__network_count(t->network), d);
+        err = sherd__optimiser_init(&t->optimiser, &spec, sherd__network_count(t->network), d);
     if (err == 0 && !take_memory(t))
         err = sherd__fail(d, SHERD_ENOMEM, "a smaller batch needs less",
                           "no memory for batches of %zu examples", t->order.batch);
@@ -267,12 +268,16 @@ static int located(const run *r, uint64_t step, int err, const sherd_diag *mine,
 static int check_params(const run *r, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    const double *p = sherd__network_params(r->t->network);
+    const void *params = sherd__network_params(r->t->network);
+    const double *p = params;
+    const float *p32 = params;
+    bool f32 = sherd__network_dtype(r->t->network) == SHERD_F32;
     size_t count = sherd__network_count(r->t->network), i = 0;
-    while (i < count && isfinite(p[i])) i++;
+    while (i < count && (f32 ? isfinite(p32[i]) : isfinite(p[i]))) i++;
     if (i == count) return SHERD_OK;
     int err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                          "parameter %zu of %zu is %g: training diverged", i, count, p[i]);
+                          "parameter %zu of %zu is %g: training diverged", i, count,
+                          f32 ? (double)p32[i] : p[i]);
     return located(r, r->t->state.step, err, &mine, d);
 }
 

@@ -100,6 +100,31 @@ py "a = np.load('first.npz'); b = np.load('same.npz'); assert all((a[k].reshape(
 report $? "initial weights go in and come out, layer by layer"
 run train again.conf -q; report $code "a model's recipe is a recipe"
 
+# ---- precision
+
+run train spiral --epochs 3000 --seed seed --precision f32 -o f32.npz --json; json "d['epochs'][-1]['accuracy'] > 0.93"; report $? "spiral is learned in f32"
+for p in f64 f32; do run train small.conf --seed seed --precision $p -q -o near-$p.npz; done
+py "
+a = np.load('near-f64.npz'); b = np.load('near-f32.npz')
+assert b['w1'].dtype == np.float32 and b'precision = f32' in b['recipe'].tobytes() and 0 < np.abs(a['w1'] - b['w1']).max() < 1e-5"
+report $? "a few steps end near those in f64, and members are float32"
+run predict f32.npz data.npz -o f32.npy -q && py "
+z = np.load('f32.npz'); x = np.load('data.npz')['x']
+assert np.abs(np.load('f32.npy') - (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2'])).max() < 1e-4"
+report $? "and predicts as numpy does from it"
+for words in '-n 2' '--bits 17'; do
+    # shellcheck disable=SC2086
+    fails 2 'f32 is computed on this machine and in floats only' train spiral --precision f32 -o model.npz $words
+    report $? "f32 with $words is refused"
+done
+conf adam.conf 'method = adam' 'rate = 0.01'
+for p in f64 f32; do
+    run train adam.conf --seed seed --precision $p --epochs 6 -q -o whole.npz
+    run train adam.conf --seed seed --precision $p --epochs 3 -q --checkpoint part-$p
+    run train adam.conf --precision $p --epochs 6 -q --checkpoint part-$p --resume -o part.npz
+    [ $code = 0 ] && cmp -s whole.npz part.npz; report $? "$p: resumed from a checkpoint, the same model"
+done
+
 # ---- data
 
 for f in data.npz data.npy split.npz; do

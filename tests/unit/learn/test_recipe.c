@@ -208,6 +208,7 @@ static void wrong_values_are_told_with_line_and_key(void **s)
         { "schedule = inverse 1 over 4", "schedule: expected" },
         { "schedule = linear 0 over 0", "schedule: expected" },
         { "warmup = -1", "warmup: expected" },      { "targets = both", "targets: expected" },
+        { "precision = f16", "precision: expected f64 or f32" },
         { "bias_gradient = sum", "bias_gradient: expected" },
         { "validation_biases = maybe", "validation_biases: expected" },
         { "steps = 5", "both epochs and steps" },   { "rate", "expected `key = value`" },
