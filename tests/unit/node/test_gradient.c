@@ -1,0 +1,557 @@
+/*
+ * Rounds of gradients under real sessions in memory: answers are those of a grader here, every task
+ * is answered once whatever a plan says, and nothing stays behind.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "learn/plan.h"
+#include "node/gradient.h"
+#include "node/worker.h"
+#include "sherd/mat.h"
+
+#define MB ((uint64_t)1 << 20)
+
+static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
+                           "loss = cross-entropy\n";
+enum { ROWS = 12, INPUTS = 6, CLASSES = 3, TIERS = 2, JOB = 7, HEARD = 64,
+       RECIPE = 1, X = 2, T = 3, PLAN = 4, PARAMS = 5 };
+static const size_t counts[TIERS] = { 6 * 5 + 5, 5 * 3 + 3 };
+static double x[ROWS * INPUTS], params[TIERS][40];
+static uint32_t labels[ROWS];
+static const int32_t scales[TIERS] = { 30, 31 };
+
+/* A coordinator's session joined to a client of the worker. */
+typedef struct peer {
+    sherd_session *co, *no;
+    sherd__client *client;
+    uint32_t order[HEARD], results; /* tasks in the order of their answers */
+    uint8_t answers[HEARD][1024];
+    sherd__refusal refused[HEARD];
+    uint32_t refusals;
+} peer;
+
+static sherd_executor *executor;
+static sherd__worker *worker;
+static uint64_t state = 5;
+
+static uint64_t next_random(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 33;
+}
+
+static int fill(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < ROWS * INPUTS; i++) x[i] = (double)next_random() / 0x1p30 - 1;
+    for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)(next_random() % CLASSES);
+    for (size_t t = 0; t < TIERS; t++)
+        for (size_t i = 0; i < counts[t]; i++) params[t][i] = (double)next_random() / 0x1p31 - 0.5;
+    return 0;
+}
+
+static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
+                                     .run = never_run };
+
+static pthread_mutex_t woken_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned woken;
+
+static void wake(void *ctx)
+{
+    (void)ctx;
+    pthread_mutex_lock(&woken_lock);
+    woken++;
+    pthread_mutex_unlock(&woken_lock);
+}
+
+static void start(uint64_t memory, bool threaded)
+{
+    sherd__worker_options o = { .backend = &none, .memory = memory };
+    o.caps.gflops = threaded ? 1 : 10;
+    if (threaded) o.wake = wake;
+    assert_int_equal(threaded ? sherd__executor_new(&executor, 16, wake, NULL)
+                              : sherd__executor_new_inline(&executor), 0);
+    o.executor = executor;
+    assert_int_equal(sherd__worker_new(&worker, &o), 0);
+}
+
+static void stop(void)
+{
+    while (sherd__executor_pending(executor)) {
+        sherd__executor_drain(executor);
+        usleep(1000);
+    }
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+    assert_int_equal(sherd__worker_stats_of(worker)->clients_now, 0);
+    assert_int_equal(sherd__worker_memory(worker)->used, 0);
+    sherd__executor_free(executor);
+    sherd__worker_free(worker);
+}
+
+static void hear(peer *p, sherd__event *e)
+{
+    if (e->kind == SHERD__EV_RESULT) {
+        const sherd__fragment_info *i = sherd__fragment_info_of(e->fragment);
+        assert_true(i->len <= sizeof p->answers[0] && p->results < HEARD);
+        memcpy(p->answers[p->results], sherd__fragment_bytes(e->fragment), i->len);
+        p->order[p->results++] = e->task.task;
+        sherd__fragment_free(e->fragment);
+    } else if (e->kind == SHERD__EV_REFUSED) {
+        p->refused[p->refusals++ % HEARD] = e->refusal;
+    }
+}
+
+static size_t move(peer *p, sherd_session *from, sherd_session *to)
+{
+    const uint8_t *out;
+    size_t n = sherd__session_pending(from, 1, &out);
+    for (size_t at = 0, used; at < n; at += used) {
+        sherd__event e;
+        int err = sherd__session_feed(to, out + at, n - at, 1, &used, &e);
+        if (to == p->co) hear(p, &e);
+        else if (p->client) sherd__worker_event(p->client, p->no, &e);
+        if (e.kind == SHERD__EV_CLOSED && to == p->no) p->client = NULL;
+        if (err) break;
+    }
+    sherd__session_sent(from, n);
+    return n;
+}
+
+static void settle(peer *p)
+{
+    do {
+        while (move(p, p->co, p->no) + move(p, p->no, p->co)) {}
+    } while (sherd__executor_drain(executor));
+    while (move(p, p->no, p->co)) {}
+}
+
+static void join(peer *p)
+{
+    memset(p, 0, sizeof *p);
+    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
+    assert_int_equal(sherd__session_new(&p->co, &o), 0);
+    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    sherd__worker_session(worker, &o);
+    assert_int_equal(sherd__worker_join(worker, &p->client, p), 0);
+    assert_int_equal(sherd__session_new(&p->no, &o), 0);
+    while (move(p, p->co, p->no) + move(p, p->no, p->co)) {}
+}
+
+static void cut(peer *p)
+{
+    sherd__event e;
+    sherd__session_eof(p->no, SHERD_ECLOSED, "cut", &e);
+    if (p->client) sherd__worker_event(p->client, p->no, &e);
+    sherd__session_free(p->no);
+    sherd__session_free(p->co);
+}
+
+/* ---- a round ---------------------------------------------------------------------------------- */
+
+static void put(peer *p, uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols,
+                const void *bytes)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+                               .cols = cols,
+                               .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
+    sherd_fragment *f;
+    uint8_t *copy = malloc(i.len + 1);
+    memcpy(copy, bytes, i.len);
+    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(p->co, JOB, block, f), 0);
+}
+
+typedef struct layout {
+    sherd__plan plan;
+    sherd__plan_shard shard[2];
+} layout;
+
+static layout usual(void)
+{
+    return (layout){ .plan = { .recipe = RECIPE, .bits = 17, .room = 61, .tiers = TIERS,
+                               .params = PARAMS, .shards = 2, .batch = 8 },
+                     .shard = { { .x = X, .targets = T, .first = 0, .rows = 8 },
+                                { .x = X, .targets = T, .first = 8, .rows = 4 } } };
+}
+
+static size_t write_plan(const layout *l, uint8_t *out)
+{
+    sherd__plan_write(out, &l->plan, scales);
+    for (uint32_t i = 0; i < l->plan.shards; i++)
+        sherd__plan_write_shard(out, &l->plan, i, &l->shard[i]);
+    return sherd__plan_size(l->plan.tiers, l->plan.shards);
+}
+
+static void put_examples(peer *p)
+{
+    put(p, RECIPE, SHERD_U8, 1, sizeof text - 1, text);
+    put(p, X, SHERD_F64, ROWS, INPUTS, x);
+    put(p, T, SHERD_U32, ROWS, 1, labels);
+}
+
+static sherd__task task_of(const layout *l, uint32_t t, uint32_t plan)
+{
+    uint64_t n = sherd__plan_numbers(counts[t], t, l->plan.shards);
+    return (sherd__task){ .job = JOB, .task = 100 * plan + t, .attempt = 1,
+                          .op = SHERD__OP_GRADIENT,
+                          .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u),
+                          .left = plan, .right = l->plan.params + t,
+                          .result = { .origin = SHERD__RESULT,
+                                      .dtype = l->plan.bits ? SHERD_I64 : SHERD_F64, .rows = 1,
+                                      .cols = n, .len = 8 * n } };
+}
+
+static void ask_tier(peer *p, const layout *l, uint32_t t, uint32_t plan)
+{
+    sherd__task task = task_of(l, t, plan);
+    put(p, l->plan.params + t, SHERD_F64, 1, counts[t], params[t]);
+    assert_int_equal(sherd__session_task(p->co, &task), 0);
+}
+
+static void ask(peer *p, const layout *l, uint32_t plan)
+{
+    uint8_t bytes[1024];
+    size_t len = write_plan(l, bytes);
+    put(p, plan, SHERD_I64, 1, len / 8, bytes);
+    for (uint32_t t = 0; t < TIERS; t++) ask_tier(p, l, t, plan);
+}
+
+/* What a grader here makes of the same. */
+static void expect(const layout *l, int64_t sums[TIERS][40], double costs[2], uint64_t hits[2])
+{
+    sherd__recipe r;
+    sherd__grader *g;
+    void *to[TIERS] = { sums[0], sums[1] };
+    assert_int_equal(sherd__recipe_parse(&r, text, sizeof text - 1, "t", SHERD__RECIPE_NETWORK,
+                                         NULL), 0);
+    assert_int_equal(sherd__grader_new(&g, &r, 8, l->plan.bits, false, NULL), 0);
+    memset(sums, 0, sizeof(int64_t) * TIERS * 40);
+    for (uint32_t i = 0; i < l->plan.shards; i++) {
+        const sherd__plan_shard *s = &l->shard[i];
+        sherd__grading how = { .scales = scales, .room = l->plan.room, .sums = to,
+                               .local = s->local };
+        for (size_t t = 0; t < TIERS; t++)
+            memcpy(sherd__grader_params(g, t), params[t], counts[t] * sizeof(double));
+        sherd__shard shard = { sherd_view_c(x + s->first * INPUTS, SHERD_F64, s->rows, INPUTS),
+                               { .labels = labels + s->first } };
+        assert_int_equal(sherd__grader_run(g, &shard, &how, &costs[i], &hits[i], NULL), 0);
+    }
+    sherd__grader_free(g);
+}
+
+static void is_expected(const peer *p, const layout *l, uint32_t plan)
+{
+    int64_t want[TIERS][40];
+    double costs[2];
+    uint64_t hits[2];
+    unsigned seen = 0;
+    expect(l, want, costs, hits);
+    for (uint32_t i = 0; i < p->results; i++) {
+        if (p->order[i] / 100 != plan) continue;
+        uint32_t t = p->order[i] % 100;
+        seen |= 1u << t;
+        assert_memory_equal(p->answers[i], want[t], 8 * counts[t]);
+        for (uint32_t k = 0; t == 0 && k < l->plan.shards; k++) {
+            const uint8_t *at = p->answers[i] + 8 * counts[0] + 16 * k;
+            assert_memory_equal(at, &costs[k], 8);
+            assert_int_equal(sherd__get_u64(at + 8), hits[k]);
+        }
+    }
+    assert_int_equal(seen, 3);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static void a_round_is_answered_from_the_top_with_what_a_grader_makes(void **s)
+{
+    (void)s;
+    peer p;
+    for (unsigned local = 0; local < 2; local++) {
+        layout l = usual();
+        for (unsigned i = 0; i < 2; i++)
+            l.shard[i].local = (sherd__local_steps){ .steps = local * 3, .batch = 3, .rate = 0.25,
+                                                     .l2 = 0.125, .weight = 1 };
+        start(16 * MB, false);
+        join(&p);
+        put_examples(&p);
+        ask(&p, &l, PLAN);
+        settle(&p);
+        assert_int_equal(p.results, 2);
+        assert_int_equal(p.order[0] % 100, 1);
+        assert_int_equal(p.order[1] % 100, 0);
+        is_expected(&p, &l, PLAN);
+        l.plan.params = 20; /* examples stay, everything else went with the round */
+        ask(&p, &l, 10);
+        settle(&p);
+        is_expected(&p, &l, 10);
+        assert_int_equal(p.refusals, 0);
+        assert_int_equal(sherd__worker_stats_of(worker)->tasks[SHERD__OP_GRADIENT], 4);
+        cut(&p);
+        stop();
+    }
+}
+
+static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
+{
+    (void)s;
+    peer p;
+    layout l = usual();
+    l.shard[0].drop = l.shard[1].drop = true;
+    start(16 * MB, false);
+    join(&p);
+    put_examples(&p);
+    ask(&p, &l, PLAN);
+    settle(&p);
+    is_expected(&p, &l, PLAN);
+    ask(&p, &l, PLAN); /* the plan's and the parameters' numbers are free again */
+    settle(&p);
+    assert_int_equal(p.results, 2);
+    assert_int_equal(p.refusals, 2);
+    assert_int_equal(p.refused[0].code, SHERD_EINVAL);
+    assert_non_null(strstr(p.refused[0].text, "no block 2"));
+    cut(&p);
+    stop();
+}
+
+/* Each number of a plan in turn, and bits of it at random. */
+static void no_plan_however_wrong_does_harm_and_every_task_is_answered_once(void **s)
+{
+    (void)s;
+    static const uint64_t values[] = { 0, 1, 2, 3, 63, 64, 4097, 5000, UINT32_MAX,
+                                       UINT64_C(1) << 32, UINT64_MAX, UINT64_C(1) << 63 };
+    layout l = usual();
+    uint8_t good[1024], bad[1024];
+    size_t len = write_plan(&l, good), tries = 0;
+    for (size_t i = 0; i < len / 8 + 60; i++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++, tries++) {
+            peer p;
+            memcpy(bad, good, len);
+            if (i < len / 8) sherd__put_u64(bad + 8 * i, values[k]);
+            else bad[next_random() % len] ^= (uint8_t)(1u << next_random() % 8);
+            start(16 * MB, false);
+            join(&p);
+            put_examples(&p);
+            put(&p, PLAN, SHERD_I64, 1, len / 8, bad);
+            for (uint32_t t = 0; t < TIERS; t++) ask_tier(&p, &l, t, PLAN);
+            settle(&p);
+            if (p.client) { /* a scale may move the sums beyond 2^room or not; all else is refused */
+                assert_int_equal(p.results + p.refusals, 2);
+            }
+            cut(&p);
+            stop();
+        }
+    assert_true(tries > 1000);
+}
+
+static void a_plan_that_is_cut_anywhere_is_refused(void **s)
+{
+    (void)s;
+    layout l = usual();
+    uint8_t good[1024];
+    size_t len = write_plan(&l, good);
+    for (size_t n = 1; n < len / 8; n++) {
+        peer p;
+        start(16 * MB, false);
+        join(&p);
+        put_examples(&p);
+        put(&p, PLAN, SHERD_I64, 1, n, good);
+        for (uint32_t t = 0; t < TIERS; t++) ask_tier(&p, &l, t, PLAN);
+        settle(&p);
+        assert_int_equal(p.refusals, 2);
+        assert_int_equal(p.refused[0].code, SHERD_EFORMAT);
+        cut(&p);
+        stop();
+    }
+}
+
+static void what_does_not_fit_is_refused_with_the_reason(void **s)
+{
+    (void)s;
+    enum { KINDS = 11 };
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        peer p;
+        layout l = usual();
+        int code = SHERD_ESHAPE;
+        uint64_t memory = 16 * MB;
+        uint32_t wrong[ROWS] = { 0, 9 };
+        double wide[ROWS * (INPUTS + 1)] = { 0 };
+        if (kind == 9) memory = 12000;
+        start(memory, false);
+        join(&p);
+        put(&p, RECIPE, SHERD_U8, 1, kind == 0 ? 20 : sizeof text - 1, text);
+        put(&p, X, SHERD_F64, ROWS, kind == 1 ? INPUTS + 1 : INPUTS, kind == 1 ? wide : x);
+        put(&p, T, kind == 2 ? SHERD_I32 : SHERD_U32, ROWS, 1, kind == 3 ? wrong : labels);
+        if (kind == 0) code = SHERD_EFORMAT;
+        if (kind == 3) code = SHERD_EINVAL;
+        if (kind == 4) l.plan.room = 3, code = SHERD_EBUSY;
+        if (kind == 5) l.shard[1].first = 9;
+        if (kind == 6) l.shard[1].rows = 9, code = SHERD_EFORMAT;
+        if (kind == 9) code = SHERD_ENOMEM;
+        uint8_t bytes[1024];
+        size_t len = write_plan(&l, bytes);
+        put(&p, PLAN, kind == 10 ? SHERD_F64 : SHERD_I64, 1, len / 8, bytes);
+        if (kind == 10) code = SHERD_EFORMAT;
+        for (uint32_t t = 0; t < TIERS; t++) {
+            sherd__task task = task_of(&l, t, PLAN);
+            if (kind == 7) task.result.cols++, task.result.len += 8;
+            if (kind == 8) task.result.dtype = SHERD_F64;
+            put(&p, PARAMS + t, SHERD_F64, 1, counts[t], params[t]);
+            assert_int_equal(sherd__session_task(p.co, &task), 0);
+        }
+        settle(&p);
+        if (p.refusals < 2 || p.refused[p.refusals - 1].code != code)
+            fail_msg("kind %u: %u refusals, code %d: %s", kind, p.refusals, p.refused[0].code,
+                     p.refused[0].text);
+        assert_true(p.refused[0].text[0]);
+        assert_int_equal(p.results, 0);
+        cut(&p);
+        stop();
+    }
+}
+
+static void a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing(void **s)
+{
+    (void)s;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        peer p;
+        layout l = usual();
+        uint8_t bytes[1024];
+        size_t len = write_plan(&l, bytes);
+        start(16 * MB, false);
+        join(&p);
+        put_examples(&p);
+        put(&p, PLAN, SHERD_I64, 1, len / 8, bytes);
+        ask_tier(&p, &l, 0, PLAN); /* waits for tier 1 */
+        settle(&p);
+        assert_int_equal(p.results + p.refusals, 0);
+        assert_int_equal(sherd__worker_stats_of(worker)->queued, 1);
+        if (kind == 0) assert_int_equal(sherd__session_cancel(p.co, JOB, 100 * PLAN, 1), 0);
+        if (kind == 1) assert_int_equal(sherd__session_cancel(p.co, JOB, 0, 0), 0);
+        if (kind == 2) assert_int_equal(sherd__session_forget(p.co, JOB), 0);
+        settle(&p);
+        if (kind < 3) assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+        if (kind < 2) { /* the plan goes with its tasks; the same names serve again */
+            ask(&p, &l, PLAN);
+            settle(&p);
+            is_expected(&p, &l, PLAN);
+        }
+        cut(&p);
+        stop();
+    }
+}
+
+static void a_tier_that_is_asked_for_twice_is_refused(void **s)
+{
+    (void)s;
+    peer p;
+    layout l = usual();
+    uint8_t bytes[1024];
+    size_t len = write_plan(&l, bytes);
+    start(16 * MB, false);
+    join(&p);
+    put_examples(&p);
+    put(&p, PLAN, SHERD_I64, 1, len / 8, bytes);
+    ask_tier(&p, &l, 0, PLAN);
+    sherd__task again = task_of(&l, 0, PLAN);
+    again.task = 77;
+    assert_int_equal(sherd__session_task(p.co, &again), 0);
+    ask_tier(&p, &l, 1, PLAN);
+    settle(&p);
+    assert_int_equal(p.refusals, 1);
+    assert_int_equal(p.refused[0].task, 77);
+    is_expected(&p, &l, PLAN);
+    cut(&p);
+    stop();
+}
+
+/* On a compute thread: the pass begins with tier 0's task. */
+static void a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late(void **s)
+{
+    (void)s;
+    for (unsigned late = 0; late < 2; late++) {
+        peer p;
+        layout l = usual();
+        uint8_t bytes[1024];
+        size_t len = write_plan(&l, bytes);
+        for (unsigned i = 0; i < 2; i++) /* too long for the loop's thread */
+            l.shard[i].local = (sherd__local_steps){ .steps = 400, .rate = 0.01, .weight = 1 };
+        len = write_plan(&l, bytes);
+        start(16 * MB, true);
+        join(&p);
+        put_examples(&p);
+        put(&p, PLAN, SHERD_I64, 1, len / 8, bytes);
+        ask_tier(&p, &l, 0, PLAN);
+        settle(&p);
+        assert_int_equal(sherd__executor_pending(executor), 1);
+        if (late) usleep((SHERD__ROUND_WAIT_MS + 300) * 1000);
+        settle(&p);
+        ask_tier(&p, &l, 1, PLAN);
+        for (unsigned i = 0; i < 5000 && p.results < 2; i++) {
+            settle(&p);
+            sherd__worker_poll(worker);
+            usleep(1000);
+        }
+        is_expected(&p, &l, PLAN);
+        assert_int_equal(p.refusals, 0);
+        cut(&p);
+        stop();
+    }
+}
+
+static void no_allocation_that_fails_does_harm(void **s)
+{
+    (void)s;
+    for (size_t n = 1; n < 120; n++) {
+        peer p;
+        layout l = usual();
+        start(16 * MB, false);
+        join(&p);
+        put_examples(&p);
+        settle(&p);
+        ask(&p, &l, PLAN);
+        sherd__alloc_fail_nth(n);
+        settle(&p);
+        sherd__alloc_fail_nth(0);
+        settle(&p);
+        cut(&p);
+        stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_is_answered_from_the_top_with_what_a_grader_makes),
+        cmocka_unit_test(blocks_that_a_plan_drops_are_gone_after_the_round),
+        cmocka_unit_test(no_plan_however_wrong_does_harm_and_every_task_is_answered_once),
+        cmocka_unit_test(a_plan_that_is_cut_anywhere_is_refused),
+        cmocka_unit_test(what_does_not_fit_is_refused_with_the_reason),
+        cmocka_unit_test(a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing),
+        cmocka_unit_test(a_tier_that_is_asked_for_twice_is_refused),
+        cmocka_unit_test(
+            a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late),
+        cmocka_unit_test(no_allocation_that_fails_does_harm),
+    };
+    return cmocka_run_group_tests(tests, fill, NULL);
+}
