@@ -201,8 +201,8 @@ void sherd__ledger_free(sherd_ledger *l)
     sherd__free(l);
 }
 
-/* The stretch of the slot's entries of B that the cell shows; *len is what its block has. Parts that
- * overlap may be shuffled in different ways, so of a part all counts at once. */
+/* The stretch of the slot's entries of B that the cell shows; *len is what its block has. Parts
+ * that overlap may be shuffled in different ways, so of a part all counts at once. */
 static uint64_t right_from(const sherd_ledger *l, sherd__cell c, uint64_t *len)
 {
     uint32_t slot = right_slot(l, c.slot);
