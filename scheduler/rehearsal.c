@@ -6,6 +6,8 @@
  */
 #include "scheduler/forecast.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "scheduler/pace.h"
@@ -13,6 +15,7 @@
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
+#define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
 typedef struct rehearsal {
     sherd__prepared *p;
@@ -40,11 +43,11 @@ static int hide(rehearsal *r, uint32_t panel, bool *empty)
 static int fold(rehearsal *r, uint32_t panel, const bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
-    const uint8_t *bodies[64];
-    uint32_t slots[64], len = r->shape.threshold;
+    const uint8_t *bodies[ANSWERS_MAX];
+    uint32_t slots[ANSWERS_MAX], len = r->shape.threshold;
     double began = sherd__clock_busy_s();
     int err = SHERD_OK;
-    if (len > 64) return SHERD_EUNSUPPORTED;
+    assert(len <= ANSWERS_MAX);
     for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = r->zeros;
     if (len) err = h->ops->decode(h->ctx, 0, panel, slots, bodies, len);
     for (uint32_t slot = 0; slot < r->shape.slots && !len && !err; slot++)

@@ -309,6 +309,26 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
                                           &nodes, &o, &d), SHERD_EEXPOSURE);
 }
 
+/* As many answers decode as code and nodes allow: 2 K + 2 T - 1 of K + T = 64. */
+static void a_product_of_a_hundred_shares_is_foretold(void **state)
+{
+    (void)state;
+    const sherd_view tall = { .rows = 128, .cols = 4, .dtype = SHERD_F64 },
+                     right = { .rows = 4, .cols = 3, .dtype = SHERD_F64 };
+    sherd_forecast f;
+    sherd_forecast_options with = { .node_memory = nodes.memory, .no_products = true };
+    sherd_product_options o = options();
+    o.scheme = SHERD_SHARE;
+    for (with.nodes = 63; with.nodes < 130; with.nodes += 33) {
+        sherd_diag d = { 0 };
+        if (sherd_forecast_multiply(&f, tall, right, &o, &with, &d)) fail_msg("%s", d.message);
+        uint32_t blocks = (with.nodes + 1) / 2 - 1;
+        assert_int_equal(f.blocks, blocks < 63 ? blocks : 63);
+        assert_int_equal(f.threshold, 2 * f.blocks + 1);
+        assert_true(f.seconds > 0 && f.here_s > 0);
+    }
+}
+
 static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void **state)
 {
     (void)state;
@@ -488,6 +508,7 @@ int main(void)
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
+        cmocka_unit_test(a_product_of_a_hundred_shares_is_foretold),
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
