@@ -10,6 +10,7 @@
 
 #include "cli/model.h"
 #include "cli/paths.h"
+#include "cli/plot.h"
 #include "cli/seed.h"
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -71,7 +72,9 @@ static int prepare(sherd__train *t, sherd_diag *d)
     sherd__cli *cli = t->cli;
     const char *initial = sherd__opt_text(cli, "initial");
     size_t width = 0;
+    const char *plot = sherd__opt_text(cli, "plot");
     int err = sherd__paths_differ(cli, 0, d);
+    if (!err && plot != NULL) err = sherd__plot_check(plot, d);
     if (!err) err = read_recipe(t, d);
     if (!err) err = sherd__over_read(&t->over, cli, d);
     if (!err) err = sherd__over_precision(&t->over, t->recipe.precision, d);
@@ -85,6 +88,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
                                         : "--check has no effect without nodes");
     if (!err) err = read_seed(t, d);
     if (!err) err = sherd__train_keep_open(t, d);
+    if (!err) err = sherd__train_share_seed(t, d);
     if (!err) err = width_of(t->name, &t->recipe, &width, d);
     if (!err)
         err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width, t->seed,
@@ -95,6 +99,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     if (!err && initial != NULL)
         err = sherd__model_load(sherd__trainer_network(t->trainer), initial, d);
     if (!err) err = sherd__train_keep_load(t, d);
+    if (!err) err = sherd__train_share_start(t, d);
     return err;
 }
 
@@ -130,7 +135,8 @@ static bool stop_asked(void *ctx)
 {
     const sherd__train *t = ctx;
     uint32_t ms = sherd__opt_time_ms(t->cli, "timeout");
-    return interrupted(ctx) || (ms > 0 && (sherd__clock_s() - t->began) * 1e3 > ms);
+    bool late = ms > 0 && (sherd__clock_s() - t->began) * 1e3 > ms;
+    return sherd__train_stop_together(interrupted(ctx) || late);
 }
 
 static int run(sherd__train *t, sherd_diag *d)
@@ -184,6 +190,7 @@ static int run(sherd__train *t, sherd_diag *d)
     const char *output = sherd__opt_text(t->cli, "output");
     if (!err && output != NULL)
         err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);
+    if (!err) err = sherd__train_plot(t, d);
     err = sherd__train_by_end(t, err, d);
     return sherd__train_tell_end(t, err, d);
 }
@@ -245,6 +252,8 @@ static const sherd__option options[] = {
      .help = "go on from the newest checkpoint as if nothing had happened; without any, begin"},
     {.name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "write a JSON object for each epoch into this file, a line each"},
+    {.name = "plot", .type = SHERD__FILE, .arg = "FILE.svg", .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "draw loss and accuracy, and the regions of data in the plane (.svg or .png)"},
     {.name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,
      .help = "products: the network stays here, its products go to the nodes; gradients: nodes "
              "have examples and weights in clear"},

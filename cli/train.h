@@ -10,6 +10,7 @@
 #include "cli/data.h"
 #include "cli/over.h"
 #include "cli/progress.h"
+#include "learn/collective.h"
 #include "learn/train.h"
 
 /** Figures of one epoch that is told. NAN where there is none. */
@@ -109,6 +110,11 @@ void sherd__train_check_float64(const sherd__train *t, double *accuracy, double 
 void sherd__train_check_count(const sherd__train *t, uint64_t *parameters, uint64_t *epochs);
 void sherd__train_check_free(sherd__train_check *c);
 
+/* ---- --plot (train_plot.c) ------------------------------------------------------------------- */
+
+/** Draws --plot, if asked for, after training. Errors of sherd__plot_draw. */
+int sherd__train_plot(sherd__train *t, sherd_diag *d) SHERD_MUST;
+
 /* ---- checkpoints (train_checkpoint.c) ---------------------------------------------------------- */
 
 /** Opens the folder of --checkpoint; with --resume the newest checkpoint's seed becomes t's. Before
@@ -127,5 +133,19 @@ int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *
 bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step);
 /** NULL is allowed. */
 void sherd__train_keep_free(sherd__train_keep *k);
+
+/* ---- among equals (train_together.c) ----------------------------------------------------------- */
+
+/** Said before the command begins: this process is one of several that run it. Borrowed. */
+void sherd__train_among(const sherd__collective *c);
+/** What was said; NULL: this process is alone. */
+const sherd__collective *sherd__train_others(void);
+/** t->seed is process 0's. Alone: nothing is done, here and below. */
+int sherd__train_share_seed(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** Recipe and data are compared (SHERD_EFORMAT: whose are others), the state of training is process
+ *  0's. */
+int sherd__train_share_start(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** Whether anybody wants to stop: all of them stop at the same step. */
+bool sherd__train_stop_together(bool stop);
 
 #endif

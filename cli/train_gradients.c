@@ -76,17 +76,33 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
     return 0;
 }
 
+/* Among equals there are no nodes, and no update before all have sent theirs. */
+static int judge_together(const sherd__cli *cli, bool gradients, sherd_diag *d)
+{
+    static const char *const theirs[] = {"nodes", "local", "async", "in-process", "allow-drop",
+                                         "float-gradients", "check", NULL};
+    if (sherd__train_others() == NULL) return 0;
+    if (!gradients)
+        return sherd__fail(d, SHERD_EINVAL, "add --by gradients",
+                           "processes that are equals train by gradients only");
+    const char *name = first_asked(cli, theirs);
+    return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL, "leave it out",
+                                          "--%s has no meaning among processes that are equals",
+                                          name);
+}
+
 int sherd__train_by_read(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
     bool gradients = sherd__opt_given(cli, "by") && sherd__opt_choice(cli, "by") == BY_GRADIENTS;
     int err = judge(cli, gradients, d);
+    if (!err) err = judge_together(cli, gradients, d);
     if (err || !gradients) return err;
     sherd__train_by *b = t->by = sherd__calloc(1, sizeof *b);
     if (b == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     b->train = t;
     b->trace = -1;
-    b->in_process = sherd__opt_flag(cli, "in-process");
+    b->in_process = sherd__opt_flag(cli, "in-process") || sherd__train_others() != NULL;
     b->allow_drop = sherd__opt_flag(cli, "allow-drop");
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     b->threads = sherd__opt_given(cli, "local") ? (uint32_t)sherd__opt_int(cli, "local")
@@ -163,6 +179,16 @@ static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned co
                                  sherd__shard_most(batch, t->by->o.shards), t->by->o.bits, count, d);
 }
 
+static int together(sherd__gradient_engine *e, const sherd__train *t, sherd_diag *d)
+{
+    sherd__gradient_engine own;
+    int err = threads(&own, t, 1, d);
+    if (err) return err;
+    err = sherd__gradients_among(e, sherd__train_others(), own, d);
+    if (err) sherd__gradient_engine_free(own);
+    return err;
+}
+
 static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_diag *d)
 {
     sherd__train_by *b = t->by;
@@ -199,7 +225,9 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
         o.note = on_update;
         o.note_ctx = b;
     }
-    int err = b->in_process ? threads(&o.engine, t, b->threads, d) : over_nodes(&o.engine, t, d);
+    int err = sherd__train_others() != NULL ? together(&o.engine, t, d)
+              : b->in_process               ? threads(&o.engine, t, b->threads, d)
+                                            : over_nodes(&o.engine, t, d);
     if (err) return err;
     err = sherd__stepper_gradients(&t->stepper, &o, d);
     if (err) sherd__gradient_engine_free(o.engine);
@@ -249,7 +277,11 @@ void sherd__train_by_print(const sherd__train *t)
 {
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
     printf("by gradients: %" PRIu64 " updates", s->updates);
-    if (t->by->in_process) printf(", %" PRIu32 " threads", t->by->threads);
+    if (sherd__train_others() != NULL)
+        printf(", among %" PRIu32 " processes by %s", sherd__train_others()->size,
+               sherd__train_others()->name);
+    else if (t->by->in_process)
+        printf(", %" PRIu32 " threads", t->by->threads);
     if (t->by->o.async)
         printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),
                s->staleness_most);
@@ -262,8 +294,13 @@ json_t *sherd__train_by_json(const sherd__train *t)
     const sherd__gradients_options *o = &t->by->o;
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
     json_t *j = json_pack("{s:I, s:b, s:b, s:I, s:I}", "shards", (json_int_t)o->shards, "async",
-                          (int)o->async, "in_process", (int)t->by->in_process, "local_steps",
+                          (int)o->async, "in_process",
+                          (int)(t->by->in_process && sherd__train_others() == NULL), "local_steps",
                           (json_int_t)o->local_steps, "updates", (json_int_t)s->updates);
+    if (sherd__train_others() != NULL)
+        json_object_set_new(j, "among", json_pack("{s:s, s:I}", "by", sherd__train_others()->name,
+                                                  "processes",
+                                                  (json_int_t)sherd__train_others()->size));
     json_object_set_new(j, "staleness_mean", json_real(mean_staleness(s)));
     json_object_set_new(j, "staleness_most", json_integer((json_int_t)s->staleness_most));
     json_object_set_new(j, "dropped", json_integer((json_int_t)s->dropped));

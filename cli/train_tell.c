@@ -92,6 +92,8 @@ static void set_where(const sherd__train *t, json_t *o)
     uint32_t nodes = sherd__over_traffic_now(&t->over).nodes;
     json_object_set_new(o, "by", json_string(t->stepper.ops->name));
     json_object_set_new(o, "nodes", json_integer(nodes));
+    if (sherd__train_others() != NULL)
+        json_object_set_new(o, "among", json_string(sherd__train_others()->name));
     if (nodes > 0 && t->by == NULL)
         json_object_set_new(o, "scheme", json_string(sherd__scheme_name(t->over.opt.scheme)));
     json_object_set_new(o, "bits", json_integer(t->over.bits));

@@ -1,0 +1,99 @@
+/*
+ * Several processes that run the same training as equals (learn/collective.h). Who they are is said
+ * once, before the command begins: only build/sherd-mpi does. What must be the same in all of them
+ * and is not decided by the arguments (a fresh seed, the checkpoint that the first one goes on from)
+ * comes from process 0; what the arguments decide (recipe, data) is compared.
+ */
+#include <string.h>
+
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "core/wipe.h"
+#include "store/digest.h"
+
+static const sherd__collective *others; /* NULL: this process is alone */
+
+void sherd__train_among(const sherd__collective *c)
+{
+    others = c;
+}
+
+const sherd__collective *sherd__train_others(void)
+{
+    return others;
+}
+
+int sherd__train_share_seed(sherd__train *t, sherd_diag *d)
+{
+    return others != NULL ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
+}
+
+/* Recipe and inputs as one hash. */
+static int identify(const sherd__train *t, sherd__digest *out, sherd_diag *d)
+{
+    sherd_buf text;
+    sherd__digest data;
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX + sizeof data, 0);
+    int err = sherd__digest_view(&data, t->data.train.x, d);
+    if (!err) err = sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &text);
+    if (!err) err = sherd__buf_append(&text, data.sha256, sizeof data.sha256);
+    if (!err) err = sherd__digest_labelled(out, "sherd-training-v1", text.data, text.len);
+    sherd__buf_fini(&text);
+    return err ? sherd__fail(d, err, NULL, "cannot compare trainings: %s", sherd_strerror(err)) : 0;
+}
+
+static int same_training(const sherd__train *t, sherd_diag *d)
+{
+    sherd__digest mine, first;
+    uint32_t who = 0;
+    int err = identify(t, &mine, d);
+    if (err) return err;
+    first = mine;
+    err = sherd__collective_share(others, &first, sizeof first, d);
+    if (err) return err;
+    int differs = memcmp(&first, &mine, sizeof mine) != 0 ? SHERD_EFORMAT : 0;
+    err = sherd__collective_agree(others, differs, &who, d);
+    return err != SHERD_EFORMAT ? err
+                                : sherd__fail(d, err, "give all of them the same files",
+                                              "process %u has another recipe or other data than "
+                                              "process 0", who);
+}
+
+/* All that a step depends on. Gradients too: scales are decided by them. */
+static int share_state(sherd__train *t, sherd_diag *d)
+{
+    sherd__network *n = sherd__trainer_network(t->trainer);
+    sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
+    sherd__train_state *s = sherd__trainer_state(t->trainer);
+    uint64_t steps = o->steps;
+    int err = sherd__collective_share(others, s, sizeof *s, d);
+    if (!err) err = sherd__collective_share(others, &steps, sizeof steps, d);
+    if (!err) err = sherd__collective_share(others, o->state, o->state_len * sizeof(double), d);
+    for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        size_t biases = l->cols * sherd_dtype_size(l->dtype), weights = l->rows * biases;
+        if (l->cols == 0) continue;
+        err = sherd__collective_share(others, l->weights, weights, d);
+        if (!err) err = sherd__collective_share(others, l->biases, biases, d);
+        if (!err) err = sherd__collective_share(others, l->weights_gradient, weights, d);
+        if (!err) err = sherd__collective_share(others, l->biases_gradient, biases, d);
+    }
+    if (!err) sherd__optimiser_resume(o, steps);
+    return err;
+}
+
+int sherd__train_share_start(sherd__train *t, sherd_diag *d)
+{
+    if (others == NULL) return 0;
+    int err = same_training(t, d);
+    return err ? err : share_state(t, d);
+}
+
+bool sherd__train_stop_together(bool stop)
+{
+    uint32_t who;
+    int err = others != NULL ? sherd__collective_agree(others, stop ? SHERD_EINTERRUPTED : 0, &who,
+                                                       NULL)
+                             : 0;
+    return others != NULL ? err != 0 : stop;
+}

@@ -1,0 +1,122 @@
+/*
+ * build/sherd-mpi: `sherd train --by gradients` in processes that mpirun starts, inside one trusted
+ * cluster. Every process has data and weights; gradients are summed by MPI_Allreduce. MPI's traffic
+ * is neither encrypted nor authenticated, so that has to be said on the command line. A program of
+ * its own, so that the command is never linked with MPI.
+ *
+ * Process 0 speaks and writes; the others are asked for no file and say only what went wrong.
+ */
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+
+#define PIECE ((size_t)1 << 28) /* numbers of one call: MPI counts in int */
+#define LEAVE_SECONDS 2.0
+
+static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
+{
+    (void)ctx;
+    for (size_t at = 0; at < n; at += PIECE) {
+        int len = (int)(n - at < PIECE ? n - at : PIECE);
+        /* unsigned: sums wrap around */
+        if (MPI_Allreduce(MPI_IN_PLACE, values + at, len, MPI_UINT64_T, MPI_SUM,
+                          MPI_COMM_WORLD) != MPI_SUCCESS)
+            return sherd__fail(d, SHERD_ENET, NULL, "MPI_Allreduce failed");
+    }
+    return SHERD_OK;
+}
+
+/* Options that name what process 0 alone writes or goes on from; `valued`: an argument follows. */
+static bool is_first_ones(const char *arg, bool *valued)
+{
+    static const struct { const char *name; bool valued; } list[] = {
+        {"--output", true}, {"--log", true}, {"--trace", true}, {"--plot", true},
+        {"--checkpoint", true}, {"--checkpoint-every", true}, {"--checkpoint-keep", true},
+        {"--resume", false}, {"--initial", true}, {"--json", false}, {"--quiet", false}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        size_t len = strlen(list[i].name);
+        if (strncmp(arg, list[i].name, len) != 0 || (arg[len] != '\0' && arg[len] != '=')) continue;
+        *valued = list[i].valued && arg[len] == '\0';
+        return true;
+    }
+    *valued = strcmp(arg, "-o") == 0;
+    return strncmp(arg, "-o", 2) == 0 || strcmp(arg, "-q") == 0;
+}
+
+/* Arguments for the command; out has room for argc + 2. Returns how many. */
+static int arguments(int argc, char **argv, bool first, char **out, bool *trusted)
+{
+    static char quiet[] = "--quiet";
+    int n = 0;
+    bool valued;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--trusted-network") == 0) *trusted = true;
+        else if (first || !is_first_ones(argv[i], &valued)) out[n++] = argv[i];
+        else i += valued;
+    }
+    if (!first) out[n++] = quiet;
+    out[n] = NULL;
+    return n;
+}
+
+/* Ends with status. Where others are still at it, waiting for this process, they are ended. */
+static int leave(int status)
+{
+    MPI_Request all;
+    int ended = status == 0;
+    if (!ended && MPI_Ibarrier(MPI_COMM_WORLD, &all) == MPI_SUCCESS) {
+        double until = sherd__clock_s() + LEAVE_SECONDS;
+        while (!ended && sherd__clock_s() < until) {
+            (void)MPI_Test(&all, &ended, MPI_STATUS_IGNORE);
+            usleep(1000);
+        }
+    }
+    if (!ended) MPI_Abort(MPI_COMM_WORLD, status);
+    MPI_Finalize();
+    return status;
+}
+
+static int refuse(int rank, const char *what, const char *remedy)
+{
+    if (rank == 0) fprintf(stderr, "sherd-mpi: %s\n  try: %s\n", what, remedy);
+    return leave(2);
+}
+
+int main(int argc, char **argv)
+{
+    int rank = 0, size = 1;
+    bool trusted = false;
+    if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    char **args = sherd__calloc((size_t)argc + 2, sizeof *args);
+    if (args == NULL) return leave(1);
+    int n = arguments(argc, argv, rank == 0, args, &trusted);
+    if (argc < 2 || strcmp(argv[1], "train") != 0)
+        return refuse(rank, "trains, and does nothing else",
+                      "mpirun -n 4 sherd-mpi train NAME --by gradients --trusted-network");
+    if (!trusted)
+        return refuse(rank, "MPI sends gradients in clear, to whoever is on the network",
+                      "add --trusted-network if nobody else is, or use `sherd train --nodes FILE`");
+    if (rank != 0) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0) (void)dup2(null, STDOUT_FILENO);
+    } else {
+        fprintf(stderr, "sherd-mpi: %d processes; data, weights and gradients are in clear among "
+                        "them\n", size);
+    }
+    const sherd__collective c = {"MPI, in clear", (uint32_t)rank, (uint32_t)size, sum, NULL};
+    sherd__train_among(&c);
+    int status = sherd__cli_main(n, args);
+    sherd__free(args);
+    return leave(status);
+}

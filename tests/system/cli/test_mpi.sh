@@ -1,0 +1,97 @@
+#!/bin/sh
+# Training among processes that mpirun starts: the bits of threads and of a parameter server, traffic in
+# clear only where that was said, and an end for all of them when one fails. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+M=$(dirname "$S")/sherd-mpi
+[ -x "$M" ] && command -v mpirun >/dev/null || { echo "1..0 # SKIP no Open MPI: make mpi needs libopenmpi-dev, openmpi-bin"; exit 0; }
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T" TMPDIR="$T" OPENBLAS_NUM_THREADS=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+# One machine: shared memory, and loopback for what mpirun itself has to say.
+export OMPI_MCA_btl=self,vader OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_plm_rsh_agent=false
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+mpi() { # processes, arguments
+    count=$1; shift
+    timeout 60 mpirun -n "$count" "$M" "$@" >out 2>err </dev/null; code=$?
+}
+py() { /usr/bin/python3 -c "import json, os, numpy as np
+$1" >>err 2>&1; }
+: >out; : >err
+head -c 32 /dev/zero | tr '\0' s >seed
+cat >my.conf <<END
+input = 2
+layer = dense 23
+layer = tanh
+layer = dense 3
+loss = cross-entropy
+l2 = 0.001
+data = spiral
+examples = 151
+classes = 3
+batch = 40
+order = shuffled
+steps = 60
+rate = 0.05
+method = momentum
+END
+set -- train my.conf --by gradients --seed seed -q
+
+"$S" "$@" --in-process -n 1 -o one.npz >out 2>err; code=$?
+[ $code = 0 ] && "$S" "$@" -n 2 -o nodes.npz >out 2>err && cmp one.npz nodes.npz >>err 2>&1
+report $? "threads and nodes give one model"
+same=0
+for p in 1 2 3 4 7; do
+    mpi $p "$@" --trusted-network -o "m$p.npz"
+    [ $code = 0 ] && cmp one.npz "m$p.npz" >>err 2>&1 || { same=1; break; }
+done
+report $same "1, 2, 3, 4 and 7 processes give the same model, bit for bit"
+mpi 3 "$@" --trusted-network --json --log log.jsonl
+[ $code = 0 ] && py "o = json.load(open('out')); assert o['gradients']['among'] == {'by': 'MPI, in clear', 'processes': 3}
+lines = [json.loads(l) for l in open('log.jsonl')]; assert lines and 'in clear' in open('log.jsonl').read()"
+report $? "one process speaks, and result and log say that traffic is in clear"
+
+mpi 3 train my.conf --by gradients -q --trusted-network -o fresh.npz # a seed of its own
+[ $code = 0 ] && py "w = np.load('fresh.npz'); assert all(np.isfinite(w[k]).all() for k in ('w1', 'b1', 'w2', 'b2'))"
+report $? "without --seed the processes agree on a fresh one"
+mpi 2 "$@" -o never.npz
+[ $code = 2 ] && grep -q 'trusted-network' err && [ ! -e never.npz ]
+report $? "without --trusted-network nothing is sent"
+refused=0
+for bad in "multiply A B" "train my.conf --trusted-network" "train my.conf --by gradients --async --trusted-network" \
+    "train my.conf --by gradients -n 2 --trusted-network" "train my.conf --by gradients --float-gradients --trusted-network"; do
+    mpi 2 $bad
+    [ $code = 2 ] || refused=1
+done
+report $refused "what equals cannot do is exit 2, in all of them"
+"$S" "$@" --trusted-network >out 2>err; code=$?
+[ $code = 2 ]
+report $? "the command itself has no such option"
+
+mpi 3 "$@" --trusted-network --checkpoint run --checkpoint-every 20 --epochs 8
+[ $code = 0 ] && mpi 2 "$@" --trusted-network --checkpoint run --checkpoint-every 20 --resume -o go.npz
+[ $code = 0 ] && cmp one.npz go.npz >>err 2>&1 && "$S" verify run 2>>err
+report $? "what three began and two resumed is the same model"
+mpi 3 "$@" --trusted-network -o no/such/folder.npz
+[ $code = 4 ]
+report $? "a failure of the first ends all of them with its code"
+cat >rank.sh <<END
+cp my.conf "mine\$OMPI_COMM_WORLD_RANK.conf"
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && sed -i 's/examples = .*/examples = 140/' mine1.conf
+exec "$M" train "mine\$OMPI_COMM_WORLD_RANK.conf" --by gradients --trusted-network --seed seed
+END
+timeout 60 mpirun -n 3 sh rank.sh >out 2>err; code=$?
+[ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err
+report $? "a process with other data is named"
+echo "1..$n"
