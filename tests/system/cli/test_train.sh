@@ -112,10 +112,10 @@ run predict f32.npz data.npz -o f32.npy -q && py "
 z = np.load('f32.npz'); x = np.load('data.npz')['x']
 assert np.abs(np.load('f32.npy') - (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2'])).max() < 1e-4"
 report $? "and predicts as numpy does from it"
-for words in '-n 2' '--bits 17'; do
+for how in '-n 2' '--bits 17'; do
     # shellcheck disable=SC2086
-    fails 2 'f32 is computed on this machine and in floats only' train spiral --precision f32 -o model.npz $words
-    report $? "f32 with $words is refused"
+    fails 2 'f32 is computed on this machine and in floats only' train spiral --precision f32 -o model.npz $how
+    report $? "f32 with $how is refused"
 done
 conf adam.conf 'method = adam' 'rate = 0.01'
 for p in f64 f32; do
@@ -246,6 +246,25 @@ py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'"; re
 cmp -s keep.npz model.npz; report $? "and the earlier model stands"
 run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
 run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v tells each epoch"
+
+# ---- pictures
+
+run train spiral --epochs 1000 --seed seed --plot p.svg --log p.jsonl -q
+if command -v gnuplot >/dev/null; then [ $code = 0 ] && grep -q '<svg' p.svg && [ ! -s err ]; else [ $code = 0 ] && [ -s p.svg.gnuplot ]; fi
+report $? "--plot draws where gnuplot is"
+mkdir none; SHERD_PATH=$PATH; PATH="$T/none" run train spiral --epochs 1000 --seed seed --plot q.svg -o q.npz -q; PATH=$SHERD_PATH
+[ $code = 0 ] && grep -q gnuplot err && [ ! -e q.svg ] && [ -s q.svg.gnuplot ]; report $? "without gnuplot data and script are kept, and a sentence says so"
+py "
+blocks = [[list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#'] for b in open('q.svg.dat').read().split('\n\n\n')]
+curve, points, regions = map(np.array, blocks[:3])
+l = [x for x in log('p.jsonl') if x['event'] == 'epoch']
+assert (curve[:, 0] == [x['epoch'] for x in l]).all() and (curve[:, 1] == [x['cost'] for x in l]).all() and (curve[:, 3] == [x['accuracy'] for x in l]).all()
+z = np.load('q.npz'); p = lambda x: (np.maximum(x @ z['w1'] + z['b1'], 0) @ z['w2'] + z['b2']).argmax(1)
+assert points.shape == (450, 3) and (np.bincount(points[:, 2].astype(int)) == 150).all() and np.abs(np.hypot(points[:150, 0], points[:150, 1]) - np.linspace(0, 1, 150)).max() < 1e-12
+assert len(regions) == 40000 and (p(regions[:, :2]) == regions[:, 2]).mean() > .9999 and len(set(regions[:, 2])) == 3
+assert (regions[:, :2].max(0) > points[:, :2].max(0)).all() and (regions[:, :2].min(0) < points[:, :2].min(0)).all()"
+report $? "the plot's curves are the log's, its points the data, its regions what the network says"
+refuses 2 "picture's name" "a picture of no known kind is refused before training" spiral --plot p.gif
 
 # ---- the published run
 
