@@ -22,7 +22,8 @@ typedef struct given {
 
 static bool is_written(const char *option)
 {
-    static const char *const names[] = {"output", "certificate", "meta", "record", "log", "checkpoint"};
+    static const char *const names[] = {"output", "certificate", "meta", "record", "log",
+                                        "checkpoint", "plot"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
