@@ -1,0 +1,490 @@
+/*
+ * Training in one process under a virtual clock: the real parts, job and task loops, joined by
+ * connections that deliver in pieces, break in the middle of records, fall silent or carry garbage,
+ * drawn from seeds. Whatever happens, parameters have the bits that one thread here makes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rand.h"
+#include "node/worker.h"
+#include "scheduler/train_job.h"
+#include "sherd/mat.h"
+
+enum { ROWS = 40, INPUTS = 5, CLASSES = 3, NODES_MAX = 6, STEPS = 6, ROUNDS_MAX = 200000 };
+
+typedef enum fault { NO_FAULT, KILL, CUT, STOP, GARBAGE, SLOW, FAULTS } fault;
+
+static const char text[] = "input = 5\nlayer = dense 6\nlayer = relu\nlayer = dense 4\n"
+                           "layer = tanh\nlayer = dense 3\nloss = cross-entropy\nl2 = 0.01\n";
+
+static sherd__recipe recipe;
+static double inputs[ROWS * INPUTS];
+static uint32_t labels[ROWS];
+static sherd__dataset data;
+
+typedef struct sim_node {
+    struct sim *all;
+    uint32_t index;
+    sherd_session *co, *no;
+    sherd__client *client;
+    sherd__worker *worker;
+    sherd_executor *executor;
+    uint64_t sessions, back_ms;
+    bool up, dead, stopped, slow;
+} sim_node;
+
+typedef struct sim {
+    sherd_entropy_seeded state;
+    sherd_entropy rng;
+    sim_node node[NODES_MAX];
+    uint32_t nodes;
+    uint64_t now;
+    sherd_executor *executor;
+    sherd__train_job *job;
+    sherd__work work;
+    fault fault;
+    uint32_t victims, struck, under_way;
+    bool ended;
+} sim;
+
+static uint64_t below(sim *s, uint64_t n)
+{
+    return sherd__entropy_below(&s->rng, n);
+}
+
+/* ---- the owner of the job ---------------------------------------------------------------------- */
+
+static void touch(void *ctx, uint32_t node)
+{
+    (void)ctx, (void)node;
+}
+
+static void expel(void *ctx, uint32_t node, int code, const char *why)
+{
+    sim *s = ctx;
+    if (s->node[node].co) sherd__session_bye(s->node[node].co, code, why);
+}
+
+static void quiet(void *ctx, sherd_log_level level, const char *line)
+{
+    (void)ctx, (void)level;
+    assert_true(line[0]);
+}
+
+static const char *name(void *ctx, uint32_t node)
+{
+    static char out[16];
+    (void)ctx;
+    snprintf(out, sizeof out, "node-%u", node);
+    return out;
+}
+
+static void changed(void *ctx)
+{
+    (void)ctx;
+}
+
+/* ---- connections -------------------------------------------------------------------------------- */
+
+static void connect(sim *s, sim_node *n)
+{
+    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = s->now,
+                                 .hello = { .minor_max = SHERD__MINOR } };
+    assert_int_equal(sherd__session_new(&n->co, &o), 0);
+    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = s->now,
+                                  .hello = { .minor_max = SHERD__MINOR, .memory = 64 << 20,
+                                             .features = SHERD__FEATURE_GRADIENTS } };
+    sherd__worker_session(n->worker, &o);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__session_new(&n->no, &o), 0);
+}
+
+static void disconnect(sim *s, sim_node *n, bool back)
+{
+    sherd__event e;
+    if (!n->co) return;
+    sherd__session_eof(n->no, SHERD_ECLOSED, "cut", &e);
+    if (n->client) {
+        e.kind = SHERD__EV_CLOSED;
+        sherd__worker_event(n->client, n->no, &e);
+    }
+    n->client = NULL;
+    back = back && !n->dead && !n->stopped;
+    n->back_ms = back ? s->now + 300 : 0;
+    s->work.ops->node_down(s->work.ctx, n->index, back, "cut", s->now);
+    n->up = false;
+    sherd__session_free(n->co);
+    sherd__session_free(n->no);
+    n->co = n->no = NULL;
+}
+
+static void on_event(sim *s, sim_node *n, sherd__event *e)
+{
+    if (e->kind == SHERD__EV_READY) {
+        n->up = true;
+        s->work.ops->node_up(s->work.ctx, n->index, n->co, ++n->sessions, s->now);
+    } else if (e->kind == SHERD__EV_RESULT || e->kind == SHERD__EV_REFUSED) {
+        s->work.ops->event(s->work.ctx, n->index, e, s->now);
+    }
+    sherd__fragment_free(e->fragment);
+    e->fragment = NULL;
+}
+
+/* Some bytes of what is offered; false where the connection is over by that. */
+static bool move(sim *s, sim_node *n, bool out)
+{
+    sherd_session *from = out ? n->co : n->no, *to = out ? n->no : n->co;
+    const uint8_t *bytes;
+    uint8_t copy[4096];
+    size_t len = sherd__session_pending(from, s->now, &bytes);
+    if (len > sizeof copy) len = sizeof copy;
+    if (len > 1 && below(s, 3) == 0) len = 1 + (size_t)below(s, len);
+    if (!len) return true;
+    memcpy(copy, bytes, len);
+    sherd__session_sent(from, len);
+    for (size_t at = 0, used; at < len; at += used) {
+        sherd__event e;
+        int err = sherd__session_feed(to, copy + at, len - at, s->now, &used, &e);
+        if (out && n->client) sherd__worker_event(n->client, n->no, &e);
+        if (out && e.kind == SHERD__EV_CLOSED) n->client = NULL;
+        if (!out) on_event(s, n, &e);
+        if (err) return false;
+    }
+    return true;
+}
+
+/* ---- what befalls nodes ------------------------------------------------------------------------- */
+
+static void strike(sim *s)
+{
+    sim_node *n = &s->node[below(s, s->nodes)];
+    fault f = s->fault == FAULTS ? (fault)(1 + below(s, FAULTS - 1)) : s->fault;
+    sherd__event e;
+    size_t used;
+    if (!n->up || n->stopped) return;
+    s->struck++;
+    switch (f) {
+    case KILL:
+        n->dead = true;
+        disconnect(s, n, false);
+        break;
+    case CUT: disconnect(s, n, true); break;
+    case STOP: n->stopped = true; break;
+    case SLOW: n->slow = true; break;
+    case GARBAGE:
+        (void)sherd__session_feed(n->co, (const uint8_t *)"\0\0\0\0 this is no record at all ...", 32,
+                                  s->now, &used, &e);
+        n->dead = true;
+        disconnect(s, n, false);
+        break;
+    default: break;
+    }
+}
+
+static void turn(sim *s)
+{
+    s->now += 1 + below(s, 20);
+    if (s->fault && s->struck < s->victims && s->under_way && below(s, 12) == 0) strike(s);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        sim_node *n = &s->node[i];
+        sherd__event e;
+        if (!n->co && n->back_ms && s->now >= n->back_ms) connect(s, n);
+        if (!n->co) continue;
+        bool alive = true;
+        for (unsigned k = 0; k < 6 && alive; k++) {
+            bool out = below(s, 2);
+            if (n->stopped && !out) continue;
+            if (n->slow && !out && below(s, 20)) continue;
+            if (n->stopped && out) continue;
+            alive = move(s, n, out);
+        }
+        while (n->client && sherd__executor_drain(n->executor)) {}
+        if (alive) {
+            sherd__session_tick(n->co, s->now, &e);
+            alive = e.kind != SHERD__EV_CLOSED;
+        }
+        if (alive && !n->stopped) {
+            sherd__session_tick(n->no, s->now, &e);
+            alive = e.kind != SHERD__EV_CLOSED;
+        }
+        if (!alive) disconnect(s, n, true);
+    }
+    s->work.ops->tick(s->work.ctx, s->now);
+    s->work.ops->pump(s->work.ctx, s->now);
+}
+
+/* ---- the engine --------------------------------------------------------------------------------- */
+
+static uint32_t workers(void *ctx)
+{
+    uint32_t up, open;
+    sim *s = ctx;
+    sherd__train_job_count(s->job, &up, &open);
+    return up ? up : 1;
+}
+
+static int post(void *ctx, sherd__part *p, sherd_diag *d)
+{
+    sim *s = ctx;
+    (void)d;
+    s->under_way++;
+    sherd__train_job_post(s->job, p);
+    return SHERD_OK;
+}
+
+static int next(void *ctx, sherd__part **out, sherd_diag *d)
+{
+    sim *s = ctx;
+    int err;
+    for (unsigned i = 0; i < ROUNDS_MAX; i++) {
+        if ((*out = sherd__train_job_take(s->job))) {
+            s->under_way--;
+            return SHERD_OK;
+        }
+        if (s->work.ops->done(s->work.ctx, &err, d)) return err;
+        turn(s);
+    }
+    fail_msg("hung at %llu ms", (unsigned long long)s->now);
+    return SHERD_ETIMEOUT;
+}
+
+static void no_free(void *ctx)
+{
+    (void)ctx;
+}
+
+static const sherd__gradient_engine_ops sim_ops = { "sim", workers, post, next, no_free };
+
+/* ---- a training --------------------------------------------------------------------------------- */
+
+typedef struct outcome {
+    int err;
+    double params[128];
+    size_t count;
+    uint64_t dropped, updates, stalest;
+    double cost;
+} outcome;
+
+static void train(sherd__gradient_engine e, sherd__gradients_options g, outcome *out)
+{
+    sherd__network *n;
+    sherd__optimiser o;
+    sherd__optimiser_spec spec = { .method = SHERD__MOMENTUM };
+    sherd__stepper st;
+    sherd_entropy_seeded state;
+    sherd_diag d = { 0 };
+    uint32_t rows[ROWS];
+    memset(out, 0, sizeof *out);
+    assert_int_equal(sherd__recipe_network(&recipe, 1, &n, &d), 0);
+    sherd_entropy from = sherd__entropy_seeded(&state, 3);
+    sherd__network_draw(n, &from, 0);
+    out->count = sherd__network_count(n);
+    assert_int_equal(sherd__optimiser_init(&o, &spec, out->count, &d), 0);
+    g.recipe = &recipe;
+    g.data = &data;
+    g.network = n;
+    g.optimiser = &o;
+    g.engine = e;
+    g.bits = 17;
+    assert_int_equal(sherd__stepper_gradients(&st, &g, &d), 0);
+    for (uint32_t i = 0; i < STEPS && !out->err; i++) {
+        sherd__step_result r;
+        for (uint32_t k = 0; k < ROWS; k++) rows[k] = (k * 7 + (i % 2) * 3) % ROWS;
+        sherd__step s = { .number = i, .rate = 0.2, .rows = rows, .len = i == 4 ? 9 : ROWS };
+        out->err = st.ops->step(st.ctx, &s, &r, &d);
+        if (!out->err) out->cost = r.cost;
+    }
+    if (!out->err) out->err = st.ops->settle(st.ctx, &d);
+    assert_true(!out->err || d.message[0]);
+    const sherd__gradients_stats *stats = sherd__gradients_stats_of(&st);
+    out->dropped = stats->dropped;
+    out->updates = stats->updates;
+    out->stalest = stats->staleness_most;
+    assert_true(out->count <= 128);
+    memcpy(out->params, sherd__network_params(n), out->count * sizeof(double));
+    sherd__stepper_free(st);
+    sherd__optimiser_fini(&o);
+    sherd__network_free(n);
+}
+
+static int no_product(void *ctx, const sherd__task *t, const sherd_fragment *l,
+                      const sherd_fragment *r, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)t, (void)l, (void)r, (void)out, (void)d;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI, .name = "none",
+                                        .run = no_product };
+
+static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t victims,
+                    sherd__gradients_options g, bool allow_drop, outcome *out)
+{
+    size_t counts[SHERD__RECIPE_LAYERS_MAX], tiers;
+    memset(s, 0, sizeof *s);
+    s->rng = sherd__entropy_seeded(&s->state, seed);
+    s->nodes = nodes;
+    s->now = 1;
+    s->fault = f;
+    s->victims = victims;
+    assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
+    assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
+    sherd__train_job_options o = {
+        .train = { .recipe = &recipe, .data = &data, .shards = g.shards, .batch = ROWS, .bits = 17,
+                   .recurring = seed % 2, .allow_drop = allow_drop },
+        .text = text, .text_len = sizeof text - 1, .tiers = tiers, .counts = counts,
+        .executor = s->executor, .id = 99, .nodes = nodes,
+        .owner = { touch, expel, quiet, name, s }, .changed = changed };
+    assert_int_equal(sherd__train_job_new(&s->job, &o), 0);
+    s->work = sherd__train_job_work(s->job);
+    for (uint32_t i = 0; i < nodes; i++) {
+        sim_node *n = &s->node[i];
+        n->all = s;
+        n->index = i;
+        assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
+        sherd__worker_options w = { .backend = &backend, .executor = n->executor,
+                                    .memory = 64 << 20 };
+        w.caps.gflops = 1;
+        assert_int_equal(sherd__worker_new(&n->worker, &w), 0);
+        connect(s, n);
+    }
+    uint32_t up, open = 1;
+    for (unsigned i = 0; open && i < 1000; i++) {
+        turn(s);
+        sherd__train_job_count(s->job, &up, &open);
+    }
+    assert_int_equal(open, 0);
+    train((sherd__gradient_engine){ &sim_ops, s }, g, out);
+    s->fault = NO_FAULT;
+    s->work.ops->end(s->work.ctx);
+    for (uint32_t i = 0; i < nodes; i++) {
+        sim_node *n = &s->node[i];
+        disconnect(s, n, false);
+        while (sherd__executor_drain(n->executor)) {}
+        assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
+        assert_int_equal(sherd__worker_stats_of(n->worker)->queued, 0);
+        sherd__executor_free(n->executor);
+        sherd__worker_free(n->worker);
+    }
+    while (sherd__executor_drain(s->executor)) {}
+    assert_true(s->work.ops->idle(s->work.ctx));
+    sherd__train_job_free(s->job);
+    sherd__executor_free(s->executor);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    sherd_entropy_seeded seeded;
+    sherd_entropy e = sherd__entropy_seeded(&seeded, 1);
+    assert_int_equal(sherd__recipe_parse(&recipe, text, sizeof text - 1, "t",
+                                         SHERD__RECIPE_NETWORK, NULL), 0);
+    for (size_t i = 0; i < ROWS * INPUTS; i++)
+        inputs[i] = (double)sherd__entropy_below(&e, 2000) / 1000 - 1;
+    for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)sherd__entropy_below(&e, CLASSES);
+    data = (sherd__dataset){ .x = sherd_view_c(inputs, SHERD_F64, ROWS, INPUTS),
+                             .targets = { .labels = labels }, .classes = CLASSES,
+                             .width = CLASSES };
+    return 0;
+}
+
+static void expected(sherd__gradients_options g, outcome *want)
+{
+    sherd__gradient_engine e;
+    assert_int_equal(sherd__gradients_here(&e, &recipe, &data, ROWS, 17, 1, NULL), 0);
+    train(e, g, want);
+    assert_int_equal(want->err, 0);
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static void whatever_befalls_nodes_the_bits_are_those_of_one_thread(void **state)
+{
+    (void)state;
+    sherd__gradients_options g = { .shards = 7 };
+    outcome want, got;
+    unsigned ended = 0, struck = 0;
+    expected(g, &want);
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        static sim s;
+        uint32_t nodes = 1 + (uint32_t)(seed % 5);
+        fault f = (fault)(seed % (FAULTS + 1));
+        sim_run(&s, seed, nodes, f, nodes, g, false, &got);
+        struck += s.struck;
+        if (got.err == SHERD_EFEWNODES) { /* every one was struck */
+            ended++;
+            continue;
+        }
+        if (got.err) fail_msg("seed %llu: error %d", (unsigned long long)seed, got.err);
+        if (memcmp(got.params, want.params, want.count * sizeof(double)))
+            fail_msg("seed %llu, fault %d: other bits", (unsigned long long)seed, (int)f);
+        assert_int_equal(got.dropped, 0);
+    }
+    assert_true(struck > 300);
+    assert_in_range(ended, 1, 200);
+}
+
+static void the_same_seed_is_the_same_schedule(void **state)
+{
+    (void)state;
+    static sim a, b;
+    outcome first, second;
+    sherd__gradients_options g = { .shards = 4, .async = true, .staleness_max = 3 };
+    sim_run(&a, 17, 4, FAULTS, 2, g, false, &first);
+    sim_run(&b, 17, 4, FAULTS, 2, g, false, &second);
+    assert_int_equal(a.now, b.now);
+    assert_memory_equal(&first, &second, sizeof first);
+}
+
+static void what_is_dropped_is_counted_and_the_rest_goes_on(void **state)
+{
+    (void)state;
+    uint64_t dropped = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        static sim s;
+        outcome got;
+        sim_run(&s, seed, 4, CUT, 3, (sherd__gradients_options){ .shards = 4 }, true, &got);
+        if (got.err == SHERD_EFEWNODES) continue;
+        assert_int_equal(got.err, 0);
+        assert_int_equal(got.updates, STEPS);
+        dropped += got.dropped;
+    }
+    assert_true(dropped > 20);
+}
+
+static void asynchronous_updates_keep_their_bound_through_all_faults(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        static sim s;
+        outcome got;
+        sherd__gradients_options g = { .shards = 5, .async = true, .staleness_max = seed % 4 };
+        sim_run(&s, seed, 2 + (uint32_t)(seed % 4), (fault)(seed % (FAULTS + 1)), 2, g, false,
+                &got);
+        if (got.err == SHERD_EFEWNODES) continue;
+        assert_int_equal(got.err, 0);
+        assert_true(got.stalest <= seed % 4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_befalls_nodes_the_bits_are_those_of_one_thread),
+        cmocka_unit_test(the_same_seed_is_the_same_schedule),
+        cmocka_unit_test(what_is_dropped_is_counted_and_the_rest_goes_on),
+        cmocka_unit_test(asynchronous_updates_keep_their_bound_through_all_faults),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
