@@ -2,9 +2,9 @@
  * From blocks to shares. The left blocks of a domain's tasks, in the order of the tasks' numbers,
  * are the panels of its share of A, each counted once, however often and to whichever of its nodes
  * it was sent; the right blocks, in the order in which they are first used, are the tiles of its
- * share of B. Tiles are judged as encodings of their own: that they are parts of one mask, and not one
- * mask used twice, is for the attacks to find. A domain whose share is not as high as that of the
- * others, since it was lost or came late, is left out.
+ * share of B. Tiles are judged as encodings of their own: that they are parts of one mask, and not
+ * one mask used twice, is for the attacks to find. A domain whose share is not as high as that of
+ * the others, since it was lost or came late, is left out.
  */
 #include "audit/shares.h"
 

@@ -359,10 +359,10 @@ const sherd__verb sherd__verb_verify = {
         "for bit (exit 9 where they do not), float products entry by entry within gamma_k |A||B|. "
         "A signature that does not fit is exit 6. Without --signer any key may have signed: the "
         "fingerprint is printed.\n\n"
-        "With a folder of checkpoints each file is read through and compared with the hash that the "
-        "next one has of it, and the last one with the file `head`: damage, exchanged and missing "
-        "files are exit 12. Whoever may write the folder can make another chain: only a head's hash "
-        "that you kept elsewhere, given by --head, tells that.",
+        "With a folder of checkpoints each file is read through and compared with the hash that "
+        "the next one has of it, and the last one with the file `head`: damage, exchanged and "
+        "missing files are exit 12. Whoever may write the folder can make another chain: only a "
+        "head's hash that you kept elsewhere, given by --head, tells that.",
     .examples = examples,
     .options = options,
     .args_min = 1,

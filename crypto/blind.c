@@ -21,8 +21,8 @@
 #define RUN_BYTES ((size_t)256 << 10) /* of a run of rows, as doubles */
 #define TRIALS 2u
 
-/* Check vectors of a tile, and B times them. After a wrong answer a new one is drawn; cells that were
- * hidden under the old one hold on to it until they are judged, by the new one. */
+/* Check vectors of a tile, and B times them. After a wrong answer a new one is drawn; cells that
+ * were hidden under the old one hold on to it until they are judged, by the new one. */
 typedef struct blind_probe {
     unsigned refs;
     size_t width;

@@ -37,9 +37,9 @@ typedef struct sherd__blind_params {
     uint32_t primes_len; /* 1..4 */
     uint32_t primes[4];
     sherd__blind_source source;
-    /** Strikes the masks off and gives them out by sherd__blind_arm: called by the first hide, on the
-     *  compute thread, so that none are used up before there is anybody to send to. NULL: whoever
-     *  opens it arms it. */
+    /** Strikes the masks off and gives them out by sherd__blind_arm: called by the first hide, on
+     *  the compute thread, so that none are used up before there is anybody to send to. NULL:
+     *  whoever opens it arms it. */
     int (*strike)(void *ctx);
     void *strike_ctx;
     sherd_entropy entropy; /* check vectors */

@@ -4,8 +4,9 @@
  * permute (published scheme, obfuscation only): slot i holds the columns c of A with exposures[c] =
  * i and the rows c of B, whose columns are shuffled by permutation c (or by that of the first
  * column of c's group, so that a node can add a whole group up). Wholly zero rows of a group's
- * columns are not sent, nor is the index of any row. Groups travel in an order that is drawn afresh,
- * and are added up in that of their first columns. Every slot contributes to every entry of C.
+ * columns are not sent, nor is the index of any row. Groups travel in an order that is drawn
+ * afresh, and are added up in that of their first columns. Every slot contributes to every entry of
+ * C.
  *
  * plain: slot i holds a range of A's rows and all of B. Every slot owns its rows of C.
  *

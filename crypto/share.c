@@ -174,15 +174,17 @@ static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
 
 static const sherd__scheme scheme_share = {
     .abi = SHERD__SCHEME_ABI, .name = "share", .shape = share_shape, .hide = sherd__share_hide,
-    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
-    .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
-    .sizes = sherd__share_sizes, .finish = share_finish, .free = share_free,
+    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
+    .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
+    .entries = share_entries, .sizes = sherd__share_sizes, .finish = share_finish,
+    .free = share_free,
 };
 static const sherd__scheme scheme_share1 = {
     .abi = SHERD__SCHEME_ABI, .name = "share1", .shape = share_shape, .hide = sherd__share_hide,
-    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left, .check = sherd__share_check,
-    .fold = share_fold, .decode = sherd__share_decode, .entries = share_entries,
-    .sizes = sherd__share_sizes, .finish = share_finish, .free = share_free,
+    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
+    .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
+    .entries = share_entries, .sizes = sherd__share_sizes, .finish = share_finish,
+    .free = share_free,
 };
 
 /* Or only A's encoding, for products to come. */

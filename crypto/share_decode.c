@@ -193,8 +193,8 @@ static bool all_decoded(const share *d, uint32_t panel)
 
 /*
  * Frees what only open positions need. rT*A stays, as far as there is room for it, where the next
- * product multiplies the same shares; the next tile projects it anew while it encodes. The small table is kept for answers that
- * come late.
+ * product multiplies the same shares; the next tile projects it anew while it encodes. The small
+ * table is kept for answers that come late.
  */
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
 {

@@ -138,7 +138,7 @@ typedef struct share {
     uint32_t cache_next;
     double *line;        /* decode: a piece of residues by prime and block, and one of values */
     uint8_t dtype_b;     /* of B at the node */
-    uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* slots whose shares nobody will ask for: one bit each */
+    uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* a bit per slot: nobody will ask for its share */
     share_loop loop;
 } share;
 
@@ -198,8 +198,8 @@ int sherd__share_draw_s(share *d, uint32_t tile) SHERD_MUST;
 int sherd__share_draw_rt(share *d) SHERD_MUST;
 /** Wipes and frees all check vectors and what was made of them: the next ones are drawn anew. */
 void sherd__share_redraw(share *d);
-/** Nothing of a panel is open any more: what checks know of it is kept for the next product as far as
- * there is room. r stays: late answers are judged by it, and it is small beside a row of terms. */
+/** Nothing of a panel is open any more: what checks know of it is kept for the next product, as far
+ * as there is room. r stays: late answers are judged by it, and it is small beside terms. */
 void sherd__share_put_by(share *d, share_panel *p, size_t rows);
 /** Those of the right operand alone: r, and A's part, are good for the next product. */
 void sherd__share_forget_right(share *d);

@@ -90,7 +90,8 @@ static void connect_node(sherd_cluster *c, pool_node *n)
 {
     sherd__link_options lo = {
         .loop = &c->loop, .identity = c->identity,
-        .session = { .role = SHERD__COORDINATOR, .hello = { .minor_max = SHERD__MINOR, .software = SOFTWARE },
+        .session = { .role = SHERD__COORDINATOR,
+                     .hello = { .minor_max = SHERD__MINOR, .software = SOFTWARE },
                      .place = place_answer, .unplace = unplace_answer, .place_ctx = c->answers },
         .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
     };

@@ -377,7 +377,8 @@ static int allocate(sherd_job *j)
     j->owner = sherd__calloc(j->shape.slots, sizeof *j->owner);
     j->todo_from = sherd__calloc(j->shape.slots, sizeof *j->todo_from);
     j->dead = sherd__calloc(job_dead_bytes(j), 1);
-    if (!j->nodes || !j->owner || !j->todo_from || !j->dead || allocate_cells(j) || allocate_holds(j))
+    if (!j->nodes || !j->owner || !j->todo_from || !j->dead || allocate_cells(j) ||
+        allocate_holds(j))
         return SHERD_ENOMEM;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];

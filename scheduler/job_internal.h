@@ -40,8 +40,7 @@ typedef struct job_node {
     bool convicted;
     uint64_t accepted;
     uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
-    uint8_t *lefts;         /* left blocks that stay, by slot and panel of all that stay (LEFT_*), or
-                               NULL */
+    uint8_t *lefts;         /* LEFT_* by slot and panel of all left blocks that stay, or NULL */
 } job_node;
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
@@ -63,7 +62,7 @@ struct sherd_job {
     job_node *nodes;
     uint32_t *owner;       /* per slot: node, or NOBODY */
     uint64_t *todo_from;   /* per slot: no cell at a lower position is to be done */
-    uint8_t *dead;         /* threshold, a bit per domain: it may neither be given nor answer a share */
+    uint8_t *dead;         /* threshold, a bit per domain: neither given nor asked for a share */
     job_folding folding;
     uint64_t folded;       /* as far as the loop thread knows */
     uint64_t fold_pos;     /* ordered, threshold: the first position that is not folded */
@@ -146,8 +145,8 @@ void sherd__job_reassign(sherd_job *j, uint32_t slot);
 void sherd__job_adopt(sherd_job *j);
 
 /* job_trial.c: threshold only. begin: whether the task that is to be cancelled is left to run
- * instead; failed: its node has been given enough time; rest: the run is over; forget: the node has a
- * new session, or none. */
+ * instead; failed: its node has been given enough time; rest: the run is over; forget: the node has
+ * a new session, or none. */
 bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal);
 void sherd__job_trial_heard(sherd_job *j, job_node *n, uint32_t attempt);
 bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience);

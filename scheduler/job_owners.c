@@ -81,8 +81,8 @@ void sherd__job_reassign(sherd_job *j, uint32_t slot)
     }
 }
 
-/* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or may
- * come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
+/* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or
+ * may come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
 static void note_dead(sherd_job *j)
 {
     memset(j->dead, 0xff, job_dead_bytes(j));

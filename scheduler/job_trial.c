@@ -1,10 +1,10 @@
 /*
  * A node whose answers are never needed in time is cancelled again and again, and so owes none: a
- * spare that has gone mute would pass for one that is merely slow, until it is needed. So a task of a
- * node that has answered nothing for a while is left to run when it would be cancelled: its trial.
- * Any answer ends it, right or wrong, since nobody uses it; a node that gives none for as long as
- * others are given for theirs has failed like them. Time on trial adds up over runs, since each may
- * be short.
+ * spare that has gone mute would pass for one that is merely slow, until it is needed. So a task of
+ * a node that has answered nothing for a while is left to run when it would be cancelled: its
+ * trial. Any answer ends it, right or wrong, since nobody uses it; a node that gives none for as
+ * long as others are given for theirs has failed like them. Time on trial adds up over runs, since
+ * each may be short.
  */
 #include "scheduler/job_internal.h"
 

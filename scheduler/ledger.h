@@ -23,7 +23,7 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHER
 void sherd__ledger_free(sherd_ledger *l);
 /** B as a part of a larger operand, in entries by slot. */
 typedef struct sherd__ledger_whole {
-    const uint64_t *before; /* of the slot that precede the part's; those of parts that overlap, too */
+    const uint64_t *before; /* of the slot, ahead of the part's; those of parts that overlap, too */
     const uint64_t *all;    /* of the slot, of the whole operand */
     double max_fraction;    /* of the whole operand, and of A */
 } sherd__ledger_whole;

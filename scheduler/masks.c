@@ -55,7 +55,8 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     int err = sherd__fixed_choose(mk->b, h->bits_b, name, &mk->fixed, d);
     if (!err && mk->fixed.integers && !opt->bits_b && mk->fixed.bits <= 26)
         h->bits_b = mk->fixed.bits < 2 ? 2 : mk->fixed.bits;
-    else if (!err && sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
+    else if (!err &&
+             sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
         err = sherd__fail(d, SHERD_ERANGE,
                           opt->bits_b ? "give more --bits-b, or none: integers are then taken as "
                                         "they are"

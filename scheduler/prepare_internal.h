@@ -33,8 +33,8 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 
-/** blind: whether the masks' width holds A. SHERD_ERANGE; SHERD_EINVAL: not the width that was asked
- *  for; errors of the file. */
+/** blind: whether the masks' width holds A. SHERD_ERANGE; SHERD_EINVAL: not the width that was
+ *  asked for; errors of the file. */
 int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt,
                                sherd_diag *d) SHERD_MUST;
 

@@ -88,8 +88,8 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
 const sherd__maskfile_head *sherd__maskfile_head_of(const sherd__maskfile *f);
 /** Rows that are not struck off. */
 uint64_t sherd__maskfile_left(const sherd__maskfile *f);
-/** Checks the next n rows, which may take a while; nothing is struck off. SHERD_EEXPOSURE: fewer are
- *  left; SHERD_EFORMAT: a row is damaged; SHERD_EIO, SHERD_ENOMEM. */
+/** Checks the next n rows, which may take a while; nothing is struck off. SHERD_EEXPOSURE: fewer
+ *  are left; SHERD_EFORMAT: a row is damaged; SHERD_EIO, SHERD_ENOMEM. */
 int sherd__maskfile_check(sherd__maskfile *f, uint64_t n, sherd_diag *d) SHERD_MUST;
 /**
  * Strikes the next n rows off for good, once they are checked, and gives out where they begin and
@@ -98,8 +98,8 @@ int sherd__maskfile_check(sherd__maskfile *f, uint64_t n, sherd_diag *d) SHERD_M
  */
 int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint8_t mask_key[32],
                            sherd_diag *d) SHERD_MUST;
-/** Bytes [offset, offset+len) of row `row` of R*B, which is checked again, as the file may have been
- *  changed since; the row that was read last is held. One thread at a time. SHERD_EFORMAT,
+/** Bytes [offset, offset+len) of row `row` of R*B, which is checked again, as the file may have
+ *  been changed since; the row that was read last is held. One thread at a time. SHERD_EFORMAT,
  *  SHERD_EIO, SHERD_ENOMEM. */
 int sherd__maskfile_read(sherd__maskfile *f, uint64_t row, size_t offset, size_t len, uint8_t *out,
                          sherd_diag *d) SHERD_MUST;

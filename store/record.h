@@ -8,9 +8,9 @@
  *     DIR/NAME.sent, DIR/NAME.received
  *     DIR/index.json  {"schema": "sherd/record/2", "side": ..., "peers": [{"name", "about", "key",
  *                     "domain": {"number", "name"}, "sent": {"file", "bytes"}, "received":
- *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes of one number
- *                     count as one adversary. Version 1 had neither key nor domain, and groups of
- *                     columns travelled in A's order then.
+ *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes
+ *                     of one number count as one adversary. Version 1 had neither key nor domain,
+ *                     and groups of columns travelled in A's order then.
  *
  * Who learns it: the folder contains enough to rebuild the data; it is made with mode 0700, its
  * files 0600. Every byte is written when it is tapped, so a killed process leaves all that it saw.

@@ -131,7 +131,8 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     sherd_view d = sherd_view_c(dd, SHERD_F64, n, m);
     sherd__share_params p = { .a = a, .b = b, .c = c, .ldc = m, .code = { blocks, 1, 8 },
                               .public_b = public_b, .left_stays = stays, .entropy = rng,
-                              .panel_rows = 1 + below(below(2) ? n : 2), .tile_cols = 1 + below(m) };
+                              .panel_rows = 1 + below(below(2) ? n : 2),
+                              .tile_cols = 1 + below(m) };
     sherd__fixed fd;
     sherd__hiding h;
     if (stays && below(3)) p.part_rows = 1 + below(n);

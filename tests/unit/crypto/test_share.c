@@ -1022,7 +1022,8 @@ static void codes_that_are_none_are_refused(void **state)
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     assert_null(h.ops);
     sherd__fixed wide = x.fb;
-    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.a, false, x.c, 3, &x.fb), SHERD_ESHAPE);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.a, false, x.c, 3, &x.fb),
+                     SHERD_ESHAPE);
     static const sherd_rows none[] = { { 1, 5 }, { 0, 3 }, { 0, 7 }, { 6, 1 }, { 2, SIZE_MAX } };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         product y;
@@ -1032,7 +1033,8 @@ static void codes_that_are_none_are_refused(void **state)
         close_product(&y);
     }
     wide.bound = UINT64_C(1) << 52;
-    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &wide), SHERD_ERANGE);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &wide),
+                     SHERD_ERANGE);
     run_product(&x, NULL, 0); /* still the first one */
     uint64_t a, b;
     x.h.ops->entries(x.h.ctx, (sherd__cell){ 0 }, &a, &b);
@@ -1040,7 +1042,8 @@ static void codes_that_are_none_are_refused(void **state)
     close_product(&x);
     f.left_stays = false;
     open_product(&x, f);
-    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
+    assert_int_equal(sherd__share_next(&x.h, all_rows(&x), x.b, false, x.c, 2, &x.fb),
+                     SHERD_EINVAL);
     close_product(&x);
     f.public_b = f.left_stays = true;
     open_product(&x, f);

@@ -148,9 +148,10 @@ static int fake_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t 
 }
 
 const sherd__scheme fake_ops = {
-    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide, .spare = fake_spare,
-    .resident = fake_resident, .check = fake_check, .fold = fake_fold, .entries = fake_entries,
-    .finish = fake_finish, .free = fake_free, .left = fake_left, .decode = fake_decode,
+    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide,
+    .spare = fake_spare, .resident = fake_resident, .check = fake_check, .fold = fake_fold,
+    .entries = fake_entries, .finish = fake_finish, .free = fake_free,
+    .left = fake_left, .decode = fake_decode,
 };
 
 /* --- nodes ----------------------------------------------------------------------------------- */
