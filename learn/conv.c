@@ -63,7 +63,7 @@ static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
     return call->examples * l->out.height * l->out.width;
 }
 
-/* The products, by the multiplier or the short way; dy W^T overwrites the windows, which dW has seen. */
+/* The products, by the multiplier or the short way; dy W^T overwrites the windows: dW is made. */
 static int forward_by(const sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                       sherd_diag *d)
 {

@@ -1,6 +1,6 @@
 /*
- * Blocking around the kernels of tiled_kernel.inc. C is cut into parts, each made by one thread: rows
- * in panels as high as a tile, columns in panels as wide. Panels of A lie in the second cache, a
+ * Blocking around the kernels of tiled_kernel.inc. C is cut into parts, each made by one thread:
+ * rows in panels as high as a tile, columns in panels as wide. Panels of A lie in the second cache, a
  * panel of B in the first, both turned into the product's type as they are copied there. An operand
  * that several parts need is brought into panels once, beforehand, if it is small enough; a large
  * one is read again by each part, which costs less than memory for all of it.
@@ -16,10 +16,9 @@
 #include "core/bytes.h"
 #include "matrix/tiled_internal.h"
 
-#define DEPTH SHERD__TILED_DEPTH
 #define STRIDE SHERD__TILED_STRIDE
 #define ROWS SHERD__TILED_ROWS
-#define PANELS 14u              /* of A in a part: about 800 KB with pieces of full depth, in f64 */
+#define PANELS 14u              /* of A in a part: with pieces of full depth about 200 KB */
 #define SHARED ((size_t)2 << 20) /* bytes of panels that are made beforehand at most */
 #define SECOND ((size_t)1 << 20) /* bytes of B's panels that the second cache holds besides A's */
 #define SMALL 40000u            /* multiplications that no second thread is woken for */
@@ -140,7 +139,7 @@ static void pack_a(const job *j, size_t panel, size_t piece, char *to)
         return;
     }
     for (size_t i = 0; i < rows; i++)
-        j->read_a->row(element(&j->p->a, r + i, l), k, to + i * STRIDE * j->t->size);
+        j->read_a->row(element(&j->p->a, r + i, l), k, to + i * STRIDE);
 }
 
 static void pack_b(const job *j, size_t panel, size_t piece, char *to)
@@ -253,7 +252,8 @@ static bool fits(size_t panels, size_t depths, size_t slot)
  * work; cut by columns only where A's panels need not be made again for each. */
 static void cut_parts(job *j, unsigned threads)
 {
-    bool small_a = fits(j->rows, j->depths, j->slot_a), small_b = fits(j->cols, j->depths, j->slot_b);
+    bool small_a = fits(j->rows, j->depths, j->slot_a);
+    bool small_b = fits(j->cols, j->depths, j->slot_b);
     size_t want = threads == 1 ? 1 : (small_a || small_b ? 6 : 2) * (size_t)threads;
     j->row_parts = ceil_of(j->rows, PANELS);
     j->col_parts = small_a ? least(j->cols, ceil_of(want, j->row_parts)) : 1;
@@ -262,11 +262,6 @@ static void cut_parts(job *j, unsigned threads)
     j->row_parts = least(j->rows, ceil_of(j->row_parts, threads) * threads);
     j->share_a = small_a && j->col_parts > 1;
     j->share_b = small_b && j->row_parts > 1;
-}
-
-static size_t round_up(size_t bytes)
-{
-    return (bytes + LINE - 1) / LINE * LINE;
 }
 
 /* Memory for the panels; all sizes are bounded by SHARED and the number of threads. */
@@ -316,9 +311,9 @@ int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled
     j.b_rows = by_rows(p->b);
     j.rows = ceil_of(j.n, j.t->rows);
     j.cols = ceil_of(j.m, j.t->cols);
-    j.depths = ceil_of(j.k, DEPTH);
-    j.slot_a = round_up((j.a_rows ? STRIDE * j.t->rows : ROWS * DEPTH) * j.t->size);
-    j.slot_b = round_up(DEPTH * j.t->cols * j.t->size);
+    j.depths = ceil_of(j.k, SHERD__TILED_BYTES / j.t->size);
+    j.slot_a = j.a_rows ? STRIDE * j.t->rows : ROWS * SHERD__TILED_BYTES;
+    j.slot_b = SHERD__TILED_BYTES * j.t->cols;
     cut_parts(&j, threads);
     if (!make_room(&j, threads, room)) return SHERD_ENOMEM;
     size_t shared = (j.share_a ? j.rows * j.depths : 0) + (j.share_b ? j.cols * j.depths : 0);

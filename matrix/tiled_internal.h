@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** The inner dimension is cut into equal pieces of at most so many: a piece of two panels stays in
- *  the first cache. */
-#define SHERD__TILED_DEPTH 256u
-/** Numbers from one row of a panel of A to the next where rows are kept as rows: not a power of
- *  two, whose multiples would share cache sets. */
-#define SHERD__TILED_STRIDE (SHERD__TILED_DEPTH + 8u)
+/** The inner dimension is cut into equal pieces of at most so many bytes: a piece of a panel of A
+ *  and one of B stay in a first cache of 48 KB. */
+#define SHERD__TILED_BYTES 1024u
+/** Bytes from one row of a panel of A to the next where rows are kept as rows: not a power of two,
+ *  whose multiples would share cache sets. */
+#define SHERD__TILED_STRIDE (SHERD__TILED_BYTES + 64u)
 /** Numbers from one column to the next where they are kept as columns; no tile has more rows. */
 #define SHERD__TILED_ROWS 16u
 

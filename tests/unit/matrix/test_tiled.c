@@ -121,7 +121,8 @@ static void products_equal_integers_in_every_layout_and_type(void **s)
     static const size_t shapes[][3] = {
         { 0, 3, 4 },  { 3, 0, 4 },    { 3, 4, 0 },   { 1, 1, 1 },   { 1, 300, 1 },
         { 2, 2, 33 }, { 14, 256, 16 }, { 15, 257, 17 }, { 29, 31, 32 }, { 13, 511, 63 },
-        { 40, 5, 1 }, { 1, 9, 70 },   { 200, 20, 3 },
+        { 40, 5, 1 }, { 1, 9, 70 },   { 200, 20, 3 }, { 16, 128, 16 }, { 15, 384, 33 },
+        { 28, 255, 31 },
     };
     for (unsigned level = 0; level <= 3; level++) {
         if (!sherd__tiled_force(level)) continue;
@@ -154,7 +155,8 @@ static void bits_do_not_depend_on_threads_layout_or_neighbours(void **s)
     for (size_t i = 0; i < 2; i++) {
         size_t size = sherd_dtype_size(types[i]);
         operand a = made(N, K, types[i], false, false), b = made(K, M, types[i], false, false);
-        char *c = malloc(N * M * size), *want = malloc(N * M * size), *turned = malloc(K * M * size);
+        char *c = malloc(N * M * size), *want = malloc(N * M * size);
+        char *turned = malloc(K * M * size);
         sherd__tiled p = { .type = types[i], .a = a.v, .b = b.v, .c = want, .ldc = M };
         assert_int_equal(sherd__tiled_multiply(&p, NULL, &room), SHERD_OK);
         p.c = c;
