@@ -83,6 +83,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
     if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
     without.l2 = 0;
+    without.precision = SHERD_F64; /* sums and what travels are made of doubles */
     g->batch = batch;
     g->bits = bits;
     int err = sherd_multiplier_local(bits, &g->products, d);

@@ -405,6 +405,9 @@ static int check(const sherd__gradients_options *o, sherd_diag *d)
     if (o->shards > SHERD__SHARDS_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%u shards: at most %u", o->shards,
                            SHERD__SHARDS_MAX);
+    if (sherd__network_dtype(o->network) != SHERD_F64)
+        return sherd__fail(d, SHERD_EINVAL, "train it in f64", "gradients travel in f64 alone, the "
+                           "network is in %s", sherd_dtype_name(sherd__network_dtype(o->network)));
     if (o->local_steps && o->optimiser->spec.method != SHERD__SGD)
         return sherd__fail(d, SHERD_EINVAL, "take sgd, or no local steps",
                            "local steps are those of plain descent, the optimiser is %s",

@@ -111,7 +111,8 @@ fails 2 'nodes see examples and weights in clear' small.conf --by gradients -n 2
     fails 2 'needs --async' small.conf --by gradients -n 2 --staleness-max 3 &&
     fails 2 'needs --local-steps' small.conf --by gradients -n 2 --average weighted &&
     fails 2 'do not go together' small.conf --by gradients -n 2 --float-gradients --bits 20 &&
-    fails 2 'do not go together' small.conf --by gradients -n 2 --in-process --allow-drop
+    fails 2 'do not go together' small.conf --by gradients -n 2 --in-process --allow-drop &&
+    fails 2 'f64' small.conf --by gradients --in-process --float-gradients --precision f32
 report $? "options without effect are refused, with the reason"
 
 sed 's/batch = all/batch = 2/' small.conf >tiny.conf
