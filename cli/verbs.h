@@ -10,6 +10,7 @@
     XX(apply)                                                                                      \
     XX(train)                                                                                      \
     XX(predict)                                                                                    \
+    XX(fetch)                                                                                      \
     XX(prepare)                                                                                    \
     XX(node)                                                                                       \
     XX(cluster)                                                                                    \

@@ -118,6 +118,14 @@ int sherd__digest_labelled(sherd__digest *out, const char *label, const void *by
     return SHERD_OK;
 }
 
+int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len)
+{
+    uint8_t sum[EVP_MAX_MD_SIZE];
+    if (EVP_Digest(bytes, len, sum, NULL, EVP_sha256(), NULL) != 1) return SHERD_EINTERNAL;
+    memcpy(out->sha256, sum, SHERD__DIGEST_BYTES);
+    return SHERD_OK;
+}
+
 void sherd__digest_text(const sherd__digest *g, char out[SHERD__DIGEST_TEXT])
 {
     for (size_t i = 0; i < SHERD__DIGEST_BYTES; i++)

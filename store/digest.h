@@ -42,6 +42,9 @@ void sherd__digest_free(sherd__digest_stream *s);
 int sherd__digest_labelled(sherd__digest *out, const char *label, const void *bytes,
                            size_t len) SHERD_MUST;
 
+/** SHA-256 of the bytes alone, as sha256sum gives it. SHERD_EINTERNAL if OpenSSL fails. */
+int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len) SHERD_MUST;
+
 void sherd__digest_text(const sherd__digest *g, char out[SHERD__DIGEST_TEXT]);
 
 #endif
