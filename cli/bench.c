@@ -47,12 +47,15 @@ static const measurement measurements[] = {
     {"resident", "products with an operand that stays in shares", sherd__bench_resident},
     {"disturbed", "products in shares while a node dies, stops or lies", sherd__bench_disturbed},
     {"forecast", "times that are foretold, beside those that come", sherd__bench_forecast},
+    {"train-deep", "batches of a deep network here, beside numpy", sherd__bench_train_deep},
+    {"train-mnist", "an epoch of mnist here, beside numpy", sherd__bench_train_mnist},
     {"train-epoch", "an epoch by products in shares, beside one here", sherd__bench_train_epoch},
     {"train-batch", "a batch by products in shares", sherd__bench_train_batch},
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
-    "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-epoch, train-batch"
+    "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-deep, "               \
+    "train-mnist, train-epoch, train-batch"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)

@@ -150,6 +150,8 @@ int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_resident(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_forecast(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_train_deep(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_train_mnist(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_train_epoch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_train_batch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */

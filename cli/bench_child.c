@@ -123,15 +123,16 @@ int sherd__numpy_run(const sherd__bench *b, const char *script, const char *cons
                                "try: import numpy as np\n"
                                "except ImportError: sys.exit(77)\n";
     const char *argv[40] = {"python3", "-c"};
-    char text[4096];
-    size_t len = 0;
+    size_t len = 0, room = sizeof look + strlen(script);
+    char *text = sherd__alloc(room);
     sherd__child c;
-    snprintf(text, sizeof text, "%s%s", look, script);
+    if (text == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a script");
+    snprintf(text, room, "%s%s", look, script);
     argv[2] = text;
     for (; args[len] != NULL && len < 36; len++) argv[len + 3] = args[len];
     argv[len + 3] = NULL;
-    if (access(PYTHON, X_OK) != 0) return no_numpy(d);
-    int err = sherd__child_run(&c, b, PYTHON, argv, d);
+    int err = access(PYTHON, X_OK) != 0 ? no_numpy(d) : sherd__child_run(&c, b, PYTHON, argv, d);
+    sherd__free(text);
     if (err) return err;
     if (c.status == NO_NUMPY) return no_numpy(d);
     char *at = c.out, *end = at;
