@@ -264,6 +264,17 @@ static void cut_parts(job *j, unsigned threads)
     j->share_b = small_b && j->row_parts > 1;
 }
 
+static bool grow(void **memory, size_t *size, size_t need)
+{
+    if (need <= *size) return true;
+    sherd__free(*memory);
+    *size = 0;
+    *memory = sherd__alloc_large(need);
+    if (*memory == NULL) return false;
+    *size = need;
+    return true;
+}
+
 /* Memory for the panels; all sizes are bounded by SHARED and the number of threads. */
 static bool make_room(job *j, unsigned threads, sherd__tiled_room *room)
 {
@@ -272,12 +283,7 @@ static bool make_room(job *j, unsigned threads, sherd__tiled_room *room)
     size_t b = j->share_b ? j->cols * j->depths * j->slot_b : 0;
     j->own_size = (j->share_a ? 0 : panels * j->slot_a) + j->slot_b;
     size_t need = LINE + a + b + threads * j->own_size;
-    if (need > room->size) {
-        sherd__tiled_room_fini(room);
-        room->memory = sherd__alloc_large(need);
-        if (room->memory == NULL) return false;
-        room->size = need;
-    }
+    if (!grow(&room->memory, &room->size, need)) return false;
     j->all_a = (char *)room->memory + (LINE - (uintptr_t)room->memory % LINE) % LINE;
     j->all_b = j->all_a + a;
     j->own = j->all_b + b;
@@ -287,6 +293,7 @@ static bool make_room(job *j, unsigned threads, sherd__tiled_room *room)
 void sherd__tiled_room_fini(sherd__tiled_room *room)
 {
     sherd__free(room->memory);
+    sherd__free(room->turned);
     *room = (sherd__tiled_room){ 0 };
 }
 
@@ -296,7 +303,7 @@ static bool is_small(const job *j)
     return sherd__mul(j->n, most(j->k, 1), &all) && sherd__mul(all, j->m, &all) && all <= SMALL;
 }
 
-int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
+static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
 {
     job j = { .p = p, .t = tiles_of(p->type), .n = p->a.rows, .k = p->a.cols, .m = p->b.cols };
     if (j.t == NULL) return SHERD_EINVAL;
@@ -320,4 +327,57 @@ int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled
     sherd__team_run(team, shared, pack_shared, &j);
     sherd__team_run(team, j.row_parts * j.col_parts, make_part, &j);
     return SHERD_OK;
+}
+
+/* ---- turned products -------------------------------------------------------------------------- */
+
+#define COLUMNS 64u /* of C that are turned at a time */
+
+/* A large B whose columns lie together costs more to turn, panel by panel, than C does when it is
+ * small: then B^T A^T is made, and turned. */
+static bool better_turned(const sherd__tiled *p)
+{
+    size_t n = p->a.rows, m = p->b.cols, bytes;
+    return !by_rows(p->b) && by_rows(p->a) && m > n && n > 1 && p->a.cols > 16 &&
+           sherd__mul(n, m, &bytes) && sherd__mul(bytes, sherd_dtype_size(p->type), &bytes) &&
+           bytes <= SHARED;
+}
+
+typedef struct turning {
+    const sherd__tiled *p;
+    const void *from; /* C^T */
+} turning;
+
+typedef uint64_t __attribute__((may_alias)) word8;
+typedef uint32_t __attribute__((may_alias)) word4;
+
+static void turn_columns(void *ctx, size_t i, unsigned thread)
+{
+    const turning *t = ctx;
+    const sherd__tiled *p = t->p;
+    size_t n = p->a.rows, col = i * COLUMNS, cols = least(p->b.cols - col, COLUMNS);
+    char *c = (char *)p->c + col * sherd_dtype_size(p->type);
+    (void)thread;
+    for (size_t r = 0; r < n; r++)
+        for (size_t j = 0; j < cols; j++)
+            if (p->type == SHERD_F64)
+                ((word8 *)(void *)c)[r * p->ldc + j] = ((const word8 *)t->from)[(col + j) * n + r];
+            else
+                ((word4 *)(void *)c)[r * p->ldc + j] = ((const word4 *)t->from)[(col + j) * n + r];
+    if (p->finish != NULL) p->finish(p->ctx, 0, col, n, cols, c);
+}
+
+int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
+{
+    if (p->type != SHERD_F64 && p->type != SHERD_F32) return SHERD_EINVAL;
+    if (!better_turned(p)) return multiply(p, team, room);
+    size_t n = p->a.rows, m = p->b.cols, need = n * m * sherd_dtype_size(p->type);
+    if (!grow(&room->turned, &room->turned_size, need)) return SHERD_ENOMEM;
+    sherd__tiled back = { .type = p->type, .a = sherd_view_t(p->b), .b = sherd_view_t(p->a),
+                          .c = room->turned, .ldc = n };
+    int err = multiply(&back, team, room);
+    if (err == 0)
+        sherd__team_run(n * m > SMALL ? team : NULL, ceil_of(m, COLUMNS), turn_columns,
+                        &(turning){ p, room->turned });
+    return err;
 }

@@ -15,8 +15,8 @@
 
 /** Memory for panels; grows as products ask for it. Zeroed at first. One product at a time. */
 typedef struct sherd__tiled_room {
-    void *memory;
-    size_t size;
+    void *memory, *turned;
+    size_t size, turned_size;
 } sherd__tiled_room;
 
 void sherd__tiled_room_fini(sherd__tiled_room *room);

@@ -146,6 +146,8 @@ static void large_products_equal_integers_too(void **s)
     one(1400, 300, 4, SHERD_F32, SHERD_F64, 3, team);
     one(9, 1100, 350, SHERD_F64, SHERD_F64, 2, NULL);
     one(1100, 350, 11, SHERD_F64, SHERD_F64, 3, team);
+    one(53, 300, 1000, SHERD_F64, SHERD_F64, 2, team); /* turned as a whole */
+    one(53, 300, 1000, SHERD_F32, SHERD_U8, 2, team);
 }
 
 static void bits_do_not_depend_on_threads_layout_or_neighbours(void **s)
