@@ -71,7 +71,7 @@ static int read_mirrors(fetch *f, sherd_diag *d)
         end = strchr(p, ',');
         if (end != NULL) *end++ = '\0';
         if (f->mirrors_len == MIRRORS_MAX || strlen(p) > URL_MAX - 64 || !is_url(p))
-            return sherd__fail(d, SHERD_EINVAL, "URLs of https:// or http://, commas between them",
+            return sherd__fail(d, SHERD_EINVAL, "https:// or http://, with commas between them",
                                "%s: expected up to %u addresses of folders, found '%.80s'",
                                sherd__opt_where(f->cli, "mirror"), MIRRORS_MAX, p);
         f->mirrors[f->mirrors_len++] = p;
@@ -85,8 +85,9 @@ static int make_folder(const fetch *f, sherd_diag *d)
     if (mkdir(f->folder, 0777) == 0 || (errno == EEXIST && stat(f->folder, &st) == 0 &&
                                         S_ISDIR(st.st_mode)))
         return 0;
-    return sherd__fail(d, SHERD_EOPEN, "name another folder with -o", "%s: cannot make this folder: "
-                       "%s", sherd__path_tail(f->folder), strerror(errno));
+    return sherd__fail(d, SHERD_EOPEN, "name another folder with -o",
+                       "%s: cannot make this folder: %s", sherd__path_tail(f->folder),
+                       strerror(errno));
 }
 
 static int path_of(const fetch *f, size_t i, char out[PATH_MAX], sherd_diag *d)
@@ -289,7 +290,8 @@ static const sherd__example examples[] = {
 
 static const sherd__option options[] = {
     {.name = "output", .letter = 'o', .type = SHERD__DIR, .arg = "FOLDER",
-     .flags = SHERD__OPT_ONLY_ARGV, .help = "put the files there [a folder of the data set's name]"},
+     .flags = SHERD__OPT_ONLY_ARGV,
+     .help = "put the files there [a folder of the data set's name]"},
     {.name = "mirror", .type = SHERD__TEXT, .arg = "URL",
      .help = "fetch from this folder instead; several with commas between them, tried in turn"},
     {.name = "stall", .type = SHERD__TIME, .arg = "TIME", .preset = "30s",
@@ -305,10 +307,11 @@ const sherd__verb sherd__verb_fetch = {
     .summary = "download a data set to train on",
     .details =
         "Downloads the four files of MNIST or Fashion-MNIST by curl, which must be installed, from "
-        "the first of several mirrors that has them. A file appears under its name when its SHA-256 "
-        "is the published one; files that are there already and right are left alone, and one that "
-        "is there and wrong is never replaced. Mirrors are asked by https alone, and so is whatever "
-        "they redirect to; --mirror may also name one of http://, since the sums decide.",
+        "the first of several mirrors that has them. A file appears under its name when its "
+        "SHA-256 is the published one; files that are there already and right are left alone, and "
+        "one that is there and wrong is never replaced. Mirrors are asked by https alone, and so "
+        "is whatever they redirect to; --mirror may also name one of http://, since the sums "
+        "decide.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -109,7 +109,8 @@ static int await(const child *c, const sherd__fetch *f, double stall, sherd_diag
 {
     for (;;) {
         double now = sherd__clock_s();
-        if (sherd__cli_interrupted()) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+        if (sherd__cli_interrupted())
+            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
         if (f->until > 0 && now >= f->until)
             return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                                "%s: the time is over", f->url);

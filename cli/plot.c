@@ -209,18 +209,21 @@ static int write_script(const sherd__plot *p, const names *n, const char *path, 
 
 /* ---- gnuplot --------------------------------------------------------------------------------- */
 
-/* Waits for it, at most GNUPLOT_SECONDS, and not beyond a signal to us. */
+/* Waits for it, at most GNUPLOT_SECONDS, and not beyond a signal to us; one that came before, and
+ * ended the work that is drawn here, does not count. */
 static int await(pid_t pid, int *status)
 {
     double until = sherd__clock_s() + GNUPLOT_SECONDS;
+    bool late = sherd__cli_interrupted() != 0;
     for (;;) {
         pid_t got = waitpid(pid, status, WNOHANG);
         if (got == pid) return SHERD_OK;
         if (got < 0 && errno != EINTR) return SHERD_EINTERNAL;
-        if (sherd__cli_interrupted() || sherd__clock_s() > until) {
+        bool stop = !late && sherd__cli_interrupted();
+        if (stop || sherd__clock_s() > until) {
             kill(pid, SIGKILL);
             while (waitpid(pid, status, 0) < 0 && errno == EINTR) {}
-            return sherd__cli_interrupted() ? SHERD_EINTERRUPTED : SHERD_ETIMEOUT;
+            return stop ? SHERD_EINTERRUPTED : SHERD_ETIMEOUT;
         }
         (void)poll(NULL, 0, 5);
     }

@@ -36,7 +36,7 @@ int sherd__plot_check(const char *path, sherd_diag *d) SHERD_MUST;
 /**
  * Draws to `path`; an earlier picture survives every failure. *drawn false: there is no gnuplot, or
  * it failed; then PATH.gnuplot and PATH.dat are kept and *d says so (and how to draw with them).
- * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED.
+ * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless that came before.
  */
 int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn,
                      sherd_diag *d) SHERD_MUST;

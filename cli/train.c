@@ -184,13 +184,13 @@ static int run(sherd__train *t, sherd_diag *d)
         err = sherd__fail(d, SHERD_ESTOPPED, "the same command with --resume goes on", "%s",
                           mine.message);
     else if (err == SHERD_EINTERRUPTED)
-        err = sherd__fail(d, err, NULL, "%s; nothing was written", mine.message);
+        err = sherd__fail(d, err, NULL, "%s; no model was written", mine.message);
     else if (err)
         err = sherd__fail(d, err, mine.hint, "%s", mine.message);
     const char *output = sherd__opt_text(t->cli, "output");
     if (!err && output != NULL)
         err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);
-    if (!err) err = sherd__train_plot(t, d);
+    err = sherd__train_plot(t, err, d);
     err = sherd__train_by_end(t, err, d);
     return sherd__train_tell_end(t, err, d);
 }

@@ -112,8 +112,9 @@ void sherd__train_check_free(sherd__train_check *c);
 
 /* ---- --plot (train_plot.c) ------------------------------------------------------------------- */
 
-/** Draws --plot, if asked for, after training. Errors of sherd__plot_draw. */
-int sherd__train_plot(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** Draws --plot, if asked for, after training that ended with err: if that is a failure, of the
+ *  epochs that were told before it, if any. Returns err, or what drawing met. */
+int sherd__train_plot(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 
 /* ---- checkpoints (train_checkpoint.c) ---------------------------------------------------------- */
 

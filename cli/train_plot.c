@@ -81,14 +81,13 @@ static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t 
     return decide(t, p, *regions, d);
 }
 
-int sherd__train_plot(sherd__train *t, sherd_diag *d)
+/* plane false: curves alone. */
+static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
 {
-    const char *path = sherd__opt_text(t->cli, "plot");
     sherd_diag why = {0};
     double *points = NULL;
     uint32_t *regions = NULL;
     bool drawn = true;
-    if (path == NULL) return 0;
     sherd__plot p = {.title = t->name, .epochs_len = t->told_len};
     sherd__plot_epoch *epochs = sherd__calloc(t->told_len, sizeof *epochs);
     int err = epochs != NULL ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
@@ -98,12 +97,23 @@ int sherd__train_plot(sherd__train *t, sherd_diag *d)
                                         e->validation_accuracy};
     }
     p.epochs = epochs;
-    if (!err) err = add_plane(t, &p, &points, &regions, d);
+    if (!err && plane) err = add_plane(t, &p, &points, &regions, d);
     if (!err && (err = sherd__plot_draw(&p, path, &drawn, &why)) != 0)
         sherd__fail(d, err, why.hint, "%s", why.message);
     if (!err && !drawn) sherd__cli_warn(t->cli, "%s: %s", why.message, why.hint);
     sherd__free(epochs);
     sherd__free(points);
     sherd__free(regions);
+    return err;
+}
+
+int sherd__train_plot(sherd__train *t, int err, sherd_diag *d)
+{
+    const char *path = sherd__opt_text(t->cli, "plot");
+    sherd_diag mine = {0};
+    if (path == NULL || (err && t->told_len == 0)) return err;
+    if (!err) return draw(t, path, true, d);
+    if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* diverged weights divide no plane */
+        sherd__cli_warn(t->cli, "%s", mine.message);
     return err;
 }

@@ -91,7 +91,8 @@ static void the_target_is_last_or_named_or_not_there(void **s)
                           bare = { .targets = 1, .labels = true, .label = "k\"d", .inputs = 2 },
                           two = { .targets = 2 }, value = { .targets = 1, .label = "k\"d" };
     const double x[] = { 1, 2, 3, 4 };
-    static const char *const places[] = { "\"k\"\"d\",a,b\n8,1,2\n9,3,4", "a,\"k\"\"d\",b\n1,8,2\n3,9,4",
+    static const char *const places[] = { "\"k\"\"d\",a,b\n8,1,2\n9,3,4",
+                                          "a,\"k\"\"d\",b\n1,8,2\n3,9,4",
                                           "a,b,\"k\"\"d\"\n1,2,8\n3,4,9" };
     sherd__csv c;
     for (size_t i = 0; i < 3; i++) {
@@ -112,15 +113,15 @@ static void the_target_is_last_or_named_or_not_there(void **s)
     assert_true(c.inputs == 1 && c.x[1] == 2 && c.values[0] == 5 && c.values[1] == -6.5 &&
                 c.values[3] == 8);
     sherd__csv_fini(&c);
-    refuses("a,b\n1,2\n", &named, SHERD_EFORMAT, "f.csv:1:1: expected a header with one column 'k\"d', "
-            "found none of that name");
-    refuses("1,2,3\n", &named, SHERD_EFORMAT, "f.csv:1:1: expected a header with one column 'k\"d', "
-            "found numbers");
-    refuses("\"k\"\"d\",\"k\"\"d\"\n", &named, SHERD_EFORMAT, "f.csv:1:1: expected a header with one "
-            "column 'k\"d', found more than one");
+    refuses("a,b\n1,2\n", &named, SHERD_EFORMAT,
+            "f.csv:1:1: expected a header with one column 'k\"d', found none of that name");
+    refuses("1,2,3\n", &named, SHERD_EFORMAT,
+            "f.csv:1:1: expected a header with one column 'k\"d', found numbers");
+    refuses("\"k\"\"d\",\"k\"\"d\"\n", &named, SHERD_EFORMAT,
+            "f.csv:1:1: expected a header with one column 'k\"d', found more than one");
     refuses("1,2,3\n", &bare, SHERD_EFORMAT, "f.csv:1:1: expected a header");
-    refuses("1\n2\n", &label_last, SHERD_ESHAPE, "f.csv:1:1: expected inputs and 1 target column, "
-            "found 1 field");
+    refuses("1\n2\n", &label_last, SHERD_ESHAPE,
+            "f.csv:1:1: expected inputs and 1 target column, found 1 field");
     refuses("1,2\n2,3\n", &two, SHERD_ESHAPE, "f.csv:1:1: expected inputs and 2 target columns");
 }
 
@@ -140,8 +141,8 @@ static void what_is_wrong_is_told_with_its_place(void **s)
             "f.csv:2:7: expected 3 fields as in the first line, found more");
     refuses("1,2,3\n1,,3\n", &label_last, SHERD_EFORMAT,
             "f.csv:2:3: field 2: expected a number, found nothing");
-    refuses("1,a,3\n", &label_last, SHERD_EFORMAT, "f.csv:1:3: expected all names or all numbers in "
-            "the first line, found 'a' beside '1'");
+    refuses("1,a,3\n", &label_last, SHERD_EFORMAT,
+            "f.csv:1:3: expected all names or all numbers in the first line, found 'a' beside '1'");
     refuses("1,2,3\n1,\"2,3\n", &label_last, SHERD_EFORMAT,
             "f.csv:2:3: a quote that is never closed");
     refuses("1,2,3\n1,\"2\"x,3\n", &label_last, SHERD_EFORMAT, "f.csv:2:6: expected a comma");
@@ -209,7 +210,8 @@ static void numbers_have_the_bits_that_strtod_gives(void **s)
         "2.4703282292062328e-324", "2.2250738585072011e-308", "1.7976931348623157e308",
         "1.7976931348623158e308", "1.7976931348623159e308", "1e309", "1e-400", "-1e-400",
         "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999",
-        "6.631236846766476e-316", "9214843084008499", "0.500000000000000166533453693773481063544750213623046875",
+        "6.631236846766476e-316", "9214843084008499",
+        "0.500000000000000166533453693773481063544750213623046875",
         "3.518437208883201171875e13", "1.00000000000000011102230246251565404236316680908203125",
         "1.00000000000000011102230246251565404236316680908203124",
         "1.00000000000000011102230246251565404236316680908203126",
@@ -246,7 +248,8 @@ static void numbers_have_the_bits_that_strtod_gives(void **s)
 static void a_users_locale_changes_no_number(void **s)
 {
     (void)s;
-    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "ru_RU.UTF-8" };
+    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8",
+                                         "ru_RU.UTF-8" };
     const double x[] = { 1.5, 0.1234567890123456789 };
     bool found = false;
     for (size_t i = 0; i < 4 && !found; i++)
@@ -275,8 +278,9 @@ static void every_prefix_and_every_flipped_bit_is_read_or_refused(void **s)
             if (n < len) copy[n] = (char)(copy[n] ^ 1 << bit);
             for (int prefix = 0; prefix < 2; prefix++) {
                 int err = parse_n(&c, prefix ? sample : copy, prefix ? n : len, &label_last, &d);
+                size_t last = err ? 0 : c.rows * c.inputs - 1;
                 if (err) assert_true(d.code == err && strncmp(d.message, "f.csv:", 6) == 0);
-                else assert_true(c.rows >= 1 && c.inputs >= 1 && isfinite(c.x[c.rows * c.inputs - 1]));
+                else assert_true(c.rows >= 1 && c.inputs >= 1 && isfinite(c.x[last]));
                 sherd__csv_fini(&c);
             }
         }

@@ -1,0 +1,118 @@
+#!/bin/sh
+# What `train` reads as CSV and draws as SVG: the same model from .csv and .npy, mistakes with their
+# place, points of the picture against those of the data, pictures of runs that end early. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_DATA
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP gnuplot is not installed"; }
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import json, re, numpy as np
+$1" >>err 2>&1; }
+
+: >out; : >err
+py "
+open('seed', 'wb').write(bytes(range(32)))
+r = np.random.default_rng(1)
+x = r.standard_normal((120, 2)); y = (x[:, 0] > 0).astype(int) + (x[:, 1] > 0)
+np.save('d.npy', np.c_[x, y]); np.save('x.npy', x)
+rows = ['%r,%r,%d' % (float(a), float(b), k) for (a, b), k in zip(x, y)]
+w = lambda name, text: open(name, 'w', newline='').write(text)
+w('d.csv', '\n'.join(rows) + '\n')
+w('crlf.csv', '\ufeff\"a\",\"the \"\"b\"\"\",kind\r\n' + '\r\n'.join(rows))
+w('named.csv', 'a,the kind,b\n' + ''.join('%s,\"%s\", %s\n' % (a, k, b) for a, b, k in (l.split(',') for l in rows)))
+w('x.csv', ''.join(l.rsplit(',', 1)[0] + '\n' for l in rows))
+rows[6] = '1.5,,2'; w('hole.csv', 'a,b,kind\n' + '\n'.join(rows))
+rows[6] = '1.5,2,3'; w('label.csv', 'a,b,kind\n' + '\n'.join(rows))
+rows[6] = '1.5,2,setosa'; w('word.csv', 'a,b,kind\n' + '\n'.join(rows))
+rows[6] = '1.5,nan,0'; w('nan.csv', '\n'.join(rows))
+rows[6] = '1.5,0'; w('short.csv', '\n'.join(rows))
+w('wide.csv', '1,2,3,0\n'); w('empty.csv', '')
+w('line.csv', ''.join('%g,%g\n' % (v, 3 * v) for v in np.linspace(-2, 2, 40)))"
+report $? "data are made"
+printf '%s\n' 'input = 2' 'layer = dense 8' 'layer = relu' 'layer = dense 3' 'loss = cross-entropy' 'data = file' \
+    'rate = 0.5' 'batch = 30' 'epochs = 4' >small.conf
+{ cat small.conf; echo 'label = the kind'; } >named.conf
+printf '%s\n' 'input = 1' 'layer = dense 1' 'loss = squared' 'data = file' 'targets = values' 'rate = 3' 'batch = all' \
+    'epochs = 20' >line.conf
+
+# ---- CSV
+
+run train small.conf --data d.npy --seed seed -q -o npy.npz; report $code "a .npy trains"
+for f in d crlf; do
+    run train small.conf --data $f.csv --seed seed -q -o $f.npz && cmp -s npy.npz $f.npz; report $? "$f.csv gives the same model, to the bit"
+done
+run train named.conf --data named.csv --seed seed -q -o named.npz &&
+    py "a, b = np.load('npy.npz'), np.load('named.npz'); assert all((a[k] == b[k]).all() for k in ('w1', 'b1', 'w2', 'b2'))"
+report $? "and so does one whose labels are in a column of another place, by its name"
+run train line.conf --data line.csv --seed seed --rate 0.1 -q --json
+py "d = json.load(open('out')); assert d['epochs'][-1]['cost'] < d['epochs'][0]['cost'] / 4, d"; report $? "targets = values takes the last column"
+run predict npy.npz x.npy -o a.npy -q; for f in x d crlf; do
+    run predict npy.npz $f.csv -o b.npy -q && cmp -s a.npy b.npy; report $? "predict reads $f.csv"
+done
+run predict named.npz named.csv -o b.npy --json && py "d = json.load(open('out')); assert d['accuracy'] > .7, d" && cmp -s a.npy b.npy
+report $? "the model knows which column its labels had"
+refuses() { # code, words, name, args
+    want=$1 words=$2 name_=$3; shift 3
+    echo earlier >model.npz; run train "$@" -o model.npz
+    [ $code = "$want" ] && grep -qF -- "$words" err && [ "$(cat model.npz)" = earlier ]; report $? "$name_"
+}
+refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "a hole is told with line and column" small.conf --data hole.csv
+refuses 3 'label.csv: row 6 has the label 3' "a label out of range is told" small.conf --data label.csv
+refuses 3 "word.csv:8:7: field 3: expected a label, found 'setosa'" "a word is no label" small.conf --data word.csv
+refuses 3 "nan.csv:7:5: field 2: expected a number, found 'nan'" "nan is no number" small.conf --data nan.csv
+refuses 3 'short.csv:7:6: expected 3 fields as in the first line, found 2' "a line that is short is told" small.conf --data short.csv
+refuses 3 'wide.csv: examples have 3 numbers: the network takes 2' "examples of another length are told" small.conf --data wide.csv
+refuses 3 'empty.csv:1:1: expected names or numbers, found nothing' "nothing is no data" small.conf --data empty.csv
+refuses 3 "d.csv:1:1: expected a header with one column 'the kind', found numbers" "a name needs a header" named.conf --data d.csv
+refuses 4 'none.csv: ' "a file that is not there is told" small.conf --data none.csv
+
+# ---- pictures
+
+drawn() { # picture, curve points at least: it is SVG, whole, and has so many points
+    tail -c 20 "$1" | grep -q '</svg>' && [ "$(grep -c "<use xlink:href='#gpPt" "$1")" -ge "$2" ]
+}
+if command -v gnuplot >/dev/null; then
+    run train spiral --epochs 1000 --seed seed --plot p.svg -q
+    mkdir none; PATH_=$PATH; PATH=$T/none; run train spiral --epochs 1000 --seed seed --plot q.svg -q; PATH=$PATH_
+    py "
+blocks = [np.array([list(map(float, l.split())) for l in b.splitlines() if l and l[0] != '#']) for b in open('q.svg.dat').read().split('\n\n\n')]
+curve, points = blocks[:2]
+at = np.array([list(map(float, m)) for m in re.findall(r\"<use xlink:href='#gpPt\d+' transform='translate\(([\d.]+),([\d.]+)\)\", open('p.svg').read())])
+at = at[-900:] # the points stand in the last two of three frames
+assert len(at) == 900, len(at)
+for part in at[:450], at[450:]:
+    for k in 0, 1: # where a point stands is linear in what it is
+        a, b = np.polyfit(points[:, k], part[:, k], 1)
+        assert a * (-1) ** k > 50 and np.abs(a * points[:, k] + b - part[:, k]).max() < .11, (a, b)
+assert len(points) == 450 and len(curve) >= 2"
+    report $? "the points of the SVG are those of the data"
+    py "
+svg = open('p.svg').read()
+fills = re.findall(r'<(?:path|polygon)[^>]*fill\s*=\s*.rgb\( *(\d+), *(\d+), *(\d+)\)', svg)
+assert len(set(fills)) >= 3, set(fills)"; report $? "regions of three classes are painted"
+
+    "$S" train spiral --epochs 100000000 --seed seed --plot int.svg --log int.jsonl -q >out 2>err </dev/null & pid=$!
+    i=0; while ! grep -q '"event":"epoch"' int.jsonl 2>/dev/null && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+    kill -TERM $pid; wait $pid; code=$?
+    [ $code = 130 ] && drawn int.svg 900 && [ ! -e int.svg.dat ]; report $? "an interrupted run draws what it had"
+    refuses 11 'diverged' "a run that diverges is told" line.conf --data line.csv --epochs 2000 --plot far.svg
+    drawn far.svg 20; report $? "and draws the epochs before"
+else
+    for s in "the points of the SVG" "regions" "an interrupted run draws" "a run that diverges" "epochs before"; do skip "$s"; done
+fi
+cp d.csv d.svg
+refuses 2 'd.svg' "a picture never replaces the data" small.conf --data d.svg --plot d.svg; cmp -s d.csv d.svg; report $? "and the data stand"
+echo "1..$n"
