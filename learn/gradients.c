@@ -340,7 +340,7 @@ static int settle(void *ctx, sherd_diag *d)
     return g->o.async && !g->broken ? sherd__gradients_async_settle(g, d) : SHERD_OK;
 }
 
-static void fini(gradients *g)
+void sherd__gradients_fini(gradients *g)
 {
     sherd__version_release(g->current);
     sherd__sums_fini(&g->sums);
@@ -362,7 +362,7 @@ static void free_stepper(void *ctx)
     gradients *g = ctx;
     sherd__gradient_engine_free(g->o.engine);
     sherd__gradients_async_fini(g);
-    fini(g);
+    sherd__gradients_fini(g);
 }
 
 static const sherd__stepper_ops gradients_ops = {
@@ -373,7 +373,7 @@ static const sherd__stepper_ops gradients_ops = {
     .free = free_stepper,
 };
 
-static int lay_out(gradients *g)
+int sherd__gradients_lay_out(gradients *g)
 {
     sherd__network *n = g->o.network;
     size_t len = sherd__network_len(n), shards = g->o.shards;
@@ -425,9 +425,9 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
     if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
     g->o = *opt;
     if (!g->o.shards) g->o.shards = SHERD__SHARDS_DEFAULT;
-    err = lay_out(g);
+    err = sherd__gradients_lay_out(g);
     if (err) {
-        fini(g);
+        sherd__gradients_fini(g);
         return sherd__fail(d, err, NULL, "no memory for the sums of gradients");
     }
     *out = (sherd__stepper){ &gradients_ops, g };
@@ -436,7 +436,8 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
 
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s)
 {
-    return s->ops == &gradients_ops ? &((const gradients *)s->ctx)->stats : NULL;
+    bool ours = s->ops == &gradients_ops || s->ops == &sherd__summed_ops;
+    return ours ? &((const gradients *)s->ctx)->stats : NULL;
 }
 
 size_t sherd__shard_most(size_t batch, uint32_t shards)

@@ -161,7 +161,39 @@ typedef struct sherd__gradients_options {
  */
 int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options *opt,
                              sherd_diag *d) SHERD_MUST;
-/** Of a stepper that sherd__stepper_gradients made. */
+/* ---- sums of parties ------------------------------------------------------------------------- */
+
+/** Parties that have examples of their own, and give nothing but a sum over all of them. Constant
+ *  and shared; every slot is mandatory. */
+typedef struct sherd__summer_ops {
+    const char *name;
+    /**
+     * The sum under these parameters, which are as many as the network has: in sum, numbers of all
+     * tiers and SHERD__SECURE_EXTRA more (learn/secure.h). scales: by tier, then of the cost. *in:
+     * how many parties are in it. SHERD_EBUSY: it does not fit, ask again with coarser scales; else
+     * whatever ends the training.
+     */
+    int (*sum)(void *ctx, sherd__version *params, const int32_t *scales, int64_t *sum,
+               uint32_t *in, sherd_diag *d);
+    void (*free)(void *ctx);
+} sherd__summer_ops;
+
+typedef struct sherd__summer {
+    const sherd__summer_ops *ops;
+    void *ctx;
+    uint32_t parties;
+} sherd__summer;
+
+/**
+ * A stepper over these: a step is one sum, its gradient over all examples in it, and one update.
+ * Rows of steps mean nothing to it; step_result.examples says how many examples it was. Of opt only
+ * recipe, network, optimiser, note and note_ctx count. The summer is taken on success. SHERD_ENOMEM;
+ * steps fail with SHERD_EWRONG where a sum is none, with SHERD_ERANGE, and as the summer does.
+ */
+int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *opt,
+                          sherd__summer summer, sherd_diag *d) SHERD_MUST;
+
+/** Of a stepper that one of these two made. */
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s);
 /** Most examples of a shard, for an engine: of batches of `batch`. */
 size_t sherd__shard_most(size_t batch, uint32_t shards);

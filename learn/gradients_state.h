@@ -39,6 +39,12 @@ typedef struct gradients {
     uint64_t applied, applied_hits;
 } gradients;
 
+/** Memory for a network's tiers; what was given before a failure is sherd__gradients_fini's. */
+int sherd__gradients_lay_out(gradients *g) SHERD_MUST;
+/** Frees g, but for what belongs to asynchronous steps and the engine. */
+void sherd__gradients_fini(gradients *g);
+extern const sherd__stepper_ops sherd__summed_ops;
+
 int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool whole) SHERD_MUST;
 void sherd__sums_fini(sherd__sums *s);
 void sherd__sums_clear(sherd__sums *s);

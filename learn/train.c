@@ -295,9 +295,10 @@ static int make_step(run *r, double *rate, sherd_diag *d)
                           "the cost is %g: training diverged", result.cost);
     if (err != 0) return located(r, st->step + 1, err, &mine, d);
     st->step++;
-    st->cost += result.cost * (double)s.len;
+    uint64_t examples = result.examples > 0 ? result.examples : s.len;
+    st->cost += result.cost * (double)examples;
     st->hits += result.hits;
-    st->seen += s.len;
+    st->seen += examples;
     *rate = s.rate;
     return r->calls->step != NULL ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
 }

@@ -63,6 +63,7 @@ typedef struct sherd__step {
 typedef struct sherd__step_result {
     double cost;   /* mean over the examples, L2 included, before the update */
     uint64_t hits; /* of the step's examples whose largest output is at their label; values: 0 */
+    uint64_t examples; /* 0: as many as the step has rows */
 } sherd__step_result;
 
 enum {

@@ -45,7 +45,7 @@ struct server {
     const sherd__node_options *opt;
     uv_loop_t loop;
     sherd_identity *identity;
-    sherd__peers allowed;
+    sherd__peers allowed, peers;
     void *backend_ctx;
     sherd__backend_caps caps;
     sherd_executor *executor;
@@ -177,11 +177,17 @@ static void on_closed(void *ctx, sherd_link *l)
     check_drained(s);
 }
 
+static uint64_t features_of(const server *s)
+{
+    return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE |
+           (s->opt->data ? SHERD__FEATURE_DATA : 0u);
+}
+
 static void describe_session(const server *s, sherd__session_options *o)
 {
     sherd__hello *h = &o->hello;
     o->role = SHERD__NODE;
-    *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = SHERD__FEATURE_GRADIENTS,
+    *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = features_of(s),
                          .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
                          .memory = s->opt->memory, .gflops = s->caps.gflops };
     memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
@@ -432,6 +438,7 @@ static int start_compute(server *s, sherd_diag *d)
     sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
                                 .caps = s->caps, .executor = s->executor, .memory = o->memory,
                                 .flush = flush, .wake = wake, .wake_ctx = &s->wake,
+                                .self = { s->identity, o->data, o->peers_file ? &s->peers : NULL },
                                 .clock = sherd__clock_s };
     if (!err) err = sherd__worker_new(&s->worker, &w);
     return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
@@ -472,6 +479,7 @@ static void fini(server *s)
     if (s->loop_up) (void)uv_loop_close(&s->loop);
     if (s->backend_ctx) s->opt->backend->close(s->backend_ctx);
     sherd__peers_fini(&s->allowed);
+    sherd__peers_fini(&s->peers);
     sherd__identity_free(s->identity);
 }
 
@@ -487,6 +495,7 @@ int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
     server s = { .opt = opt };
     sherd__alloc_reuse(REUSE_BYTES);
     int err = load_keys(&s, d);
+    if (!err && opt->peers_file) err = sherd__peers_load(&s.peers, opt->peers_file, d);
     if (!err) err = go_on(&s, d);
     if (!err) err = start_compute(&s, d);
     if (!err) err = watch_signals(&s, d);

@@ -43,6 +43,9 @@ typedef struct sherd__node_options {
     uint64_t memory;  /* budget for blocks, arriving bodies and results */
     uint32_t connections_max; /* 0: 64 */
 
+    const sherd__own *data; /* examples of its own, for secure aggregation; borrowed. NULL: none */
+    const char *peers_file; /* whom it aggregates with; NULL: whom the coordinator names */
+
     sherd__node_tap tap; /* open NULL: none */
 
     /** A signal came before the node watches for them itself: asked between the steps of its start,

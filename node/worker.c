@@ -16,6 +16,7 @@
 #include "crypto/fragment_make.h"
 #include "node/check.h"
 #include "node/gradient.h"
+#include "node/secure.h"
 #include "node/store.h"
 
 #define RUNNING_MAX 2u
@@ -29,6 +30,7 @@ typedef struct task {
     sherd__block *left, *right;
     uint8_t *out;
     uint64_t reserved; /* in the pool; 0 once out is there */
+    bool secure;       /* of secure aggregation */
     bool cancelled;
     int err;
     char text[SHERD__TEXT_MAX];
@@ -40,6 +42,7 @@ struct sherd__client {
     void *tag;
     sherd__store store;
     sherd__gradient_site site;
+    sherd__secure *secure;           /* NULL: never asked for */
     uint32_t asked;                  /* tasks of rounds that are not answered */
     task *head, **tail;
     uint32_t running;                /* with the executor */
@@ -105,6 +108,7 @@ static void free_task(task *t)
         sherd__free(t);
         return;
     }
+    if (t->secure) sherd__secure_done(t->client->secure);
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
@@ -187,8 +191,11 @@ static void run_task(task *t)
         return;
     }
     sherd_diag d = { .code = 0 };
-    t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment,
-                                 t->right ? t->right->fragment : NULL, t->out, &d);
+    const sherd_fragment *right = t->right ? t->right->fragment : NULL;
+    t->err = t->secure ? sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right,
+                                           t->out, &d)
+                       : w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right,
+                                             t->out, &d);
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
@@ -202,6 +209,7 @@ static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
     sherd__gradient_fini(&c->site);
+    sherd__secure_free(c->secure);
     *(c->prev ? &c->prev->next : &w->clients) = c->next;
     if (c->next) c->next->prev = c->prev;
     sherd__free(c);
@@ -440,6 +448,7 @@ static bool is_tiny(const sherd__worker *w, const task *t)
 {
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
     double gflops = w->opt.caps.gflops > 1 ? w->opt.caps.gflops : 1;
+    if (t->secure) return false; /* all of it on one thread, one after another */
     double us = sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
                 sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
     return us < SHERD__INLINE_US;
@@ -491,7 +500,7 @@ static void start(sherd__worker *w, task *t)
         return;
     }
     bool run_here = w->running_len == 0 && is_tiny(w, t);
-    if (!try_stream(t)) {
+    if (t->secure || !try_stream(t)) {
         int err = take_buffer(t);
         if (!err && !run_here && !(err = submit(w, t))) return;
         if (err) {
@@ -538,6 +547,19 @@ static void on_block(sherd__client *c, sherd__event *e)
     w->stats.bytes_in += info->len;
 }
 
+/* Whether the task makes sense over these blocks. */
+static int check_task(sherd__client *c, const sherd__task *what, const sherd__block *left,
+                      const sherd__block *right, sherd_diag *d)
+{
+    const sherd__worker *w = c->worker;
+    if (!sherd__secure_op(what->op))
+        return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
+    sherd__secure_site site = { .self = w->opt.self, .pool = w->pool, .store = &c->store };
+    if (!c->secure && sherd__secure_new(&c->secure, &site))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__secure_admit(c->secure, what, left, right, d);
+}
+
 /* Blocks found, agreed with, and room for the result: else the reason in *d. */
 static int accept_task(sherd__client *c, const sherd__task *what, task **out, sherd_diag *d)
 {
@@ -547,20 +569,23 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
         return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->left);
     if (what->right && !(right = sherd__store_find(&c->store, what->job, what->right)))
         return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->right);
-    int err = sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
+    int err = check_task(c, what, left, right, d);
     if (err) return err;
+    bool secure = sherd__secure_op(what->op);
     uint64_t cost = sherd__pool_cost(what->result.len);
     bool room = cost <= w->opt.memory && sherd__pool_reserve(w->pool, cost + sizeof(task));
     task *t = room ? sherd__calloc(1, sizeof *t) : NULL;
     if (!t) {
         const sherd__pool_stats *m = sherd__pool_stats_of(w->pool);
         if (room) sherd__pool_unreserve(w->pool, cost + sizeof(task));
+        if (secure) sherd__secure_done(c->secure);
         return sherd__fail(d, SHERD_ENOMEM, NULL,
                            "no room for a result of %llu bytes: %llu of %llu are in use",
                            (unsigned long long)what->result.len, (unsigned long long)m->used,
                            (unsigned long long)m->budget);
     }
-    *t = (task){ .client = c, .what = *what, .left = left, .right = right, .reserved = cost };
+    *t = (task){ .client = c, .what = *what, .left = left, .right = right, .reserved = cost,
+                  .secure = secure };
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
@@ -638,6 +663,7 @@ static void forget_gradients(sherd__client *c, uint64_t job)
     if (!c->head) leave_ring(c->worker, c);
     close_gone(c);
     sherd__gradient_forget(&c->site, job);
+    if (c->secure) sherd__secure_forget(c->secure, job);
 }
 
 static void on_closed(sherd__client *c)

@@ -19,6 +19,7 @@
 #include "core/executor.h"
 #include "node/backend.h"
 #include "node/pool.h"
+#include "node/secure.h"
 #include "sherd/err.h"
 #include "wire/session.h"
 
@@ -42,6 +43,7 @@ typedef struct sherd__worker_options {
      *  not begin before all of their parameters are there, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
+    sherd__secure_self self; /* zeroed: no secure aggregation */
     double (*clock)(void); /* seconds, for the times in answers about gradients; NULL: none */
 } sherd__worker_options;
 

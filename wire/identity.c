@@ -321,6 +321,23 @@ void sherd__identity_public(const sherd_identity *id, uint8_t out[32])
     memcpy(out, id->public_key, 32);
 }
 
+bool sherd__identity_verify(const uint8_t public_key[32], const uint8_t *msg, size_t len,
+                            const uint8_t sig[64])
+{
+    return sodium_init() >= 0 && crypto_sign_verify_detached(sig, msg, len, public_key) == 0;
+}
+
+void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key[32])
+{
+    /* SubjectPublicKeyInfo of an Ed25519 key, up to the key (RFC 8410, section 4). */
+    static const uint8_t head[12] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
+                                      0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
+    uint8_t der[sizeof head + 32];
+    memcpy(der, head, sizeof head);
+    memcpy(der + sizeof head, public_key, 32);
+    SHA256(der, sizeof der, out->sha256);
+}
+
 void sherd__identity_free(sherd_identity *id)
 {
     if (!id) return;

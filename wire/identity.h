@@ -50,6 +50,11 @@ int sherd__identity_sign(const sherd_identity *id, const uint8_t *msg, size_t le
                          uint8_t sig[64]) SHERD_MUST;
 /** The raw 32-byte public key. */
 void sherd__identity_public(const sherd_identity *id, uint8_t out[32]);
+/** Whether sig is the signature of msg by whoever has the private half of this raw public key. */
+bool sherd__identity_verify(const uint8_t public_key[32], const uint8_t *msg, size_t len,
+                            const uint8_t sig[64]);
+/** The fingerprint of a raw public key. */
+void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key[32]);
 void sherd__identity_free(sherd_identity *id);
 
 typedef struct sherd__peer {

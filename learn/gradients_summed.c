@@ -1,0 +1,148 @@
+/*
+ * Steps over what parties sum among themselves: nothing is known here but the sum, not even how many
+ * examples a party has. Scales follow from the gradient, the cost and the number of examples of the
+ * step before; a sum that does not fit is asked for again with coarser ones, and so does the first
+ * step find out. Trusts parties to tell the truth: a sum that is none is found, a wrong one is not.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "learn/gradients_state.h"
+#include "learn/secure.h"
+
+#define FIRST_EXAMPLES 65536.0 /* what the first step makes room for */
+
+typedef struct summed {
+    gradients g;      /* first: what is shared with other steppers by gradients */
+    sherd__summer summer;
+    int32_t *scales;  /* by tier, and of the cost */
+    int64_t *sum;
+    double examples, cost; /* of the step before */
+} summed;
+
+static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
+{
+    int lower = try < 2 ? 16 * (int)try : GRADIENTS_DIGITS * ((int)try - 2), e;
+    double cost = try < 2 && s->cost > 0 ? s->cost : 1;
+    sherd__gradients_scales(&s->g, rate, s->examples, room, try, s->scales);
+    (void)frexp(cost * s->examples, &e);
+    int scale = (int)room - GRADIENTS_HEADROOM - e - lower;
+    s->scales[s->g.tiers] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
+}
+
+/* The sum, with scales that it fits. */
+static int ask(summed *s, double rate, uint32_t *in, sherd_diag *d)
+{
+    gradients *g = &s->g;
+    unsigned room = sherd__secure_room(s->summer.parties);
+    int err = SHERD_EBUSY;
+    for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
+        sherd_diag now = { 0 };
+        sherd__version *params = sherd__gradients_version(g, d);
+        if (!params) return SHERD_ENOMEM;
+        choose_scales(s, rate, room, try);
+        err = s->summer.ops->sum(s->summer.ctx, params, s->scales, s->sum, in, &now);
+        sherd__version_release(params);
+        g->stats.rescaled += try > 0;
+        g->broken = err && err != SHERD_EBUSY;
+        if (g->broken) return sherd__fail(d, err, now.hint[0] ? now.hint : NULL, "%s", now.message);
+    }
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient is beyond all scales")
+               : SHERD_OK;
+}
+
+/* sherd__gradients_take is over sums by tier; these lie one behind the other. */
+static void take(summed *s, double examples)
+{
+    gradients *g = &s->g;
+    void *of[SHERD__RECIPE_LAYERS_MAX];
+    sherd__sums sums = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
+    for (size_t t = 0; t < g->tiers; t++) of[t] = s->sum + g->at[t];
+    sherd__gradients_take(g, &sums, s->scales, examples, false);
+}
+
+static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd_diag *d)
+{
+    summed *s = ctx;
+    gradients *g = &s->g;
+    uint32_t in = 0;
+    if (g->broken)
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
+    int err = ask(s, at->rate, &in, d);
+    if (err) return err;
+    const int64_t *figures = s->sum + g->count;
+    if (figures[0] <= 0 || figures[2] < 0 || figures[2] > figures[0])
+        return sherd__fail(d, SHERD_EWRONG, NULL, "a sum over %lld examples with %lld hits: a node "
+                           "did not do its part", (long long)figures[0], (long long)figures[2]);
+    double examples = (double)figures[0];
+    double cost = ldexp((double)figures[1], -s->scales[g->tiers]) / examples;
+    sherd__gradients_update u = { .version = g->updates, .parts = in,
+                                  .dropped = s->summer.parties - in,
+                                  .examples = (uint64_t)figures[0] };
+    sherd__step_result r = { .cost = cost + sherd__gradients_l2(g), .hits = (uint64_t)figures[2],
+                             .examples = u.examples };
+    g->stats.dropped += u.dropped;
+    take(s, examples);
+    sherd__gradients_apply(g, at->rate, &u);
+    s->examples = examples;
+    s->cost = fabs(cost);
+    *out = r;
+    return SHERD_OK;
+}
+
+static int settle(void *ctx, sherd_diag *d)
+{
+    (void)ctx;
+    (void)d;
+    return SHERD_OK;
+}
+
+static void free_memory(summed *s)
+{
+    sherd__free(s->scales);
+    sherd__free(s->sum);
+    sherd__gradients_fini(&s->g); /* s itself */
+}
+
+static void free_stepper(void *ctx)
+{
+    summed *s = ctx;
+    s->summer.ops->free(s->summer.ctx);
+    free_memory(s);
+}
+
+const sherd__stepper_ops sherd__summed_ops = {
+    .name = "summed",
+    .traits = SHERD__STEPPER_ROWS,
+    .step = step,
+    .settle = settle,
+    .free = free_stepper,
+};
+
+int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *opt,
+                          sherd__summer summer, sherd_diag *d)
+{
+    size_t len = 0;
+    *out = (sherd__stepper){ 0 };
+    summed *s = sherd__calloc(1, sizeof *s);
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    s->g.o = (sherd__gradients_options){ .recipe = opt->recipe, .network = opt->network,
+                                         .optimiser = opt->optimiser, .note = opt->note,
+                                         .note_ctx = opt->note_ctx, .shards = 1, .bits = 2 };
+    s->summer = summer;
+    s->examples = FIRST_EXAMPLES;
+    int err = sherd__gradients_lay_out(&s->g);
+    if (!err && sherd__add(s->g.count, SHERD__SECURE_EXTRA, &len)) {
+        s->scales = sherd__calloc(s->g.tiers + 1, sizeof *s->scales);
+        s->sum = sherd__calloc(len, sizeof *s->sum);
+    }
+    if (err || !s->scales || !s->sum) {
+        free_memory(s);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for sums of gradients");
+    }
+    *out = (sherd__stepper){ &sherd__summed_ops, s };
+    return SHERD_OK;
+}

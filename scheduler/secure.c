@@ -1,0 +1,160 @@
+/*
+ * The calling thread's side of secure aggregation: hands a question to the cluster's loop, waits as
+ * for a product (log lines, interruption), and opens the sum of what came back.
+ */
+#include "scheduler/secure.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/buf.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "learn/secure.h"
+#include "scheduler/cluster_state.h"
+#include "scheduler/secure_job.h"
+
+typedef struct summer {
+    sherd_cluster *cluster;
+    sherd__secure_job *job;
+    sherd__aggregate a;
+    uint64_t *uploads, *answers;
+    sherd__secure_sum sum;
+} summer;
+
+static void changed(void *ctx)
+{
+    sherd_cluster *c = ctx;
+    pthread_mutex_lock(&c->lock);
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static const sherd__fingerprint *key_of(void *ctx, uint32_t node)
+{
+    const sherd_cluster *c = ctx;
+    return &c->nodes[node].peer.key;
+}
+
+/* Why the job is over. */
+static int ended(const summer *s, sherd_diag *d)
+{
+    sherd__work w = sherd__secure_job_work(s->job);
+    sherd_diag why = { 0 };
+    int err = SHERD_EINTERNAL;
+    (void)w.ops->done(w.ctx, &err, &why);
+    return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
+                       why.message[0] ? why.message : "the training is over");
+}
+
+static int sum(void *ctx, sherd__version *params, const int32_t *scales, int64_t *out, uint32_t *in,
+               sherd_diag *d)
+{
+    summer *s = ctx;
+    sherd_cluster *c = s->cluster;
+    const uint64_t *answers[SHERD__AGGREGATE_NODES_MAX];
+    s->sum.params = params;
+    s->sum.scales = scales;
+    sherd__secure_job_ask(s->job, &s->sum);
+    uv_async_send(&c->wake);
+    pthread_mutex_lock(&c->lock);
+    bool answered;
+    while (!(answered = sherd__secure_job_answered(s->job)) && !c->job_done)
+        sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!answered) return ended(s, d);
+    if (s->sum.err) return sherd__fail(d, s->sum.err, NULL, "%s", s->sum.why.message);
+    *in = s->sum.in;
+    for (uint32_t i = 0; i < s->a.threshold; i++)
+        answers[i] = s->answers + i * sherd__aggregate_piece_len(&s->a);
+    return sherd__aggregate_reveal(&s->a, s->uploads, s->sum.who, answers, out, d);
+}
+
+static void free_summer(void *ctx)
+{
+    summer *s = ctx;
+    sherd_cluster *c = s->cluster;
+    sherd__secure_job_finish(s->job);
+    uv_async_send(&c->wake);
+    pthread_mutex_lock(&c->lock);
+    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    sherd__secure_job_free(s->job);
+    sherd__free(s->uploads);
+    sherd__free(s->answers);
+    sherd__free(s);
+}
+
+static const sherd__summer_ops cluster_ops = { .name = "secure", .sum = sum, .free = free_summer };
+
+static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
+{
+    size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX], count = 0;
+    sherd__job_options job = { 0 };
+    sherd_buf text;
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = sherd__recipe_tiers(opt->recipe, &tiers, counts, d);
+    for (size_t t = 0; t < tiers && !err; t++)
+        if (!sherd__add(count, counts[t], &count)) err = SHERD_ESHAPE;
+    if (!err) err = sherd__recipe_print(opt->recipe, SHERD__RECIPE_ALL, &text);
+    if (!err) {
+        sherd__cluster_job_options(s->cluster, &job);
+        sherd__secure_job_options o = {
+            .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
+            .count = count, .id = job.id, .nodes = job.nodes, .owner = job.owner, .key = key_of,
+            .key_ctx = s->cluster, .changed = changed, .changed_ctx = s->cluster,
+        };
+        err = sherd__secure_job_new(&s->job, &o);
+    }
+    sherd__buf_fini(&text);
+    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
+               : SHERD_OK;
+}
+
+/* Hands the job to the loop, and waits until its members are known. */
+static int start(summer *s, sherd_diag *d)
+{
+    sherd_cluster *c = s->cluster;
+    bool ready = false;
+    pthread_mutex_lock(&c->lock);
+    sherd__cluster_post(c, sherd__secure_job_work(s->job), true, false, 0);
+    while (!(ready = sherd__secure_job_ready(s->job, &s->a)) && !c->job_done)
+        sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!ready) return ended(s, d);
+    size_t pieces;
+    if (!sherd__mul(s->a.threshold, sherd__aggregate_piece_len(&s->a), &pieces) ||
+        !(s->uploads = sherd__calloc(s->a.len, sizeof *s->uploads)) ||
+        !(s->answers = sherd__calloc(pieces, sizeof *s->answers)))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for sums of gradients");
+    s->sum.uploads = s->uploads;
+    s->sum.answers = s->answers;
+    return SHERD_OK;
+}
+
+int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
+                       sherd_diag *d)
+{
+    *out = (sherd__summer){ 0 };
+    if (opt->deal && opt->deal->x.rows < sherd_cluster_size(c))
+        return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or more examples",
+                           "%u nodes for %zu examples", sherd_cluster_size(c), opt->deal->x.rows);
+    summer *s = sherd__calloc(1, sizeof *s);
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    s->cluster = c;
+    int err = make_job(s, opt, d);
+    if (err) {
+        sherd__free(s);
+        return err;
+    }
+    err = start(s, d);
+    if (err) {
+        free_summer(s);
+        return err;
+    }
+    *out = (sherd__summer){ &cluster_ops, s, s->a.nodes };
+    return SHERD_OK;
+}

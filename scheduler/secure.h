@@ -1,0 +1,39 @@
+/*
+ * Training on data that nodes bring, by secure aggregation: of their gradients this process gets the
+ * sum, and nothing else (crypto/aggregate.h; docs/THREATS.md says under what assumptions). For the
+ * command:
+ *
+ *     err = sherd__secure_open(&summer, cluster, &o, d);
+ *     if (!err) err = sherd__stepper_summed(&stepper, &g, summer, d);   // takes it
+ *     ...
+ *     sherd__stepper_free(stepper);  // before the cluster is closed
+ *
+ * From its opening to its end the cluster does nothing else.
+ */
+#ifndef SCHEDULER_SECURE_H
+#define SCHEDULER_SECURE_H
+
+#include "learn/gradients.h"
+#include "sherd/cluster.h"
+
+typedef struct sherd__secure_options {
+    const sherd__recipe *recipe; /* borrowed, until the summer is freed */
+    uint32_t colluding;          /* T; 0: 1 */
+    uint32_t survivors;          /* U; 0: the least that is safe */
+    unsigned bits;               /* of fixed point in products */
+    uint64_t rows;               /* examples of a step, of each node; 0: all that it has */
+    const sherd__dataset *deal;  /* NULL: nodes bring their own. Else it is dealt to them, in order,
+                                    and nothing is hidden: for simulations */
+} sherd__secure_options;
+
+/**
+ * The nodes of the cluster that take part are all that are up when this is called, and stay as they
+ * are: one that is lost does not come back into it. SHERD_EFEWNODES: fewer than 3, or than U, here or
+ * in a later sum; SHERD_EINVAL: thresholds that are not safe (sherd__aggregate_check), a node without
+ * data; SHERD_EAUTH: a key that is not the node's, or that another node does not believe; what nodes
+ * say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
+ */
+int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
+                       sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Secure aggregation as a state machine over sessions, without socket or clock, driven by a
+ * cluster's loop as sherd__work; sums are asked for by another thread under its lock.
+ *
+ *   heard of all -> JOIN -> ROSTER -> idle -> SEAL and HIDE -> OPEN -> idle ...
+ *                    ^__ lost __|        each with all members that are left
+ *
+ * A member that is lost before its upload is not in the sum; one that is lost behind it is, as long
+ * as U others answer. Fewer is the end.
+ */
+#ifndef SCHEDULER_SECURE_JOB_H
+#define SCHEDULER_SECURE_JOB_H
+
+#include "crypto/aggregate.h"
+#include "scheduler/secure.h"
+#include "scheduler/work.h"
+#include "wire/identity.h"
+
+typedef struct sherd__secure_job sherd__secure_job;
+
+typedef struct sherd__secure_job_options {
+    sherd__secure_options train;
+    const char *text;    /* the recipe; copied */
+    size_t text_len;
+    size_t tiers, count; /* count: parameters */
+    uint64_t id;         /* random */
+    uint32_t nodes;
+    sherd__job_owner owner;
+    /** The key that this node is known by. */
+    const sherd__fingerprint *(*key)(void *ctx, uint32_t node);
+    void *key_ctx;
+    void (*changed)(void *ctx); /* whoever waits should look */
+    void *changed_ctx;
+} sherd__secure_job_options;
+
+/** A sum: asked for, and what came of it. */
+typedef struct sherd__secure_sum {
+    sherd__version *params;   /* held by the caller until it is over */
+    const int32_t *scales;    /* tiers + 1 */
+    uint64_t *uploads;        /* room for a.len: their sum */
+    uint64_t *answers;        /* room for U pieces */
+    uint32_t who[SHERD__AGGREGATE_NODES_MAX]; /* whose answers these are, U of them */
+    uint32_t in;              /* members in the sum */
+    int err;                  /* SHERD_EBUSY, SHERD_ERANGE: of a node; why says so */
+    sherd_diag why;
+} sherd__secure_sum;
+
+int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_options *opt) SHERD_MUST;
+/** Only once idle. */
+void sherd__secure_job_free(sherd__secure_job *j);
+sherd__work sherd__secure_job_work(sherd__secure_job *j);
+
+/* Any thread. */
+
+/** True once the members are known; *a is what they agreed on then. */
+bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a);
+void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s);
+/** True once what was asked for is over; not before is it the caller's again, unless the job is. */
+bool sherd__secure_job_answered(sherd__secure_job *j);
+/** Nobody asks any more. */
+void sherd__secure_job_finish(sherd__secure_job *j);
+
+#endif

@@ -1,0 +1,574 @@
+/*
+ * Secure aggregation, both state machines joined by sessions in memory: the sum is that of all local
+ * gradients to the bit, whoever is lost and when; what the coordinator hears holds none of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "learn/secure.h"
+#include "node/worker.h"
+#include "scheduler/secure_job.h"
+
+static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
+                           "loss = cross-entropy\ndata = file\nepochs = 1\nrate = 0.5\n";
+enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHERD__SECURE_EXTRA,
+       NODES = 7, ROWS = 40, NOBODY = 100 };
+static const int32_t scales[3] = { 30, 31, 25 };
+
+typedef struct sim_node {
+    sherd_identity *identity;
+    double examples[ROWS * (INPUTS + 1)]; /* the last column is the label */
+    size_t rows;
+    sherd__own own;
+    sherd_executor *executor;
+    sherd__worker *worker;
+    sherd__client *client;
+    sherd_session *co, *no;
+    bool up, expelled;
+    uint8_t *heard; /* by the coordinator */
+    size_t heard_len, heard_room;
+} sim_node;
+
+typedef struct world {
+    uint32_t count;
+    sim_node node[NODES];
+    sherd__recipe recipe;
+    sherd__secure_job *job;
+    sherd__aggregate a;
+    sherd__secure_sum sum;
+    sherd__version *params;
+    int64_t out[LEN];
+    char log[4000];
+    /* what is to happen: after the at-th answer to `op`, from whomever, these are lost */
+    uint32_t op, at, seen;
+    uint32_t lost[NODES], lost_len;
+    uint64_t now;
+} world;
+
+static uint64_t state;
+
+static uint64_t next_random(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 33;
+}
+
+/* ---- the coordinator's surroundings ----------------------------------------------------------- */
+
+static void touch(void *ctx, uint32_t node)
+{
+    (void)ctx, (void)node;
+}
+
+static void expel(void *ctx, uint32_t node, int code, const char *why)
+{
+    world *w = ctx;
+    (void)code, (void)why;
+    w->node[node].expelled = true;
+}
+
+static void note(void *ctx, sherd_log_level level, const char *line)
+{
+    world *w = ctx;
+    size_t len = strlen(w->log);
+    (void)level;
+    snprintf(w->log + len, sizeof w->log - len, "%s\n", line);
+}
+
+static const char *name(void *ctx, uint32_t node)
+{
+    static const char *const names[NODES] = { "n0", "n1", "n2", "n3", "n4", "n5", "n6" };
+    (void)ctx;
+    return names[node];
+}
+
+static const sherd__fingerprint *key(void *ctx, uint32_t node)
+{
+    return sherd__identity_fingerprint(((world *)ctx)->node[node].identity);
+}
+
+static void changed(void *ctx)
+{
+    (void)ctx;
+}
+
+static void hear(void *ctx, bool out, const uint8_t *bytes, size_t len)
+{
+    sim_node *n = ctx;
+    if (out) return;
+    if (n->heard_len + len > n->heard_room) {
+        n->heard_room = 2 * (n->heard_len + len);
+        n->heard = realloc(n->heard, n->heard_room);
+        assert_non_null(n->heard);
+    }
+    memcpy(n->heard + n->heard_len, bytes, len);
+    n->heard_len += len;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------ */
+
+static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
+                                     .run = never_run };
+
+static void start_node(world *w, uint32_t i)
+{
+    sim_node *n = &w->node[i];
+    assert_int_equal(sherd__identity_new(&n->identity), 0);
+    n->rows = 5 + next_random() % (ROWS - 5);
+    for (size_t r = 0; r < n->rows; r++) {
+        for (size_t k = 0; k < INPUTS; k++)
+            n->examples[r * (INPUTS + 1) + k] = (double)next_random() / 0x1p30 - 1;
+        n->examples[r * (INPUTS + 1) + INPUTS] = (double)(next_random() % CLASSES);
+    }
+    n->own.x = sherd_view_c(n->examples, SHERD_F64, n->rows, INPUTS + 1);
+    assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
+    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
+                                .executor = n->executor, .self = { n->identity, &n->own, NULL } };
+    assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
+    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1, .tap = hear,
+                                 .tap_ctx = n };
+    assert_int_equal(sherd__session_new(&n->co, &s), 0);
+    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA;
+    sherd__worker_session(n->worker, &s);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__session_new(&n->no, &s), 0);
+    n->up = true;
+}
+
+static void cut(world *w, uint32_t i)
+{
+    sim_node *n = &w->node[i];
+    sherd__event e;
+    if (!n->up) return;
+    n->up = false;
+    sherd__session_eof(n->no, SHERD_ECLOSED, "cut", &e);
+    sherd__worker_event(n->client, n->no, &e);
+    sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "cut", w->now);
+}
+
+static void stop_node(sim_node *n)
+{
+    sherd__event e;
+    if (n->up) {
+        sherd__session_eof(n->no, SHERD_ECLOSED, "end", &e);
+        sherd__worker_event(n->client, n->no, &e);
+    }
+    assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
+    assert_int_equal(sherd__worker_stats_of(n->worker)->queued, 0);
+    sherd__session_free(n->co);
+    sherd__session_free(n->no);
+    sherd__worker_free(n->worker);
+    sherd__executor_free(n->executor);
+    sherd__identity_free(n->identity);
+    free(n->heard);
+}
+
+/* ---- moving bytes ----------------------------------------------------------------------------- */
+
+static void befall(world *w, const sherd__event *e)
+{
+    if (e->kind != SHERD__EV_RESULT || e->task.op != w->op || ++w->seen != w->at) return;
+    for (uint32_t i = 0; i < w->lost_len; i++) cut(w, w->lost[i]);
+}
+
+static size_t to_node(sim_node *n)
+{
+    const uint8_t *out;
+    size_t len = n->up ? sherd__session_pending(n->co, 1, &out) : 0;
+    for (size_t at = 0, used; at < len; at += used) {
+        sherd__event e;
+        assert_int_equal(sherd__session_feed(n->no, out + at, len - at, 1, &used, &e), 0);
+        sherd__worker_event(n->client, n->no, &e);
+    }
+    if (len) sherd__session_sent(n->co, len);
+    sherd__executor_drain(n->executor);
+    return len;
+}
+
+static size_t from_node(world *w, uint32_t i)
+{
+    sim_node *n = &w->node[i];
+    const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
+    const uint8_t *out;
+    size_t len = n->up ? sherd__session_pending(n->no, 1, &out) : 0, at = 0;
+    for (size_t used; at < len && n->up; at += used) {
+        sherd__event e;
+        assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
+        if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, 1, w->now);
+        if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) {
+            job->event(w->job, i, &e, w->now);
+            befall(w, &e);
+        }
+        sherd__fragment_free(e.fragment);
+        if (n->expelled) cut(w, i);
+        job->pump(w->job, w->now);
+    }
+    if (n->up && len) sherd__session_sent(n->no, len);
+    return len;
+}
+
+static void settle(world *w)
+{
+    const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
+    size_t moved;
+    do {
+        moved = 0;
+        job->pump(w->job, w->now);
+        for (uint32_t i = 0; i < w->count; i++) moved += to_node(&w->node[i]);
+        for (uint32_t i = 0; i < w->count; i++) moved += from_node(w, i);
+    } while (moved);
+}
+
+static void begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding)
+{
+    memset(w, 0, sizeof *w);
+    w->count = nodes;
+    w->lost[0] = NOBODY;
+    assert_int_equal(sherd__recipe_parse(&w->recipe, text, sizeof text - 1, "t", SHERD__RECIPE_ALL,
+                                         NULL), 0);
+    for (uint32_t i = 0; i < nodes; i++) start_node(w, i);
+    sherd__secure_job_options o = {
+        .train = { .recipe = &w->recipe, .bits = 17, .survivors = survivors,
+                   .colluding = colluding },
+        .text = text, .text_len = sizeof text - 1, .tiers = 2, .count = COUNT, .id = 77,
+        .nodes = nodes, .owner = { touch, expel, note, name, w }, .key = key, .key_ctx = w,
+        .changed = changed,
+    };
+    assert_int_equal(sherd__secure_job_new(&w->job, &o), 0);
+    w->params = sherd__version_new(COUNT, 0);
+    for (size_t i = 0; i < COUNT; i++) w->params->values[i] = (double)next_random() / 0x1p31 - 0.5;
+}
+
+static void end(world *w)
+{
+    sherd__secure_job_work(w->job).ops->rest(w->job);
+    for (uint32_t i = 0; i < w->count; i++) stop_node(&w->node[i]);
+    free(w->sum.uploads);
+    free(w->sum.answers);
+    sherd__version_release(w->params);
+    sherd__secure_job_free(w->job);
+}
+
+/* Asks for a sum; an error is the job's, or the sum's. */
+static int ask(world *w)
+{
+    const uint64_t *answers[NODES];
+    int err = 0;
+    if (!w->sum.uploads) {
+        w->sum.uploads = calloc(LEN, 8);
+        w->sum.answers = calloc((size_t)NODES * LEN, 8);
+    }
+    w->sum.params = w->params;
+    w->sum.scales = scales;
+    sherd__secure_job_ask(w->job, &w->sum);
+    settle(w);
+    if (sherd__secure_job_work(w->job).ops->done(w->job, &err, NULL)) return err;
+    assert_true(sherd__secure_job_answered(w->job));
+    if (w->sum.err) return w->sum.err;
+    for (uint32_t i = 0; i < w->a.threshold; i++)
+        answers[i] = w->sum.answers + i * sherd__aggregate_piece_len(&w->a);
+    return sherd__aggregate_reveal(&w->a, w->sum.uploads, w->sum.who, answers, w->out, NULL);
+}
+
+/* ---- what it should be ------------------------------------------------------------------------ */
+
+/* By the grader alone, in one pass. */
+static void local_sum(const world *w, const sim_node *n, int64_t *out)
+{
+    sherd__grader *g;
+    double x[ROWS * INPUTS], cost;
+    uint32_t labels[ROWS];
+    uint64_t hits;
+    void *to[2] = { out, out + 35 };
+    assert_int_equal(sherd__grader_new(&g, &w->recipe, ROWS, 17, false, NULL), 0);
+    memcpy(sherd__grader_params(g, 0), w->params->values, 35 * sizeof(double));
+    memcpy(sherd__grader_params(g, 1), w->params->values + 35, 18 * sizeof(double));
+    for (size_t r = 0; r < n->rows; r++) {
+        memcpy(x + r * INPUTS, n->examples + r * (INPUTS + 1), INPUTS * sizeof *x);
+        labels[r] = (uint32_t)n->examples[r * (INPUTS + 1) + INPUTS];
+    }
+    sherd__shard s = { sherd_view_c(x, SHERD_F64, n->rows, INPUTS), { .labels = labels } };
+    sherd__grading how = { .scales = scales, .room = 50, .sums = to };
+    memset(out, 0, LEN * sizeof *out);
+    assert_int_equal(sherd__grader_run(g, &s, &how, &cost, &hits, NULL), 0);
+    out[COUNT] = (int64_t)n->rows;
+    out[COUNT + 1] = (int64_t)rint(ldexp(cost, scales[2]));
+    out[COUNT + 2] = (int64_t)hits;
+    sherd__grader_free(g);
+}
+
+/* The sum over all but those without a gradient in it. */
+static void is_sum_without(const world *w, const uint32_t *without, uint32_t len)
+{
+    int64_t want[LEN] = { 0 }, one[LEN];
+    uint32_t in = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        bool left = true;
+        for (uint32_t k = 0; k < len; k++) left = left && without[k] != i;
+        if (!left) continue;
+        in++;
+        local_sum(w, &w->node[i], one);
+        for (size_t k = 0; k < LEN; k++) want[k] += one[k];
+    }
+    assert_int_equal(w->sum.in, in);
+    assert_memory_equal(w->out, want, sizeof want);
+}
+
+static void meet(world *w)
+{
+    settle(w);
+    if (!sherd__secure_job_ready(w->job, &w->a)) {
+        sherd_diag d = { 0 };
+        int err;
+        (void)sherd__secure_job_work(w->job).ops->done(w->job, &err, &d);
+        fail_msg("not ready: %s\n%s", d.message, w->log);
+    }
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static void the_sum_is_that_of_all_local_gradients_to_the_bit(void **s)
+{
+    (void)s;
+    static const uint32_t kinds[][3] = { { 3, 3, 1 }, { 4, 0, 1 }, { 7, 0, 2 }, { 7, 7, 5 } };
+    for (size_t i = 0; i < 4; i++) {
+        world w;
+        state = 11 + i;
+        begin(&w, kinds[i][0], kinds[i][1], kinds[i][2]);
+        meet(&w);
+        assert_int_equal(w.a.nodes, kinds[i][0]);
+        for (unsigned round = 0; round < 4; round++) {
+            for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.75;
+            assert_int_equal(ask(&w), 0);
+            is_sum_without(&w, NULL, 0);
+        }
+        assert_string_equal(w.log, "");
+        end(&w);
+    }
+}
+
+/* Seven nodes, two may collude, five must be left (U > 4.5). */
+static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++)
+        for (uint32_t at = 1; at <= 5; at++) {
+            world w;
+            state = 100 * op + at;
+            begin(&w, 7, 5, 2);
+            meet(&w);
+            assert_int_equal(ask(&w), 0);
+            w.op = op;
+            w.at = at;
+            w.seen = 0;
+            w.lost[0] = 5;
+            w.lost[1] = 6;
+            w.lost_len = 2;
+            assert_int_equal(ask(&w), 0);
+            /* answers come in the order of nodes: 5 and 6 have given nothing before they are lost,
+               and everything once answers to OPEN come */
+            if (op == SHERD__OP_OPEN) is_sum_without(&w, NULL, 0);
+            else is_sum_without(&w, w.lost, 2);
+            w.lost_len = 0;
+            assert_int_equal(ask(&w), 0);
+            is_sum_without(&w, (uint32_t[]){ 5, 6 }, 2);
+            end(&w);
+        }
+}
+
+static void one_that_is_lost_behind_its_upload_is_in_the_sum(void **s)
+{
+    (void)s;
+    world w;
+    state = 5;
+    begin(&w, 7, 5, 2);
+    meet(&w);
+    w.op = SHERD__OP_HIDE;
+    w.at = 4; /* nodes 0 to 3 have given theirs */
+    w.lost[0] = 1;
+    w.lost[1] = 6;
+    w.lost_len = 2;
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, (uint32_t[]){ 6 }, 1);
+    assert_non_null(strstr(w.log, "n1 is lost: cut; what it has is still in this sum"));
+    assert_non_null(strstr(w.log, "n6 is lost: cut; what it has is not in this sum"));
+    end(&w);
+}
+
+static void one_answer_too_few_opens_nothing(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++) {
+        world w;
+        state = 6;
+        begin(&w, 7, 5, 2);
+        meet(&w);
+        w.op = op;
+        w.at = 1;
+        w.lost[0] = 3;
+        w.lost[1] = 4;
+        w.lost[2] = 6;
+        w.lost_len = 3;
+        assert_int_equal(ask(&w), SHERD_EFEWNODES);
+        assert_int_equal(sherd_err_exit(SHERD_EFEWNODES), 7);
+        end(&w);
+    }
+}
+
+static void who_is_lost_before_the_roster_is_done_without(void **s)
+{
+    (void)s;
+    world w;
+    state = 7;
+    begin(&w, 5, 0, 1);
+    w.op = SHERD__OP_JOIN;
+    w.at = 2;
+    w.lost[0] = 4;
+    w.lost_len = 1;
+    meet(&w);
+    assert_int_equal(w.a.nodes, 4);
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, (uint32_t[]){ 4 }, 1);
+    end(&w);
+}
+
+static void a_key_that_is_not_the_pinned_one_is_not_let_in(void **s)
+{
+    (void)s;
+    world w;
+    sherd_identity *other;
+    state = 8;
+    begin(&w, 5, 0, 1);
+    assert_int_equal(sherd__identity_new(&other), 0);
+    sherd_identity *own = w.node[2].identity;
+    w.node[2].identity = other; /* what the coordinator expects of it from now on */
+    meet(&w);
+    assert_true(w.node[2].expelled);
+    assert_int_equal(w.a.nodes, 4);
+    assert_int_equal(ask(&w), 0);
+    w.node[2].identity = own;
+    is_sum_without(&w, (uint32_t[]){ 2 }, 1);
+    sherd__identity_free(other);
+    end(&w);
+}
+
+static void too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own(void **s)
+{
+    (void)s;
+    world w;
+    state = 9;
+    begin(&w, 4, 0, 1);
+    meet(&w);
+    double large = w.params->values[40];
+    w.params->values[40] = 0x1p60;
+    assert_int_equal(ask(&w), SHERD_EBUSY);
+    w.params->values[40] = large;
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, NULL, 0);
+    end(&w);
+}
+
+/* ---- what the coordinator hears ---------------------------------------------------------------- */
+
+enum { SET = 1 << 14 };
+
+static void set_add(uint64_t *set, uint64_t v)
+{
+    size_t at = (size_t)(v * UINT64_C(0x9E3779B97F4A7C15) >> 50);
+    while (set[at] && set[at] != v) at = (at + 1) % SET;
+    set[at] = v;
+}
+
+static bool set_has(const uint64_t *set, uint64_t v)
+{
+    size_t at = (size_t)(v * UINT64_C(0x9E3779B97F4A7C15) >> 50);
+    while (set[at] && set[at] != v) at = (at + 1) % SET;
+    return v && set[at] == v;
+}
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, 8);
+    return bits;
+}
+
+static size_t found(const uint64_t *set, const uint8_t *bytes, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i + 8 <= len; i++) n += set_has(set, sherd__get_u64(bytes + i));
+    return n;
+}
+
+static void what_the_coordinator_hears_holds_no_gradient_and_no_example(void **s)
+{
+    (void)s;
+    world w;
+    static uint64_t set[SET];
+    int64_t one[LEN];
+    state = 10;
+    memset(set, 0, sizeof set);
+    begin(&w, 7, 5, 2);
+    meet(&w);
+    w.op = SHERD__OP_HIDE;
+    w.at = 4;
+    w.lost[0] = 1;
+    w.lost[1] = 6;
+    w.lost_len = 2;
+    assert_int_equal(ask(&w), 0);
+    for (uint32_t i = 0; i < w.count; i++) {
+        const sim_node *n = &w.node[i];
+        local_sum(&w, n, one);
+        for (size_t k = 0; k < LEN; k++) {
+            int32_t scale = k < 35 ? scales[0] : scales[1];
+            if (k < COUNT + 2 && k != COUNT) set_add(set, (uint64_t)one[k]);
+            if (k < COUNT) set_add(set, bits_of(ldexp((double)one[k], -scale)));
+        }
+        for (size_t k = 0; k < n->rows * (INPUTS + 1); k++)
+            if (k % (INPUTS + 1) < INPUTS) set_add(set, bits_of(n->examples[k]));
+    }
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        assert_int_equal(found(set, w.node[i].heard, w.node[i].heard_len), 0);
+        bytes += w.node[i].heard_len;
+    }
+    assert_true(bytes > 7 * 7 * 100);
+    local_sum(&w, &w.node[3], one); /* they would be found */
+    assert_true(found(set, (const uint8_t *)one, sizeof one) >= COUNT - 5);
+    assert_int_equal(found(set, (const uint8_t *)w.node[2].examples, 7 * 8), INPUTS);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sum_is_that_of_all_local_gradients_to_the_bit),
+        cmocka_unit_test(nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left),
+        cmocka_unit_test(one_that_is_lost_behind_its_upload_is_in_the_sum),
+        cmocka_unit_test(one_answer_too_few_opens_nothing),
+        cmocka_unit_test(who_is_lost_before_the_roster_is_done_without),
+        cmocka_unit_test(a_key_that_is_not_the_pinned_one_is_not_let_in),
+        cmocka_unit_test(too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own),
+        cmocka_unit_test(what_the_coordinator_hears_holds_no_gradient_and_no_example),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
