@@ -48,6 +48,8 @@ typedef struct sherd__resident_part {
 int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd__account *account, unsigned side,
                        const sherd__resident_part *part, sherd_diag *d) SHERD_MUST;
+/** Bytes that one node holds of it between products, at most. */
+uint64_t sherd__resident_bytes(const sherd_resident *k);
 /** A job for what was prepared, over all of the cluster's nodes. */
 int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p,
                        bool strict) SHERD_MUST;

@@ -18,11 +18,15 @@
 #include "matrix/view.h"
 #include "scheduler/kept_share.h"
 
+#define HELD 0.4 /* of a node's memory: what kept operands take at most between products */
+
 typedef struct remote {
     sherd_cluster *cluster;
     sherd_product_options opt;
     uint8_t seed[32];
     uint64_t operation; /* of the next product or kept operand */
+    uint64_t held;      /* bytes of kept operands at a node, clear schemes */
+    uint64_t uses;      /* of kept operands so far */
     sherd_multiplier local; /* private schemes: element-wise operations stay here */
 } remote;
 
@@ -121,22 +125,40 @@ struct direction {
     size_t exposures;         /* of these, as many */
     sherd_resident *resident; /* NULL: not sent */
     size_t n_max;
+    uint64_t used;            /* number of its last use */
 };
 
-static void forget(direction *dir)
+static void forget(remote *m, direction *dir)
 {
+    if (!dir->resident) return;
+    m->held -= sherd__resident_bytes(dir->resident);
     sherd_resident_free(dir->resident);
     dir->resident = NULL;
     dir->n_max = 0;
 }
 
+/* Makes room at the nodes for what is about to be sent: what of the operand was used longest ago
+ * goes. It can be sent again, which shows nothing new. */
+static void make_room(remote *m, sherd_kept *k, const direction *now)
+{
+    sherd__nodes nodes;
+    sherd__cluster_nodes(m->cluster, &nodes);
+    while ((double)m->held > HELD * (double)nodes.memory) {
+        direction *oldest = NULL;
+        for (direction *dir = k->sent; dir; dir = dir->next)
+            if (dir != now && dir->resident && (!oldest || dir->used < oldest->used)) oldest = dir;
+        if (!oldest) return;
+        forget(m, oldest);
+    }
+}
+
 static void remote_release(void *ctx, sherd_kept *k)
 {
-    (void)ctx;
+    remote *m = ctx;
     sherd__kept_share_free(k->share);
     for (direction *dir; (dir = k->sent) != NULL;) {
         k->sent = dir->next;
-        forget(dir);
+        forget(m, dir);
         shuffles_fini(&dir->shuffles, dir->exposures);
         sherd__free(dir);
     }
@@ -268,10 +290,13 @@ static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size
 {
     if (dir->resident && n <= dir->n_max) return SHERD_OK;
     size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */
-    forget(dir);
+    forget(m, dir);
     int err = send_rows(m, k, dir, right, room, d);
-    if (!err) dir->n_max = room;
-    return err;
+    if (err) return err;
+    dir->n_max = room;
+    m->held += sherd__resident_bytes(dir->resident);
+    make_room(m, k, dir);
+    return SHERD_OK;
 }
 
 /* c = t^T; t is rows x cols, row-major. By blocks, so that neither side strides through memory. */
@@ -300,9 +325,10 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
         !(t = sherd__alloc(len)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
                            rows);
+    dir->used = ++m->uses;
     int err = send(m, k, dir, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
-    if (err) forget(dir); /* what failed midway is sent anew */
+    if (err) forget(m, dir); /* what failed midway is sent anew */
     else transpose(t, rows, cols, c, ldc);
     sherd__free(t);
     return err;

@@ -264,8 +264,22 @@ struct sherd_resident {
     sherd__nodes nodes;
     sherd_product_options opt;
     sherd_job *job;
-    bool ran;
+    uint64_t bytes;
 };
+
+/* Tiles before the one that is multiplied by are dropped. */
+static uint64_t bytes_of(const sherd__prepared *p, sherd_view b, sherd_scheme scheme)
+{
+    uint64_t rows = scheme == SHERD_PLAIN ? b.rows : 0;
+    for (uint32_t i = 0; i < p->slots && scheme == SHERD_PERMUTE; i++)
+        if (p->planned[i] > rows) rows = p->planned[i];
+    return rows * p->size_b * (p->plan.tile_cols < b.cols ? 2 * p->plan.tile_cols : b.cols);
+}
+
+uint64_t sherd__resident_bytes(const sherd_resident *k)
+{
+    return k->bytes;
+}
 
 int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd_diag *d)
@@ -311,6 +325,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
                               d);
     if (!err && account) err = follow(k, account, side, part, opt->exposure_max, d);
+    if (!err) k->bytes = bytes_of(&k->p, b, opt->scheme);
     if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict);

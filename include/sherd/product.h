@@ -188,9 +188,14 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  * dealt by exposures that depend on the number of columns alone, so that one operand in many
  * products shows a node the same columns.
  *
+ * Parts of K (sherd_multiplier_keep_parts): every range of rows that a product takes is sent at its
+ * first use, in each direction, with permutations of its own under K's exposures, and stays while
+ * there is room; all ranges are counted together.
+ *
  * Private schemes: a kept K stays at the nodes as shares of a left operand, which serve K*B and
- * K^T*B; each B's masks are fresh. Element-wise operations are computed here: they would show their
- * operands.
+ * K^T*B, and any range of its parts; each B's masks are fresh. Sums of K^T*B run over the rows of
+ * one part: over more they are SHERD_ERANGE where the primes do not hold them. Element-wise
+ * operations are computed here: they would show their operands.
  *
  * Errors: SHERD_EINVAL (opt->shuffles: stored tables are for one operation, not for many),
  * SHERD_EUNSUPPORTED (opt->shuffle_rows: not with kept operands; SHERD_BLIND: masks serve one B),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -380,6 +381,49 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
     sherd_cluster_close(c);
 }
 
+/* Both directions of all parts are 19 MB at each node of 16: some go, and come again. */
+static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
+{
+    (void)s;
+    enum { ROWS = 12000, COLS = 100, BATCH = 1000 };
+    sherd_cluster *c;
+    sherd_cluster_options co = { .local_nodes = 2, .node_memory = UINT64_C(16) << 20, .log = note,
+                                 .program = sherd_path() };
+    sherd_product_options o = scheme(SHERD_PLAIN, 0);
+    sherd_multiplier m;
+    sherd_kept *kept;
+    sherd_diag d = { 0 };
+    double *x = malloc(ROWS * COLS * sizeof *x), w[COLS], y[BATCH], back[COLS];
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = (double)(i % 1009) + 0.5;
+    for (size_t i = 0; i < COLS; i++) w[i] = (double)(i % 7);
+    o.exact = false;
+    o.exposure_max = 1;
+    warned[0] = '\0';
+    if (sherd_cluster_open(&c, &co, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep_parts(m, sherd_view_c(x, SHERD_F64, ROWS, COLS), BATCH, &kept, &d))
+        fail_msg("%s", d.message);
+    for (size_t i = 0; i < 3 * ROWS / BATCH; i++) {
+        sherd_rows rows = { i * BATCH % ROWS, BATCH };
+        const double *part = x + rows.first * COLS;
+        sherd_view vw = sherd_view_c(w, SHERD_F64, COLS, 1);
+        sherd_view vy = sherd_view_c(y, SHERD_F64, BATCH, 1);
+        if (sherd_multiplier_multiply_rows(m, kept, rows, false, vw, y, 1, &d) ||
+            sherd_multiplier_multiply_rows(m, kept, rows, true, vy, back, 1, &d))
+            fail_msg("%s", d.message);
+        double sum = 0, sum_back = 0;
+        for (size_t k = 0; k < COLS; k++) sum += part[k] * w[k];
+        for (size_t k = 0; k < BATCH; k++) sum_back += part[k * COLS] * y[k];
+        assert_true(sum == y[0] && fabs(back[0] / sum_back - 1) < 1e-12);
+    }
+    if (warned[0]) fail_msg("%s", warned); /* no node refused anything */
+    sherd_multiplier_release(m, kept);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+    free(x);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -413,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_node_that_lies_within_an_epoch_changes_no_weight),
         cmocka_unit_test(a_step_sends_shares_of_the_other_operands_alone),
         cmocka_unit_test(parts_of_a_kept_operand_share_one_bound),
+        cmocka_unit_test(parts_that_do_not_fit_take_turns_at_the_nodes),
     };
     return cmocka_run_group_tests_name("scheduler/train_products", tests, begin, NULL);
 }
