@@ -3,6 +3,7 @@
  * table says what each choice of scheme and group would cost for these operands.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "cli/nodes.h"
@@ -73,6 +74,7 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     static const uint32_t groups[] = {1, 16, 0};
     sherd_product_options opt = w->opt;
     uint32_t nodes = 0;
+    char file[PATH_MAX] = "";
     bool here = true;
     json_t *rows = w->cli->json ? json_array() : NULL;
     w->dry = true;
@@ -84,6 +86,8 @@ static int dry_run(sherd__work *w, sherd_diag *d)
         w->opt.seed = w->seed;
     }
     sherd_forecast_options with = {.nodes = nodes, .remote = !here};
+    if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
+    if (file[0] != '\0') with.nodes_file = file;
     if (!err) with.node_memory = node_memory(w, nodes);
     with.no_time = w->rows > 0 && w->cols > REHEARSED_MAX / w->rows;
     if (!err && rows == NULL)

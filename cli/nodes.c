@@ -72,18 +72,32 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
+/* As far as nobody is connected to: no key is needed to count. */
+static int source_to_read(source *s, sherd__cli *cli, sherd_diag *d)
+{
+    if (sherd__opt_text(cli, "nodes") == NULL) return find_source(s, cli, d);
+    memset(s, 0, sizeof *s);
+    snprintf(s->nodes, sizeof s->nodes, "%s", sherd__opt_text(cli, "nodes"));
+    return 0;
+}
+
+int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli, sherd_diag *d)
+{
+    source s;
+    int err = source_to_read(&s, cli, d);
+    if (err) return err;
+    snprintf(file, size, "%s", s.nodes);
+    *same_host = s.ours || sherd__opt_flag(cli, "same-host-domains");
+    return 0;
+}
+
 int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d)
 {
     source s;
     sherd__peers peers;
     bool local = true;
-    int err;
-    if (sherd__opt_text(cli, "nodes") != NULL) {
-        memset(&s, 0, sizeof s); /* no key is needed to count */
-        snprintf(s.nodes, sizeof s.nodes, "%s", sherd__opt_text(cli, "nodes"));
-    } else if ((err = find_source(&s, cli, d)) != 0) {
-        return err;
-    }
+    int err = source_to_read(&s, cli, d);
+    if (err) return err;
     if (here != NULL) *here = true;
     if (s.local > 0) {
         *out = s.local;

@@ -103,28 +103,6 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Private schemes count adversaries: a domain that is only guessed, or two on one host, are none to
- * count on. Said when such a scheme is asked for. */
-static void judge_domains(sherd_cluster *c, sherd__peer *const *peers, uint32_t unnamed,
-                          const uint32_t split[2])
-{
-    if (c->o.local_nodes) return;
-    if (unnamed < c->count) {
-        snprintf(c->domain_fault, sizeof c->domain_fault,
-                 "%s:%u has no domain= in the node file: a private scheme must know which nodes "
-                 "are one adversary",
-                 peers[unnamed]->host, peers[unnamed]->port);
-        c->domain_hint = "give every node's line the name of who runs it, as domain=NAME";
-    } else if (split[0] != split[1] && !c->o.same_host_domains) {
-        snprintf(c->domain_fault, sizeof c->domain_fault,
-                 "%s:%u (domain %s) and %s:%u (domain %s) are one host: who runs it sees both",
-                 peers[split[0]]->host, peers[split[0]]->port, peers[split[0]]->domain,
-                 peers[split[1]]->host, peers[split[1]]->port, peers[split[1]]->domain);
-        c->domain_hint = "give them one domain, or say --same-host-domains if they are apart all "
-                         "the same (tunnels, a simulation)";
-    }
-}
-
 static int number_domains(sherd_cluster *c, sherd_diag *d)
 {
     uint32_t split[2], unnamed = 0;
@@ -138,7 +116,9 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     if (!err) err = wait_for_names(c, names, d);
     if (!err) err = sherd__domains_number(peers, c->count, sherd__names_addresses, names,
                                           c->domain_of, &c->domains, split);
-    if (!err) judge_domains(c, peers, unnamed, split);
+    if (!err && !c->o.local_nodes)
+        (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
+                                   c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
     /* Nodes that are all on loopback are called simulated anyway. */
     if (!err && split[0] != split[1] && !c->simulated)
         sherd__cluster_say(c, SHERD_LOG_WARN,

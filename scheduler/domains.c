@@ -5,6 +5,7 @@
  */
 #include "scheduler/domains.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -123,4 +124,38 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
     sherd__free(h);
     sherd__free(first);
     return SHERD_OK;
+}
+
+size_t sherd__addresses_written(void *ctx, const char *name, struct in6_addr *out, size_t room)
+{
+    struct in6_addr a = { 0 };
+    (void)ctx;
+    a.s6_addr[10] = a.s6_addr[11] = 0xff; /* IPv4 as mapped IPv6 */
+    if (room == 0 || (inet_pton(AF_INET, name, &a.s6_addr[12]) != 1 &&
+                      inet_pton(AF_INET6, name, &a) != 1))
+        return 0;
+    out[0] = a;
+    return 1;
+}
+
+bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t unnamed,
+                          const uint32_t split[2], bool same_host, char *fault, size_t size,
+                          const char **hint)
+{
+    if (unnamed < count) {
+        snprintf(fault, size,
+                 "%s:%u has no domain= in the node file: a private scheme must know which nodes "
+                 "are one adversary",
+                 peers[unnamed]->host, peers[unnamed]->port);
+        *hint = "give every node's line the name of who runs it, as domain=NAME";
+        return true;
+    }
+    if (split[0] == split[1] || same_host) return false;
+    snprintf(fault, size,
+             "%s:%u (domain %s) and %s:%u (domain %s) are one host: who runs it sees both",
+             peers[split[0]]->host, peers[split[0]]->port, peers[split[0]]->domain,
+             peers[split[1]]->host, peers[split[1]]->port, peers[split[1]]->domain);
+    *hint = "give them one domain, or say --same-host-domains if they are apart all the same "
+            "(tunnels, a simulation)";
+    return true;
 }

@@ -5,6 +5,7 @@
  */
 #include "sherd/forecast.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -15,6 +16,7 @@
 #include "matrix/view.h"
 #include "scheduler/cluster_internal.h"
 #include "scheduler/cost.h"
+#include "scheduler/domains.h"
 #include "scheduler/encoding.h"
 #include "scheduler/forecast.h"
 #include "scheduler/pace.h"
@@ -78,19 +80,57 @@ typedef struct forecast {
     const sherd_product_options *opt;
     sherd__nodes nodes;
     uint32_t *domain;
+    char domain_fault[900];
     double *c, *own_c;
     bool alike; /* shapes alone */
     sherd__prepared p;
 } forecast;
 
-static int find_nodes(forecast *w, const sherd_forecast_options *f)
+/* Of peers, without coordinators: how many nodes they are, and which are one domain. */
+static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
+{
+    sherd__nodes *n = &w->nodes;
+    uint32_t split[2], unnamed;
+    sherd__peer **list = sherd__calloc(peers->len, sizeof *list);
+    w->domain = sherd__calloc(peers->len, sizeof *w->domain);
+    int err = list && w->domain ? SHERD_OK : SHERD_ENOMEM;
+    *n = (sherd__nodes){ .domain = w->domain, .memory = f->node_memory };
+    for (size_t i = 0; !err && i < peers->len; i++) {
+        if (strcmp(peers->list[i].role, "coordinator") == 0) continue;
+        n->remote = n->remote || !sherd__peer_loopback(&peers->list[i]);
+        list[n->count++] = &peers->list[i];
+    }
+    for (unnamed = 0; !err && unnamed < n->count && list[unnamed]->domain[0];) unnamed++;
+    if (!err)
+        err = sherd__domains_number(list, n->count, sherd__addresses_written, NULL, w->domain,
+                                    &n->domains, split);
+    n->usable = n->domains;
+    if (!err && sherd__domains_fault(list, n->count, unnamed, split, f->same_host_domains,
+                                     w->domain_fault, sizeof w->domain_fault, &n->domain_hint))
+        n->domain_fault = w->domain_fault;
+    sherd__free(list);
+    return err;
+}
+
+static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
+{
+    sherd__peers peers = { 0 };
+    int err = sherd__peers_load(&peers, f->nodes_file, d);
+    if (!err && number_nodes(w, f, &peers)) err = sherd__fail(d, SHERD_ENOMEM, NULL,
+                                                              "out of memory");
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     if (f->cluster) {
         sherd__cluster_nodes(f->cluster, &w->nodes);
         return SHERD_OK;
     }
+    if (f->nodes_file) return read_nodes(w, f, d);
     w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
-    if (!w->domain) return SHERD_ENOMEM;
+    if (!w->domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
     w->nodes = (sherd__nodes){ .count = f->nodes, .domain = w->domain, .domains = f->nodes,
                                .memory = f->node_memory, .usable = f->nodes,
@@ -237,7 +277,7 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     if (!d) d = &own;
     int err = sherd__view_check(w.a, "A", d);
     if (!err) err = sherd__view_check(w.b, "B", d);
-    if (!err && find_nodes(&w, f)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) err = find_nodes(&w, f, d);
     if (!err && !f->no_time) err = take_result(&w, f->result, d);
     if (!err) {
         /* Masks of blind are for a run to come. */

@@ -57,6 +57,9 @@ typedef struct sherd_forecast {
 /** Zero-initialise, then set what differs. */
 typedef struct sherd_forecast_options {
     sherd_cluster *cluster; /* whose nodes are meant; NULL: */
+    const char *nodes_file; /* those that it lists, with their domains; nobody is asked for the
+                               address of a name. NULL: */
+    bool same_host_domains; /* of nodes_file, as in sherd_cluster_options */
     uint32_t nodes;         /* so many, each a domain of its own */
     uint64_t node_memory;
     bool remote;            /* they are on other machines */

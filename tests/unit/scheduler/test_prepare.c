@@ -7,14 +7,17 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "crypto/perm.h"
 #include "crypto/share_internal.h"
 #include "scheduler/prepare_internal.h"
 #include "sherd/forecast.h"
+#include "wire/identity.h"
 
 static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
 static sherd_view a, b;
@@ -329,6 +332,66 @@ static void a_product_of_a_hundred_shares_is_foretold(void **state)
     }
 }
 
+/* A node file of these lines, each with a key of its own; *with is of it. */
+static void list_nodes(char path[32], const char *const *lines, uint32_t len,
+                       sherd_forecast_options *with)
+{
+    strcpy(path, "/tmp/sherd-nodes-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (uint32_t i = 0; i < len; i++) {
+        sherd__peer p = { .key = { { (uint8_t)i } } };
+        char text[SHERD__FINGERPRINT_TEXT];
+        sherd__fingerprint_text(&p.key, text);
+        dprintf(fd, "%s key=%s\n", lines[i], text);
+    }
+    close(fd);
+    *with = (sherd_forecast_options){ .nodes_file = path, .node_memory = nodes.memory,
+                                      .no_time = true };
+}
+
+static void a_node_file_is_foretold_by_its_domains(void **state)
+{
+    (void)state;
+    static const char *const lines[][4] = {
+        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=a", "10.0.0.3:7 domain=b",
+          "* role=coordinator" },
+        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "10.0.0.3:7 domain=c",
+          "* role=coordinator" },
+        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "one.test:7",
+          "* role=coordinator" },
+        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "10.0.0.2:8 domain=c",
+          "* role=coordinator" },
+        { "localhost:7 domain=a", "127.0.0.9:7 domain=b", "[::1]:8 domain=c",
+          "* role=coordinator" },
+    };
+    static const int coded[] = { SHERD_EFEWNODES, SHERD_OK, SHERD_EFORMAT, SHERD_EFORMAT,
+                                 SHERD_EFORMAT };
+    for (uint32_t i = 0; i < 5; i++) {
+        char path[32];
+        sherd_forecast_options with;
+        sherd_forecast f;
+        sherd_product_options o = options();
+        sherd_diag d = { 0 };
+        list_nodes(path, lines[i], 4, &with);
+        o.balanced = true;
+        assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_OK);
+        assert_int_equal(f.nodes, 3);
+        double most = i == 0 ? 14.0 / 20 : 7.0 / 20;
+        if (fabs(f.exposure_a - most) > 0.051) fail_msg("%u: %g", i, f.exposure_a);
+        o.scheme = SHERD_SHARE;
+        int err = sherd_forecast_multiply(&f, a, b, &o, &with, &d);
+        if (err != coded[i]) fail_msg("%u: %d, %s", i, err, d.message);
+        with.same_host_domains = true;
+        d = (sherd_diag){ 0 };
+        err = sherd_forecast_multiply(&f, a, b, &o, &with, &d);
+        if (err != (i > 2 ? SHERD_OK : coded[i])) fail_msg("%u: %d, %s", i, err, d.message);
+        with.nodes_file = "/nowhere/at/all";
+        assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EOPEN);
+        unlink(path);
+    }
+}
+
 static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void **state)
 {
     (void)state;
@@ -509,6 +572,7 @@ int main(void)
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
         cmocka_unit_test(a_product_of_a_hundred_shares_is_foretold),
+        cmocka_unit_test(a_node_file_is_foretold_by_its_domains),
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
