@@ -147,6 +147,19 @@ static bool said_before(const sherd__work *w, unsigned i)
            sherd__work_bits(w, 0) == sherd__work_bits(w, 1);
 }
 
+/* What would keep entries that became 0. No private scheme computes in floats. */
+static const char *keeps_more(const sherd__work *w, unsigned i)
+{
+    bool wider = sherd__work_bits(w, i) < 26;
+    if (!sherd__work_private(w))
+        return wider ? "--bits 26 keeps more, --mode float all" : "--mode float keeps them";
+    if (!wider) return "private schemes keep no more than 26 bits";
+    if (w->opt.scheme == SHERD_BLIND)
+        return i == 1 ? "masks prepared with --bits-b 26 keep more"
+                      : "masks prepared with --bits 26 keep more";
+    return i == 1 && w->opt.bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
+}
+
 /* The result is exact for what the operands were rounded to: how far that is from them. */
 static void say_rounding(const sherd__work *w)
 {
@@ -159,9 +172,7 @@ static void say_rounding(const sherd__work *w)
         if (loss.vanished > 0)
             sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
                             "small beside the largest and became 0: %s", w->in[i].path,
-                            loss.vanished, loss.nonzeros,
-                            w->opt.bits < 26 ? "--bits 26 keeps more, --mode float all"
-                                             : "--mode float keeps them");
+                            loss.vanished, loss.nonzeros, keeps_more(w, i));
     }
 }
 

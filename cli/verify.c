@@ -62,7 +62,7 @@ static int read_operation(verification *v, const char *path, sherd_diag *d)
                            c->operation);
     if (w->in_len != c->inputs_len || (c->exact && !product))
         return sherd__fail(d, SHERD_EFORMAT, "take the file as sherd wrote it",
-                           "%s: certifies %s of %u matrices", path, c->operation, c->inputs_len);
+                           "%s: certifies %s (operands: %u)", path, c->operation, c->inputs_len);
     w->opt.exact = c->exact;
     return 0;
 }
@@ -111,7 +111,7 @@ static int open_all(verification *v, sherd__cli *cli, sherd_diag *d)
     int err = 0;
     if (cli->args_len != (int)w->in_len + 2)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy",
-                           "%s certifies %s of %u matrices: expected %u files besides it, found %d",
+                           "%s certifies %s (operands: %u): expected %u files besides it, found %d",
                            cli->args[0], w->operation, w->in_len, w->in_len + 1,
                            cli->args_len - 1);
     for (unsigned i = 0; i < w->in_len && !err; i++)
