@@ -20,8 +20,8 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
  * cluster: SHERD_EINVAL naming both. `cli` must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
-/** The node file of which that would be, into *file, size bytes; empty: local nodes. same_host: that
- *  its domains may be one host. Errors as above. */
+/** The node file of which that would be, into *file, size bytes; empty: local nodes. same_host:
+ *  that its domains may be one host. Errors as above. */
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
                       sherd_diag *d) SHERD_MUST;
 /** How many nodes that would be, without opening anything (--dry-run), and whether all of them are

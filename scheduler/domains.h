@@ -30,8 +30,8 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
                           uint32_t split[2]) SHERD_MUST;
 /** Addresses that are written as such; a name has none, nobody is asked for it. ctx: NULL. */
 size_t sherd__addresses_written(void *ctx, const char *host, struct in6_addr *out, size_t room);
-/** Private schemes count adversaries: a domain that is only guessed, or two on one host, are none to
- *  count on. Why that is so here, and *hint what to do about it; false: they are. unnamed: the
+/** Private schemes count adversaries: a domain that is only guessed, or two on one host, are none
+ *  to count on. Why that is so here, and *hint what to do about it; false: they are. unnamed: the
  *  first of the peers that had no domain= before they were numbered, or count; split as numbering
  *  gave it; same_host: that it is one host is known. */
 bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t unnamed,
