@@ -1,0 +1,206 @@
+/*
+ * Training by gradients over two local nodes: one iteration of the spiral with everything on the wire
+ * each time (examples dealt anew, parameters, gradients), and what one node that is four times slower
+ * costs synchronous and asynchronous training. Nothing is kept at the nodes between iterations.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/bench.h"
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "scheduler/train.h"
+
+#define BITS 17u
+#define NODES 2u
+
+static const uint8_t seed[32] = "bench of gradients";
+
+typedef struct training {
+    sherd__recipe recipe;
+    sherd__dataset data;
+    sherd__train_order order;
+    uint32_t *rows;
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    sherd__stepper stepper;
+    double compute; /* seconds that nodes computed, as they say */
+    uint64_t passes, number;
+    double cost;
+} training;
+
+static void on_trace(void *ctx, const sherd__train_trace *x)
+{
+    training *t = ctx;
+    t->compute += x->computed - x->forward;
+    t->passes++;
+}
+
+static int begin(training *t, const char *text, size_t examples, sherd_cluster *cluster,
+                 uint32_t shards, bool async, sherd_diag *d)
+{
+    sherd__optimiser_spec how = {.method = SHERD__SGD};
+    sherd_entropy_seeded state;
+    sherd__gradient_engine engine = {0};
+    memset(t, 0, sizeof *t);
+    int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK, d);
+    size_t inputs = t->recipe.in.height * t->recipe.in.width * t->recipe.in.channels;
+    if (!err)
+        err = inputs == 2 ? sherd__generate_spiral(&t->data, examples, 3, seed, d)
+                          : sherd__generate_random(&t->data, examples, inputs, 10, seed, d);
+    if (!err) err = sherd__train_order_init(&t->order, SHERD__ORDER_SHUFFLED, examples, 0, seed, d);
+    if (!err && !(t->rows = sherd__calloc(examples, sizeof *t->rows)))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) err = sherd__recipe_network(&t->recipe, 1, &t->network, d);
+    if (err) return err;
+    sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
+    sherd__network_draw(t->network, &e, 0);
+    err = sherd__optimiser_init(&t->optimiser, &how, sherd__network_count(t->network), d);
+    sherd__train_options o = {.recipe = &t->recipe, .data = &t->data, .shards = shards,
+                              .batch = examples, .bits = BITS, .trace = on_trace, .trace_ctx = t};
+    if (!err) err = sherd__train_engine(&engine, cluster, &o, d);
+    if (err) return err;
+    sherd__gradients_options g = {
+        .recipe = &t->recipe, .data = &t->data, .network = t->network,
+        .optimiser = &t->optimiser, .engine = engine, .shards = shards, .bits = BITS,
+        .async = async, .staleness_max = UINT64_MAX};
+    err = sherd__stepper_gradients(&t->stepper, &g, d);
+    if (err) sherd__gradient_engine_free(engine);
+    return err;
+}
+
+static void end(training *t)
+{
+    sherd__stepper_free(t->stepper);
+    sherd__optimiser_fini(&t->optimiser);
+    sherd__network_free(t->network);
+    sherd__train_order_fini(&t->order);
+    sherd__free(t->rows);
+    sherd__dataset_fini(&t->data);
+}
+
+/* Steps, and how long they took all together. */
+static int steps(training *t, uint64_t count, double rate, double *seconds, sherd_diag *d)
+{
+    double began = sherd__clock_s();
+    int err = 0;
+    for (uint64_t i = 0; i < count && !err; i++, t->number++) {
+        sherd__step_result out = {0};
+        size_t len = sherd__train_order_rows(&t->order, t->number, t->rows);
+        sherd__step s = {.number = t->number, .rate = rate, .rows = t->rows, .len = len};
+        err = t->stepper.ops->step(t->stepper.ctx, &s, &out, d);
+        t->cost = out.cost;
+    }
+    if (!err) err = t->stepper.ops->settle(t->stepper.ctx, d);
+    *seconds = sherd__clock_s() - began;
+    return err;
+}
+
+int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d)
+{
+    static const char text[] = "input = 2\nlayer = dense 100\nlayer = relu\nlayer = dense 3\n"
+                               "loss = cross-entropy\nl2 = 0.001\n";
+    sherd__figure f = {.name = "gradients-spiral",
+                       .what = "spiral by gradients, 2 nodes, an iteration", .unit = "us",
+                       .target = 259};
+    uint64_t count = b->quick ? 50 : 1000;
+    sherd_cluster *cluster = NULL;
+    training t = {0};
+    double seconds = 0;
+    int err = sherd__bench_open(&cluster, b, NODES, d), runs = sherd__bench_runs(b, 9);
+    if (!err) err = begin(&t, text, 450, cluster, NODES, false, d);
+    if (!err) err = steps(&t, count, 1, &seconds, d); /* everything is warm after it */
+    t.compute = 0;
+    t.passes = 0;
+    for (int i = 0; i < runs && !err; i++) {
+        err = steps(&t, count, 1, &seconds, d);
+        sherd__figure_add(&f, seconds / (double)count * 1e6);
+    }
+    if (!err) {
+        sherd__figure_beside(&f, "compute", "of it nodes compute",
+                             t.compute / (double)(t.passes ? t.passes : 1) * 1e6, "us");
+        sherd__bench_tell(b, &f);
+    }
+    end(&t);
+    sherd_cluster_close(cluster);
+    return err;
+}
+
+/* ---- a slow node ------------------------------------------------------------------------------ */
+
+typedef struct brake {
+    pid_t pid;
+    atomic_bool on;
+    pthread_t thread;
+    bool runs;
+} brake;
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* The node runs a quarter of the time. */
+static void *hold_up(void *arg)
+{
+    brake *k = arg;
+    while (k->on) {
+        kill(k->pid, SIGSTOP);
+        sleep_ms(15);
+        kill(k->pid, SIGCONT);
+        sleep_ms(5);
+    }
+    return NULL;
+}
+
+static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *rate, double *cost,
+                 sherd_diag *d)
+{
+    static const char text[] = "input = 784\nlayer = dense 128\nlayer = relu\nlayer = dense 10\n"
+                               "loss = cross-entropy\n";
+    size_t examples = b->quick ? 200 : 3200;
+    uint64_t count = b->quick ? 3 : 12;
+    sherd_node_info info;
+    training t = {0};
+    double seconds = 0;
+    brake k = {.on = true};
+    int err = begin(&t, text, examples, cluster, 16, async, d);
+    if (!err) err = steps(&t, 1, 0.05, &seconds, d);
+    sherd_cluster_node(cluster, 1, &info);
+    k.pid = info.pid;
+    if (!err) k.runs = pthread_create(&k.thread, NULL, hold_up, &k) == 0;
+    if (!err) err = steps(&t, count, 0.05, &seconds, d);
+    k.on = false;
+    if (k.runs) pthread_join(k.thread, NULL);
+    *rate = (double)count * (double)examples / seconds;
+    *cost = t.cost;
+    end(&t);
+    return err;
+}
+
+int sherd__bench_gradients_async(sherd__bench *b, sherd_diag *d)
+{
+    sherd__figure f = {.name = "gradients-async",
+                       .what = "asynchronous, one of 2 nodes 4 times slower", .unit = "x sync",
+                       .better = SHERD__HIGHER, .target = 2};
+    double sync[SHERD__BENCH_RUNS_MAX], async[SHERD__BENCH_RUNS_MAX], costs[2] = {0};
+    sherd_cluster *cluster = NULL;
+    int err = sherd__bench_open(&cluster, b, NODES, d), runs = sherd__bench_runs(b, 5);
+    for (int i = 0; i < runs && !err; i++) {
+        err = timed(b, cluster, false, &sync[i], &costs[0], d);
+        if (!err) err = timed(b, cluster, true, &async[i], &costs[1], d);
+        if (!err) sherd__figure_add(&f, async[i] / sync[i]);
+    }
+    sherd_cluster_close(cluster);
+    if (err) return err;
+    sherd__figure_beside(&f, "sync", "synchronous", sherd__median(sync, runs), "examples/s");
+    sherd__figure_beside(&f, "async", "asynchronous", sherd__median(async, runs), "examples/s");
+    sherd__figure_beside(&f, "sync_cost", "cost reached", costs[0], "");
+    sherd__figure_beside(&f, "async_cost", "and asynchronously", costs[1], "");
+    sherd__bench_tell(b, &f);
+    return 0;
+}
