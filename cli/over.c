@@ -11,6 +11,7 @@
 #include "cli/nodes.h"
 #include "matrix/gemm.h"
 #include "matrix/rounding.h"
+#include "matrix/scaling.h"
 
 const char *const sherd__choices_elementwise[] = {"here", "nodes", NULL};
 const char *const sherd__choices_rounding[] = {"nearest", "stochastic", NULL};
@@ -121,8 +122,13 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
 int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d)
 {
     sherd_multiplier inner = *m;
-    if (!o->stochastic) return 0;
-    int err = sherd__rounding_new(m, inner, o->bits, o->rounding, d);
+    int err = 0;
+    if (o->bits == 0) return 0;
+    if (o->stochastic) err = sherd__rounding_new(m, inner, o->bits, o->rounding, d);
+    if (!err) {
+        inner = *m;
+        err = sherd__scaling_new(m, inner, d);
+    }
     if (err) sherd_multiplier_free(inner);
     return err;
 }

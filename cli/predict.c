@@ -60,6 +60,7 @@ static int check(predict *p, sherd_diag *d)
     double *y = sherd__calloc(count, sizeof *y);
     int err = y == NULL ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
                         : sherd_multiplier_local(p->over.bits, &here.products, d);
+    if (!err) err = sherd__over_round(&p->over, &here.products, d);
     if (!err) err = forward(p, here, y, false, d);
     for (size_t i = 0; i < count && !err; i++)
         if (memcmp(&y[i], &p->y[i], sizeof *y) != 0 && differ++ == 0) first = i;

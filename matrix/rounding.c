@@ -13,6 +13,7 @@
 #include "core/wipe.h"
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
+#include "matrix/scaling.h"
 #include "matrix/view.h"
 
 struct sherd_kept {
@@ -189,6 +190,7 @@ int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned 
 
 void sherd__rounding_step(sherd_multiplier m, uint64_t step)
 {
+    m = sherd__scaling_inner(m);
     rounding *r = m.ctx;
     if (m.ops != &rounding_ops) return;
     r->step = step;

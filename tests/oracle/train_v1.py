@@ -5,8 +5,7 @@
 of every dot product, and compares each parameter with FOLDER/model.npz, bit for bit. With a seed,
 operands are rounded by chance.
 
-Every operand has one exponent s: the largest up to bits - 1 for which |rint(a 2^s)| < 2^(bits-1)
-everywhere; the data have theirs as a whole, however they are cut into batches. Products are sums of
+Every operand has one exponent s: the largest for which |rint(a 2^s)| < 2^(bits-1) everywhere; the data have theirs as a whole, however they are cut into batches. Products are sums of
 integers, rounded once. All else is float64, one operation after the other, sums by ascending rows.
 """
 import hashlib
@@ -27,7 +26,8 @@ def recipe(path):
 def exponent(x, bits):
     if x.dtype.kind in "iu":
         return None  # taken as they are
-    s, bound, most = bits - 1, 2 ** (bits - 1) - 1, np.max(np.abs(x), initial=0.0)
+    bound, most = 2 ** (bits - 1) - 1, np.max(np.abs(x), initial=0.0)
+    s = bits - 1 - int(np.frexp(most)[1])
     while most > 0 and np.rint(np.ldexp(most, s)) > bound:
         s -= 1
     return s if most > 0 else 0

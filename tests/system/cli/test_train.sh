@@ -190,6 +190,9 @@ for words in 'plain --mode exact' 'permute --bits 20' 'share' 'plain --mode exac
     json "d['check'] == {'equal': True, 'epochs': 4} and d['nodes'] == 3 and d['bytes_out'] > 1000 and d['epochs'][-1]['float64_accuracy'] > 0.3"
     report $? "$words: every parameter equals the training here, epoch by epoch"
 done
+run train mnist --examples 2000 --epochs 3 --seed seed -n 3 --scheme plain --bits 17 --check -q --json
+json "abs(d['epochs'][-1]['accuracy'] - d['epochs'][-1]['float64_accuracy']) < .005 and d['epochs'][-1]['accuracy'] > .2"
+report $? "gradients of a large batch survive 17 bits"
 run train small.conf --seed seed --mode exact -q -o here.npz; cmp -s here.npz over.npz
 report $? "trained here in fixed point, the model is the same file"
 run train small.conf --seed seed -n 5 --scheme share --spare 1 -q -o five.npz; cmp -s here.npz five.npz
