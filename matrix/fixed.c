@@ -142,7 +142,9 @@ void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const ui
 void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t ld)
 {
     sherd__view_dense_f64(v, out, ld);
-    for (size_t r = 0; r < v.rows; r++) sherd__fixed_apply(f, out + r * ld, v.cols);
+    if (ld == v.cols) sherd__fixed_apply(f, out, v.rows * v.cols);
+    else
+        for (size_t r = 0; r < v.rows; r++) sherd__fixed_apply(f, out + r * ld, v.cols);
 }
 
 /* SplitMix64 of a counter (Steele, Lea, Flood 2014): no state, so order does not matter. */

@@ -121,6 +121,8 @@ static void dense_block(const sherd_view *v, size_t r, size_t c, size_t n, size_
 void sherd__view_dense_f64(sherd_view v, double *out, size_t ld)
 {
     assert(ld >= v.cols);
+    if (v.rows > 1 && v.col_stride == 1 && v.row_stride == (ptrdiff_t)v.cols && ld == v.cols)
+        v = sherd_view_c(v.data, v.dtype, 1, v.rows * v.cols);
     if (v.col_stride == 1 || v.rows == 1) {
         for (size_t r = 0; r < v.rows; r++) sherd__view_row_f64(v, r, 0, v.cols, out + r * ld);
         return;
