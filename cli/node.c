@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/node.h"
+#include "cli/own.h"
 #include "node/server.h"
 #include "store/record.h"
 #include "wire/identity.h"
@@ -51,6 +52,9 @@ static void say(void *ctx, sherd__node_level level, const char *line)
 
 static const char *const op_names[SHERD__OPS_MAX] = {
     [SHERD__OP_MULTIPLY] = "multiply", [SHERD__OP_MULTIPLY_T] = "multiply_transposed",
+    [SHERD__OP_GRADIENT] = "gradient", [SHERD__OP_JOIN] = "join",
+    [SHERD__OP_ROSTER] = "roster",     [SHERD__OP_SEAL] = "seal",
+    [SHERD__OP_HIDE] = "hide",         [SHERD__OP_OPEN] = "open",
     [SHERD__OP_SIGMOID] = "sigmoid",   [SHERD__OP_MINUS] = "minus",
     [SHERD__OP_SQUARE] = "square",     [SHERD__OP_TIMES] = "times",
     [SHERD__OP_RELU] = "relu",         [SHERD__OP_TANH] = "tanh",
@@ -229,6 +233,10 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->quick = sherd__opt_choice(cli, "selftest") == 1;
     o->memory = sherd__opt_given(cli, "memory") ? sherd__opt_size(cli, "memory") : default_memory();
     o->connections_max = (uint32_t)sherd__opt_int(cli, "connections");
+    o->peers_file = sherd__opt_text(cli, "peers");
+    if (o->peers_file && !sherd__opt_text(cli, "data"))
+        return sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
+                           "--peers has no effect without --data");
     return need_files(o, d);
 }
 
@@ -253,14 +261,16 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
     /* Large buffers straight to and from the kernel, so that what is freed leaves the process. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_ARENA_MAX, 2);
-    const char *dir = sherd__opt_text(cli, "record");
-    if (dir) {
-        err = sherd__record_new(&r.record, dir, "node", d);
-        if (err) return err;
-        o.tap = (sherd__node_tap){ tap_open, tap_bytes, tap_close, &r };
-    }
-    err = sherd__node_run(&o, d);
-    return end_record(&r, err);
+    const char *dir = sherd__opt_text(cli, "record"), *data = sherd__opt_text(cli, "data");
+    sherd__own_data own = { 0 };
+    if (data) err = sherd__own_load(&own, data, d);
+    if (!err && dir) err = sherd__record_new(&r.record, dir, "node", d);
+    if (r.record) o.tap = (sherd__node_tap){ tap_open, tap_bytes, tap_close, &r };
+    if (data) o.data = &own.own;
+    if (!err) err = sherd__node_run(&o, d);
+    err = end_record(&r, err);
+    sherd__own_close(&own);
+    return err;
 }
 
 static int run_node(sherd__cli *cli, sherd_diag *d)
@@ -276,6 +286,8 @@ static const sherd__example examples[] = {
       "serves this machine, on a port that the system chooses" },
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
+    { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",
+      "brings examples to a training, and shows them to nobody" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --record seen",
       "also writes down everything that this node gets to see" },
     { 0 },
@@ -293,6 +305,12 @@ const sherd__option sherd__node_options_table[] = {
       .help = "the domain (host, tenant, operator) that it belongs to" },
     { .name = "memory", .type = SHERD__SIZE, .arg = "SIZE",
       .help = "budget for blocks and results of all coordinators [half of this machine's]" },
+    { .name = "data", .type = SHERD__FILE, .arg = "FILE",
+      .help = "examples of this node's own: a .npy (targets are the last columns), or a .npz with "
+              "members x and y; only masked sums over them leave it (train --aggregate secure)" },
+    { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
+      .help = "nodes that it aggregates with, one line each as in a node file; without it, those "
+              "that the coordinator names" },
     SHERD__OPT_THREADS,
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
       .choices = choices_backend, .help = "what computes: auto or cpu" },

@@ -48,6 +48,7 @@ static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
     static const char *const of_permute[] = {"group", "exposure", "exposure-max"};
     static const char *const of_share[] = {"colluding", "spare"};
     const char *scheme = sherd__opt_text(cli, "scheme");
+    bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
     for (size_t i = 0; i < sizeof of_nodes / sizeof *of_nodes && !o->nodes; i++)
         if (asked(cli, of_nodes[i]))
             return sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
@@ -57,7 +58,7 @@ static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
                                "--%s has no effect under --scheme %s", of_permute[i], scheme);
     for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
-        if (o->opt.scheme != SHERD_SHARE && asked(cli, of_share[i]))
+        if (o->opt.scheme != SHERD_SHARE && !secure && asked(cli, of_share[i]))
             return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
                                "--%s has no effect under --scheme %s, which is not private",
                                of_share[i], scheme);
@@ -174,6 +175,7 @@ sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 const char *sherd__over_says(const sherd__over *o)
 {
     if (o->cluster == NULL) return "all of it here";
+    if (o->says != NULL) return o->says;
     if (o->here) return "by gradients: nodes see examples and weights in clear";
     switch (o->opt.scheme) {
     case SHERD_SHARE:

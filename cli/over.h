@@ -11,6 +11,7 @@ typedef struct sherd__over {
     bool nodes;     /* asked for: by -n, --nodes or --by */
     bool here;      /* products are computed here even so: nodes have other work (--by gradients).
                        The caller's, before sherd__over_open */
+    const char *says; /* the caller's sentence in place of sherd__over_says's own; NULL: none */
     unsigned bits;  /* fixed point of this width; 0: float64 */
     bool stochastic;      /* operands are rounded by chance (matrix/rounding.h) */
     uint8_t rounding[32]; /* its seed: the caller's, before sherd__over_open */

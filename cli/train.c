@@ -20,6 +20,7 @@
 
 static const char *const choices_precision[] = {"f64", "f32", NULL};
 static const char *const choices_by[] = {"products", "gradients", NULL};
+static const char *const choices_aggregate[] = {"plain", "secure", NULL};
 static const char *const choices_average[] = {"plain", "weighted", NULL};
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -91,9 +92,13 @@ static int prepare(sherd__train *t, sherd_diag *d)
     if (!err) err = sherd__train_share_seed(t, d);
     if (!err) err = width_of(t->name, &t->recipe, &width, d);
     if (!err)
-        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width, t->seed,
-                               d);
-    if (!err)
+        err = t->secure != NULL
+                  ? sherd__train_secure_data(t, width, d)
+                  : sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width,
+                                     t->seed, d);
+    if (!err && t->secure != NULL)
+        err = sherd__train_secure_trainer(t, d);
+    else if (!err)
         err = sherd__trainer_new(&t->trainer, &t->recipe, &t->data.train, &t->data.validation,
                                  t->seed, d);
     if (!err && initial != NULL)
@@ -108,9 +113,8 @@ static int prepare(sherd__train *t, sherd_diag *d)
 static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r, sherd_diag *d)
 {
     sherd__train *t = ctx;
-    (void)r;
     (void)d;
-    t->examples += s->len;
+    t->examples += r->examples > 0 ? r->examples : s->len;
     sherd__train_progress(t);
     return 0;
 }
@@ -206,6 +210,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__train_keep_free(t.keep);
     sherd__stepper_free(t.stepper);
     sherd__train_by_free(t.by);
+    sherd__train_secure_free(t.secure);
     sherd__trainer_free(t.trainer);
     sherd__over_close(&t.over);
     sherd__data_fini(&t.data);
@@ -219,6 +224,8 @@ static const sherd__example examples[] = {
      "MNIST over three nodes that learn nothing of data and weights"},
     {"sherd train my.conf --data my.npz -n 7 --mode exact --check",
      "your own network, compared bit for bit with the same training here"},
+    {"sherd train my.conf --by gradients --aggregate secure --nodes nodes.txt -o model.npz",
+     "on data that nodes keep to themselves"},
     {"sherd train spiral -n 2 --by gradients --check",
      "two nodes that hold examples and weights, and send gradients"},
     {0},
@@ -270,6 +277,15 @@ static const sherd__option options[] = {
     {.name = "average", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
      .choices = choices_average,
      .help = "--local-steps: plain, or weighted by how many steps a shard made"},
+    {.name = "aggregate", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
+     .choices = choices_aggregate,
+     .help = "by gradients: plain, or secure: nodes bring their own data (sherd node --data), and "
+             "only sums over all of them are seen here"},
+    {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 3, .max = 1024,
+     .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
+             "and --colluding together]"},
+    {.name = "simulate", .type = SHERD__FLAG,
+     .help = "--aggregate secure: deal the examples from here, which hides nothing"},
     {.name = "in-process", .type = SHERD__FLAG,
      .help = "by gradients: threads of this process in place of nodes; -n N of them"},
     {.name = "allow-drop", .type = SHERD__FLAG,
@@ -309,7 +325,9 @@ const sherd__verb sherd__verb_train = {
         "sums, activations and the update are made here.\n"
         "\n"
         "--by gradients deals each batch to the nodes, in clear, with the weights; they send "
-        "gradients, which are added up here. Nothing is hidden from them.\n"
+        "gradients, which are added up here. Nothing is hidden from them. With --aggregate secure they "
+        "keep their own examples instead, and give nothing but masked sums: a round for each epoch, "
+        "any --survivors U of them open it, and --colluding T learn nothing with the coordinator.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "

@@ -26,6 +26,7 @@ typedef struct sherd__told_epoch {
 typedef struct sherd__train_check sherd__train_check;
 typedef struct sherd__train_keep sherd__train_keep;
 typedef struct sherd__train_by sherd__train_by;
+typedef struct sherd__train_secure sherd__train_secure;
 
 typedef struct sherd__train {
     sherd__cli *cli;
@@ -39,6 +40,7 @@ typedef struct sherd__train {
     sherd__train_check *check; /* NULL: not asked for */
     sherd__train_keep *keep;   /* checkpoints; NULL: not asked for */
     sherd__train_by *by;       /* --by gradients; NULL: by products */
+    sherd__train_secure *secure; /* --aggregate secure; NULL: not asked for */
 
     int log;                /* descriptor of --log, -1: none */
     uint64_t log_size;
@@ -78,6 +80,20 @@ json_t *sherd__train_by_json(const sherd__train *t);
 int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__train_by_free(sherd__train_by *b);
+
+/* ---- --aggregate secure (train_secure.c) ------------------------------------------------------- */
+
+/** Reads its options, by gradients; t->secure stays NULL otherwise. SHERD_EINVAL. */
+int sherd__train_secure_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** In place of data: a stand-in, and with --simulate what is dealt. */
+int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d) SHERD_MUST;
+int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The stepper; the cluster is open. Errors of sherd__secure_open. */
+int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
+                             sherd_diag *d) SHERD_MUST;
+json_t *sherd__train_secure_json(const sherd__train *t);
+/** NULL is allowed. */
+void sherd__train_secure_free(sherd__train_secure *s);
 
 /* ---- words (train_tell.c) -------------------------------------------------------------------- */
 

@@ -44,10 +44,11 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
 {
     static const char *const ours[] = {"shards", "async", "staleness-max", "local-steps",
                                        "local-batch", "average", "in-process", "allow-drop",
-                                       "float-gradients", "trace", NULL};
-    static const char *const theirs[] = {"scheme", "colluding", "spare", "group", "exposure",
-                                         "exposure-max", "encoding", "elementwise", "rounding",
-                                         "mode", "strict", NULL};
+                                       "float-gradients", "trace", "aggregate", "survivors",
+                                       "simulate", NULL};
+    static const char *const theirs[] = {"scheme", "spare", "group", "exposure", "exposure-max",
+                                         "encoding", "elementwise", "rounding", "mode", "strict",
+                                         "colluding", NULL};
     static const struct { const char *name, *needs; } pairs[] = {
         {"staleness-max", "async"}, {"local-batch", "local-steps"}, {"average", "local-steps"}};
     static const struct { const char *a, *b, *why; } against[] = {
@@ -58,7 +59,8 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
         {"nodes", "in-process", "threads are on this machine"},
         {"allow-drop", "in-process", "threads are not lost"}};
     const char *name = first_asked(cli, gradients ? theirs : ours);
-    if (name != NULL)
+    bool secure = gradients && sherd__opt_choice(cli, "aggregate") == 1;
+    if (name != NULL && !(secure && !strcmp(name, "colluding"))) /* the last of theirs */
         return sherd__fail(d, SHERD_EINVAL, gradients ? "leave it out, or train --by products"
                                                       : "add --by gradients, or leave it out",
                            "--%s has no effect by %s%s", name,
@@ -80,7 +82,7 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
 static int judge_together(const sherd__cli *cli, bool gradients, sherd_diag *d)
 {
     static const char *const theirs[] = {"nodes", "local", "async", "in-process", "allow-drop",
-                                         "float-gradients", "check", NULL};
+                                         "float-gradients", "check", "aggregate", NULL};
     if (sherd__train_others() == NULL) return 0;
     if (!gradients)
         return sherd__fail(d, SHERD_EINVAL, "add --by gradients",
@@ -124,7 +126,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     t->over.here = true;
     t->over.nodes = !b->in_process;
     t->over.bits = b->o.bits;
-    return 0;
+    return sherd__train_secure_read(t, d);
 }
 
 /* ---- the trace -------------------------------------------------------------------------------- */
@@ -225,6 +227,7 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
         o.note = on_update;
         o.note_ctx = b;
     }
+    if (t->secure != NULL) return sherd__train_secure_open(t, &o, d);
     int err = sherd__train_others() != NULL ? together(&o.engine, t, d)
               : b->in_process               ? threads(&o.engine, t, b->threads, d)
                                             : over_nodes(&o.engine, t, d);

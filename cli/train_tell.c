@@ -111,7 +111,8 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
     json_object_set_new(o, "name", json_string(t->name));
     json_object_set_new(o, "recipe", recipe_text(t));
     json_object_set_new(o, "data", json_string(t->data.says));
-    json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
+    if (t->data.train.x.rows > 0) /* else nobody here knows */
+        json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
     json_object_set_new(o, "steps",
                         json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
     json_object_set_new(o, "from_step", json_integer((json_int_t)t->first_step));
@@ -144,10 +145,15 @@ void sherd__train_say_start(const sherd__train *t)
     if (t->data.embedded && t->recipe.data == SHERD__DATA_IDX)
         sherd__cli_say(t->cli, "no --data DIR: training on digits that come with sherd, not on "
                        "MNIST");
-    sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " steps of %zu; %s; %s", t->name,
-                   sherd__network_count(sherd__trainer_network(t->trainer)),
-                   sherd__trainer_steps(t->trainer), sherd__trainer_order(t->trainer)->batch,
-                   t->data.says, sherd__over_says(&t->over));
+    if (t->secure != NULL)
+        sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " rounds; %s; %s", t->name,
+                       sherd__network_count(sherd__trainer_network(t->trainer)),
+                       sherd__trainer_steps(t->trainer), t->data.says, sherd__over_says(&t->over));
+    else
+        sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " steps of %zu; %s; %s", t->name,
+                       sherd__network_count(sherd__trainer_network(t->trainer)),
+                       sherd__trainer_steps(t->trainer), sherd__trainer_order(t->trainer)->batch,
+                       t->data.says, sherd__over_says(&t->over));
 }
 
 void sherd__train_progress(sherd__train *t)
@@ -303,7 +309,9 @@ static json_t *result_object(const sherd__train *t)
         json_object_set_new(o, "check", json_pack("{s:b, s:I}", "equal", 1, "epochs",
                                                   (json_int_t)checked));
     if (t->by != NULL && t->stepper.ops != NULL)
-        json_object_set_new(o, "gradients", sherd__train_by_json(t));
+        json_object_set_new(o, t->secure != NULL ? "aggregate" : "gradients",
+                            t->secure != NULL ? sherd__train_secure_json(t)
+                                              : sherd__train_by_json(t));
     if (output != NULL) json_object_set_new(o, "model", json_string(output));
     return o;
 }

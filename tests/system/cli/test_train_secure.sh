@@ -1,0 +1,208 @@
+#!/bin/sh
+# `train --aggregate secure` as it is typed, over nodes with data of their own: what it learns, what
+# the coordinator's record holds (no gradient, no example), nodes that are killed, whom nodes believe,
+# and options that have no meaning. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+nodes=
+trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
+py() { /usr/bin/python3 -c "import sys
+import numpy as np
+$1" >>err 2>&1; }
+fails() { # code, words, arguments
+    want=$1 words=$2; shift 2
+    run "$@"
+    [ $code = "$want" ] && grep -q -- "$words" err
+}
+key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
+start() { # number, options: a node with mine-NUMBER.npz
+    i=$1; shift
+    rm -f "line-$i"
+    "$S" node --key "node-$i.key" --allow allow.txt --name "n$i" --domain "d$i" --selftest quick \
+        "$@" >"line-$i" 2>"node-$i.err" </dev/null &
+    eval "pid_$i=$!"
+    nodes="$nodes $!"
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+        [ -s "line-$i" ] && return
+        sleep 0.1
+    done
+}
+stop() { for p in $nodes; do kill "$p" 2>/dev/null; done; wait; nodes=; }
+
+"$S" keygen here.key >/dev/null 2>&1
+echo "* key=$(key here.key) role=coordinator" >allow.txt
+for i in 1 2 3 4 5; do "$S" keygen "node-$i.key" >/dev/null 2>&1; done
+py '
+r = np.random.RandomState(4)
+for i in range(1, 6):
+    m = 50 + 7 * i
+    y = r.randint(0, 3, m)
+    t = 2 * y + .4 * r.randn(m)
+    x = np.stack([np.sin(t), np.cos(t)], 1) + .2 * r.randn(m, 2)
+    np.savez("mine-%d.npz" % i, x=x, y=y)
+    np.save("mine-%d.npy" % i, np.concatenate([x, y[:, None]], 1))
+' 2>err
+cat >small.conf <<'END'
+input = 2
+layer = dense 10
+layer = tanh
+layer = dense 3
+loss = cross-entropy
+data = file
+weights = normal 0.5
+epochs = 150
+report_every = 50
+rate = 1
+END
+(umask 077; head -c 32 /dev/zero >seed)
+: >out
+
+for i in 1 2 3 4 5; do start $i --data "mine-$i.npz"; done
+cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    -o got.npz --log log.jsonl --record seen
+[ $code = 0 ] && grep -q 'secure aggregation: sums of gradients here' out && py '
+import json
+def weights(f): return [np.load(f)[k] for k in ("w1", "b1", "w2", "b2")]
+w1, b1, w2, b2 = weights("got.npz")
+x = np.concatenate([np.load("mine-%d.npz" % i)["x"] for i in range(1, 6)])
+y = np.concatenate([np.load("mine-%d.npz" % i)["y"] for i in range(1, 6)])
+hit = np.mean(np.argmax(np.tanh(x @ w1 + b1) @ w2 + b2, 1) == y)
+last = [json.loads(l) for l in open("log.jsonl") if "accuracy" in l][-1]
+print("accuracy", hit, last)
+sys.exit(int(not (hit > .8 and abs(hit - last["accuracy"]) < .02)))'
+report $? "five nodes train a network on data that they keep"
+
+cat >search.py <<'END'
+import glob, sys
+import numpy as np
+# Every 8 bytes at every place of what came in, against the needles; how many of these were found.
+def search(needles, files):
+    needles = {n for n in needles if n not in (b"\0" * 8, b"\xff" * 8)}
+    found = set()
+    for f in files:
+        data = open(f, "rb").read()
+        for at in range(8):
+            a = np.frombuffer(data[at:at + (len(data) - at) // 8 * 8], "V8")
+            found |= needles & set(a.tolist())
+    return len(found), len(needles)
+def of(a, kind): return [v.tobytes() for v in np.asarray(a, kind).ravel()]
+END
+files=$(find seen -type f -size +0 | tr '\n' ' ')
+FILES=$files py '
+import os
+from search import *
+x = np.concatenate([np.load("mine-%d.npz" % i)["x"] for i in range(1, 6)])
+n = search(of(x, "<f8"), os.environ["FILES"].split())
+print("found", n)
+sys.exit(int(n[0] != 0 or n[1] < 600))'
+report $? "no example of any node is in what the coordinator recorded"
+
+"$S" train small.conf --by gradients -n 2 --data mine-1.npz --seed seed --epochs 1 --batch all \
+    --shards 1 --record plain -o plain.npz >/dev/null 2>&1
+FILES=$(find plain -type f -size +0 | tr '\n' ' ') py '
+import os
+from search import *
+files = [f for f in os.environ["FILES"].split()]
+x = np.load("mine-1.npz")["x"]
+n = search(of(x, "<f8"), files)
+print("found", n)
+sys.exit(int(n[0] != n[1]))'
+report $? "(where the coordinator deals them, the record holds every one)"
+
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    --colluding 2 --survivors 5 -o again.npz
+[ $code = 0 ] && py '
+a, b = np.load("got.npz"), np.load("again.npz")
+d = max(np.abs(a[k] - b[k]).max() for k in ("w1", "b1", "w2", "b2"))
+print("difference", d)
+sys.exit(int(d != 0))'
+report $? "other masks and thresholds make the same bits"
+
+fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure \
+    --nodes nodes.txt --key here.key --survivors 3
+report $? "fewer survivors than are safe are refused"
+stop
+
+sed 's/epochs = 150/epochs = 20000/' small.conf >long.conf
+for i in 1 2 3 4 5; do start $i --data "mine-$i.npy"; done
+cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
+(sleep 1; kill -9 $pid_2) &
+run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    --epochs 3000 -o got.npz
+[ $code = 0 ] && grep -q 'n2.* is lost' err && grep -q 'lost nodes did not count' out
+report $? "one of five is killed, and the others go on"
+start 2 --data mine-2.npy
+cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
+(sleep 1; kill -9 $pid_3; kill -9 $pid_4) &
+run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz
+[ $code = 7 ] && grep -q '4 are needed to open the sum' err && [ ! -e none.npz ]
+report $? "too few left: exit 7, and no model"
+stop
+
+cat line-1 line-2 line-3 >peers.txt
+for i in 1 2 3 4; do start $i --data "mine-$i.npz" --peers peers.txt; done
+cat line-1 line-2 line-3 line-4 >nodes.txt
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
+[ $code != 0 ] && grep -q "none of this node's peers" err
+report $? "nodes do not aggregate with one that is not among their peers"
+cat line-1 line-2 line-3 >nodes.txt
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --epochs 2
+report $code "and do with those that are"
+stop
+
+py '
+x = np.load("mine-1.npz")
+np.savez("bad-label.npz", x=x["x"], y=x["y"] + 1)
+np.savez("bad-shape.npz", x=x["x"][:, :1], y=x["y"])' 2>err
+for bad in label shape; do
+    start 1 --data "bad-$bad.npz"
+    start 2 --data mine-2.npz
+    start 3 --data mine-3.npz
+    cat line-1 line-2 line-3 >nodes.txt
+    run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
+    [ $code != 0 ] && grep -q "n1.*: .*\(no label below 3\|expected 2 inputs\)" err
+    report $? "data with a bad $bad do not fit, and that is said without a value of them"
+    stop
+done
+
+start 1 --data mine-1.npz
+start 2
+start 3 --data mine-3.npz
+cat line-1 line-2 line-3 >nodes.txt
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
+[ $code = 7 ] && grep -q 'n2.* has no data of its own' err && grep -q 'needs 3 nodes' err
+report $? "a node without data takes no part"
+stop
+
+run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz -o sim.npz
+[ $code = 0 ] && grep -q 'nothing is hidden' out
+report $? "--simulate deals the data from here, and says what that hides"
+fails 2 'nothing of them is hidden' small.conf --by gradients --aggregate secure -n 3 \
+    --data mine-5.npz && fails 2 'needs --nodes' small.conf --by gradients --aggregate secure -n 3
+report $? "data that the coordinator deals are refused otherwise"
+bad=0
+for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--trace t' --check \
+    '--checkpoint c' '--spare 1'; do
+    fails 2 'do not go together\|no effect' small.conf --by gradients --aggregate secure -n 3 \
+        --simulate --data mine-5.npz $o || { bad=1; echo "# $o"; }
+done
+for o in --simulate '--survivors 3'; do
+    fails 2 'no effect' small.conf --by gradients -n 3 --data mine-5.npz $o || bad=1
+done
+report $bad "options that have no meaning here are refused"
+echo "1..$n"
