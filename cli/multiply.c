@@ -23,16 +23,22 @@ static int agree(const sherd__work *w, sherd_diag *d)
 
 /* ---- --dry-run ------------------------------------------------------------------------------- */
 
+static void print_heads(void)
+{
+    printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %9s %6s %8s %7s\n", "scheme", "out", "in", "flops",
+           "of A", "of B", "memory", "tasks", "answers", "A as", "time", "here=1");
+}
+
 static void print_row(const char *choice, bool chosen, const sherd_forecast *f)
 {
-    char out[24], in[24], memory[24], t[24] = "-", ratio[24] = "-";
+    char out[24], in[24], memory[24], need[24], t[24] = "-", ratio[24] = "-";
     if (f->seconds > 0) sherd__cli_seconds(f->seconds, t);
     if (f->seconds > 0 && f->own_seconds > 0)
         snprintf(ratio, sizeof ratio, "%.2gx", f->seconds / f->own_seconds);
-    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %6s %8s %7s\n",
+    printf("%s %-19s %9s %9s %9.3g %6.1f %% %6.1f %% %9s %8" PRIu64 " %9s %6s %8s %7s\n",
            chosen ? "*" : " ", choice, sherd__cli_bytes(f->bytes_out, out),
            sherd__cli_bytes(f->bytes_in, in), f->flops, 100 * f->exposure_a, 100 * f->exposure_b,
-           sherd__cli_bytes(f->node_memory, memory), f->tasks,
+           sherd__cli_bytes(f->node_memory, memory), f->tasks, sherd__plan_answers(f, need),
            f->encoding == SHERD_ENCODING_AUTO ? "-" : sherd__choices_encoding[f->encoding], t,
            ratio);
 }
@@ -59,6 +65,7 @@ static int foretell(sherd__work *w, const sherd_forecast_options *with, sherd_pr
     if (err) return 0;
     sherd__plan_choice(&opt, choice);
     if (rows == NULL) {
+        if (chosen) print_heads();
         print_row(choice, chosen, &f);
         return 0;
     }
@@ -90,9 +97,6 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     if (file[0] != '\0') with.nodes_file = file;
     if (!err) with.node_memory = node_memory(w, nodes);
     with.no_time = w->rows > 0 && w->cols > REHEARSED_MAX / w->rows;
-    if (!err && rows == NULL)
-        printf("  %-19s %9s %9s %9s %8s %8s %9s %8s %6s %8s %7s\n", "scheme", "out", "in",
-               "flops", "of A", "of B", "memory", "tasks", "A as", "time", "here=1");
     if (!err) err = foretell(w, &with, w->opt, true, rows, d);
     opt = w->opt;
     opt.shuffles = NULL;

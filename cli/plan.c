@@ -160,17 +160,21 @@ const char *sherd__plan_choice(const sherd_product_options *opt, char out[48])
 json_t *sherd__plan_object(const sherd_forecast *f)
 {
     json_t *o = json_pack(
-        "{s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:f, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
-        "s:s}",
+        "{s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:s}",
         "bytes_out", (json_int_t)f->bytes_out, "bytes_in", (json_int_t)f->bytes_in, "at_most",
         (int)f->at_most, "tasks", (json_int_t)f->tasks, "flops", f->flops, "node_memory",
         (json_int_t)f->node_memory, "exposure_a", f->exposure_a, "exposure_b", f->exposure_b,
-        "primes", (int)f->primes, "blocks", (int)f->blocks, "threshold", (int)f->threshold, "slack",
-        (int)f->slack, "seconds", f->seconds, "seconds_nodes", f->nodes_s, "seconds_links",
-        f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s, "bound",
-        f->bound ? f->bound : "");
+        "primes", (int)f->primes, "seconds", f->seconds, "seconds_nodes", f->nodes_s,
+        "seconds_links", f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s,
+        "bound", f->bound ? f->bound : "");
     json_object_set_new(o, "panels", json_integer((json_int_t)f->panels));
     json_object_set_new(o, "tiles", json_integer((json_int_t)f->tiles));
+    if (f->threshold) {
+        json_object_set_new(o, "blocks", json_integer(f->blocks));
+        json_object_set_new(o, "threshold", json_integer(f->threshold));
+        json_object_set_new(o, "slack", json_integer(f->slack));
+        json_object_set_new(o, "shares", json_integer((json_int_t)f->threshold + f->slack));
+    }
     if (f->encoding != SHERD_ENCODING_AUTO) {
         json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[f->encoding]));
         json_object_set_new(o, "tasks_csr", json_integer((json_int_t)f->tasks_csr));
@@ -186,17 +190,22 @@ json_t *sherd__plan_object(const sherd_forecast *f)
     return o;
 }
 
+const char *sherd__plan_answers(const sherd_forecast *f, char out[24])
+{
+    if (f->threshold) snprintf(out, 24, "%u of %u", f->threshold, f->threshold + f->slack);
+    else snprintf(out, 24, "-");
+    return out;
+}
+
 static void print_row(const sherd_product_options *opt, const sherd_forecast *f)
 {
-    char choice[48], out[24], in[24], memory[24], t[24], need[24] = "-", ratio[24] = "";
-    if (f->threshold)
-        snprintf(need, sizeof need, "%u of %u", f->threshold, f->threshold + f->slack);
+    char choice[48], out[24], in[24], memory[24], t[24], need[24], ratio[24] = "";
     if (f->own_seconds > 0) snprintf(ratio, sizeof ratio, "%.2gx", f->seconds / f->own_seconds);
     printf("  %-19s %9s %9s %8.2g %9s %5.0f %% %5.0f %% %9s %8s %8s  %s\n",
            sherd__plan_choice(opt, choice), sherd__cli_bytes(f->bytes_out, out),
            sherd__cli_bytes(f->bytes_in, in), f->flops, sherd__cli_bytes(f->node_memory, memory),
-           100 * f->exposure_a, 100 * f->exposure_b, need, sherd__cli_seconds(f->seconds, t), ratio,
-           f->bound);
+           100 * f->exposure_a, 100 * f->exposure_b, sherd__plan_answers(f, need),
+           sherd__cli_seconds(f->seconds, t), ratio, f->bound);
 }
 
 static const sherd_forecast *quickest(const planning *p, char name[48])
