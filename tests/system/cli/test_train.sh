@@ -191,7 +191,7 @@ for words in 'plain --mode exact' 'permute --bits 20' 'share' 'plain --mode exac
     report $? "$words: every parameter equals the training here, epoch by epoch"
 done
 run train mnist --examples 2000 --epochs 3 --seed seed -n 3 --scheme plain --bits 17 --check -q --json
-json "abs(d['epochs'][-1]['accuracy'] - d['epochs'][-1]['float64_accuracy']) < .005 and d['epochs'][-1]['accuracy'] > .2"
+json "abs(d['epochs'][-1]['accuracy'] - d['epochs'][-1]['float64_accuracy']) < .005 and d['epochs'][-1]['accuracy'] > .1"
 report $? "gradients of a large batch survive 17 bits"
 run train small.conf --seed seed --mode exact -q -o here.npz; cmp -s here.npz over.npz
 report $? "trained here in fixed point, the model is the same file"
