@@ -39,9 +39,10 @@ static int spawn(child *c, const sherd__fetch *f, int out)
     char size[32];
     const char *protocols = f->plain_allowed ? "=http,https" : "=https";
     snprintf(size, sizeof size, "%zu", f->size_max);
-    const char *argv[] = { "curl", "-q", "--silent", "--show-error", "--fail", "--location",
-                           "--globoff", "--max-redirs", "5", "--proto", protocols, "--proto-redir",
-                           protocols, "--max-filesize", size, "--url", f->url, NULL };
+    const char *argv[] = { "curl", "-q", "--silent", "--show-error", "--no-buffer", "--fail",
+                           "--location", "--globoff", "--max-redirs", "5", "--proto", protocols,
+                           "--proto-redir", protocols, "--max-filesize", size, "--url", f->url,
+                           NULL };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none, usual;
