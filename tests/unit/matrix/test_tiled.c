@@ -130,7 +130,7 @@ static void products_equal_integers_in_every_layout_and_type(void **s)
             all_layouts(shapes[i][0], shapes[i][1], shapes[i][2], level == 0 ? team : NULL);
     }
     assert_true(sherd__tiled_force(0));
-    for (size_t i = 0; i < 40; i++)
+    for (size_t i = 0; i < 15; i++)
         all_layouts(drawn() % 50, drawn() % 50, drawn() % 50, team);
 }
 
