@@ -343,6 +343,10 @@ static void free_cells(sherd_job *j)
     sherd__free(j->folding.have);
     sherd__free(j->accepted_at);
     sherd__free(j->cells);
+    j->folding = (job_folding){ 0 };
+    j->accepted_at = NULL;
+    j->cells = NULL;
+    j->cells_len = j->cells_room = 0;
 }
 
 /* Room for the cells of the scheme's shape. */

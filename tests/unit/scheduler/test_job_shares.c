@@ -287,6 +287,22 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     world_stop(&w);
 }
 
+/* More cells than task numbers: the job is of no more use, and lets go of what it has once. */
+static void a_run_of_too_many_cells_is_refused(void **state)
+{
+    (void)state;
+    world w = of(3);
+    w.scheme.shape.left_stays = true;
+    world_start(&w, 3, 2, 2, 2, 0, false);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    sherd__job_rest(w.job);
+    w.scheme.shape.tiles = UINT32_MAX / 2;
+    assert_int_equal(sherd__job_again(w.job), SHERD_ENOMEM);
+    w.scheme.shape.tiles = 2;
+    world_stop(&w);
+}
+
 /* Runs that take two of five panels: a block is made and put when a run first takes its panel. */
 static void runs_of_some_panels_find_their_blocks(void **state)
 {
@@ -522,6 +538,7 @@ int main(void)
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
+        T(a_run_of_too_many_cells_is_refused),
         T(runs_of_some_panels_find_their_blocks),
         T(a_left_block_that_is_on_its_way_is_not_made_again),
         T(nothing_is_hidden_of_what_was_decoded_meanwhile),
