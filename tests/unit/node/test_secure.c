@@ -1,0 +1,593 @@
+/*
+ * What a node lets a coordinator do in secure aggregation: one question of each kind a round, one set
+ * of survivors, keys that their owners signed and that its peers' file names; whatever a plan says,
+ * every task is answered once and no refusal tells of its examples.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "crypto/aggregate.h"
+#include "crypto/fragment_make.h"
+#include "learn/secure.h"
+#include "node/worker.h"
+
+static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
+                           "data = file\nepochs = 1\nrate = 0.5\n";
+enum { ROWS = 9, COUNT = 8, LEN = COUNT + SHERD__SECURE_EXTRA, N = 4, U = 3, JOB = 7,
+       TEXT = 1, PLAN = 2, ROSTER = 3, FIRST = 10, ROOM = 4096 };
+
+typedef struct other {
+    sherd_identity *identity;
+    sherd__seal_key key;
+    sherd__aggregate_member *member;
+} other;
+
+static double examples[ROWS * 5], params[COUNT];
+static sherd__own own;
+static sherd_identity *identity;
+static sherd_executor *executor;
+static sherd__worker *worker;
+static sherd__client *client;
+static sherd_session *co, *no;
+static other others[N];            /* members 1 to 3 */
+static const sherd__aggregate agreed = { N, U, 1, LEN };
+static uint32_t tasks, answered, next_block;
+static int refused;                /* code of the last refusal; 0: a result */
+static sherd__refusal refusal;
+static uint8_t result[ROOM];
+static uint64_t result_len;
+static uint64_t state = 3;
+
+static uint64_t next_random(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 33;
+}
+
+static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
+                                     .run = never_run };
+
+/* ---- a coordinator's session to one node -------------------------------------------------------- */
+
+static void hear(sherd__event *e)
+{
+    if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
+    answered++;
+    refused = 0;
+    if (e->kind == SHERD__EV_REFUSED) {
+        refusal = e->refusal;
+        refused = e->refusal.code;
+        return;
+    }
+    result_len = sherd__fragment_info_of(e->fragment)->len;
+    assert_true(result_len <= ROOM);
+    memcpy(result, sherd__fragment_bytes(e->fragment), result_len);
+    sherd__fragment_free(e->fragment);
+}
+
+static size_t move(sherd_session *from, sherd_session *to)
+{
+    const uint8_t *out;
+    size_t n = sherd__session_pending(from, 1, &out);
+    for (size_t at = 0, used; at < n; at += used) {
+        sherd__event e;
+        assert_int_equal(sherd__session_feed(to, out + at, n - at, 1, &used, &e), 0);
+        if (to == co) hear(&e);
+        else sherd__worker_event(client, no, &e);
+    }
+    sherd__session_sent(from, n);
+    return n;
+}
+
+static void settle(void)
+{
+    do {
+        while (move(co, no) + move(no, co)) {}
+    } while (sherd__executor_drain(executor));
+    while (move(no, co)) {}
+}
+
+static void start_with(uint64_t memory, const sherd__own *data, const sherd__peers *peers)
+{
+    assert_int_equal(sherd__executor_new_inline(&executor), 0);
+    sherd__worker_options o = { .backend = &none, .memory = memory, .executor = executor,
+                                .self = { identity, data, peers } };
+    assert_int_equal(sherd__worker_new(&worker, &o), 0);
+    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
+    assert_int_equal(sherd__session_new(&co, &s), 0);
+    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    sherd__worker_session(worker, &s);
+    assert_int_equal(sherd__worker_join(worker, &client, NULL), 0);
+    assert_int_equal(sherd__session_new(&no, &s), 0);
+    tasks = answered = 0;
+    next_block = FIRST;
+    settle();
+}
+
+static void start(const sherd__peers *peers)
+{
+    start_with((uint64_t)16 << 20, &own, peers);
+}
+
+static void stop(void)
+{
+    sherd__event e;
+    assert_int_equal(answered, tasks);
+    sherd__session_eof(no, SHERD_ECLOSED, "end", &e);
+    sherd__worker_event(client, no, &e);
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+    assert_int_equal(sherd__worker_memory(worker)->used, 0);
+    sherd__session_free(co);
+    sherd__session_free(no);
+    sherd__worker_free(worker);
+    sherd__executor_free(executor);
+    for (uint32_t i = 1; i < N; i++) {
+        sherd__aggregate_member_free(others[i].member);
+        others[i].member = NULL;
+    }
+}
+
+static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+                               .cols = cols,
+                               .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
+    sherd_fragment *f;
+    uint8_t *copy = malloc(i.len + 1);
+    memcpy(copy, bytes, i.len);
+    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(co, JOB, block, f), 0);
+}
+
+/* The code of its refusal; 0: done. */
+static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
+                uint64_t cols)
+{
+    sherd__task t = { .job = JOB, .task = ++tasks, .attempt = 1, .op = op, .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
+    assert_int_equal(sherd__session_task(co, &t), 0);
+    settle();
+    assert_int_equal(answered, tasks);
+    return refused;
+}
+
+/* ---- the protocol ------------------------------------------------------------------------------- */
+
+static sherd__secure_plan usual(void)
+{
+    return (sherd__secure_plan){ .recipe = TEXT, .bits = 17, .nodes = N, .threshold = U,
+                                 .colluding = 1 };
+}
+
+static int join_as(const sherd__secure_plan *p)
+{
+    uint8_t bytes[8 * SHERD__SECURE_PLAN];
+    sherd__secure_plan_write(bytes, p);
+    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
+    put(TEXT, SHERD_U8, 1, sizeof text - 1, text);
+    put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, bytes);
+    return task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
+}
+
+static int join(void)
+{
+    sherd__secure_plan p = usual();
+    return join_as(&p);
+}
+
+static void card_of(const sherd_identity *id, uint32_t self, const sherd__seal_key *k, uint8_t *out)
+{
+    sherd__secure_plan p = usual();
+    uint8_t statement[SHERD__SECURE_STATEMENT];
+    sherd__secure_statement(statement, JOB, &p, self, k->open);
+    sherd__identity_public(id, out);
+    memcpy(out + 32, k->open, 32);
+    assert_int_equal(sherd__identity_sign(id, statement, sizeof statement, out + 64), 0);
+}
+
+static uint8_t cards[N * SHERD__SECURE_CARD];
+
+/* All cards, the node's own from its JOIN. */
+static void deal_cards(void)
+{
+    memcpy(cards, result, SHERD__SECURE_CARD);
+    for (uint32_t i = 1; i < N; i++) {
+        sherd__seal_key_new(&others[i].key);
+        card_of(others[i].identity, i, &others[i].key, cards + i * SHERD__SECURE_CARD);
+    }
+}
+
+static int roster(void)
+{
+    uint32_t block = next_block++;
+    put(block, SHERD_U8, N, SHERD__SECURE_CARD, cards);
+    return task(SHERD__OP_ROSTER, PLAN, block, SHERD_I64, 1, 1);
+}
+
+static void meet(void)
+{
+    uint8_t keys[N][32];
+    assert_int_equal(join(), 0);
+    deal_cards();
+    for (uint32_t i = 0; i < N; i++) memcpy(keys[i], cards + i * SHERD__SECURE_CARD + 32, 32);
+    for (uint32_t i = 1; i < N; i++)
+        assert_int_equal(sherd__aggregate_member_new(&others[i].member, &agreed, i, JOB,
+                                                     &others[i].key,
+                                                     (const uint8_t(*)[32])keys, NULL), 0);
+    assert_int_equal(roster(), 0);
+}
+
+static int seal(uint64_t round)
+{
+    uint64_t question[2] = { SHERD__SECURE_FORMAT, round };
+    uint32_t block = next_block++;
+    put(block, SHERD_I64, 1, 2, question);
+    return task(SHERD__OP_SEAL, block, 0, SHERD_U8, N, sherd__aggregate_sealed_len(&agreed));
+}
+
+static int hide(uint64_t round, int64_t scale)
+{
+    int64_t question[4] = { SHERD__SECURE_FORMAT, (int64_t)round, scale, 20 };
+    uint32_t block = next_block;
+    next_block += 2;
+    put(block, SHERD_I64, 1, 4, question);
+    put(block + 1, SHERD_F64, 1, COUNT, params);
+    return task(SHERD__OP_HIDE, block, block + 1, SHERD_I64, 1, LEN);
+}
+
+/* What members 1 to 3 have sealed for the node in this round. */
+static uint8_t pieces[N][512];
+
+static void others_seal(uint64_t round)
+{
+    sherd_entropy e = sherd__entropy_os();
+    for (uint32_t i = 1; i < N; i++) {
+        assert_int_equal(sherd__aggregate_begin(others[i].member, round, &e, NULL), 0);
+        assert_int_equal(sherd__aggregate_send(others[i].member, 0, pieces[i], NULL), 0);
+    }
+}
+
+static int open_for(uint64_t round, const uint64_t *who, uint64_t len)
+{
+    uint64_t question[2 + N] = { SHERD__SECURE_FORMAT, round };
+    size_t sealed = sherd__aggregate_sealed_len(&agreed);
+    uint8_t all[N * 512];
+    uint32_t block = next_block;
+    next_block += 2;
+    for (uint64_t i = 0; i < len; i++) {
+        question[2 + i] = who[i];
+        memcpy(all + i * sealed, pieces[who[i] % N], sealed);
+    }
+    put(block, SHERD_I64, 1, 2 + len, question);
+    put(block + 1, SHERD_U8, len, sealed, all);
+    return task(SHERD__OP_OPEN, block, block + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&agreed));
+}
+
+static const uint64_t everybody[N] = { 0, 1, 2, 3 };
+
+static void a_round(uint64_t round)
+{
+    assert_int_equal(seal(round), 0);
+    others_seal(round);
+    assert_int_equal(hide(round, 20), 0);
+    assert_int_equal(open_for(round, everybody, N), 0);
+}
+
+static int fill(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < ROWS * 5; i++) examples[i] = (double)next_random() / 0x1p30 - 1;
+    for (size_t i = 0; i < COUNT; i++) params[i] = (double)next_random() / 0x1p31 - 0.5;
+    own.x = sherd_view_c(examples, SHERD_F64, ROWS, 5);
+    assert_int_equal(sherd__identity_new(&identity), 0);
+    for (uint32_t i = 1; i < N; i++)
+        assert_int_equal(sherd__identity_new(&others[i].identity), 0);
+    return 0;
+}
+
+static int empty(void **s)
+{
+    (void)s;
+    sherd__identity_free(identity);
+    for (uint32_t i = 1; i < N; i++) sherd__identity_free(others[i].identity);
+    return 0;
+}
+
+/* ---- tests -------------------------------------------------------------------------------------- */
+
+static void rounds_go_on_with_masks_of_their_own(void **s)
+{
+    (void)s;
+    uint8_t first[8 * LEN];
+    start(NULL);
+    meet();
+    assert_int_equal(seal(1), 0);
+    assert_int_equal(hide(1, 20), 0);
+    memcpy(first, result, sizeof first);
+    a_round(2);
+    assert_int_equal(seal(3), 0);
+    assert_int_equal(hide(3, 20), 0);
+    size_t alike = 0;
+    for (size_t i = 0; i < LEN; i++) alike += !memcmp(first + 8 * i, result + 8 * i, 8);
+    assert_int_equal(alike, 0);
+    stop();
+}
+
+static void each_question_of_a_round_is_answered_once(void **s)
+{
+    (void)s;
+    start(NULL);
+    assert_int_equal(seal(1), SHERD_EINVAL); /* nobody has joined */
+    meet();
+    assert_int_equal(roster(), SHERD_EINVAL);
+    assert_int_equal(hide(0, 20), SHERD_EINVAL);
+    assert_int_equal(seal(0), SHERD_EINVAL);
+    assert_int_equal(seal(5), 0);
+    others_seal(5);
+    assert_int_equal(seal(5), SHERD_EINVAL);
+    assert_int_equal(seal(4), SHERD_EINVAL);
+    assert_int_equal(hide(6, 20), SHERD_EINVAL);
+    assert_int_equal(hide(5, 20), 0);
+    assert_int_equal(hide(5, 20), SHERD_EINVAL);
+    assert_int_equal(hide(5, 21), SHERD_EINVAL);
+    assert_int_equal(open_for(4, everybody, N), SHERD_EINVAL);
+    assert_int_equal(open_for(5, everybody, U), 0);
+    assert_int_equal(open_for(5, everybody, U), SHERD_EINVAL);
+    assert_int_equal(open_for(5, everybody, N), SHERD_EINVAL); /* another set of survivors */
+    a_round(6);
+    stop();
+}
+
+static void a_gradient_that_did_not_fit_is_not_given_in_another_scale(void **s)
+{
+    (void)s;
+    start(NULL);
+    meet();
+    assert_int_equal(seal(1), 0);
+    assert_int_equal(hide(1, 900), SHERD_EBUSY);
+    assert_int_equal(hide(1, 20), SHERD_EINVAL);
+    assert_int_equal(seal(2), 0);
+    assert_int_equal(hide(2, 20), 0);
+    stop();
+}
+
+static void too_few_survivors_or_pieces_of_others_open_nothing(void **s)
+{
+    (void)s;
+    start(NULL);
+    meet();
+    assert_int_equal(seal(1), 0);
+    others_seal(1);
+    assert_int_equal(hide(1, 20), 0);
+    assert_int_equal(open_for(1, everybody, U - 1), SHERD_EFEWNODES);
+    static const uint64_t twice[] = { 0, 1, 1 }, beyond[] = { 0, 1, 4 }, back[] = { 0, 2, 1 };
+    assert_int_equal(open_for(1, twice, 3), SHERD_EINVAL);
+    assert_int_equal(open_for(1, beyond, 3), SHERD_EINVAL);
+    assert_int_equal(open_for(1, back, 3), SHERD_EINVAL);
+    assert_int_equal(open_for(1, everybody, N), 0);
+    assert_int_equal(seal(2), 0);
+    assert_int_equal(hide(2, 20), 0);
+    assert_int_equal(open_for(2, everybody, N), SHERD_EFRAME); /* pieces of round 1 */
+    others_seal(2);
+    assert_int_equal(open_for(2, everybody, N), SHERD_EINVAL); /* it was asked */
+    stop();
+}
+
+static void keys_that_their_owners_did_not_sign_are_refused(void **s)
+{
+    (void)s;
+    start(NULL);
+    for (size_t bit = 0; bit < 8 * N * SHERD__SECURE_CARD; bit += 61) {
+        assert_int_equal(join(), 0);
+        deal_cards();
+        cards[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(roster(), SHERD_EAUTH);
+        assert_int_equal(seal(1), SHERD_EINVAL);
+    }
+    assert_int_equal(join(), 0);
+    deal_cards(); /* a signature as another member */
+    memcpy(cards + 2 * SHERD__SECURE_CARD, cards + 3 * SHERD__SECURE_CARD, SHERD__SECURE_CARD);
+    assert_int_equal(roster(), SHERD_EAUTH);
+    assert_int_equal(join(), 0);
+    deal_cards(); /* one owner as two members */
+    card_of(others[1].identity, 2, &others[2].key, cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(roster(), SHERD_EAUTH);
+    assert_int_equal(join(), 0);
+    deal_cards(); /* the node itself once more */
+    card_of(identity, 2, &others[2].key, cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(roster(), SHERD_EAUTH);
+    stop();
+}
+
+static size_t line_of(const sherd_identity *id, const char *more, char *out)
+{
+    char key[SHERD__FINGERPRINT_TEXT];
+    sherd__fingerprint_text(sherd__identity_fingerprint(id), key);
+    return (size_t)sprintf(out, "127.0.0.1:7001 key=%s %s\n", key, more);
+}
+
+static int roster_under(const char *of_1, const char *of_2, const char *of_3)
+{
+    char lines[1000];
+    const char *const more[N] = { NULL, of_1, of_2, of_3 };
+    sherd__peers peers;
+    size_t len = line_of(identity, "domain=own", lines);
+    for (uint32_t i = 1; i < N; i++)
+        if (more[i]) len += line_of(others[i].identity, more[i], lines + len);
+    assert_int_equal(sherd__peers_parse(&peers, lines, len, "peers", NULL), 0);
+    start(&peers);
+    assert_int_equal(join(), 0);
+    deal_cards();
+    int err = roster();
+    stop();
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+static void with_a_peers_file_only_its_nodes_are_believed(void **s)
+{
+    (void)s;
+    assert_int_equal(roster_under("", "", ""), 0);
+    assert_int_equal(roster_under("role=node", "domain=a", "domain=b"), 0);
+    assert_int_equal(roster_under("", "", NULL), SHERD_EAUTH);
+    assert_int_equal(roster_under("", "", "role=coordinator"), SHERD_EAUTH);
+    assert_int_equal(roster_under("", "domain=a", "domain=a"), SHERD_EAUTH); /* T = 1 */
+    assert_int_equal(roster_under("", "", "domain=own"), SHERD_EAUTH);
+}
+
+static void thresholds_that_are_not_safe_are_refused(void **s)
+{
+    (void)s;
+    static const uint32_t bad[][3] = { { 2, 2, 1 }, { 4, 2, 1 }, { 4, 3, 0 }, { 4, 3, 2 },
+                                       { 7, 4, 2 }, { 4, 5, 1 }, { 1025, 1000, 1 } };
+    start(NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sherd__secure_plan p = usual();
+        p.nodes = bad[i][0];
+        p.threshold = bad[i][1];
+        p.colluding = bad[i][2];
+        assert_true(join_as(&p) != 0);
+    }
+    meet();
+    a_round(1);
+    stop();
+}
+
+/* A refusal may say what was expected, and no number of the node's. */
+static void says_nothing(double secret)
+{
+    char number[40];
+    snprintf(number, sizeof number, "%g", secret);
+    assert_null(strstr(refusal.text, number));
+}
+
+static void examples_that_do_not_fit_are_refused_without_telling_of_them(void **s)
+{
+    (void)s;
+    double odd[3 * 5];
+    memcpy(odd, examples, sizeof odd);
+    sherd__own data = { .x = sherd_view_c(odd, SHERD_F64, 3, 4) };
+    start_with((uint64_t)16 << 20, &data, NULL);
+    assert_int_equal(join(), SHERD_ESHAPE);
+    stop();
+    data.x = sherd_view_c(odd, SHERD_F64, 3, 5);
+    odd[7] = INFINITY;
+    start_with((uint64_t)16 << 20, &data, NULL);
+    assert_int_equal(join(), SHERD_ERANGE);
+    assert_string_equal(refusal.text, "the node has a number that is not finite");
+    odd[7] = 31337.25;
+    params[0] = 1e200;
+    assert_int_equal(join(), 0);
+    deal_cards();
+    assert_int_equal(roster(), 0);
+    assert_int_equal(seal(1), 0);
+    assert_true(hide(1, 20) != 0);
+    says_nothing(31337.25);
+    params[0] = NAN;
+    assert_int_equal(seal(2), 0);
+    assert_int_equal(hide(2, 20), SHERD_EINVAL);
+    params[0] = 0.25;
+    stop();
+    start_with((uint64_t)16 << 20, NULL, NULL);
+    assert_int_equal(join(), SHERD_EINVAL);
+    assert_non_null(strstr(refusal.text, "no data of its own"));
+    stop();
+}
+
+static void memory_is_counted_before_anything_is_made(void **s)
+{
+    (void)s;
+    unsigned no_room = 0, room = 0;
+    for (uint64_t memory = 4096; memory < 65536; memory += 1024) {
+        start_with(memory, &own, NULL);
+        int err = join();
+        no_room += err == SHERD_ENOMEM || err == SHERD_EINVAL;
+        room += err == 0;
+        stop();
+    }
+    assert_true(no_room > 0 && room > 0);
+}
+
+static void whatever_a_question_says_it_is_answered_once(void **s)
+{
+    (void)s;
+    start(NULL);
+    for (unsigned i = 0; i < 3000; i++) {
+        uint64_t words[16];
+        sherd__secure_plan p = usual();
+        sherd__secure_plan_write((uint8_t *)words, &p);
+        if (i % 50 == 0) meet();
+        if (i % 50 == 0) assert_int_equal(seal(i + 1), 0);
+        uint32_t op = SHERD__OP_JOIN + (uint32_t)(next_random() % 5), left = next_block++, right = 0;
+        uint64_t len = op == SHERD__OP_JOIN ? 10 : next_random() % 7, rows = 1 + next_random() % 2;
+        if (op != SHERD__OP_JOIN) words[1] = i / 50 * 50 + 1 + next_random() % 3;
+        if (next_random() % 3) words[next_random() % 10] = next_random() % 5;
+        if (next_random() % 9 == 0) words[next_random() % 10] = next_random() << 33;
+        put(left, next_random() % 9 ? SHERD_I64 : SHERD_F64, rows, len / rows, words);
+        if (next_random() % 4) {
+            right = next_block++;
+            uint64_t cols = next_random() % 3 ? COUNT : next_random() % 200;
+            uint8_t any[200 * 8];
+            for (size_t k = 0; k < sizeof any; k++) any[k] = (uint8_t)next_random();
+            put(right, next_random() % 2 ? SHERD_F64 : SHERD_U8, 1, cols, any);
+        }
+        (void)task(op, left, right, next_random() % 2 ? SHERD_U8 : SHERD_I64, 1 + next_random() % 4,
+                   next_random() % 2 ? LEN : next_random() % 300);
+        for (uint32_t k = 1; k < N && i % 50 == 49; k++) {
+            sherd__aggregate_member_free(others[k].member);
+            others[k].member = NULL;
+        }
+    }
+    stop();
+}
+
+static void a_job_that_is_dropped_leaves_nothing(void **s)
+{
+    (void)s;
+    start(NULL);
+    meet();
+    a_round(1);
+    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
+    settle();
+    assert_int_equal(sherd__worker_memory(worker)->used, 0);
+    assert_int_equal(seal(2), SHERD_EINVAL);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounds_go_on_with_masks_of_their_own),
+        cmocka_unit_test(each_question_of_a_round_is_answered_once),
+        cmocka_unit_test(a_gradient_that_did_not_fit_is_not_given_in_another_scale),
+        cmocka_unit_test(too_few_survivors_or_pieces_of_others_open_nothing),
+        cmocka_unit_test(keys_that_their_owners_did_not_sign_are_refused),
+        cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
+        cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
+        cmocka_unit_test(examples_that_do_not_fit_are_refused_without_telling_of_them),
+        cmocka_unit_test(memory_is_counted_before_anything_is_made),
+        cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
+        cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, fill, empty);
+}
