@@ -1,8 +1,8 @@
 /*
  * Training here, in floats, beside numpy doing the same: all examples of a batch at once, in place,
- * by as many threads, in the scripts of bench/ that lie in this command. The two take turns, so that
- * a machine that is busy is busy for both; a figure is the ratio of their medians. numpy computes in
- * f64; its time in f32 stands beside the figure of f32.
+ * by as many threads, in the scripts of bench/ that lie in this command. The two take turns, so
+ * that a machine that is busy is busy for both; a figure is the ratio of their medians. numpy
+ * computes in f64; its time in f32 stands beside the figure of f32.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #include "learn/optimiser.h"
 
 #define SCRIPT(symbol, file)                                                                       \
-    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"bench/" file "\"\n.byte 0\n.popsection");\
+    __asm__(".pushsection .rodata\n" #symbol ":\n"                                                 \
+            ".incbin \"bench/" file "\"\n.byte 0\n.popsection");                                   \
     extern const char symbol[] __attribute__((visibility("hidden")))
 
 SCRIPT(sherd__bench_deep_py, "deep.py");
@@ -169,7 +170,7 @@ static int compare(sherd__bench *b, const course *c, sherd_dtype dtype, sherd__f
     return 0;
 }
 
-/* ---- 1000-900-900-900-10, batches of 100 ------------------------------------------------------ */
+/* ---- 1000-900-900-900-10, batches of 100 ----------------------------------------------------- */
 
 static int deep_data(course *c, sherd_dtype dtype, sherd_diag *d)
 {
@@ -224,7 +225,7 @@ int sherd__bench_train_deep(sherd__bench *b, sherd_diag *d)
     return err;
 }
 
-/* ---- 784-128-10, all examples at once --------------------------------------------------------- */
+/* ---- 784-128-10, all examples at once -------------------------------------------------------- */
 
 int sherd__bench_train_mnist(sherd__bench *b, sherd_diag *d)
 {

@@ -1,10 +1,10 @@
 /*
- * One 64-bit word says which loop it is, how many indices it has and which comes next; whoever moves
- * the last of these by a compare-and-swap owns that index. So a thread that wakes up late, in a loop
- * that is over or another one, takes nothing, and nobody waits for threads that took nothing. What
- * the loop calls is read only with an index in hand: it cannot change before that index is done.
- * Threads look for work for some tens of microseconds before they sleep, since passes of training
- * follow each other closely; the caller likewise for the last index.
+ * One 64-bit word says which loop it is, how many indices it has and which comes next; whoever
+ * moves the last of these by a compare-and-swap owns that index. So a thread that wakes up late,
+ * in a loop that is over or another one, takes nothing, and nobody waits for threads that took
+ * nothing. What the loop calls is read only with an index in hand: it cannot change before that
+ * index is done. Threads look for work for some tens of microseconds before they sleep, since
+ * passes of training follow each other closely; the caller likewise for the last index.
  */
 #include "core/team.h"
 

@@ -1,8 +1,9 @@
 /*
  * Layers with parameters where products are computed on this machine in floats: the activation
- * above is applied to each part of a product while it is in cache, its slope and the sums for biases are
- * one pass over the gradient, and no operand is copied or turned. Elements are computed by the same
- * operations in the same order as on the long way, so that only the products' bits may differ.
+ * above is applied to each part of a product while it is in cache, its slope and the sums for
+ * biases are one pass over the gradient, and no operand is copied or turned. Elements are computed
+ * by the same operations in the same order as on the long way, so that only the products' bits may
+ * differ.
  */
 #include <stdbool.h>
 

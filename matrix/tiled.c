@@ -1,9 +1,9 @@
 /*
  * Blocking around the kernels of tiled_kernel.inc. C is cut into parts, each made by one thread:
- * rows in panels as high as a tile, columns in panels as wide. Panels of A lie in the second cache, a
- * panel of B in the first, both turned into the product's type as they are copied there. An operand
- * that several parts need is brought into panels once, beforehand, if it is small enough; a large
- * one is read again by each part, which costs less than memory for all of it.
+ * rows in panels as high as a tile, columns in panels as wide. Panels of A lie in the second
+ * cache, a panel of B in the first, both turned into the product's type as they are copied there.
+ * An operand that several parts need is brought into panels once, beforehand, if it is small
+ * enough; a large one is read again by each part, which costs less than memory for all of it.
  */
 #include "matrix/tiled.h"
 
@@ -329,7 +329,7 @@ static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room 
     return SHERD_OK;
 }
 
-/* ---- turned products -------------------------------------------------------------------------- */
+/* ---- turned products ------------------------------------------------------------------------- */
 
 #define COLUMNS 64u /* of C that are turned at a time */
 
