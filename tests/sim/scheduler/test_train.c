@@ -185,6 +185,7 @@ static void strike(sim *s)
     case GARBAGE:
         (void)sherd__session_feed(n->co, (const uint8_t *)"\0\0\0\0 this is no record at all ...", 32,
                                   s->now, &used, &e);
+        sherd__fragment_free(e.fragment); /* it may have ended a body */
         n->dead = true;
         disconnect(s, n, false);
         break;
