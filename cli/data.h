@@ -17,9 +17,9 @@ typedef struct sherd__data {
  * Loads what `r` trains on, for a network of `width` outputs, all of it checked (finite, labels
  * below width, inputs as many as the network takes). path: a folder of IDX files, a .npy (targets
  * are the last columns), a .npz (members x and y, or x_train, y_train, x_test, y_test) or a .csv
- * (store/csv.h); NULL: the recipe's own source. What validation gets is a function of the seed. *out is the caller's
- * (sherd__data_fini). SHERD_EOPEN, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL (a
- * recipe for files and no path), SHERD_ENOMEM.
+ * (store/csv.h); NULL: the recipe's own source. What validation gets is a function of the seed.
+ * *out is the caller's (sherd__data_fini). SHERD_EOPEN, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ERANGE,
+ * SHERD_EINVAL (a recipe for files and no path), SHERD_ENOMEM.
  */
 int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
                      const uint8_t seed[32], sherd_diag *d) SHERD_MUST;
@@ -27,9 +27,9 @@ void sherd__data_fini(sherd__data *x);
 
 /**
  * Inputs alone, to predict from: a folder of IDX files (its test images), one IDX file, a .npy, a
- * .npz with a member x or a .csv. Labels come along where the folder or archive has them. Rows of another
- * length than `inputs` are SHERD_ESHAPE; a .npy or .csv may have the targets too, which are left
- * out. Divided as the recipe says.
+ * .npz with a member x or a .csv. Labels come along where the folder or archive has them. Rows of
+ * another length than `inputs` are SHERD_ESHAPE; a .npy or .csv may have the targets too, which are
+ * left out. Divided as the recipe says.
  */
 int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
                        sherd_diag *d) SHERD_MUST;

@@ -1,7 +1,7 @@
 /*
- * The data go to one file, in gnuplot's blocks (two empty lines between them), the words to another,
- * and gnuplot makes the picture beside the file that it replaces. gnuplot is a process of its own,
- * with a deadline, no start-up file of the user's, and nothing from us but those two names.
+ * The data go to one file, in gnuplot's blocks (two empty lines between them), the words to
+ * another, and gnuplot makes the picture beside the file that it replaces. gnuplot is a process of
+ * its own, with a deadline, no start-up file of the user's, and nothing from us but those names.
  */
 #include "cli/plot.h"
 

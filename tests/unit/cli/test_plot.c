@@ -204,7 +204,8 @@ static void every_point_is_in_the_picture_at_its_place(void **state)
     }
     assert_null(strstr(at, "<use xlink:href='#gpPt6'"));
     for (unsigned i = 0; i < POINTS; i++) { /* places are affine in what was given */
-        double u = (x[i] - x[0]) / (x[POINTS - 1] - x[0]), v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
+        double u = (x[i] - x[0]) / (x[POINTS - 1] - x[0]);
+        double v = (y[i] - y[0]) / (y[POINTS - 1] - y[0]);
         assert_true(fabs(u - points[2 * i] / points[2 * POINTS - 2]) < 0.02);
         assert_true(fabs(v - (1 - points[2 * i + 1]) / (1 - points[2 * POINTS - 1])) < 0.02);
         assert_true(fabs(y[i] - y[POINTS + i]) < 0.6); /* both panels alike */
@@ -226,7 +227,8 @@ static void curves_without_figures_are_left_out(void **state)
     char *text = read_all("curves.svg");
     assert_non_null(strstr(text, "accuracy, validation"));
     assert_null(strstr(text, "loss, validation"));
-    assert_int_equal(count(text, "<use xlink:href='#gpPt6'"), 3 * (EPOCHS + 1)); /* with the key's */
+    /* with the key's */
+    assert_int_equal(count(text, "<use xlink:href='#gpPt6'"), 3 * (EPOCHS + 1));
     free(text);
     p.epochs_len = 0; /* nothing at all */
     assert_int_equal(sherd__plot_draw(&p, "curves.svg", &drawn, &d), 0);
