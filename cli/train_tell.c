@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,13 +54,18 @@ static int log_failed(const sherd__train *t, sherd_diag *d)
 /* Writes and releases o. */
 static int log_line(sherd__train *t, json_t *o, sherd_diag *d)
 {
-    char *text = o != NULL ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
+    size_t len = o != NULL ? json_dumpb(o, NULL, 0, how) : 0;
+    char *text = len > 0 ? sherd__alloc(len + 1) : NULL;
+    bool written = text != NULL && json_dumpb(o, text, len, how) == len;
     json_decref(o);
-    if (text == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a line of the log");
-    size_t len = strlen(text);
-    text[len] = '\n'; /* in place of the terminator */
+    if (!written) {
+        sherd__free(text);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a line of the log");
+    }
+    text[len] = '\n';
     ssize_t n = write(t->log, text, len + 1);
-    free(text);
+    sherd__free(text);
     if (n == (ssize_t)(len + 1)) {
         t->log_size += len + 1;
         return 0;
