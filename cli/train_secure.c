@@ -49,7 +49,8 @@ static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
                            "them is hidden");
     if (!sherd__opt_given(cli, "nodes"))
         return sherd__fail(d, SHERD_EINVAL, "give a node file; or -n N --simulate, to try it out",
-                           "--aggregate secure needs --nodes FILE: nodes that bring their own data");
+                           "--aggregate secure needs --nodes FILE: nodes that bring their own "
+                           "data");
     return 0;
 }
 
@@ -57,7 +58,8 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
     static const char *const ours[] = { "survivors", "simulate" };
-    bool secure = sherd__opt_choice(cli, "aggregate") == 1, simulate = sherd__opt_flag(cli, "simulate");
+    bool secure = sherd__opt_choice(cli, "aggregate") == 1;
+    bool simulate = sherd__opt_flag(cli, "simulate");
     for (size_t i = 0; i < 2 && !secure; i++)
         if (asked(cli, ours[i]))
             return sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
@@ -85,8 +87,8 @@ int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d)
     size_t inputs = 0;
     int err = 0;
     if (s->simulate)
-        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(t->cli, "data"), width, t->seed,
-                               d);
+        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(t->cli, "data"), width,
+                               t->seed, d);
     if (err) return err;
     if (!sherd__form_size(t->recipe.in, &inputs)) return SHERD_ESHAPE;
     x->owned[0] = sherd__calloc(inputs, sizeof(double));

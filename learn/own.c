@@ -86,7 +86,7 @@ uint64_t sherd__own_memory(const sherd__own *own, size_t inputs, size_t width)
     return all;
 }
 
-/* ---- grading ---------------------------------------------------------------------------------- */
+/* ---- grading ------------------------------------------------------------------------------- */
 
 /* Where the chunk that begins at row `at` ends: at the end of the data at the latest. */
 static size_t chunk_len(const sherd__dataset *data, size_t at, uint64_t left)

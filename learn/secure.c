@@ -1,5 +1,5 @@
-/* Blocks of secure aggregation as bytes. Ranges are checked where a number enters; the sums over them
- * (aggregate's, the store's) are the receiver's to check. */
+/* Blocks of secure aggregation as bytes. Ranges are checked where a number enters; what belongs
+ * together (thresholds, blocks) is the receiver's to check. */
 #include "learn/secure.h"
 
 #include <inttypes.h>

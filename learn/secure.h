@@ -1,7 +1,7 @@
 /*
  * What coordinator and nodes tell each other when they train on the nodes' own data by secure
- * aggregation (docs/PROTOCOL.md, "Secure aggregation"), as bytes. Blocks are rows of 64-bit numbers,
- * little-endian, but for cards and pieces, which are bytes. Readers trust nothing of it.
+ * aggregation (docs/PROTOCOL.md, "Secure aggregation"), as bytes. Blocks are rows of 64-bit
+ * numbers, little-endian, but for cards and pieces, which are bytes. Readers trust nothing of it.
  *
  * What is summed: the gradient, tier after tier, as in learn/grader.h; then how many examples it is
  * over, their cost, and how many were hit. So the sums alone are known, of these too.

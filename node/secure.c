@@ -1,8 +1,9 @@
 /*
  * One client's session of secure aggregation: JOIN (a key of one's own), ROSTER (everybody's), then
- * rounds of SEAL, HIDE and OPEN. Nothing is believed of a coordinator but who connected: parameters,
- * shapes and keys are checked, every step of a round is taken at most once, and a new JOIN has new
- * keys. What a coordinator could still do, and what it could not, is in docs/THREATS.md.
+ * rounds of SEAL, HIDE and OPEN. Nothing is believed of a coordinator but who connected:
+ * parameters, shapes and keys are checked, every step of a round is taken at most once, and a new
+ * JOIN has new keys. What a coordinator could still do, and what it could not, is in
+ * docs/THREATS.md.
  */
 #include "node/secure.h"
 
@@ -58,7 +59,7 @@ int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
     return SHERD_OK;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void leave(sherd__secure *s)
 {
@@ -94,7 +95,7 @@ void sherd__secure_done(sherd__secure *s)
     if (--s->admitted == 0 && s->forget) leave(s);
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------------------------- */
 
 static bool dense(const sherd_fragment *f, uint8_t dtype)
 {
@@ -123,7 +124,7 @@ static int check_result(const sherd__task *t, uint8_t dtype, uint64_t rows, uint
                        (unsigned long long)rows, (unsigned long long)cols, dtype);
 }
 
-/* ---- JOIN ------------------------------------------------------------------------------------- */
+/* ---- JOIN ---------------------------------------------------------------------------------- */
 
 static int read_recipe(sherd__secure *s, sherd_diag *d)
 {
@@ -270,7 +271,7 @@ static int run_join(sherd__secure *s, const sherd__task *t, uint8_t *out, sherd_
     return SHERD_OK;
 }
 
-/* ---- ROSTER ----------------------------------------------------------------------------------- */
+/* ---- ROSTER -------------------------------------------------------------------------------- */
 
 static int stranger(sherd_diag *d, uint32_t i, const char *why)
 {
@@ -295,7 +296,8 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
     if (!s->site.self.peers) return SHERD_OK;
     sherd__fingerprint_public(&key, card);
     const sherd__peer *p = sherd__peers_find(s->site.self.peers, &key);
-    if (!p || !strcmp(p->role, "coordinator")) return stranger(d, i, "is none of this node's peers");
+    if (!p || !strcmp(p->role, "coordinator"))
+        return stranger(d, i, "is none of this node's peers");
     return SHERD_OK;
 }
 
@@ -312,8 +314,9 @@ static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_dia
             members += other && !strcmp(other->domain, peers->list[p].domain);
         }
         if (members > s->plan.colluding)
-            return sherd__fail(d, SHERD_EAUTH, NULL, "%u members are of one domain, and %u may collude",
-                               members, s->plan.colluding);
+            return sherd__fail(d, SHERD_EAUTH, NULL,
+                               "%u members are of one domain, and %u may collude", members,
+                               s->plan.colluding);
     }
     return SHERD_OK;
 }
@@ -323,7 +326,8 @@ static int run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragme
 {
     uint32_t nodes = s->plan.nodes;
     if (!s->joined || s->member)
-        return sherd__fail(d, SHERD_EINVAL, NULL, s->member ? "the roster is known" : "no JOIN before");
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           s->member ? "the roster is known" : "no JOIN before");
     int err = check_result(t, SHERD_I64, 1, 1, d);
     if (!err) err = check_block(right, SHERD_U8, nodes, SHERD__SECURE_CARD, "roster", d);
     const uint8_t *cards = err ? NULL : sherd__fragment_bytes(right);
@@ -347,7 +351,7 @@ static int run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragme
     return err;
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------- */
+/* ---- rounds -------------------------------------------------------------------------------- */
 
 /* Numbers of a question, `most` of them at most; format and, but for SEAL, round are checked. */
 static int read_question(const sherd__secure *s, const sherd_fragment *left, size_t least,
@@ -371,8 +375,8 @@ static int same_round(const sherd__secure *s, const sherd_fragment *left, sherd_
                        (unsigned long long)round, (unsigned long long)s->round);
 }
 
-static int run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left, uint8_t *out,
-                    sherd_diag *d)
+static int run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+                    uint8_t *out, sherd_diag *d)
 {
     uint64_t len;
     size_t sealed = sherd__aggregate_sealed_len(&s->a);
@@ -391,11 +395,9 @@ static int run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment
     return err;
 }
 
-static int read_scales(const sherd__secure *s, const sherd_fragment *left, size_t tiers,
-                       int32_t *scales, sherd_diag *d)
+static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales, sherd_diag *d)
 {
     const uint8_t *at = sherd__fragment_bytes(left) + 8 * SHERD__SECURE_HIDE;
-    (void)s;
     for (size_t i = 0; i <= tiers; i++) {
         int64_t v = (int64_t)sherd__get_u64(at + 8 * i);
         if (v < -1000 || v > 1000) return sherd__fail(d, SHERD_EFORMAT, NULL, "a scale of %lld",
@@ -414,7 +416,8 @@ static int take_params(sherd__secure *s, const sherd_fragment *right, sherd_diag
         memcpy(to, at, n * sizeof *to);
         at += n * sizeof *to;
         for (size_t i = 0; i < n; i++)
-            if (!isfinite(to[i])) return sherd__fail(d, SHERD_EINVAL, NULL, "parameters that are no numbers");
+            if (!isfinite(to[i]))
+                return sherd__fail(d, SHERD_EINVAL, NULL, "parameters that are no numbers");
     }
     return SHERD_OK;
 }
@@ -424,7 +427,8 @@ static int run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX + 1];
     uint64_t len;
-    size_t tiers = s->grader ? sherd__grader_tiers(s->grader) : 0, most = SHERD__SECURE_HIDE + tiers + 1;
+    size_t tiers = s->grader ? sherd__grader_tiers(s->grader) : 0;
+    size_t most = SHERD__SECURE_HIDE + tiers + 1;
     int err = read_question(s, left, most, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->hidden)
@@ -432,7 +436,7 @@ static int run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment
                           (unsigned long long)s->round);
     if (!err) err = check_result(t, SHERD_I64, 1, s->a.len, d);
     if (!err) err = check_block(right, SHERD_F64, 1, s->count, "parameters", d);
-    if (!err) err = read_scales(s, left, tiers, scales, d);
+    if (!err) err = read_scales(left, tiers, scales, d);
     if (err) return err;
     s->hidden = true;
     uint64_t rows = s->plan.rows, all = s->data.x.rows;
@@ -457,7 +461,8 @@ static int read_survivors(const sherd__secure *s, const sherd_fragment *left, ui
     for (uint64_t i = 0; i < len; i++) {
         uint64_t v = sherd__get_u64(at + 8 * i);
         if (v >= s->a.nodes || (i > 0 && v <= out[i - 1]))
-            return sherd__fail(d, SHERD_EINVAL, NULL, "survivors that are none, or in another order");
+            return sherd__fail(d, SHERD_EINVAL, NULL,
+                               "survivors that are none, or in another order");
         out[i] = (uint32_t)v;
     }
     return SHERD_OK;
@@ -485,8 +490,8 @@ static int run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment
 {
     uint32_t who[SHERD__AGGREGATE_NODES_MAX];
     uint64_t len = 0;
-    int err = read_question(s, left, SHERD__SECURE_OPEN, SHERD__SECURE_OPEN + (size_t)s->a.nodes, &len,
-                            d);
+    size_t most = SHERD__SECURE_OPEN + (size_t)s->a.nodes;
+    int err = read_question(s, left, SHERD__SECURE_OPEN, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->opened)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
@@ -498,13 +503,14 @@ static int run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "%llu survivors: expected at least %u",
                            (unsigned long long)len, s->a.threshold);
     err = read_survivors(s, left, len, who, d);
-    if (!err) err = check_block(right, SHERD_U8, len, sherd__aggregate_sealed_len(&s->a), "pieces", d);
+    size_t sealed = sherd__aggregate_sealed_len(&s->a);
+    if (!err) err = check_block(right, SHERD_U8, len, sealed, "pieces", d);
     if (err) return err;
     s->opened = true;
     return open_sum(s, who, (uint32_t)len, sherd__fragment_bytes(right), out, d);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------ */
+/* ---- tasks --------------------------------------------------------------------------------- */
 
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                         const sherd__block *right, sherd_diag *d)
@@ -513,8 +519,8 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
     if (!s->site.self.identity)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in aggregation");
     if (t->primes_len || two != (right != NULL))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes", t->op,
-                           two ? 2u : 1u);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
+                           t->op, two ? 2u : 1u);
     if (t->op == SHERD__OP_JOIN && s->admitted)
         return sherd__fail(d, SHERD_EBUSY, NULL, "what was asked before is not done");
     if (t->op != SHERD__OP_JOIN && (t->job != s->job || s->forget))

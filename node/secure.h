@@ -1,8 +1,8 @@
 /*
  * Secure aggregation on a node (docs/PROTOCOL.md, "Secure aggregation"): what a coordinator may ask
- * of examples that stay here. The rules that keep a mask from being opened are crypto/aggregate.h's;
- * here is which of them a task may reach, whose keys are believed, and that one question of a round
- * is answered at most once, whether it went well or not.
+ * of examples that stay here. The rules that keep a mask from being opened are those of
+ * crypto/aggregate.h; here is which of them a task may reach, whose keys are believed, and that one
+ * question of a round is answered at most once, whether it went well or not.
  *
  * Of the node's own examples nothing leaves but sums under a mask. Reasons for refusals travel, so
  * they tell of the examples that they do not fit, and no value, row or number of them.
@@ -27,7 +27,8 @@
 typedef struct sherd__secure_self {
     const sherd_identity *identity; /* NULL: it takes no part */
     const sherd__own *data;         /* NULL: none */
-    const sherd__peers *peers;      /* whose keys it believes; NULL: those that the coordinator names */
+    const sherd__peers *peers;      /* whose keys it believes; NULL: those that the coordinator
+                                       names */
 } sherd__secure_self;
 
 typedef struct sherd__secure_site {
@@ -47,17 +48,17 @@ int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site) SHERD
 void sherd__secure_free(sherd__secure *s);
 
 /**
- * A task of these operations has come, with its blocks: may it be queued? JOIN begins anew: what was
- * before is wiped, and memory for all that follows is reserved. SHERD_EUNSUPPORTED: no identity;
- * SHERD_EBUSY: a JOIN before what was asked earlier is done; SHERD_EINVAL, SHERD_EFORMAT,
+ * A task of these operations has come, with its blocks: may it be queued? JOIN begins anew: what
+ * was before is wiped, and memory for all that follows is reserved. SHERD_EUNSUPPORTED: it has no
+ * identity; SHERD_EBUSY: a JOIN before what was asked earlier is done; SHERD_EINVAL, SHERD_EFORMAT,
  * SHERD_ESHAPE: what makes no sense; SHERD_ENOMEM.
  */
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /**
- * Does it; out has t->result.len bytes. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key that
- * nobody vouches for; SHERD_EFRAME: a piece that is not what its sender sealed; SHERD_EBUSY: a sum
- * beyond its scale; SHERD_ERANGE, SHERD_ESHAPE, SHERD_EFEWNODES, SHERD_ENOMEM. out is wiped then.
+ * Does it; out has t->result.len bytes. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key
+ * that nobody vouches for; SHERD_EFRAME: a piece that is not what its sender sealed; SHERD_EBUSY: a
+ * sum beyond its scale; SHERD_ERANGE, SHERD_ESHAPE, SHERD_EFEWNODES, SHERD_ENOMEM. out is wiped then.
  */
 int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                       const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;

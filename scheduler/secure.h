@@ -1,7 +1,7 @@
 /*
- * Training on data that nodes bring, by secure aggregation: of their gradients this process gets the
- * sum, and nothing else (crypto/aggregate.h; docs/THREATS.md says under what assumptions). For the
- * command:
+ * Training on data that nodes bring, by secure aggregation: of their gradients this process gets
+ * the sum, and nothing else (crypto/aggregate.h; docs/THREATS.md says under what assumptions). For
+ * the command:
  *
  *     err = sherd__secure_open(&summer, cluster, &o, d);
  *     if (!err) err = sherd__stepper_summed(&stepper, &g, summer, d);   // takes it
@@ -27,11 +27,10 @@ typedef struct sherd__secure_options {
 } sherd__secure_options;
 
 /**
- * The nodes of the cluster that take part are all that are up when this is called, and stay as they
- * are: one that is lost does not come back into it. SHERD_EFEWNODES: fewer than 3, or than U, here or
- * in a later sum; SHERD_EINVAL: thresholds that are not safe (sherd__aggregate_check), a node without
- * data; SHERD_EAUTH: a key that is not the node's, or that another node does not believe; what nodes
- * say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
+ * All nodes that are up when this is called and can take part do; one that is lost does not come
+ * back into it. SHERD_EFEWNODES: fewer than 3, or than U, here or in a later sum; SHERD_EINVAL:
+ * thresholds that are not safe (sherd__aggregate_check); SHERD_EAUTH: a node does not believe the
+ * key of another; what nodes say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
  */
 int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
                        sherd_diag *d) SHERD_MUST;

@@ -9,7 +9,6 @@
 #include "scheduler/secure_job.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,56 +16,13 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
-#include "crypto/fragment_make.h"
-#include "learn/secure.h"
+#include "scheduler/secure_internal.h"
 
 #define PATIENCE_MS 60000.0 /* at least, until a member that has not answered is overdue */
 #define PATIENCE_FIRST_MS 600000.0
 #define PATIENCE_TIMES 30.0
 
-typedef enum phase { HEARING, JOINING, ROSTER, IDLE, HIDING, OPENING } phase;
-
-enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK, FIRST_BLOCK };
-
-typedef struct member {
-    sherd_session *session; /* while up */
-    bool heard;
-    bool out;               /* takes no part, or no more */
-    uint32_t self;          /* number in the roster */
-    uint32_t asked;         /* tasks that are open */
-    uint32_t next_block;
-    uint64_t since_ms;
-    bool sealed, hidden;    /* answered in this round; before: sealed when it has joined */
-    sherd_fragment *pieces; /* what it sealed */
-    uint8_t card[SHERD__SECURE_CARD];
-    uint64_t accepted;
-} member;
-
-struct sherd__secure_job {
-    sherd__secure_job_options o;
-    char *text;
-    member *nodes;
-    uint32_t *node_of;      /* roster: member to node */
-    phase phase;
-    sherd__aggregate a;
-    uint32_t tasks;         /* numbers given */
-    uint64_t round;
-    uint64_t now_ms, began_ms;
-    double round_ms;        /* moving average of what members take; 0: not known */
-    uint32_t answers;       /* of this round */
-    uint32_t *survivors;    /* members of this round's sum, ascending */
-    uint32_t survivors_len;
-    sherd__secure_sum *sum; /* under way */
-    uint64_t done_sums, asked_sums;
-    bool done;
-    int err;
-    sherd_diag diag;
-    pthread_mutex_t lock;   /* guards what follows */
-    sherd__secure_sum *asked;
-    bool answered, ready, finish;
-};
-
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling ------------------------------------------------------------------------------- */
 
 static void say(const sherd__secure_job *j, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -111,53 +67,6 @@ static uint32_t count_in(const sherd__secure_job *j)
     return n;
 }
 
-/* ---- sending ---------------------------------------------------------------------------------- */
-
-static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
-               uint64_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
-{
-    sherd_fragment *f;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    int err = sherd__fragment_take(&f, &info, bytes, release, ctx);
-    if (err) {
-        if (release) release(ctx, bytes, info.len);
-        else sherd__free(bytes);
-        return err;
-    }
-    err = sherd__session_put(m->session, j->o.id, block, f);
-    if (err) sherd__fragment_free(f);
-    return err;
-}
-
-/* A copy of `len` bytes as a block. */
-static int put_copy(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
-                    uint64_t cols, const void *bytes, size_t len)
-{
-    void *copy = sherd__alloc(len ? len : 1);
-    if (!copy) return SHERD_ENOMEM;
-    memcpy(copy, bytes, len);
-    return put(j, m, block, dtype, rows, cols, copy, NULL, NULL);
-}
-
-static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint32_t right,
-               uint8_t dtype, uint64_t rows, uint64_t cols)
-{
-    sherd__task t = { .job = j->o.id, .task = ++j->tasks, .attempt = 1, .op = op, .left = left,
-                      .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
-    if (op != SHERD__OP_JOIN && op != SHERD__OP_ROSTER)
-        t.flags = SHERD__DROP_LEFT | (right ? SHERD__DROP_RIGHT : 0u);
-    int err = sherd__session_task(m->session, &t);
-    if (err) return err;
-    m->asked++;
-    m->since_ms = j->now_ms;
-    return SHERD_OK;
-}
-
 /* A session that takes no more is about to end; anything else is the end of all. */
 static void sent(sherd__secure_job *j, uint32_t node, int err)
 {
@@ -165,60 +74,10 @@ static void sent(sherd__secure_job *j, uint32_t node, int err)
     if (err == SHERD_ENOMEM) no_memory(j);
 }
 
-/* ---- JOIN and ROSTER -------------------------------------------------------------------------- */
+/* ---- JOIN and ROSTER ----------------------------------------------------------------------- */
 
 
-/* This member's share of what is dealt. */
-static int deal(sherd__secure_job *j, member *m)
-{
-    const sherd__dataset *all = j->o.train.deal;
-    size_t rows = all->x.rows, from = rows * m->self / j->a.nodes;
-    size_t len = rows * (m->self + 1) / j->a.nodes - from;
-    sherd__dataset part = sherd__dataset_part(all, from, len);
-    bool labels = part.targets.labels != NULL;
-    size_t width = labels ? 1 : all->width, each = sherd_dtype_size(part.x.dtype), bytes, t_bytes;
-    uint32_t *numbers = sherd__calloc(len, sizeof *numbers);
-    void *x = NULL, *t = NULL;
-    if (numbers && sherd__mul(len, part.x.cols * each, &bytes) &&
-        sherd__mul(len, width * (labels ? 4 : 8), &t_bytes)) {
-        x = sherd__alloc_large(bytes);
-        t = sherd__alloc_large(t_bytes);
-    }
-    for (size_t i = 0; numbers && i < len; i++) numbers[i] = (uint32_t)i;
-    if (!x || !t) {
-        sherd__free(numbers);
-        sherd__free(x);
-        sherd__free(t);
-        return SHERD_ENOMEM;
-    }
-    sherd__shard_inputs(&part, numbers, len, x);
-    sherd__shard_targets(&part, numbers, len, t);
-    sherd__free(numbers);
-    int err = put(j, m, X_BLOCK, (uint8_t)part.x.dtype, len, part.x.cols, x, NULL, NULL);
-    if (err) {
-        sherd__free(t);
-        return err;
-    }
-    return put(j, m, TARGETS_BLOCK, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
-}
-
-static int send_join(sherd__secure_job *j, member *m)
-{
-    uint8_t plan[8 * SHERD__SECURE_PLAN];
-    bool dealt = j->o.train.deal != NULL;
-    sherd__secure_plan p = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .nodes = j->a.nodes,
-                             .threshold = j->a.threshold, .colluding = j->a.colluding,
-                             .self = m->self, .rows = j->o.train.rows, .x = dealt ? X_BLOCK : 0,
-                             .targets = dealt ? TARGETS_BLOCK : 0 };
-    sherd__secure_plan_write(plan, &p);
-    m->next_block = FIRST_BLOCK;
-    int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text, j->o.text_len);
-    if (!err && dealt) err = deal(j, m);
-    if (!err) err = put_copy(j, m, PLAN_BLOCK, SHERD_I64, 1, SHERD__SECURE_PLAN, plan, sizeof plan);
-    return err ? err : ask(j, m, SHERD__OP_JOIN, PLAN_BLOCK, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
-}
-
-/* All that are up, as members in their order; anew when one of them was lost before it had joined. */
+/* All that are up, as members in their order; anew when one was lost before it had joined. */
 static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
@@ -245,7 +104,7 @@ static void begin_join(sherd__secure_job *j)
         m->self = self++;
         m->sealed = false;
         m->asked = 0;
-        sent(j, i, send_join(j, m));
+        sent(j, i, sherd__secure_send_join(j, m));
     }
 }
 
@@ -269,8 +128,7 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
 
 static void begin_roster(sherd__secure_job *j)
 {
-    size_t len = (size_t)j->a.nodes * SHERD__SECURE_CARD;
-    uint8_t *cards = sherd__alloc(len);
+    uint8_t *cards = sherd__alloc((size_t)j->a.nodes * SHERD__SECURE_CARD);
     if (!cards) {
         no_memory(j);
         return;
@@ -281,10 +139,7 @@ static void begin_roster(sherd__secure_job *j)
     j->phase = ROSTER;
     for (uint32_t i = 0; i < j->a.nodes && !j->done; i++) {
         uint32_t node = j->node_of[i];
-        member *m = &j->nodes[node];
-        int err = put_copy(j, m, ROSTER_BLOCK, SHERD_U8, j->a.nodes, SHERD__SECURE_CARD, cards, len);
-        if (!err) err = ask(j, m, SHERD__OP_ROSTER, PLAN_BLOCK, ROSTER_BLOCK, SHERD_I64, 1, 1);
-        sent(j, node, err);
+        sent(j, node, sherd__secure_send_roster(j, &j->nodes[node], cards));
     }
     sherd__free(cards);
 }
@@ -292,12 +147,12 @@ static void begin_roster(sherd__secure_job *j)
 static void too_few(sherd__secure_job *j, uint32_t have, const char *what)
 {
     char text[160];
-    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have, j->a.nodes,
-             what, j->a.threshold);
+    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
+             j->a.nodes, what, j->a.threshold);
     stop(j, SHERD_EFEWNODES, "start nodes again; --survivors says how many must be left", text);
 }
 
-/* ---- a round ---------------------------------------------------------------------------------- */
+/* ---- a round ------------------------------------------------------------------------------- */
 
 static void over(sherd__secure_job *j, int err, const char *text)
 {
@@ -321,37 +176,6 @@ static void over(sherd__secure_job *j, int err, const char *text)
     j->o.changed(j->o.changed_ctx);
 }
 
-static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
-{
-    (void)bytes;
-    (void)len;
-    sherd__version_release(ctx);
-}
-
-static int send_hide(sherd__secure_job *j, member *m)
-{
-    uint8_t question[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
-    sherd__version *v = j->sum->params;
-    uint64_t n = SHERD__SECURE_HIDE + j->o.tiers + 1;
-    sherd__put_u64(question, SHERD__SECURE_FORMAT);
-    sherd__put_u64(question + 8, j->round);
-    for (size_t t = 0; t <= j->o.tiers; t++)
-        sherd__put_u64(question + 8 * (SHERD__SECURE_HIDE + t),
-                       (uint64_t)(int64_t)j->sum->scales[t]);
-    uint32_t at = m->next_block;
-    m->next_block += 3;
-    int err = put_copy(j, m, at, SHERD_I64, 1, SHERD__SECURE_SEAL, question,
-                       8 * SHERD__SECURE_SEAL);
-    if (!err)
-        err = ask(j, m, SHERD__OP_SEAL, at, 0, SHERD_U8, j->a.nodes,
-                  sherd__aggregate_sealed_len(&j->a));
-    if (!err) err = put_copy(j, m, at + 1, SHERD_I64, 1, n, question, 8 * (size_t)n);
-    if (err) return err;
-    sherd__version_hold(v);
-    err = put(j, m, at + 2, SHERD_F64, 1, v->count, v->values, release_version, v);
-    return err ? err : ask(j, m, SHERD__OP_HIDE, at + 1, at + 2, SHERD_I64, 1, j->a.len);
-}
-
 static void begin_round(sherd__secure_job *j, sherd__secure_sum *s)
 {
     if (count_in(j) < j->a.threshold) {
@@ -371,39 +195,9 @@ static void begin_round(sherd__secure_job *j, sherd__secure_sum *s)
         member *m = &j->nodes[i];
         m->sealed = m->hidden = false;
         if (!in(m)) continue;
-        if (m->next_block > UINT32_MAX - 8) m->next_block = FIRST_BLOCK;
-        sent(j, i, send_hide(j, m));
+        if (m->next_block > UINT32_MAX - 8) m->next_block = SECURE_FIRST_BLOCK;
+        sent(j, i, sherd__secure_send_hide(j, m));
     }
-}
-
-static int send_open(sherd__secure_job *j, member *m)
-{
-    size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
-    uint64_t n = SHERD__SECURE_OPEN + len;
-    uint8_t *question = sherd__alloc(8 * n), *pieces = sherd__alloc_large(len * sealed);
-    if (!question || !pieces) {
-        sherd__free(question);
-        sherd__free(pieces);
-        return SHERD_ENOMEM;
-    }
-    sherd__put_u64(question, SHERD__SECURE_FORMAT);
-    sherd__put_u64(question + 8, j->round);
-    for (size_t i = 0; i < len; i++) {
-        uint32_t who = j->survivors[i];
-        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[who]].pieces);
-        sherd__put_u64(question + 8 * (SHERD__SECURE_OPEN + i), who);
-        memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
-    }
-    uint32_t at = m->next_block;
-    m->next_block += 2;
-    int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
-    if (err) {
-        sherd__free(pieces);
-        return err;
-    }
-    err = put(j, m, at + 1, SHERD_U8, len, sealed, pieces, NULL, NULL);
-    if (err) return err;
-    return ask(j, m, SHERD__OP_OPEN, at, at + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&j->a));
 }
 
 static void begin_open(sherd__secure_job *j)
@@ -422,11 +216,11 @@ static void begin_open(sherd__secure_job *j)
     for (uint32_t i = 0; i < j->a.nodes && !j->done; i++) {
         uint32_t node = j->node_of[i];
         member *m = &j->nodes[node];
-        if (in(m) && m->sealed) sent(j, node, send_open(j, m));
+        if (in(m) && m->sealed) sent(j, node, sherd__secure_send_open(j, m));
     }
 }
 
-/* ---- moving on -------------------------------------------------------------------------------- */
+/* ---- moving on ----------------------------------------------------------------------------- */
 
 static bool open_tasks(const sherd__secure_job *j)
 {
@@ -491,7 +285,7 @@ static void move(sherd__secure_job *j)
     }
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static void lie(sherd__secure_job *j, uint32_t node)
 {
@@ -582,7 +376,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     }
 }
 
-/* ---- as the cluster's loop sees it ------------------------------------------------------------- */
+/* ---- as the cluster's loop sees it --------------------------------------------------------- */
 
 static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
                     uint64_t now_ms)
@@ -757,7 +551,7 @@ sherd__work sherd__secure_job_work(sherd__secure_job *j)
     return (sherd__work){ &secure_ops, j };
 }
 
-/* ---- other threads ---------------------------------------------------------------------------- */
+/* ---- other threads ------------------------------------------------------------------------- */
 
 bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a)
 {
@@ -791,7 +585,7 @@ void sherd__secure_job_finish(sherd__secure_job *j)
     pthread_mutex_unlock(&j->lock);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------ */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_options *opt)
 {

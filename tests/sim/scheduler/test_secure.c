@@ -1,6 +1,7 @@
 /*
- * Secure aggregation, both state machines joined by sessions in memory: the sum is that of all local
- * gradients to the bit, whoever is lost and when; what the coordinator hears holds none of them.
+ * Secure aggregation, both state machines joined by sessions in memory: the sum is that of all
+ * local gradients to the bit, whoever is lost and when; what the coordinator hears holds none of
+ * them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +65,7 @@ static uint64_t next_random(void)
     return state >> 33;
 }
 
-/* ---- the coordinator's surroundings ----------------------------------------------------------- */
+/* ---- the coordinator's surroundings -------------------------------------------------------- */
 
 static void touch(void *ctx, uint32_t node)
 {
@@ -116,7 +117,7 @@ static void hear(void *ctx, bool out, const uint8_t *bytes, size_t len)
     n->heard_len += len;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------ */
+/* ---- nodes --------------------------------------------------------------------------------- */
 
 static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
                      const sherd_fragment *right, uint8_t *out, sherd_diag *d)
@@ -182,7 +183,7 @@ static void stop_node(sim_node *n)
     free(n->heard);
 }
 
-/* ---- moving bytes ----------------------------------------------------------------------------- */
+/* ---- moving bytes -------------------------------------------------------------------------- */
 
 static void befall(world *w, const sherd__event *e)
 {
@@ -289,7 +290,7 @@ static int ask(world *w)
     return sherd__aggregate_reveal(&w->a, w->sum.uploads, w->sum.who, answers, w->out, NULL);
 }
 
-/* ---- what it should be ------------------------------------------------------------------------ */
+/* ---- what it should be --------------------------------------------------------------------- */
 
 /* By the grader alone, in one pass. */
 static void local_sum(const world *w, const sim_node *n, int64_t *out)
@@ -344,7 +345,7 @@ static void meet(world *w)
     }
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 static void the_sum_is_that_of_all_local_gradients_to_the_bit(void **s)
 {
@@ -487,7 +488,7 @@ static void too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own(void *
     end(&w);
 }
 
-/* ---- what the coordinator hears ---------------------------------------------------------------- */
+/* ---- what the coordinator hears ------------------------------------------------------------ */
 
 enum { SET = 1 << 14 };
 

@@ -1,7 +1,7 @@
 /*
- * What a node lets a coordinator do in secure aggregation: one question of each kind a round, one set
- * of survivors, keys that their owners signed and that its peers' file names; whatever a plan says,
- * every task is answered once and no refusal tells of its examples.
+ * What a node lets a coordinator do in secure aggregation: one question of each kind a round, one
+ * set of survivors, keys that their owners signed and that its peers' file names; whatever a plan
+ * says, every task is answered once and no refusal tells of its examples.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left
 static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
                                      .run = never_run };
 
-/* ---- a coordinator's session to one node -------------------------------------------------------- */
+/* ---- a coordinator's session to one node --------------------------------------------------- */
 
 static void hear(sherd__event *e)
 {
@@ -171,7 +171,7 @@ static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
     return refused;
 }
 
-/* ---- the protocol ------------------------------------------------------------------------------- */
+/* ---- the protocol -------------------------------------------------------------------------- */
 
 static sherd__secure_plan usual(void)
 {
@@ -280,7 +280,8 @@ static int open_for(uint64_t round, const uint64_t *who, uint64_t len)
     }
     put(block, SHERD_I64, 1, 2 + len, question);
     put(block + 1, SHERD_U8, len, sealed, all);
-    return task(SHERD__OP_OPEN, block, block + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&agreed));
+    return task(SHERD__OP_OPEN, block, block + 1, SHERD_I64, 1,
+                sherd__aggregate_piece_len(&agreed));
 }
 
 static const uint64_t everybody[N] = { 0, 1, 2, 3 };
@@ -313,7 +314,7 @@ static int empty(void **s)
     return 0;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 static void rounds_go_on_with_masks_of_their_own(void **s)
 {
@@ -538,7 +539,8 @@ static void whatever_a_question_says_it_is_answered_once(void **s)
         sherd__secure_plan_write((uint8_t *)words, &p);
         if (i % 50 == 0) meet();
         if (i % 50 == 0) assert_int_equal(seal(i + 1), 0);
-        uint32_t op = SHERD__OP_JOIN + (uint32_t)(next_random() % 5), left = next_block++, right = 0;
+        uint32_t op = SHERD__OP_JOIN + (uint32_t)(next_random() % 5);
+        uint32_t left = next_block++, right = 0;
         uint64_t len = op == SHERD__OP_JOIN ? 10 : next_random() % 7, rows = 1 + next_random() % 2;
         if (op != SHERD__OP_JOIN) words[1] = i / 50 * 50 + 1 + next_random() % 3;
         if (next_random() % 3) words[next_random() % 10] = next_random() % 5;

@@ -1,0 +1,62 @@
+/* What the state machine of secure aggregation (secure_job.c) and what sends for it (secure_send.c)
+ * share. Nobody else includes this. */
+#ifndef SCHEDULER_SECURE_INTERNAL_H
+#define SCHEDULER_SECURE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "learn/secure.h"
+#include "scheduler/secure_job.h"
+
+enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
+
+typedef enum phase { HEARING, JOINING, ROSTER, IDLE, HIDING, OPENING } phase;
+
+typedef struct member {
+    sherd_session *session; /* while up */
+    bool heard;
+    bool out;               /* takes no part, or no more */
+    uint32_t self;          /* number in the roster */
+    uint32_t asked;         /* tasks that are open */
+    uint32_t next_block;
+    uint64_t since_ms;
+    bool sealed, hidden;    /* answered in this round; before: sealed when it has joined */
+    sherd_fragment *pieces; /* what it sealed */
+    uint8_t card[SHERD__SECURE_CARD];
+    uint64_t accepted;
+} member;
+
+struct sherd__secure_job {
+    sherd__secure_job_options o;
+    char *text;
+    member *nodes;
+    uint32_t *node_of;      /* roster: member to node */
+    phase phase;
+    sherd__aggregate a;
+    uint32_t tasks;         /* numbers given */
+    uint64_t round;
+    uint64_t now_ms, began_ms;
+    double round_ms;        /* moving average of what members take; 0: not known */
+    uint32_t answers;       /* of this round */
+    uint32_t *survivors;    /* members of this round's sum, ascending */
+    uint32_t survivors_len;
+    sherd__secure_sum *sum; /* under way */
+    uint64_t done_sums, asked_sums;
+    bool done;
+    int err;
+    sherd_diag diag;
+    pthread_mutex_t lock;   /* guards what follows */
+    sherd__secure_sum *asked;
+    bool answered, ready, finish;
+};
+
+/* secure_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session
+ * takes none, which is about to end then; SHERD_ENOMEM. */
+
+int sherd__secure_send_join(sherd__secure_job *j, member *m) SHERD_MUST;
+int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards) SHERD_MUST;
+/** SEAL and HIDE. */
+int sherd__secure_send_hide(sherd__secure_job *j, member *m) SHERD_MUST;
+int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * Questions as blocks and tasks. Parameters are sent from the copy that all members share; pieces
+ * of the survivors are put together for each member, from what they sealed for it.
+ */
+#include "scheduler/secure_internal.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+
+enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK };
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
+               uint64_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
+{
+    sherd_fragment *f;
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
+    int err = sherd__fragment_take(&f, &info, bytes, release, ctx);
+    if (err) {
+        if (release) release(ctx, bytes, info.len);
+        else sherd__free(bytes);
+        return err;
+    }
+    err = sherd__session_put(m->session, j->o.id, block, f);
+    if (err) sherd__fragment_free(f);
+    return err;
+}
+
+/* A copy of these bytes as a block. */
+static int put_copy(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
+                    uint64_t cols, const void *bytes)
+{
+    size_t len = (size_t)(sherd_dtype_size((sherd_dtype)dtype) * rows * cols);
+    void *copy = sherd__alloc(len);
+    if (!copy) return SHERD_ENOMEM;
+    memcpy(copy, bytes, len);
+    return put(j, m, block, dtype, rows, cols, copy, NULL, NULL);
+}
+
+static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint32_t right,
+               uint8_t dtype, uint64_t rows, uint64_t cols)
+{
+    sherd__task t = { .job = j->o.id, .task = ++j->tasks, .attempt = 1, .op = op, .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
+    if (op != SHERD__OP_JOIN && op != SHERD__OP_ROSTER)
+        t.flags = SHERD__DROP_LEFT | (right ? SHERD__DROP_RIGHT : 0u);
+    int err = sherd__session_task(m->session, &t);
+    if (err) return err;
+    m->asked++;
+    m->since_ms = j->now_ms;
+    return SHERD_OK;
+}
+
+/* This member's share of what is dealt. */
+static int deal(sherd__secure_job *j, member *m)
+{
+    const sherd__dataset *all = j->o.train.deal;
+    size_t rows = all->x.rows, from = rows * m->self / j->a.nodes;
+    size_t len = rows * (m->self + 1) / j->a.nodes - from;
+    sherd__dataset part = sherd__dataset_part(all, from, len);
+    bool labels = part.targets.labels != NULL;
+    size_t width = labels ? 1 : all->width, each = sherd_dtype_size(part.x.dtype), bytes, t_bytes;
+    uint32_t *numbers = sherd__calloc(len, sizeof *numbers);
+    void *x = NULL, *t = NULL;
+    if (numbers && sherd__mul(len, part.x.cols * each, &bytes) &&
+        sherd__mul(len, width * (labels ? 4 : 8), &t_bytes)) {
+        x = sherd__alloc_large(bytes);
+        t = sherd__alloc_large(t_bytes);
+    }
+    for (size_t i = 0; numbers && i < len; i++) numbers[i] = (uint32_t)i;
+    if (!x || !t) {
+        sherd__free(numbers);
+        sherd__free(x);
+        sherd__free(t);
+        return SHERD_ENOMEM;
+    }
+    sherd__shard_inputs(&part, numbers, len, x);
+    sherd__shard_targets(&part, numbers, len, t);
+    sherd__free(numbers);
+    int err = put(j, m, X_BLOCK, (uint8_t)part.x.dtype, len, part.x.cols, x, NULL, NULL);
+    if (err) {
+        sherd__free(t);
+        return err;
+    }
+    return put(j, m, TARGETS_BLOCK, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
+}
+
+int sherd__secure_send_join(sherd__secure_job *j, member *m)
+{
+    uint8_t plan[8 * SHERD__SECURE_PLAN];
+    bool dealt = j->o.train.deal != NULL;
+    sherd__secure_plan p = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .nodes = j->a.nodes,
+                             .threshold = j->a.threshold, .colluding = j->a.colluding,
+                             .self = m->self, .rows = j->o.train.rows, .x = dealt ? X_BLOCK : 0,
+                             .targets = dealt ? TARGETS_BLOCK : 0 };
+    sherd__secure_plan_write(plan, &p);
+    m->next_block = SECURE_FIRST_BLOCK;
+    int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text);
+    if (!err && dealt) err = deal(j, m);
+    if (!err) err = put_copy(j, m, PLAN_BLOCK, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
+    return err ? err : ask(j, m, SHERD__OP_JOIN, PLAN_BLOCK, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
+}
+
+int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards)
+{
+    int err = put_copy(j, m, ROSTER_BLOCK, SHERD_U8, j->a.nodes, SHERD__SECURE_CARD, cards);
+    return err ? err : ask(j, m, SHERD__OP_ROSTER, PLAN_BLOCK, ROSTER_BLOCK, SHERD_I64, 1, 1);
+}
+
+/* ---- a round ---------------------------------------------------------------------- */
+
+static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)bytes;
+    (void)len;
+    sherd__version_release(ctx);
+}
+
+int sherd__secure_send_hide(sherd__secure_job *j, member *m)
+{
+    uint8_t question[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
+    sherd__version *v = j->sum->params;
+    uint64_t n = SHERD__SECURE_HIDE + j->o.tiers + 1;
+    sherd__put_u64(question, SHERD__SECURE_FORMAT);
+    sherd__put_u64(question + 8, j->round);
+    for (size_t t = 0; t <= j->o.tiers; t++)
+        sherd__put_u64(question + 8 * (SHERD__SECURE_HIDE + t),
+                       (uint64_t)(int64_t)j->sum->scales[t]);
+    uint32_t at = m->next_block;
+    m->next_block += 3;
+    int err = put_copy(j, m, at, SHERD_I64, 1, SHERD__SECURE_SEAL, question);
+    if (!err)
+        err = ask(j, m, SHERD__OP_SEAL, at, 0, SHERD_U8, j->a.nodes,
+                  sherd__aggregate_sealed_len(&j->a));
+    if (!err) err = put_copy(j, m, at + 1, SHERD_I64, 1, n, question);
+    if (err) return err;
+    sherd__version_hold(v);
+    err = put(j, m, at + 2, SHERD_F64, 1, v->count, v->values, release_version, v);
+    return err ? err : ask(j, m, SHERD__OP_HIDE, at + 1, at + 2, SHERD_I64, 1, j->a.len);
+}
+
+int sherd__secure_send_open(sherd__secure_job *j, member *m)
+{
+    size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
+    uint64_t n = SHERD__SECURE_OPEN + len;
+    uint8_t *question = sherd__alloc(8 * n), *pieces = sherd__alloc_large(len * sealed);
+    if (!question || !pieces) {
+        sherd__free(question);
+        sherd__free(pieces);
+        return SHERD_ENOMEM;
+    }
+    sherd__put_u64(question, SHERD__SECURE_FORMAT);
+    sherd__put_u64(question + 8, j->round);
+    for (size_t i = 0; i < len; i++) {
+        uint32_t who = j->survivors[i];
+        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[who]].pieces);
+        sherd__put_u64(question + 8 * (SHERD__SECURE_OPEN + i), who);
+        memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
+    }
+    uint32_t at = m->next_block;
+    m->next_block += 2;
+    int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
+    if (err) {
+        sherd__free(pieces);
+        return err;
+    }
+    err = put(j, m, at + 1, SHERD_U8, len, sealed, pieces, NULL, NULL);
+    if (err) return err;
+    return ask(j, m, SHERD__OP_OPEN, at, at + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&j->a));
+}
