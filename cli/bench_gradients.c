@@ -1,7 +1,8 @@
 /*
- * Training by gradients over two local nodes: one iteration of the spiral with everything on the wire
- * each time (examples dealt anew, parameters, gradients), and what one node that is four times slower
- * costs synchronous and asynchronous training. Nothing is kept at the nodes between iterations.
+ * Training by gradients over two local nodes: one iteration of the spiral with everything on the
+ * wire each time (examples dealt anew, parameters, gradients), and what one node that is four times
+ * slower costs synchronous and asynchronous training. Nothing is kept at the nodes between
+ * iterations.
  */
 #include <math.h>
 #include <pthread.h>
@@ -47,7 +48,8 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
     sherd_entropy_seeded state;
     sherd__gradient_engine engine = {0};
     memset(t, 0, sizeof *t);
-    int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK, d);
+    int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK,
+                                  d);
     size_t inputs = t->recipe.in.height * t->recipe.in.width * t->recipe.in.channels;
     if (!err)
         err = inputs == 2 ? sherd__generate_spiral(&t->data, examples, 3, seed, d)
@@ -130,7 +132,7 @@ int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d)
     return err;
 }
 
-/* ---- a slow node ------------------------------------------------------------------------------ */
+/* ---- a slow node ----------------------------------------------------------------------------- */
 
 typedef struct brake {
     pid_t pid;

@@ -26,7 +26,7 @@ struct sherd__train_by {
     bool failed;                /* a line of it could not be written */
 };
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool asked(const sherd__cli *cli, const char *name)
 {
@@ -129,7 +129,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     return sherd__train_secure_read(t, d);
 }
 
-/* ---- the trace -------------------------------------------------------------------------------- */
+/* ---- the trace ------------------------------------------------------------------------------- */
 
 static void trace_line(sherd__train_by *b, json_t *o)
 {
@@ -162,7 +162,7 @@ static void on_update(void *ctx, const sherd__gradients_update *u)
                               (json_int_t)u->dropped, "examples", (json_int_t)u->examples));
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void fill(const sherd__train *t, sherd__gradients_options *o, sherd__trainer *trainer)
 {
@@ -178,7 +178,8 @@ static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned co
 {
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     return sherd__gradients_here(e, &t->recipe, &t->data.train,
-                                 sherd__shard_most(batch, t->by->o.shards), t->by->o.bits, count, d);
+                                 sherd__shard_most(batch, t->by->o.shards), t->by->o.bits, count,
+                                 d);
 }
 
 static int together(sherd__gradient_engine *e, const sherd__train *t, sherd_diag *d)
@@ -257,7 +258,7 @@ int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd
     return err;
 }
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 void sherd__train_by_name(const sherd__train *t, char *out, size_t size)
 {
@@ -316,7 +317,8 @@ int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d)
     if (t->by == NULL || t->by->trace < 0) return err;
     int e = fsync(t->by->trace) != 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
     if (!err && (t->by->failed || e))
-        return sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write", sherd__opt_text(t->cli, "trace"));
+        return sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write",
+                           sherd__opt_text(t->cli, "trace"));
     return err;
 }
 

@@ -1,9 +1,9 @@
 /*
- * Grading is a pass of sherd__network_learn with the network's hooks around it: parameters are asked
- * for as late as they are needed, and a tier's sum is complete while layers below have not begun, so
- * that an exchange over a network overlaps with the rest. L2 is left to whoever adds the sums up,
- * since it belongs to the parameters and not to any example. Trusts that recipe and data were
- * checked (sherd__recipe_parse, and labels by the loss).
+ * Grading is a pass of sherd__network_learn with the network's hooks around it: parameters are
+ * asked for as late as they are needed, and a tier's sum is complete while layers below have not
+ * begun, so that an exchange over a network overlaps with the rest. L2 is left to whoever adds the
+ * sums up, since it belongs to the parameters and not to any example. Trusts that recipe and data
+ * were checked (sherd__recipe_parse, and labels by the loss).
  */
 #include "learn/grader.h"
 
@@ -31,7 +31,7 @@ struct sherd__grader {
     bool local;
 };
 
-/* ---- one multiplication at a time ------------------------------------------------------------- */
+/* ---- one multiplication at a time ------------------------------------------------------------ */
 
 static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER;
 static const sherd_multiplier_ops *unlocked; /* of the local multiplier; set under the lock */
@@ -57,7 +57,7 @@ static void take_turns(sherd__grader *g)
     g->products.ops = &g->ops;
 }
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static int number_tiers(sherd__grader *g)
 {
@@ -172,7 +172,7 @@ int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
              : sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static const sherd__layer *tier_layer(const sherd__grader *g, size_t tier)
 {
@@ -205,7 +205,7 @@ size_t sherd__grader_width(const sherd__grader *g)
     return sherd__network_width(g->network);
 }
 
-/* ---- adding up -------------------------------------------------------------------------------- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 /* NaN is beyond everything. */
 SHERD__CLONES_DQ
@@ -252,7 +252,7 @@ static int add_tier(sherd__grader *g, size_t tier, const double *v, double weigh
                        g->layer_of[tier], (int)g->how->room - scale);
 }
 
-/* ---- passes ----------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static int need_tier(void *ctx, size_t layer, sherd_diag *d)
 {

@@ -3,9 +3,9 @@
  * here, and what makes both agree to the bit.
  *
  * A batch is cut into shards whose number does not depend on who computes. Of one shard a grader
- * makes the sum of its examples' gradients, by products of fixed point (sherd_multiplier_local), and
- * turns each entry x into the integer rint(x 2^scale), scale agreed on for each layer. Integers add
- * up to the same sum in any order and grouping: so the bits depend on neither nodes, threads,
+ * makes the sum of its examples' gradients, by products of fixed point (sherd_multiplier_local),
+ * and turns each entry x into the integer rint(x 2^scale), scale agreed on for each layer. Integers
+ * add up to the same sum in any order and grouping: so the bits depend on neither nodes, threads,
  * arrival nor losses. With `bits` 0 everything is float64 instead, and none of this holds.
  *
  * A tier is a layer that has parameters; tiers count from 0 at the input.
@@ -31,8 +31,9 @@ typedef struct sherd__shard {
 
 /**
  * Steps of plain gradient descent that a shard makes on its own, with `batch` of its examples after
- * the other, round and round (Zinkevich et al. 2010, algorithm 3, with averages in between). What it
- * gives is not its gradient but weight * (w - w'), from the parameters given to those it came to.
+ * the other, round and round (Zinkevich et al. 2010, algorithm 3, with averages in between). What
+ * it gives is not its gradient but weight * (w - w'), from the parameters given to those it came
+ * to.
  */
 typedef struct sherd__local_steps {
     uint64_t steps; /* 0: none; the gradient is asked for */

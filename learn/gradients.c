@@ -1,7 +1,7 @@
 /*
- * The parameter server. A synchronous step: cut the batch into shards and the shards into parts, one
- * for each worker; add up what comes back; divide once; update once. How shards are dealt to parts
- * changes no bit. Trusts its engine to hand parts back once, and to have checked lengths.
+ * The parameter server. A synchronous step: cut the batch into shards and the shards into parts,
+ * one for each worker; add up what comes back; divide once; update once. How shards are dealt to
+ * parts changes no bit. Trusts its engine to hand parts back once, and to have checked lengths.
  */
 #include "learn/gradients.h"
 
@@ -13,7 +13,7 @@
 #include "core/diag.h"
 #include "learn/gradients_state.h"
 
-/* ---- versions --------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 sherd__version *sherd__version_new(size_t count, uint64_t number)
 {
@@ -54,7 +54,7 @@ sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d)
     return g->current;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool whole)
 {
@@ -111,7 +111,7 @@ void sherd__sums_add(sherd__sums *s, size_t tier, const void *from)
     }
 }
 
-/* ---- scales ----------------------------------------------------------------------------------- */
+/* ---- scales ---------------------------------------------------------------------------------- */
 
 unsigned sherd__gradients_room(uint32_t shards)
 {
@@ -168,7 +168,7 @@ double sherd__gradients_local(const gradients *g, double rate, const size_t *cut
     return sum;
 }
 
-/* ---- updates ---------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static const sherd__layer *tier_layer(const gradients *g, size_t t)
 {
@@ -225,7 +225,7 @@ void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_up
     if (g->o.note) g->o.note(g->o.note_ctx, u);
 }
 
-/* ---- a synchronous step ----------------------------------------------------------------------- */
+/* ---- a synchronous step ---------------------------------------------------------------------- */
 
 uint32_t sherd__gradients_cut(gradients *g, size_t len)
 {
@@ -288,7 +288,8 @@ static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t p
 
 static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
-    uint32_t shards = sherd__gradients_cut(g, s->len), parts = g->o.engine.ops->workers(g->o.engine.ctx);
+    uint32_t shards = sherd__gradients_cut(g, s->len);
+    uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
     double weight = (double)s->len, cost = 0;
     sherd__gradients_update u = { .version = g->updates };
     sherd__step_result r = { 0 };
@@ -323,7 +324,7 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
     return SHERD_OK;
 }
 
-/* ---- the stepper ------------------------------------------------------------------------------ */
+/* ---- the stepper ----------------------------------------------------------------------------- */
 
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
@@ -451,7 +452,7 @@ void sherd__gradient_engine_free(sherd__gradient_engine e)
     if (e.ops) e.ops->free(e.ctx);
 }
 
-/* ---- gathering -------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 void sherd__shard_inputs(const sherd__dataset *data, const uint32_t *rows, size_t len, void *out)
 {

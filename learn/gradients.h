@@ -1,17 +1,17 @@
 /*
  * Training by gradients: a step's batch is cut into shards, somebody grades them (learn/grader.h),
  * and what comes back is added up and given to the optimiser here, the parameter server. Who grades
- * is an engine's business: threads of this process (below), or nodes (scheduler/train.h), which then
- * see examples and parameters in clear.
+ * is an engine's business: threads of this process (below), or nodes (scheduler/train.h), which
+ * then see examples and parameters in clear.
  *
  * Synchronous: a step waits for all its shards, divides the sum by the number of examples once and
  * updates once. With bits above 0 the parameters have the same bits whatever engine, number of
  * nodes, arrival and losses of nodes, and are those of full-batch descent over the same shards.
  *
  * Asynchronous: each part is applied as it arrives, to whatever the parameters are then, with its
- * part of the step's rate (Recht et al. 2011 and Dean et al. 2012 describe why that works). How many
- * updates were made since the parameters that it was computed from is its staleness; a bound on it
- * makes fast nodes wait for slow ones (stale synchronous: Ho et al. 2013).
+ * part of the step's rate (Recht et al. 2011 and Dean et al. 2012 describe why that works). How
+ * many updates were made since the parameters that it was computed from is its staleness; a bound
+ * on it makes fast nodes wait for slow ones (stale synchronous: Ho et al. 2013).
  *
  * An update is made as a whole, between steps of the loop, on the thread that calls it; parameters
  * that are on their way to somebody are a copy of one version.
@@ -72,7 +72,7 @@ typedef struct sherd__part {
     unsigned room;
     const sherd__local_steps *local; /* by shard of the step; NULL: gradients */
     /* what comes back */
-    sherd__sums *sums;      /* added to; may be shared by parts: the engine adds one after another */
+    sherd__sums *sums;      /* added to; several parts may share them: the engine adds in turn */
     double *costs;          /* by shard of the step: sums over its examples */
     uint64_t *hits;
     bool dropped;           /* its node was lost and nobody took over: nothing was added */
@@ -113,7 +113,7 @@ void sherd__gradient_engine_free(sherd__gradient_engine e);
 void sherd__shard_inputs(const sherd__dataset *data, const uint32_t *rows, size_t len, void *out);
 void sherd__shard_targets(const sherd__dataset *data, const uint32_t *rows, size_t len, void *out);
 
-/* ---- the stepper ------------------------------------------------------------------------------ */
+/* ---- the stepper ----------------------------------------------------------------------------- */
 
 /** One update, as it is made. */
 typedef struct sherd__gradients_update {
@@ -145,19 +145,20 @@ typedef struct sherd__gradients_options {
     uint64_t local_steps;   /* of every shard between two averagings; 0: gradients */
     uint64_t local_batch;   /* examples of one; 0: a shard's all */
     bool weighted;          /* local steps: shards of fewer examples make fewer steps (as many as go
-                               through their examples as often), and weigh less by the contraction of
-                               the steps that they lack, (1 - l2 rate)^lacking (Cheng et al., arXiv
-                               1708.04801, algorithm 3); else all make as many and weigh as much */
+                               through their examples as often), and weigh less by the contraction
+                               of the steps that they lack, (1 - l2 rate)^lacking (Cheng et al.,
+                               arXiv 1708.04801, algorithm 3); else all make as many and weigh
+                               as much */
     void (*note)(void *ctx, const sherd__gradients_update *u); /* NULL: none */
     void *note_ctx;
 } sherd__gradients_options;
 
 /**
  * A stepper of the training loop that goes by gradients. What scales a step takes is decided by the
- * gradient of the step before it, as the network holds it: a run that is resumed makes the same bits
- * if that was restored. SHERD_EINVAL: shards out of range, local steps with another optimiser than
- * plain descent; SHERD_ENOMEM; *out is zeroed then and the engine still the caller's. Its steps fail
- * with SHERD_ERANGE where a gradient fits no scale, and with what the engine says.
+ * gradient of the step before it, as the network holds it: a run that is resumed makes the same
+ * bits if that was restored. SHERD_EINVAL: shards out of range, local steps with another optimiser
+ * than plain descent; SHERD_ENOMEM; *out is zeroed then and the engine still the caller's. Its
+ * steps fail with SHERD_ERANGE where a gradient fits no scale, and with what the engine says.
  */
 int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options *opt,
                              sherd_diag *d) SHERD_MUST;
@@ -187,8 +188,9 @@ typedef struct sherd__summer {
 /**
  * A stepper over these: a step is one sum, its gradient over all examples in it, and one update.
  * Rows of steps mean nothing to it; step_result.examples says how many examples it was. Of opt only
- * recipe, network, optimiser, note and note_ctx count. The summer is taken on success. SHERD_ENOMEM;
- * steps fail with SHERD_EWRONG where a sum is none, with SHERD_ERANGE, and as the summer does.
+ * recipe, network, optimiser, note and note_ctx count. The summer is taken on success.
+ * SHERD_ENOMEM; steps fail with SHERD_EWRONG where a sum is none, with SHERD_ERANGE, and as the
+ * summer does.
  */
 int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *opt,
                           sherd__summer summer, sherd_diag *d) SHERD_MUST;

@@ -1,8 +1,8 @@
 /*
- * Asynchronous steps. A piece is one shard of one step under parameters of one version. Pieces go out
- * as long as somebody is free, and are applied as they come back, each with its part of the rate. A
- * bound on staleness holds those back that would make one that is still under way too old; they are
- * applied together, as one update, once it is there.
+ * Asynchronous steps. A piece is one shard of one step under parameters of one version. Pieces go
+ * out as long as somebody is free, and are applied as they come back, each with its part of the
+ * rate. A bound on staleness holds those back that would make one that is still under way too old;
+ * they are applied together, as one update, once it is there.
  */
 #include <math.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static void give_piece(gradients *g, piece *p)
     g->idle = p;
 }
 
-/* ---- applying --------------------------------------------------------------------------------- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 static uint64_t staleness(const gradients *g, const piece *p)
 {
@@ -120,7 +120,7 @@ static bool may_apply(const gradients *g)
     return true;
 }
 
-/* ---- out and back ----------------------------------------------------------------------------- */
+/* ---- out and back ---------------------------------------------------------------------------- */
 
 static int post(gradients *g, piece *p, sherd_diag *d)
 {

@@ -8,8 +8,9 @@
 /* Headroom of a scale: a shard may exceed the sum of the step before by 2^24 before the step is
  * graded once more; what is left of `room` are digits. */
 #define GRADIENTS_HEADROOM 24
-/* A gradient that does not fit is graded again with a scale 2^16 coarser, then with one for entries of
- * about 1, then with ever coarser ones that leave so many digits: at last every finite number fits. */
+/* A gradient that does not fit is graded again with a scale 2^16 coarser, then with one for entries
+ * of about 1, then with ever coarser ones that leave so many digits: at last every finite number
+ * fits. */
 #define GRADIENTS_DIGITS 40
 #define GRADIENTS_TRIES 32u
 

@@ -1,5 +1,5 @@
-/* Plans as bytes. Ranges are checked where a number enters, so that readers of a parsed plan rely on
- * them. */
+/* Plans as bytes. Ranges are checked where a number enters, so that readers of a parsed plan rely
+ * on them. */
 #include "learn/plan.h"
 
 #include <inttypes.h>

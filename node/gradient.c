@@ -1,7 +1,7 @@
 /*
  * Rounds that are open. The pass is learn/grader.c's, the same that trains in one process; here is
- * what surrounds it: the loop's thread and the compute thread hand tiers to each other under one lock,
- * and answers leave as they are computed.
+ * what surrounds it: the loop's thread and the compute thread hand tiers to each other under one
+ * lock, and answers leave as they are computed.
  */
 #include "node/gradient.h"
 
@@ -37,7 +37,7 @@ double sherd__round_us(const sherd__round *r)
     return examples * r->model->flops * 2 / (gflops * 1e3) + numbers * r->shards / 5e2;
 }
 
-/* ---- the pass --------------------------------------------------------------------------------- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 /* Waits until the tier's parameters are there; the lock is held. */
 static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
@@ -145,7 +145,7 @@ bool sherd__round_end(sherd__round *r)
     return r->ended = true;
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void write_times(sherd__round *r)
 {
@@ -229,7 +229,7 @@ bool sherd__round_close(sherd__round *r)
     return true;
 }
 
-/* ---- giving up -------------------------------------------------------------------------------- */
+/* ---- giving up ------------------------------------------------------------------------------- */
 
 void sherd__round_abandon(sherd__round *r)
 {

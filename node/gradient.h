@@ -1,9 +1,9 @@
 /*
- * Gradients on a node (docs/PROTOCOL.md, "Gradients"): a plan names a recipe, shards of examples and
- * scales; tasks that name this plan, one for each tier, ask for the sums of gradients under the
- * parameters that come with them. The tasks of one plan are a round: one pass over its shards, begun
- * when the parameters of the lowest tier are there, answered tier by tier from the top while the
- * layers below are still being computed. All of it is in clear here.
+ * Gradients on a node (docs/PROTOCOL.md, "Gradients"): a plan names a recipe, shards of examples
+ * and scales; tasks that name this plan, one for each tier, ask for the sums of gradients under the
+ * parameters that come with them. The tasks of one plan are a round: one pass over its shards,
+ * begun when the parameters of the lowest tier are there, answered tier by tier from the top while
+ * the layers below are still being computed. All of it is in clear here.
  *
  * The loop's thread makes all calls but sherd__round_run, which the compute thread makes between
  * sherd__round_begin and sherd__round_end (or the loop's thread itself).
@@ -62,8 +62,8 @@ void sherd__round_begin(sherd__round *r);
 void sherd__round_run(sherd__round *r);
 /**
  * The pass is over. False: it gave up waiting, and is to be begun again when startable. True: what
- * next does not give any more is to be refused, also tasks that are still to come, with the code and
- * text of sherd__round_failure.
+ * next does not give any more is to be refused, also tasks that are still to come, with the code
+ * and text of sherd__round_failure.
  */
 bool sherd__round_end(sherd__round *r);
 
@@ -79,9 +79,9 @@ int sherd__round_failure(const sherd__round *r, const char **text);
  *  False: not yet, or between begin and end. */
 bool sherd__round_close(sherd__round *r);
 
-/** A task is not wanted any more, or with task 0 the whole job; its session has answered it. Returns
- *  how many that were. Rounds of which nothing is wanted are gone then: out of the queue, if they are
- *  in it, and to be closed. */
+/** A task is not wanted any more, or with task 0 the whole job; its session has answered it.
+ *  Returns how many that were. Rounds of which nothing is wanted are gone then: out of the queue,
+ *  if they are in it, and to be closed. */
 uint32_t sherd__round_cancel(sherd__gradient_site *site, uint64_t job, uint32_t task,
                              uint32_t attempt);
 /** The last part of that alone, for a job whose blocks are dropped. */

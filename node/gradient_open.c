@@ -1,7 +1,7 @@
 /*
- * How a round begins. Plans and blocks came from a peer: every number is compared with the blocks that
- * it names before any memory is taken, and memory is counted in the node's budget. A network is made
- * once for all rounds of a job.
+ * How a round begins. Plans and blocks came from a peer: every number is compared with the blocks
+ * that it names before any memory is taken, and memory is counted in the node's budget. A network
+ * is made once for all rounds of a job.
  */
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "core/diag.h"
 #include "node/gradient_state.h"
 
-/* ---- models ----------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 static void free_model(sherd__gradient_site *site, model *m)
 {
@@ -64,7 +64,8 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__pla
     if (!text)
         return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", p->recipe);
     const sherd__fragment_info *info = sherd__fragment_info_of(text->fragment);
-    if (info->dtype != SHERD_U8 || info->encoding != SHERD__DENSE || info->groups || info->rows != 1)
+    if (info->dtype != SHERD_U8 || info->encoding != SHERD__DENSE || info->groups ||
+        info->rows != 1)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no recipe", p->recipe);
     int err = sherd__recipe_parse(&recipe, (const char *)sherd__fragment_bytes(text->fragment),
                                   (size_t)info->len, "recipe", SHERD__RECIPE_NETWORK, d);
@@ -88,7 +89,7 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__pla
     return SHERD_OK;
 }
 
-/* ---- opening a round -------------------------------------------------------------------------- */
+/* ---- opening a round ------------------------------------------------------------------------- */
 
 void sherd__round_free(sherd__round *r)
 {
@@ -164,7 +165,8 @@ static int take_shards(sherd__round *r, const sherd__plan *p, sherd_diag *d)
 static int read_plan(const sherd__block *b, uint32_t number, sherd__plan *p, sherd_diag *d)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(b->fragment);
-    if (info->dtype != SHERD_I64 || info->encoding != SHERD__DENSE || info->groups || info->rows != 1)
+    if (info->dtype != SHERD_I64 || info->encoding != SHERD__DENSE || info->groups ||
+        info->rows != 1)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", number);
     return sherd__plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
 }
@@ -219,7 +221,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     return SHERD_OK;
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------ */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static uint64_t numbers_of(const sherd__round *r, uint32_t t)
 {

@@ -2,8 +2,8 @@
  * Training by gradients over a cluster: nodes hold examples and parameters in clear and compute
  * gradients; this process is the parameter server. For the command:
  *
- *     sherd__train_options o = { .recipe = &recipe, .data = &data, .shards = shards, .batch = batch,
- *                                .bits = bits };
+ *     sherd__train_options o = { .recipe = &recipe, .data = &data, .shards = shards, .batch =
+ *                                batch, .bits = bits };
  *     err = sherd__train_engine(&engine, cluster, &o, d);     // or sherd__gradients_here(...)
  *     sherd__gradients_options g = { .recipe = &recipe, .data = &data, .engine = engine,
  *         .network = sherd__trainer_network(t), .optimiser = sherd__trainer_optimiser(t),
@@ -21,7 +21,8 @@
 #include "learn/gradients.h"
 #include "sherd/cluster.h"
 
-/** One pass of a node, as its answer tells it: when, in seconds since the node got its first task. */
+/** One pass of a node, as its answer tells it: when, in seconds since the node got its first task.
+ *  */
 typedef struct sherd__train_trace {
     uint64_t version;        /* of the parameters: updates made before */
     const char *node;
@@ -40,8 +41,8 @@ typedef struct sherd__train_options {
     uint32_t shards;              /* as the stepper's */
     size_t batch;                 /* most examples of a step */
     unsigned bits;                /* as the stepper's */
-    bool recurring;               /* the same rows come again (orders given, batches): nodes keep what
-                                     they were sent, as far as a quarter of their memory goes */
+    bool recurring;               /* the same rows come again (orders given, batches): nodes keep
+                                     what they were sent, up to a quarter of their memory */
     bool allow_drop;              /* what a lost node had under way is not given to another one */
     void (*trace)(void *ctx, const sherd__train_trace *t); /* on the calling thread; NULL: none */
     void *trace_ctx;

@@ -1,7 +1,8 @@
 /*
- * The state machine of training. Parts go to idle nodes, lowest number first, so that the same shards
- * meet the same nodes as long as nothing happens and what they keep is of use. Large tiers are added
- * up on the executor, small ones here: a hop costs more than adding a few thousand numbers.
+ * The state machine of training. Parts go to idle nodes, lowest number first, so that the same
+ * shards meet the same nodes as long as nothing happens and what they keep is of use. Large tiers
+ * are added up on the executor, small ones here: a hop costs more than adding a few thousand
+ * numbers.
  *
  * Trusts nodes for the values of gradients, which nobody can check without computing them; for
  * nothing else.
@@ -33,7 +34,7 @@ typedef struct add {
     sherd_fragment *answer;
 } add;
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void say(const sherd__train_job *j, sherd_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -84,13 +85,14 @@ static void count_nodes(sherd__train_job *j)
     pthread_mutex_unlock(&j->lock);
     if (up + open + away == 0)
         stop(j, SHERD_EFEWNODES,
-             unfit ? "update the nodes, or give them more --memory" : "start nodes again and resume",
+             unfit ? "update the nodes, or give them more --memory"
+                   : "start nodes again and resume",
              unfit ? "no node is left that can compute these gradients"
                    : "no node is left to compute gradients");
     if (other) j->o.changed(j->o.changed_ctx);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void hand_back(sherd__train_job *j, flight *f)
 {
@@ -179,7 +181,7 @@ static void dispatch(sherd__train_job *j, uint64_t now_ms)
         if (usable(&j->nodes[i]) && !j->nodes[i].has) give(j, i, now_ms);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void note_trace(sherd__train_job *j, uint32_t node, const flight *f, const uint8_t *times,
                        uint64_t now_ms)
@@ -335,7 +337,7 @@ static void on_refused(sherd__train_job *j, uint32_t node, const sherd__event *e
     maybe_back(j, f);
 }
 
-/* ---- as the cluster's loop sees it ------------------------------------------------------------- */
+/* ---- as the cluster's loop sees it ----------------------------------------------------------- */
 
 static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
                     uint64_t now_ms)
@@ -502,7 +504,7 @@ sherd__work sherd__train_job_work(sherd__train_job *j)
     return (sherd__work){ &train_ops, j };
 }
 
-/* ---- other threads ---------------------------------------------------------------------------- */
+/* ---- other threads --------------------------------------------------------------------------- */
 
 void sherd__train_job_post(sherd__train_job *j, sherd__part *p)
 {
@@ -550,7 +552,7 @@ void sherd__train_job_finish(sherd__train_job *j)
     pthread_mutex_unlock(&j->lock);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options *opt)
 {

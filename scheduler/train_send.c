@@ -1,8 +1,8 @@
 /*
- * What a part is as blocks and tasks. Examples are gathered into memory of their own; parameters are
- * sent from the copy that all nodes share. A tier's task stands right behind its parameters, lowest
- * tier first, so that the node begins while the rest is under way. Everything is in clear here, and
- * is made into fragments by this file alone.
+ * What a part is as blocks and tasks. Examples are gathered into memory of their own; parameters
+ * are sent from the copy that all nodes share. A tier's task stands right behind its parameters,
+ * lowest tier first, so that the node begins while the rest is under way. Everything is in clear
+ * here, and is made into fragments by this file alone.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static int send_text(sherd__train_job *j, train_node *n)
     return err;
 }
 
-/* ---- examples --------------------------------------------------------------------------------- */
+/* ---- examples -------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(const uint32_t *rows, size_t len)
 {
@@ -134,7 +134,7 @@ void sherd__train_forget(train_node *n)
     n->next_block = TEXT_BLOCK + 1;
 }
 
-/* ---- a part ----------------------------------------------------------------------------------- */
+/* ---- a part ---------------------------------------------------------------------------------- */
 
 static int send_plan(sherd__train_job *j, train_node *n, const sherd__part *p)
 {
@@ -191,7 +191,7 @@ int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f)
 {
     train_node *n = &j->nodes[node];
     uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
-    if (n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX) { /* numbers have come round */
+    if (n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX) { /* come round */
         int err = sherd__session_drop(n->session, j->o.id, 0);
         if (err) return err;
         sherd__train_forget(n);

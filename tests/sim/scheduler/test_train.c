@@ -63,7 +63,7 @@ static uint64_t below(sim *s, uint64_t n)
     return sherd__entropy_below(&s->rng, n);
 }
 
-/* ---- the owner of the job ---------------------------------------------------------------------- */
+/* ---- the owner of the job -------------------------------------------------------------------- */
 
 static void touch(void *ctx, uint32_t node)
 {
@@ -95,7 +95,7 @@ static void changed(void *ctx)
     (void)ctx;
 }
 
-/* ---- connections -------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void connect(sim *s, sim_node *n)
 {
@@ -164,7 +164,7 @@ static bool move(sim *s, sim_node *n, bool out)
     return true;
 }
 
-/* ---- what befalls nodes ------------------------------------------------------------------------- */
+/* ---- what befalls nodes ---------------------------------------------------------------------- */
 
 static void strike(sim *s)
 {
@@ -183,8 +183,8 @@ static void strike(sim *s)
     case STOP: n->stopped = true; break;
     case SLOW: n->slow = true; break;
     case GARBAGE:
-        (void)sherd__session_feed(n->co, (const uint8_t *)"\0\0\0\0 this is no record at all ...", 32,
-                                  s->now, &used, &e);
+        (void)sherd__session_feed(n->co, (const uint8_t *)"\0\0\0\0 no record, but long enough...",
+                                  32, s->now, &used, &e);
         sherd__fragment_free(e.fragment); /* it may have ended a body */
         n->dead = true;
         disconnect(s, n, false);
@@ -225,7 +225,7 @@ static void turn(sim *s)
     s->work.ops->pump(s->work.ctx, s->now);
 }
 
-/* ---- the engine --------------------------------------------------------------------------------- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 static uint32_t workers(void *ctx)
 {
@@ -267,7 +267,7 @@ static void no_free(void *ctx)
 
 static const sherd__gradient_engine_ops sim_ops = { "sim", workers, post, next, no_free };
 
-/* ---- a training --------------------------------------------------------------------------------- */
+/* ---- a training ------------------------------------------------------------------------------ */
 
 typedef struct outcome {
     int err;
@@ -408,7 +408,7 @@ static void expected(sherd__gradients_options g, outcome *want)
     assert_int_equal(want->err, 0);
 }
 
-/* ---- tests -------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void whatever_befalls_nodes_the_bits_are_those_of_one_thread(void **state)
 {

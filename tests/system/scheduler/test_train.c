@@ -34,7 +34,7 @@ static const char deep[] = "input = 1000\nlayer = dense 900\nlayer = sigmoid\n"
 enum { ROWS = 450 };
 static const uint8_t seed[32] = "gradients over nodes";
 
-/* ---- what is trained -------------------------------------------------------------------------- */
+/* ---- what is trained ------------------------------------------------------------------------- */
 
 typedef struct world {
     sherd__recipe recipe;
@@ -93,7 +93,7 @@ static pid_t pid_of(world *w, uint32_t node)
     return info.pid;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 typedef struct run {
     sherd__network *network;
@@ -207,7 +207,7 @@ static void same_bits(const run *r, const double *want)
                         sherd__network_count(r->network) * sizeof(double));
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void the_bits_are_those_of_one_process_whatever_the_number_of_nodes(void **s)
 {
@@ -362,7 +362,7 @@ static void a_network_that_no_node_has_room_for_is_refused_with_the_reason(void 
 }
 
 /* Sending, computing and answering overlap: on the node's own clock. */
-static void top_gradients_leave_before_the_lowest_backward_pass_and_passes_begin_early(void **s)
+static void top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_early(void **s)
 {
     (void)s;
     world w;
@@ -445,7 +445,7 @@ int main(void)
         cmocka_unit_test(with_allow_drop_a_lost_part_does_not_count_and_that_is_said),
         cmocka_unit_test(without_any_node_left_it_ends),
         cmocka_unit_test(a_network_that_no_node_has_room_for_is_refused_with_the_reason),
-        cmocka_unit_test(top_gradients_leave_before_the_lowest_backward_pass_and_passes_begin_early),
+        cmocka_unit_test(top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_early),
         cmocka_unit_test(a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static int set_up(void **s)
     return 0;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------ */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 typedef struct run {
     sherd__network *network;
@@ -150,7 +150,7 @@ static void params_after(double *out, sherd__gradient_engine e, sherd__gradients
 
 #define COUNT (6 * 5 + 5 + 5 * 4 + 4 + 4 * 3 + 3)
 
-/* ---- an engine of the test's own --------------------------------------------------------------- */
+/* ---- an engine of the test's own ------------------------------------------------------------- */
 
 typedef struct mock {
     sherd__grader *grader;
@@ -233,7 +233,7 @@ static sherd__gradient_engine mock_engine(mock *m, unsigned bits)
     return (sherd__gradient_engine){ &mock_ops, m };
 }
 
-/* ---- synchronous ------------------------------------------------------------------------------ */
+/* ---- synchronous ----------------------------------------------------------------------------- */
 
 static void the_bits_depend_on_neither_threads_nor_the_order_of_arrival(void **s)
 {
@@ -406,7 +406,7 @@ static void an_engine_that_fails_ends_the_steps(void **s)
     }
 }
 
-/* ---- local steps ------------------------------------------------------------------------------ */
+/* ---- local steps ----------------------------------------------------------------------------- */
 
 static void one_local_step_of_all_shards_is_a_step_of_the_batch(void **s)
 {
@@ -445,7 +445,7 @@ static void local_steps_have_the_same_bits_however_they_are_dealt(void **s)
     }
 }
 
-/* ---- asynchronous ----------------------------------------------------------------------------- */
+/* ---- asynchronous ---------------------------------------------------------------------------- */
 
 static void no_gradient_is_staler_than_the_bound(void **s)
 {
@@ -516,7 +516,7 @@ static void one_worker_without_delay_is_a_series_of_steps(void **s)
     end(&r);
 }
 
-/* ---- adding up -------------------------------------------------------------------------------- */
+/* ---- adding up ------------------------------------------------------------------------------- */
 
 static void an_entry_beyond_its_room_is_told(void **s)
 {
