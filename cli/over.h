@@ -68,8 +68,8 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed,
                      sherd_diag *d) SHERD_MUST;
 /** In fixed point: has *m round as the options say, and each operand have the exponent that its
- *  largest number allows (matrix/scaling.h); what there is of the multiplier is freed with it in any
- *  case. SHERD_ENOMEM. */
+ *  largest number allows (matrix/scaling.h); what there is of the multiplier is freed with it in
+ *  any case. SHERD_ENOMEM. */
 int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */
 void sherd__over_close(sherd__over *o);

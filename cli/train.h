@@ -62,7 +62,7 @@ int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHE
 /** Name i of those that are built in, or NULL behind the last. */
 const char *sherd__train_recipe_name(size_t i);
 
-/* ---- --by gradients (train_gradients.c) ------------------------------------------------------- */
+/* ---- --by gradients (train_gradients.c) ------------------------------------------------------ */
 
 /** Reads its options, after sherd__over_read; t->by stays NULL by products. SHERD_EINVAL: options
  *  without effect, or that do not go together. */
@@ -81,7 +81,7 @@ int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__train_by_free(sherd__train_by *b);
 
-/* ---- --aggregate secure (train_secure.c) ------------------------------------------------------- */
+/* ---- --aggregate secure (train_secure.c) ----------------------------------------------------- */
 
 /** Reads its options, by gradients; t->secure stays NULL otherwise. SHERD_EINVAL. */
 int sherd__train_secure_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
@@ -132,7 +132,7 @@ void sherd__train_check_free(sherd__train_check *c);
  *  epochs that were told before it, if any. Returns err, or what drawing met. */
 int sherd__train_plot(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 
-/* ---- checkpoints (train_checkpoint.c) ---------------------------------------------------------- */
+/* ---- checkpoints (train_checkpoint.c) -------------------------------------------------------- */
 
 /** Opens the folder of --checkpoint; with --resume the newest checkpoint's seed becomes t's. Before
  *  the data are loaded. SHERD_EINVAL: options that need a folder, a folder of another run without
@@ -151,7 +151,7 @@ bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step);
 /** NULL is allowed. */
 void sherd__train_keep_free(sherd__train_keep *k);
 
-/* ---- among equals (train_together.c) ----------------------------------------------------------- */
+/* ---- among equals (train_together.c) --------------------------------------------------------- */
 
 /** Said before the command begins: this process is one of several that run it. Borrowed. */
 void sherd__train_among(const sherd__collective *c);

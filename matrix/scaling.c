@@ -1,7 +1,8 @@
 /*
- * One pass finds the largest magnitude, frexp its exponent. An operand that lies in [1/2, 1) already
- * is handed on as it is; others are copied, which costs less than a product of theirs. Factors stay
- * within 2^+-1000, so that they are doubles; what is smaller or larger than that is scaled as far.
+ * One pass finds the largest magnitude, frexp its exponent. An operand that lies in [1/2, 1)
+ * already is handed on as it is; others are copied, which costs less than a product of theirs.
+ * Factors stay within 2^+-1000, so that they are doubles; what is smaller or larger than that is
+ * scaled as far.
  */
 #include "matrix/scaling.h"
 

@@ -1,7 +1,7 @@
 /*
  * Powers of two in front of any multiplier: operands of floats are scaled so that their largest
- * number lies in [1/2, 1), and the product is scaled back. Fixed point alone chooses exponents up to
- * bits - 1, which suits numbers about 1 and loses gradients of a large batch, all of them below
+ * number lies in [1/2, 1), and the product is scaled back. Fixed point alone chooses exponents up
+ * to bits - 1, which suits numbers about 1 and loses gradients of a large batch, all of them below
  * 2^-bits. With this in front every tensor has the exponent that its largest number allows.
  *
  * Scaling by powers of two changes no bit of a float product, barring results below 2^-1022.
