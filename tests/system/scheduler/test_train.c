@@ -314,23 +314,28 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
     }
 }
 
+/* A part of which a layer was added before its node died goes to another node all the same. */
 static void with_allow_drop_a_lost_part_does_not_count_and_that_is_said(void **s)
 {
     (void)s;
-    world w;
-    run r;
-    pthread_t thread;
-    world_open(&w, conv, 2000, 2, 0);
-    killer k = { pid_of(&w, 0), SIGKILL, 60 };
-    run_begin(&r, &w, (sherd__gradients_options){ .bits = 17, .shards = 2 }, false, true);
-    assert_int_equal(pthread_create(&thread, NULL, kill_soon, &k), 0);
-    assert_int_equal(run_steps(&r, &w, 0, 10, 0.1), 0);
-    pthread_join(thread, NULL);
-    assert_int_equal(r.dropped, 1);
-    assert_non_null(strstr(w.warnings, "do not count"));
-    assert_int_equal(r.updates, 10);
-    run_end(&r);
-    world_close(&w);
+    uint64_t dropped = 0;
+    for (unsigned i = 0; i < 6 && !dropped; i++) {
+        world w;
+        run r;
+        pthread_t thread;
+        world_open(&w, conv, 2000, 2, 0);
+        killer k = { pid_of(&w, 0), SIGKILL, 40 + 17 * i };
+        run_begin(&r, &w, (sherd__gradients_options){ .bits = 17, .shards = 2 }, false, true);
+        assert_int_equal(pthread_create(&thread, NULL, kill_soon, &k), 0);
+        assert_int_equal(run_steps(&r, &w, 0, 10, 0.1), 0);
+        pthread_join(thread, NULL);
+        dropped = r.dropped;
+        assert_int_equal(strstr(w.warnings, "do not count") != NULL, dropped);
+        assert_int_equal(r.updates, 10);
+        run_end(&r);
+        world_close(&w);
+    }
+    assert_int_equal(dropped, 1);
 }
 
 static void without_any_node_left_it_ends(void **s)
