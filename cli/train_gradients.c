@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,12 +132,14 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
 
 static void trace_line(sherd__train_by *b, json_t *o)
 {
-    char *text = o != NULL ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(9);
+    size_t len = o != NULL ? json_dumpb(o, NULL, 0, how) : 0;
+    char *text = len > 0 ? sherd__alloc(len + 1) : NULL;
+    if (text != NULL && json_dumpb(o, text, len, how) == len) text[len] = '\n';
+    else len = 0;
     json_decref(o);
-    size_t len = text != NULL ? strlen(text) : 0;
-    if (text != NULL) text[len] = '\n'; /* in place of the terminator */
-    if (text == NULL || write(b->trace, text, len + 1) != (ssize_t)(len + 1)) b->failed = true;
-    free(text);
+    if (len == 0 || write(b->trace, text, len + 1) != (ssize_t)(len + 1)) b->failed = true;
+    sherd__free(text);
 }
 
 static void on_trace(void *ctx, const sherd__train_trace *x)
