@@ -415,6 +415,22 @@ static void one_that_is_lost_behind_its_upload_is_in_the_sum(void **s)
     end(&w);
 }
 
+static void one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum(void **s)
+{
+    (void)s;
+    world w;
+    state = 15;
+    begin(&w, 7, 5, 2);
+    meet(&w);
+    w.op = SHERD__OP_SEAL;
+    w.at = 1;
+    w.lost_len = 1; /* node 0, whose pieces came first */
+    w.lost[0] = 0;
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, (uint32_t[]){ 0 }, 1);
+    end(&w);
+}
+
 static void one_answer_too_few_opens_nothing(void **s)
 {
     (void)s;
@@ -565,6 +581,7 @@ int main(void)
         cmocka_unit_test(the_sum_is_that_of_all_local_gradients_to_the_bit),
         cmocka_unit_test(nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left),
         cmocka_unit_test(one_that_is_lost_behind_its_upload_is_in_the_sum),
+        cmocka_unit_test(one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum),
         cmocka_unit_test(one_answer_too_few_opens_nothing),
         cmocka_unit_test(who_is_lost_before_the_roster_is_done_without),
         cmocka_unit_test(a_key_that_is_not_the_pinned_one_is_not_let_in),
