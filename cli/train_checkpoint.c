@@ -1,8 +1,8 @@
 /*
  * --checkpoint and --resume. A checkpoint holds all that the loop needs to go on as if nothing had
  * happened (learn/train.h), and what the run was, so that another run does not go on with it:
- * recipe, seed, digest of the data, and how numbers are computed. It is a model too: `sherd predict`
- * takes one.
+ * recipe, seed, digest of the data, and how numbers are computed. It is a model too: `sherd
+ * predict` takes one.
  *
  * Seeds are stored, mask keys are not: what a resumed run hides is hidden with fresh masks.
  */
@@ -212,7 +212,8 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,
-                       "resume it as it was begun, or begin anew in another folder (--initial takes "
+                       "resume it as it was begun, or begin anew in another folder (--initial "
+                       "takes "
                        "its weights)", "%s: %s", sherd__npz_where(z), differs);
 }
 

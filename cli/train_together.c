@@ -1,8 +1,8 @@
 /*
  * Several processes that run the same training as equals (learn/collective.h). Who they are is said
  * once, before the command begins: only build/sherd-mpi does. What must be the same in all of them
- * and is not decided by the arguments (a fresh seed, the checkpoint that the first one goes on from)
- * comes from process 0; what the arguments decide (recipe, data) is compared.
+ * and is not decided by the arguments (a fresh seed, the checkpoint that the first one goes on
+ * from) comes from process 0; what the arguments decide (recipe, data) is compared.
  */
 #include <string.h>
 

@@ -46,9 +46,10 @@ int sherd__aggregate_check(const sherd__aggregate *a, sherd_diag *d)
     uint32_t least = sherd__aggregate_threshold(a->nodes, a->colluding);
     if (a->threshold < least || a->threshold > a->nodes)
         return sherd__fail(d, SHERD_EINVAL,
-                           least <= a->nodes ? "below that a coordinator could ask for two sums, or "
-                                               "colluding nodes open a mask"
-                                             : "use more nodes, or fewer colluding ones",
+                           least <= a->nodes
+                               ? "below that a coordinator could ask for two sums, or colluding "
+                                 "nodes open a mask"
+                               : "use more nodes, or fewer colluding ones",
                            "%u survivors of %u nodes, %u colluding: expected %u to %u",
                            a->threshold, a->nodes, a->colluding, least, a->nodes);
     if (a->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a sum of no numbers");

@@ -4,8 +4,8 @@
  *
  * In a round node i draws a mask z_i, codes it into one piece for each node, and uploads x_i + z_i.
  * The coordinator names the survivors V, those whose upload it has. Each node answers once a round
- * with the sum of the pieces it holds of V; any U answers give the sum of z_i over V, and so the sum
- * of x_i, and no mask by itself.
+ * with the sum of the pieces it holds of V; any U answers give the sum of z_i over V, and so the
+ * sum of x_i, and no mask by itself.
  *
  *   z_i, of (U - T) L numbers, and T L uniform ones are the coefficients p_0 .. p_{U-1} (each a
  *   vector of L) of a polynomial; piece j is its value at j + 1. U values fix it. T values say
@@ -94,7 +94,7 @@ int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place p
 int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place place,
                   const sherd__seal_key *key) SHERD_MUST;
 
-/* ---- a node, round by round ------------------------------------------------------------------- */
+/* ---- a node, round by round ------------------------------------------------------------------ */
 
 /**
  * A node through the rounds of a session: what it must not do is refused here, whatever it is

@@ -1,8 +1,8 @@
 /*
  * Training by gradients in processes that are equals: each runs the same loop, grades its own parts
  * of every step, and all add up what they have by a sum over all of them (MPI_Allreduce, where that
- * is what is behind it). Integers add up to the same sum in any order, so every process has the same
- * parameters, bit for bit, and they are those of a parameter server.
+ * is what is behind it). Integers add up to the same sum in any order, so every process has the
+ * same parameters, bit for bit, and they are those of a parameter server.
  *
  * Who learns it: every process sees all gradients' sums and has all data; what travels between them
  * is the business of whoever implements `sum`.
@@ -18,8 +18,9 @@
 typedef struct sherd__collective {
     const char *name;
     uint32_t rank, size;
-    /** values[i] becomes the sum of all processes' values[i], modulo 2^64. Called by all of them, in
-     *  the same order, with the same n. A failure is the end: the others cannot be told. */
+    /** values[i] becomes the sum of all processes' values[i], modulo 2^64. Called by all of
+     *  them, in the same order, with the same n. A failure is the end: the others cannot be
+     *  told. */
     int (*sum)(void *ctx, int64_t *values, size_t n, sherd_diag *d);
     void *ctx;
 } sherd__collective;

@@ -1,8 +1,9 @@
 /*
  * Steps over what parties sum among themselves: nothing is known here but the sum, not even how
- * many examples a party has. Scales follow from the gradient, the cost and the number of examples of
- * the step before; a sum that does not fit is asked for again with coarser ones, and so does the first
- * step find out. Trusts parties to tell the truth: a sum that is none is found, a wrong one is not.
+ * many examples a party has. Scales follow from the gradient, the cost and the number of examples
+ * of the step before; a sum that does not fit is asked for again with coarser ones, and so does the
+ * first step find out. Trusts parties to tell the truth: a sum that is none is found, a wrong one
+ * is not.
  */
 #include <math.h>
 #include <string.h>

@@ -131,12 +131,13 @@ void sherd__bias_add(const sherd__layer *l, size_t rows, double *y);
 /** biases_gradient from dy, rows x cols; rows ascending. */
 void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
 
-/* ---- products of a layer with parameters, on this machine (learn/here.c) ---------------------- */
+/* ---- products of a layer with parameters, on this machine (learn/here.c) --------------------- */
 
 /** Whether those below can be used: the engine is this machine in floats, and x of a layout that
  *  is read as it is (sherd__tiled_takes). Always true of layers of f32 that a network calls. */
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
-/** y = x W, plus biases unless call->unbiased, then call->then; y is x.rows x cols. SHERD_ENOMEM. */
+/** y = x W, plus biases unless call->unbiased, then call->then; y is x.rows x cols.
+ *  SHERD_ENOMEM. */
 int sherd__here_forward(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                         double *y, sherd_diag *d);
 /** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T

@@ -36,9 +36,9 @@ static uint32_t onward(uint32_t a, uint32_t b, uint32_t n)
     return (uint32_t)(((uint64_t)a + b) % n);
 }
 
-/* Step `step` of adding up; every worker ends with the sum of block `rank`. Ring: the sum of a block
- * passes every worker and comes to its owner last. Halving: of `had` blocks from its own on that a
- * worker still sums, it hands the upper ones to the worker that is half as far. */
+/* Step `step` of adding up; every worker ends with the sum of block `rank`. Ring: the sum of a
+ * block passes every worker and comes to its owner last. Halving: of `had` blocks from its own
+ * on that a worker still sums, it hands the upper ones to the worker that is half as far. */
 static sherd__reduce_step adding(sherd__reduce kind, uint32_t n, uint32_t rank, uint32_t step)
 {
     uint32_t had = n, keep = half_up(n);

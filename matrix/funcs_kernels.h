@@ -180,7 +180,7 @@ SHERD__KERNEL double k_relu(double x)
     return k_quiet(k_pick(x <= 0.0, 0.0, x));
 }
 
-/* ---- for float: in double, with as many terms as leave nothing to round wrongly but ties --------- */
+/* ---- for float: in double, with as many terms as leave nothing to round wrongly but ties ----- */
 
 /* exp(x) = 2^n (1 + hi) for |x| < 2^9: Taylor to r^10, truncation under 2^-41. */
 SHERD__KERNEL k_expo k_reduce_exp_short(double x)

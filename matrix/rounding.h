@@ -16,9 +16,10 @@
 
 /**
  * A multiplier that rounds and hands on to `inner`, which it takes: sherd_multiplier_free(*out)
- * frees both. Kept operands are rounded when they are kept, as step `SHERD__ROUNDING_KEPT`
- * and all of them as tensor 0: what is kept again later has the same bits. Integer dtypes and element-wise operations go on as they are. bits: 2 to 53; no more than inner's.
- * SHERD_EINVAL, SHERD_ENOMEM: *out is zeroed then and inner the caller's.
+ * frees both. Kept operands are rounded when they are kept, as step `SHERD__ROUNDING_KEPT` and all
+ * of them as tensor 0: what is kept again later has the same bits. Integer dtypes and element-wise
+ * operations go on as they are. bits: 2 to 53; no more than inner's. SHERD_EINVAL, SHERD_ENOMEM:
+ * *out is zeroed then and inner the caller's.
  */
 int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned bits,
                         const uint8_t seed[32], sherd_diag *d) SHERD_MUST;

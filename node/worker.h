@@ -39,8 +39,8 @@ typedef struct sherd__worker_options {
      *  the same session. May be NULL. */
     void (*flush)(void *ctx, void *tag);
     void *flush_ctx;
-    /** From the compute thread: sherd__worker_poll has something to do. NULL: passes of gradients do
-     *  not begin before all of their parameters are there, and poll is not needed. */
+    /** From the compute thread: sherd__worker_poll has something to do. NULL: passes of
+     *  gradients do not begin before all of their parameters are there, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
     sherd__secure_self self; /* zeroed: no secure aggregation */

@@ -103,7 +103,8 @@ static bool same(const sherd__digest *a, const sherd__digest *b)
     return memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
-/* The file of `number`: its hash, and what is in it. before: the file before it, name empty: none. */
+/* The file of `number`: its hash, and what is in it. before: the file before it, name empty:
+ * none. */
 static int visit(const char *folder, uint64_t number, const sherd__chain_link *before,
                  sherd__chain_link *out, bool *whole, void *piece, sherd_diag *d)
 {

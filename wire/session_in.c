@@ -218,7 +218,8 @@ static int hello_done(sherd_session *s, const uint8_t *body, sherd__event *event
 static bool known_op(uint32_t op)
 {
     return op == SHERD__OP_MULTIPLY || op == SHERD__OP_MULTIPLY_T || op == SHERD__OP_GRADIENT ||
-           (op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN) || (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_EXP);
+           (op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN) ||
+           (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_EXP);
 }
 
 /* A REFUSE that the node's session gives by itself. */

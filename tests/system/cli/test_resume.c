@@ -29,7 +29,7 @@
 
 #define KILLS 200
 
-/* ---- in the child: the call number FAIL_AT of those that write files fails --------------------- */
+/* ---- in the child: the call number FAIL_AT of those that write files fails ------------------- */
 
 static long fail_at, calls;
 

@@ -15,7 +15,8 @@
 static const sherd__reduce kinds[] = { SHERD__REDUCE_RING, SHERD__REDUCE_HALVING };
 
 /* Copies a part of v to flat, or flat into (or onto) v. */
-static size_t gather(const uint64_t *v, size_t len, uint32_t n, sherd__reduce_part p, uint64_t *flat)
+static size_t gather(const uint64_t *v, size_t len, uint32_t n, sherd__reduce_part p,
+                     uint64_t *flat)
 {
     size_t at = 0;
     for (uint32_t b = 0; b < p.count; b++) {

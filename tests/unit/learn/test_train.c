@@ -471,7 +471,7 @@ static void a_cost_that_is_nan_ends_training_and_says_where(void **s)
 static void parameters_that_overflow_reach_no_checkpoint(void **s)
 {
     (void)s;
-    for (uint64_t every = 1; every <= 20; every += 19) { /* met by a checkpoint, by an epoch's end */
+    for (uint64_t every = 1; every <= 20; every += 19) { /* met by a checkpoint, an epoch's end */
         rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
         fake f = { .spoil_at = every == 1 ? 6 : 8 };
         sherd_diag d = { 0 };
