@@ -12,6 +12,7 @@
 #include "matrix/gemm.h"
 #include "matrix/rounding.h"
 #include "matrix/scaling.h"
+#include "scheduler/cluster_internal.h"
 
 const char *const sherd__choices_elementwise[] = {"here", "nodes", NULL};
 const char *const sherd__choices_rounding[] = {"nearest", "stochastic", NULL};
@@ -142,7 +143,8 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
     } else {
         sherd_product_options opt = o->opt;
         opt.seed = seed; /* copied by the multiplier */
-        err = sherd__nodes_open(&o->cluster, cli, d);
+        err = o->here ? 0 : sherd__nodes_suit(cli, &o->opt, d);
+        if (!err) err = sherd__nodes_open(&o->cluster, cli, d);
         if (!err)
             err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
                           : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
@@ -162,6 +164,7 @@ sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 {
     sherd__over_traffic t = {0};
     sherd_node_info info;
+    if (o->cluster != NULL) sherd__cluster_refresh(o->cluster);
     t.nodes = o->cluster != NULL ? sherd_cluster_size(o->cluster) : 0;
     for (uint32_t i = 0; i < t.nodes; i++) {
         sherd_cluster_node(o->cluster, i, &info);

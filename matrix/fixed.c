@@ -29,7 +29,7 @@ static int not_whole(sherd_view v, const char *name, sherd_diag *d)
         for (size_t c = 0; c < v.cols; c++) {
             double x = sherd__view_at(v, r, c);
             if (fabs(x) > 0x1p53)
-                return sherd__fail(d, SHERD_ERANGE, "scale the data, or multiply in floats",
+                return sherd__fail(d, SHERD_ERANGE, "scale the data",
                                    "%s: row %zu, column %zu: %.17g is beyond 2^53 and has no exact "
                                    "double",
                                    name, r, c, x);
@@ -39,7 +39,7 @@ static int not_whole(sherd_view v, const char *name, sherd_diag *d)
                                    x);
         }
     /* An i64 just above 2^53 that rounds to it. */
-    return sherd__fail(d, SHERD_ERANGE, "scale the data, or multiply in floats",
+    return sherd__fail(d, SHERD_ERANGE, "scale the data",
                        "%s: holds integers beyond 2^53", name);
 }
 
@@ -69,7 +69,7 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
                            SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
     sherd__view_scan(v, &scan);
     if (scan.nonfinite != 0)
-        return sherd__fail(d, SHERD_ERANGE, "clean the data, or multiply in floats",
+        return sherd__fail(d, SHERD_ERANGE, "clean the data",
                            "%s: row %zu, column %zu is %s: fixed point has no such value", name,
                            scan.bad_row, scan.bad_col,
                            isnan(scan.bad_value)  ? "NaN"

@@ -209,6 +209,16 @@ bool sherd_cluster_simulated(const sherd_cluster *c)
     return c->simulated;
 }
 
+void sherd__cluster_refresh(sherd_cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->publish_wanted = true;
+    uv_async_send(&c->wake);
+    while (c->publish_wanted) sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
 void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
 {
     pthread_mutex_lock(&c->lock);

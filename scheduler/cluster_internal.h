@@ -21,6 +21,8 @@ typedef struct sherd__run_result {
 
 /** The nodes as planning needs them; arrays live as long as the cluster. */
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
+/** Counters of nodes as of now: sherd_cluster_node otherwise lags by a tick of the loop. */
+void sherd__cluster_refresh(sherd_cluster *c);
 /** A line for people, handed out on the calling thread at its next wait. */
 void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -59,6 +59,20 @@ static void publish(sherd_cluster *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Where somebody waits for it. */
+static void publish_wanted(sherd_cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool wanted = c->publish_wanted;
+    pthread_mutex_unlock(&c->lock);
+    if (!wanted) return;
+    publish(c);
+    pthread_mutex_lock(&c->lock);
+    c->publish_wanted = false;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
 /* --- links ----------------------------------------------------------------------------------- */
 
 static void on_event(void *ctx, sherd_link *l, sherd__event *e);
@@ -339,6 +353,7 @@ void sherd__cluster_on_wake(uv_async_t *h)
     if (work.ops && drop) drop_job(c, work);
     else if (work.ops) start_job(c, work, last, timeout_ms);
     else job_moved(c);
+    publish_wanted(c);
     if (close) begin_close(c);
 }
 

@@ -73,7 +73,7 @@ struct sherd_cluster {
     pthread_mutex_t lock;      /* guards what follows, and the nodes' info */
     pthread_cond_t changed;
     sherd__work next_work;     /* request */
-    bool next_last, next_drop, close_wanted, stop_wanted, job_waits;
+    bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
     uint32_t next_timeout_ms;
     bool job_done;
     sherd_progress progress;

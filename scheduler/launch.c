@@ -339,7 +339,7 @@ static int hear(node *n, sherd_diag *d)
                        n->is.peer.name, n->line_len);
 }
 
-static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
+static int late(const sherd__launch *l, uint32_t deadline_ms, bool given, sherd_diag *d)
 {
     uint32_t down = 0;
     const node *first = NULL;
@@ -350,8 +350,10 @@ static int late(const sherd__launch *l, uint32_t deadline_ms, sherd_diag *d)
     }
     char words[280];
     last_words(first, words);
-    return sherd__fail(d, SHERD_ETIMEOUT, "start fewer nodes, or give this machine more time",
-                       "%u of %u local nodes do not listen after %.1f s, %s among them%s%s", down,
+    return sherd__fail(d, SHERD_ETIMEOUT,
+                       given ? "give it more with --timeout"
+                             : "start fewer nodes, or give this machine more time",
+                       "%u of %u local nodes do not listen after %.3g s, %s among them%s%s", down,
                        l->len, deadline_ms / 1e3, first->is.peer.name,
                        words[0] ? "; it said: " : "", words);
 }
@@ -365,7 +367,8 @@ static int go_on(const sherd__launch_options *o, sherd_diag *d)
 static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
 {
     uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
-    if (o->timeout_ms && o->timeout_ms < allowed) allowed = o->timeout_ms;
+    bool given = o->timeout_ms && o->timeout_ms < allowed;
+    if (given) allowed = o->timeout_ms;
     int64_t deadline = sherd__clock_ms() + allowed;
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
     int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
@@ -377,7 +380,7 @@ static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sher
         if (go_on(o, d))
             err = SHERD_EINTERRUPTED;
         else if (sherd__clock_ms() > deadline)
-            err = late(l, allowed, d);
+            err = late(l, allowed, given, d);
         else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
             err = sherd__fail(d, SHERD_EIO, NULL, "cannot wait for local nodes: %s",
                               strerror(errno));

@@ -47,7 +47,8 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     size_t primes;
     h->bits_a = opt->bits_a ? opt->bits_a : SHERD__FIXED_BITS;
     h->bits_b = opt->bits_b ? opt->bits_b : h->bits_a;
-    if (h->bits_a < 2 || h->bits_a > 26 || h->bits_b < 2 || h->bits_b > 26)
+    if (h->bits_a < 2 || h->bits_a > SHERD__PRIVATE_BITS || h->bits_b < 2 ||
+        h->bits_b > SHERD__PRIVATE_BITS)
         return sherd__fail(d, SHERD_EINVAL, "choose 2 to 26 bits",
                            "%u and %u bits: 2 to 26 are possible", h->bits_a, h->bits_b);
     const char *name = opt->name ? opt->name : "B";
@@ -58,7 +59,8 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     else if (!err &&
              sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
         err = sherd__fail(d, SHERD_ERANGE,
-                          opt->bits_b ? "give more --bits-b, or none: integers are then taken as "
+                          opt->bits_b && mk->fixed.bits <= SHERD__PRIVATE_BITS
+                                      ? "give more --bits-b, or none: integers are then taken as "
                                         "they are"
                                       : "scale B: masks hold 26 bits at most",
                           "%s", mine.message);
@@ -157,6 +159,8 @@ static int make_all(making *mk, const sherd_masks_options *opt, sherd_diag *d)
             err = sherd__maskfile_row(mk->file, mk->packed + i * mk->row_bytes, d);
         if (err) return err;
     }
+    if (opt->watch && opt->watch(opt->ctx, mk->head.rows, mk->head.rows))
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; no masks were made");
     return SHERD_OK;
 }
 

@@ -28,8 +28,7 @@ static double resident_column(const sherd__plan_input *in)
     return (double)(in->widest ? in->widest : 1) * copies;
 }
 
-/* "6.3 GB", "820 KB": powers of 1000, as everywhere in messages. */
-static const char *size_text(double bytes, char out[16])
+const char *sherd__plan_bytes_text(double bytes, char out[16])
 {
     static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
     size_t u = 0;
@@ -63,9 +62,10 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
             d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
             "the work does not fit: a node has %s and the coordinator %s; one row and one column "
             "need about %s at a node and %s here",
-            size_text((double)in->node_memory, there), size_text((double)in->memory, here),
-            size_text(need > need_row ? need : need_row, want_there),
-            size_text(need_here, want_here));
+            sherd__plan_bytes_text((double)in->node_memory, there),
+            sherd__plan_bytes_text((double)in->memory, here),
+            sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
+            sherd__plan_bytes_text(need_here, want_here));
     }
     size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
     if (tile == 0) tile = 1;

@@ -32,6 +32,8 @@ typedef struct sherd__plan {
     uint64_t node_bytes;    /* most that one node holds, as expected */
 } sherd__plan;
 
+/** "6.3 GB", "820 KB": powers of 1000, as everywhere in messages; returns out. */
+const char *sherd__plan_bytes_text(double bytes, char out[16]);
 /** SHERD_EFEWNODES, with what would be enough, where a node cannot hold a single row and column. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
 

@@ -4,6 +4,7 @@
  */
 #include "scheduler/prepare_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -74,6 +75,19 @@ static size_t widest_slot(const sherd__prepared *p, size_t len)
     return most;
 }
 
+/* Floats hold what fixed point does not: a remedy that private schemes do not have. */
+static int choose_or_float(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
+                           sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    char hint[sizeof mine.hint + 32];
+    int err = sherd__fixed_choose(v, bits, name, out, &mine);
+    if (!err) return SHERD_OK;
+    snprintf(hint, sizeof hint, "%s%s", mine.hint,
+             err == SHERD_ERANGE ? ", or multiply in floats" : "");
+    return sherd__fail(d, err, hint, "%s", mine.message);
+}
+
 static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
                         const sherd_product_options *opt, sherd_diag *d)
 {
@@ -81,8 +95,8 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
     const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
     int err = SHERD_OK;
     if (p->as) p->fixed_b = *p->as;
-    else err = sherd__fixed_choose(b, opt->bits, name_b, &p->fixed_b, d);
-    if (!err && a.data) err = sherd__fixed_choose(a, opt->bits, name_a, &p->fixed_a, d);
+    else err = choose_or_float(b, opt->bits, name_b, &p->fixed_b, d);
+    if (!err && a.data) err = choose_or_float(a, opt->bits, name_a, &p->fixed_a, d);
     else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
     if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
     if (!err && opt->bits_bind && a.data)

@@ -82,6 +82,9 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
  */
 int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
+/** Fewest domains of nodes that the scheme takes by opt->colluding and opt->spare: 1 but for share
+ *  and share1. */
+uint64_t sherd__prepare_least(const sherd_product_options *opt);
 /**
  * What can be said of opt->exposure_max before there are nodes or anybody looks at operands:
  * whether the exposures of `len` columns, which seed or shuffles decide, keep to it where each node

@@ -45,9 +45,10 @@ static int check_widths(const sherd__maskfile_head *h, const sherd_product_optio
 {
     uint32_t a = opt->bits ? opt->bits : h->bits_a, b = opt->bits_b ? opt->bits_b : h->bits_b;
     if (a == h->bits_a && b == h->bits_b) return SHERD_OK;
+    bool of_a = a != h->bits_a; /* else B's width was asked for: it does not follow A's here */
     return sherd__fail(d, SHERD_EINVAL, "leave the bits out, or prepare masks for these",
-                       "%s: masks for %u bits of A and %u of B, asked for %u and %u", opt->masks,
-                       h->bits_a, h->bits_b, a, b);
+                       "%s: masks for %u bits of A and %u of B, asked for %u of %s", opt->masks,
+                       h->bits_a, h->bits_b, of_a ? a : b, of_a ? "A" : "B");
 }
 
 /* The proof of sherd prepare once more: the head could have been made by anything. */
@@ -65,13 +66,16 @@ static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_d
                               "%s: masks modulo primes that this version does not use", path);
 }
 
-static int check_b(const sherd__maskfile_head *h, sherd_view b, const char *path, sherd_diag *d)
+/* `shape`: of b only its shape is meant. */
+static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape, const char *path,
+                   sherd_diag *d)
 {
     sherd__digest digest;
     if (h->k != b.rows || h->m != b.cols)
         return sherd__fail(d, SHERD_ESHAPE, "prepare masks for this B",
                            "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path,
                            (ull)h->k, (ull)h->m, b.rows, b.cols);
+    if (shape) return SHERD_OK;
     int err = sherd__digest_view(&digest, b, d);
     if (err || !memcmp(digest.sha256, h->b.sha256, sizeof digest.sha256)) return err;
     return sherd__fail(d, SHERD_EEXPOSURE, "prepare masks for this B",
@@ -85,7 +89,11 @@ static int choose_a(sherd__fixed *f, sherd_view a, uint32_t bits, const sherd_pr
     const char *name = sherd__name_a(opt);
     int err = sherd__fixed_choose(a, bits, name, f, d);
     if (err || !sherd__fixed_hold(f, a, bits, name, &mine)) return err;
-    return sherd__fail(d, SHERD_ERANGE, "prepare masks with more bits for A", "%s", mine.message);
+    return sherd__fail(d, SHERD_ERANGE,
+                       f->largest >> (SHERD__PRIVATE_BITS - 1)
+                           ? "scale the data: masks hold 26 bits at most"
+                           : "prepare masks with more bits for A",
+                       "%s", mine.message);
 }
 
 int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt, sherd_diag *d)
@@ -165,7 +173,8 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
     int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, c != NULL, d);
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(p->masks);
-    err = check_b(h, b, opt->masks, d);
+    bool shape = c == NULL && b.row_stride == 0 && b.col_stride == 0; /* one number for all of it */
+    err = check_b(h, b, shape, opt->masks, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);
     if (!err) err = choose_widths(p, a, b, h, opt, d);

@@ -40,6 +40,9 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
         return SHERD_OK;
     }
     err = sherd__fixed_hold(f, v, bits, name, &mine);
+    if (err && f->largest >> (SHERD__PRIVATE_BITS - 1))
+        return sherd__fail(d, err, "scale the data: private schemes hold 26 bits at most", "%s",
+                           mine.message);
     if (err)
         return sherd__fail(d, err, "give more bits, 26 at most: they are not chosen by what an "
                                    "operand holds, since their number shows", "%s", mine.message);
@@ -78,6 +81,13 @@ int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t
     return SHERD_OK;
 }
 
+uint64_t sherd__prepare_least(const sherd_product_options *opt)
+{
+    uint64_t t = opt->colluding;
+    if (opt->scheme != SHERD_SHARE && opt->scheme != SHERD_SHARE1) return 1;
+    return opt->spare + (opt->scheme == SHERD_SHARE ? 2 * t : t) + 1;
+}
+
 static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
                    sherd_diag *d)
 {
@@ -95,7 +105,7 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
 {
     bool both = opt->scheme == SHERD_SHARE;
     uint32_t t = opt->colluding;
-    uint64_t least = (uint64_t)opt->spare + (both ? 2 * (uint64_t)t + 1 : (uint64_t)t + 1);
+    uint64_t least = sherd__prepare_least(opt);
     if (t == 0)
         return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
                            "--colluding 0 would hide nothing from the node that looks");
@@ -137,13 +147,16 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
     double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
     double tile_row = cell / wire - (double)left;
     if (tile_row < tile) tile = tile_row;
-    if (tile < 1)
+    if (tile < 1) {
+        char here[16], there[16];
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (--node-memory) or --memory more room",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
-                           "primes, and what checks them, are more than what %.3g MB here and "
-                           "%.3g MB at a node hold",
-                           inner, p->primes_len, (double)memory * 1e-6, (double)node_memory * 1e-6);
+                           "primes, and what checks them, are more than what %s here and %s at a "
+                           "node hold",
+                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, here),
+                           sherd__plan_bytes_text((double)node_memory, there));
+    }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * (double)(left + out->tile_cols), h = cell / row;
     double most = rows ? (double)rows : 1;

@@ -250,6 +250,21 @@ static int damaged(const sherd__maskfile *f, const char *what, sherd_diag *d)
                        sherd__path_tail(f->path), what);
 }
 
+/* Whose mode is of no concern to us. */
+static bool no_masks(int fd)
+{
+    char head[8];
+    return pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head ||
+           memcmp(head, MAGIC, sizeof head) != 0;
+}
+
+static int no_masks_fail(const sherd__maskfile *f, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EFORMAT, "name a file of sherd prepare",
+                       "%s: is no file of masks, or its first bytes were edited",
+                       sherd__path_tail(f->path));
+}
+
 static int open_file(sherd__maskfile *f, bool use, sherd_diag *d)
 {
     struct stat st;
@@ -263,6 +278,7 @@ static int open_file(sherd__maskfile *f, bool use, sherd_diag *d)
     if (!S_ISREG(st.st_mode))
         return sherd__fail(d, SHERD_EOPEN, "name a file of sherd prepare", "%s: is no regular file",
                            name);
+    if ((st.st_mode & 077) && no_masks(f->fd)) return no_masks_fail(f, d);
     if (st.st_mode & 077)
         return sherd__fail(d, SHERD_EKEY,
                            "chmod 600 the file, or prepare new masks if others saw it",
@@ -325,10 +341,7 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
     int e = fstat(f->fd, &st) != 0 ? errno : 0, err = SHERD_OK;
     if (!e && st.st_size >= (off_t)sizeof head) e = read_at(f, 0, head, sizeof head);
     if (e) return fail_file(f, "read it", e, d);
-    if (memcmp(head, MAGIC, 8) != 0)
-        err = sherd__fail(d, SHERD_EFORMAT, "name a file of sherd prepare",
-                          "%s: is no file of masks, or its first bytes were edited",
-                          sherd__path_tail(f->path));
+    if (memcmp(head, MAGIC, 8) != 0) err = no_masks_fail(f, d);
     if (!err) err = check_head(f, head, (uint64_t)st.st_size, d);
     if (!err && !sherd__mark_get(head + AT_MARK, 'M', f->head.id, f->tag_key, &f->used))
         err = damaged(f, "the mark of used rows", d);

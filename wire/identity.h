@@ -66,6 +66,7 @@ typedef struct sherd__peer {
     char domain[64]; /* empty: the host is the domain */
     double weight;   /* > 0, default 1; of no effect: coordinators warn of any other */
     char role[16];   /* "node", "coordinator", or empty */
+    uint32_t line;   /* of the file it was read from, from 1; 0: none */
 } sherd__peer;
 
 typedef struct sherd__peers {

@@ -355,6 +355,7 @@ static int parse_line(lines *l, span s, size_t number, const char *where, sherd_
     line[len] = '\0';
     int err = sherd__peer_parse(&p, &found, line, place, d);
     if (err || !found) return err;
+    p.line = (uint32_t)number;
     err = lines_add(l, &p, number);
     return err ? sherd__fail(d, err, NULL, "%s: out of memory", place) : SHERD_OK;
 }
