@@ -162,7 +162,7 @@ void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
         print_verbs(out, v->subs, title);
         return;
     }
-    fprintf(out, "\nUsage: sherd %s [options]%s%s\n\n", title, v->usage != NULL ? " " : "",
+    fprintf(out, "\nUsage: sherd %s [options]%s%s\n\n", title, v->usage && *v->usage ? " " : "",
             v->usage != NULL ? v->usage : "");
     sherd__print_filled(out, v->details != NULL ? v->details : v->summary, 0, 0, WIDTH);
     fputc('\n', out);

@@ -100,7 +100,7 @@ static bool put_verb(void *ctx, const sherd__verb *v, const char *title)
     fputc('\n', out);
     put_bold(out, head);
     fputs(" [options]", out);
-    if (v->usage != NULL) {
+    if (v->usage != NULL && *v->usage != '\0') {
         fputc(' ', out);
         put_text(out, v->usage);
     }

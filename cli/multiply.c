@@ -54,7 +54,7 @@ static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
 #define REHEARSED_MAX (UINT64_C(1) << 27) /* entries */
 
 /* One row of the table. Only the chosen one may fail the run: others may just not be possible. */
-static int foretell(sherd__work *w, const sherd_forecast_options *with, sherd_product_options opt,
+static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_options opt,
                     bool chosen, json_t *rows, sherd_diag *d)
 {
     char choice[48];
@@ -63,6 +63,7 @@ static int foretell(sherd__work *w, const sherd_forecast_options *with, sherd_pr
     int err = sherd_forecast_multiply(&f, w->in[0].view, w->in[1].view, &opt, with, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
+    if (!with->no_time) with->rates.gflops = f.rates.gflops; /* measured once: rows compare */
     sherd__plan_choice(&opt, choice);
     if (rows == NULL) {
         if (chosen) print_heads();

@@ -7,12 +7,14 @@
 #include "cli/nodes.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "scheduler/prepare.h"
 #include "wire/identity.h"
 
 int sherd__nodes_folder(char *out, size_t size)
@@ -116,6 +118,50 @@ int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d
     if (n == 0) return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: lists no node", s.nodes);
     *out = n;
     return 0;
+}
+
+static int suit_file(const char *file, const sherd__peers *peers, uint64_t least, sherd_diag *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < peers->len; i++) {
+        const sherd__peer *p = &peers->list[i];
+        if (strcmp(p->role, "coordinator") == 0) continue;
+        n++;
+        if (!p->domain[0])
+            return sherd__fail(d, SHERD_EFORMAT,
+                               "give every node's line the name of who runs it, as domain=NAME",
+                               "%s:%" PRIu32 ": %s:%u has no domain= in the node file: a private "
+                               "scheme must know which nodes are one adversary", file, p->line,
+                               p->host, p->port);
+    }
+    if (n >= least) return 0;
+    return sherd__fail(d, SHERD_EFEWNODES, "list more nodes, or lower --colluding or --spare",
+                       "%s lists %" PRIu64 " node%s, and %" PRIu64 " or more are needed", file, n,
+                       n == 1 ? "" : "s", least);
+}
+
+int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d)
+{
+    source s;
+    sherd__peers peers = {0};
+    uint64_t least = sherd__prepare_least(opt);
+    char hint[80];
+    if (least == 1) return 0; /* of any scheme */
+    int err = source_to_read(&s, cli, d);
+    if (err) return err;
+    if (s.local == 0) {
+        err = sherd__peers_load(&peers, s.nodes, d);
+        if (!err) err = suit_file(s.nodes, &peers, least, d);
+        sherd__peers_fini(&peers);
+        return err;
+    }
+    if (s.local >= least) return 0;
+    snprintf(hint, sizeof hint, "-n %" PRIu64 "%s", least,
+             opt->colluding > 1 || opt->spare > 0 ? ", or lower --colluding or --spare" : "");
+    return sherd__fail(d, SHERD_EFEWNODES, hint,
+                       "-n %" PRIu32 ": --scheme %s with --colluding %" PRIu32 " and --spare %"
+                       PRIu32 " needs %" PRIu64 " or more", s.local,
+                       sherd__scheme_name(opt->scheme), opt->colluding, opt->spare, least);
 }
 
 static bool interrupted(void *ctx)

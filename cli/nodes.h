@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "sherd/cluster.h"
+#include "sherd/product.h"
 
 /**
  * Where `sherd cluster up` keeps its state: $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (made 0700
@@ -20,6 +21,10 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
  * cluster: SHERD_EINVAL naming both. `cli` must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** What can be said of them before any is started or connected to: whether there are as many as the
+ *  scheme of opt takes (SHERD_EFEWNODES), and whether each line of the node file says its domain
+ *  (SHERD_EFORMAT). What passes may still fail there. */
+int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** The node file of which that would be, into *file, size bytes; empty: local nodes. same_host:
  *  that its domains may be one host. Errors as above. */
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,

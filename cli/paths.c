@@ -6,7 +6,9 @@
  */
 #include "cli/paths.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,6 +62,21 @@ int sherd__paths_file(const char *what, const char *path, sherd_diag *d)
     if (strcmp(path, "-") != 0) return 0;
     return sherd__fail(d, SHERD_EINVAL, "name a file; ./- is one of that name",
                        "%s -: this is written to a file, not to standard output", what);
+}
+
+int sherd__paths_room(const char *path, sherd_diag *d)
+{
+    char folder[PATH_MAX] = ".";
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL && (size_t)(slash - path) + 2 <= sizeof folder)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    int e = stat(folder, &st) != 0 ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
+    if (!e && access(folder, W_OK | X_OK) != 0 && access(path, W_OK) != 0) e = errno;
+    if (!e && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) e = EISDIR;
+    if (!e) return 0;
+    return sherd__fail(d, SHERD_EOPEN, "check the folder and its permissions",
+                       "%s: cannot write: %s", path, strerror(e));
 }
 
 int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)

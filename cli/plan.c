@@ -82,6 +82,9 @@ static int find_nodes(planning *p, sherd_diag *d)
     const sherd__cli *cli = p->cli;
     uint64_t memory = sherd__opt_size(cli, "node-memory");
     p->with.rates.link = (double)sherd__opt_size(cli, "link");
+    if (sherd__opt_given(cli, "link") && !(p->with.rates.link > 0))
+        return sherd__fail(d, SHERD_EINVAL, "leave it out where it is not known",
+                           "--link 0: nothing would ever arrive");
     p->with.rates.node_gflops = sherd__opt_real(cli, "node-gflops");
     if (sherd__opt_given(cli, "remote")) {
         p->with.nodes = (uint32_t)sherd__opt_int(cli, "remote");

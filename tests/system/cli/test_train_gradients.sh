@@ -57,6 +57,13 @@ run small.conf --by gradients -n 2 --seed seed --check -o got.npz
 [ $code = 0 ] && cmp -s want.npz got.npz && grep -q 'checked: all 183 parameters' out
 report $? "--check trains in this process beside it, and every bit agrees"
 
+sed 's/steps = 60/steps = 3/' small.conf >few.conf
+run few.conf --by gradients -n 2 --seed seed --json -o few.npz
+[ $code = 0 ] && /usr/bin/python3 -c "import json
+e = json.load(open('out'))['epochs'][-1]; assert e['bytes_out'] > 183 * 8 * 3 and e['bytes_in'] > 183 * 3, e" 2>>err
+report $? "what a short run sent is told to the end of it"
+run small.conf --by gradients -n 2 --seed seed --check -o got.npz
+
 grep -q 'nodes see examples and weights in clear' out && grep -q 'nodes see examples' err
 report $? "before and after, it is said that nodes see examples and weights in clear"
 
