@@ -274,6 +274,7 @@ typedef struct folder {
     size_t len, room, said_room;
     int version;
     int side; /* -1 until it is known */
+    bool cut;
     char trouble[200];
 } folder;
 
@@ -304,8 +305,10 @@ static int add_peer(folder *f, const char *name, const char *about, sherd_diag *
     if (!err) err = open_file(&received, f->dir, name, "received", d);
     int side = err ? -1 : side_of(&sent, &received);
     if (err || side < 0 || (f->side >= 0 && f->side != side)) {
-        if (!err && (sent.len || received.len))
+        if (!err && (sent.len || received.len)) {
             say(f->trouble, "one peer's files do not open with a greeting and were left out");
+            f->cut = true;
+        }
         sherd__map_close(&sent);
         sherd__map_close(&received);
         return err;
@@ -454,6 +457,7 @@ static int read_folder(folder *f, sherd_diag *d)
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
         say(f->trouble, "the record has no index: its writer was ended before its time");
+        f->cut = true;
         return by_listing(f, d);
     }
     if (err) return sherd__fail(d, err, NULL, "%s: cannot be read", sherd__path_tail(path));
@@ -464,8 +468,10 @@ static int read_folder(folder *f, sherd_diag *d)
         json_decref(root);
         return err;
     }
-    if (!json_is_true(json_object_get(root, "complete")))
+    if (!json_is_true(json_object_get(root, "complete"))) {
         say(f->trouble, "the index says that the record is not complete");
+        f->cut = true;
+    }
     err = by_index(f, json_object_get(root, "peers"), d);
     json_decref(root);
     return err;
@@ -549,6 +555,7 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
         v->len += f.len;
         v->of_coordinator = f.side == 1;
         if (f.trouble[0]) say(v->trouble, f.trouble);
+        v->cut = v->cut || f.cut;
         f.len = 0;
     }
     for (size_t i = 0; i < f.len; i++) node_fini(&f.nodes[i]);

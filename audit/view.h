@@ -64,6 +64,7 @@ typedef struct sherd__views {
     uint32_t domains_len;
     bool domains_known; /* a coordinator's record of version 2 says which nodes are one domain */
     bool of_coordinator;
+    bool cut;           /* it has no end, or more of it is left out than trouble of nodes says */
     char trouble[200]; /* of the record as a whole: no index, not complete */
 } sherd__views;
 

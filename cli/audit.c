@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/paths.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "crypto/perm.h"
@@ -404,6 +405,15 @@ static int tell(sherd__auditing *a, sherd_diag *d)
     return sherd__cli_json_end(a->cli, obj, d);
 }
 
+static int check_show(const sherd__auditing *a, sherd_diag *d)
+{
+    uint64_t node = (uint64_t)sherd__opt_int(a->cli, "show");
+    if (!sherd__opt_given(a->cli, "show") || node <= a->nodes) return 0;
+    return sherd__fail(d, SHERD_EINVAL, "name one of them", "--show %" PRIu64 ": there %s %" PRIu32
+                       " node%s", node, a->nodes == 1 ? "is" : "are", a->nodes,
+                       a->nodes == 1 ? "" : "s");
+}
+
 static int run_audit(sherd__cli *cli, sherd_diag *d)
 {
     sherd__auditing *a = sherd__calloc(1, sizeof *a);
@@ -417,10 +427,13 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
                           "DIR --data A.npy; or sherd audit --simulate permute",
                           simulated ? "--simulate attacks no record: give one or the other"
                                     : "give the folder that --record wrote, or --simulate FORM");
+    if (!err && sherd__opt_text(cli, "html") != NULL)
+        err = sherd__paths_room(sherd__opt_text(cli, "html"), d);
     if (!err) err = open_files(a, d);
     if (!err) err = check_labels(a, d);
     if (!err && simulated) err = simulate(a, (sherd__form)sherd__opt_choice(cli, "simulate"), d);
     if (!err && !simulated) err = read_records(a, d);
+    if (!err) err = check_show(a, d);
     if (!err) err = open_truth(a, d);
     if (!err) err = open_public(a, d);
     if (!err) err = attack(a, d);

@@ -118,6 +118,15 @@ p = open('page.html').read()
 assert '://' not in re.sub('base64,[A-Za-z0-9+/=]*', '', p) and '<script' not in p and 'href=' not in p
 assert p.count('src=\"data:image/png') == p.count('src=') >= 1"
 report $? "the page is self-contained, and its owner's alone"
+run audit share $SIDE --html nodir/page.html
+[ $code = 4 ] && grep -q 'nodir/page.html: cannot write' err && ! grep -q 'attacks' err
+report $? "a page that could not be written is found before the attacks"
+run audit share $SIDE --show 77
+[ $code = 2 ] && grep -q 'there are 5 nodes' err; report $? "a node that is not there cannot be shown: exit 2"
+cp -r share cut; chmod -R u+w cut; truncate -s -5000 cut/node-2.sent
+run audit cut --data A.npy -q
+tail -1 out | grep -q '^The record is cut: this covers 4 of 5 domains in full'
+report $? "of a cut record the last line says how much of it was covered"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share1 --public b --colluding 1 --record one -q 2>err
 run audit one $SIDE --json -q
