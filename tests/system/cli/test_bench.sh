@@ -30,15 +30,15 @@ assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-
     'group1-numpy', 'all-4096', 'all-8192', 'connection', 'tasks-rate', 'tasks-round-trip', 'memory-1',
     'memory-all', 'modular', 'encode', 'freivalds-4096', 'freivalds-layer',
     'share-2048', 'share-4096', 'resident', 'resident-up', 'resident-down', 'disturbed-killed',
-    'disturbed-stopped', 'train-deep-f64', 'train-deep-f32', 'train-mnist', 'train-epoch',
+    'disturbed-stopped', 'disturbed-lying', 'forecast-share-2048', 'forecast-share-4096',
+    'forecast-share-layer', 'forecast-all-4096', 'forecast-group1', 'forecast-plain-4096', 'train-deep-f64', 'train-deep-f32', 'train-mnist', 'train-epoch',
     'train-batch', 'gradients-spiral', 'gradients-async'], list(f)"
 report $? "--quick --json has every figure"
 [ $code = 0 ] && py "import math
 for x in f.values():
     assert x['reached'] is None, x
     runs = sorted(x['runs'])
-    assert len(runs) == (1 if x['name'] == 'meta-seed-bytes' else
-                         6 if x['name'].startswith('disturbed') else 2), x
+    assert len(runs) == (1 if x['name'] == 'meta-seed-bytes' or x['name'].startswith('disturbed') else 2), x
     assert all(math.isfinite(r) and r > 0 for r in runs), x
     assert runs[0] == x['min'] <= x['median'] <= x['max'] == runs[-1] or x['name'].startswith(
         ('all', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch')), x"
@@ -50,7 +50,7 @@ py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-b
     'modular': (1, 1000), 'encode': (0.1, 3000), 'freivalds-4096': (0.01, 300), 'freivalds-layer': (0.01, 300),
     'share-2048': (0.5, 1e4), 'share-4096': (0.5, 1e4), 'resident': (0.01, 1e5),
     'resident-up': (4, 4.5), 'resident-down': (1, 1.3), 'disturbed-killed': (0.01, 100),
-    'disturbed-stopped': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
+    'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
     'train-mnist': (0.005, 100), 'train-epoch': (0.1, 1e5), 'train-batch': (0.5, 1e5),
     'gradients-spiral': (10, 1e6), 'gradients-async': (0.01, 100)}
 for name, (least, most) in within.items(): assert least < f[name]['median'] < most, f[name]
@@ -59,9 +59,13 @@ targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'me
     'tasks-rate': 20000, 'tasks-round-trip': 200, 'memory-1': 256, 'memory-all': 256,
     'modular': 95, 'encode': 40, 'freivalds-4096': 2, 'freivalds-layer': 12,
     'share-2048': 9, 'share-4096': 7.5, 'resident': 8, 'resident-up': 6, 'resident-down': 110,
-    'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'train-deep-f64': 0.7,
+    'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
     'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 39.6,
     'gradients-spiral': 259, 'gradients-async': 2}
+for name in f:
+    if name.startswith('forecast'):
+        targets[name] = 30
+        assert 0 < f[name]['beside']['ratio'] < 100 and f[name]['beside']['foretold_seconds'] > 0, f[name]
 for name, t in targets.items(): assert f[name]['target'] == t, f[name]
 higher = {n for n in f if f[n]['better'] == 'higher'}
 assert higher == {'meta-numpy', 'group1-rate', 'group1-numpy', 'connection', 'tasks-rate',

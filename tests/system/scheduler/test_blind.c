@@ -242,7 +242,7 @@ static void masks_that_must_not_be_used_are_refused(void **s)
              "--masks");
     must_end(RUN("multiply", a_file, b_file, "-o", c_file, "--masks", masks, "-n", "1"), 2,
              "no effect under --scheme permute");
-    must_end(RUN(MULTIPLY, "-n", "1", "--bits", "12"), 2, "asked for 12 and 17");
+    must_end(RUN(MULTIPLY, "-n", "1", "--bits", "12"), 2, "asked for 12 of A");
     must_end(RUN(MULTIPLY, "-n", "1", "--mode", "float"), 2, "is exact");
     must_end(RUN(MULTIPLY, "-n", "1", "--colluding", "2"), 2, "no effect under --scheme blind");
     must_end(RUN("multiply", a_file, b_file, "-o", masks, "--scheme", "blind", "--masks", masks,
