@@ -251,10 +251,12 @@ static void thresholds_that_would_open_a_mask_are_refused(void **state)
                                      { 5, 3, 1, 1 },    { 5, 3, 2, 1 }, { 4, 4, 0, 1 },
                                      { 7, 4, 1, 1 },    { 4, 4, 3, 1 }, { 7, 5, 1, 0 },
                                      { 1025, 600, 1, 1 } };
-    sherd_diag d;
+    sherd_diag d = { 0 };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        d = (sherd_diag){ 0 };
         assert_int_equal(sherd__aggregate_check(&bad[i], &d), SHERD_EINVAL);
+        assert_true(d.message[0] != '\0');
     }
     assert_int_equal(sherd__aggregate_threshold(3, 1), 3);
     assert_int_equal(sherd__aggregate_threshold(4, 1), 3);
