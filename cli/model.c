@@ -19,57 +19,35 @@
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-typedef struct values {
-    const uint8_t *bytes;
-    size_t row_size;
-} values;
-
-static int fill(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
-{
-    const values *v = ctx;
-    (void)d;
-    memcpy(out, v->bytes + row * v->row_size, rows * v->row_size);
-    return 0;
-}
-
-static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, values v[2],
-                     sherd_diag *d)
+static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sherd_diag *d)
 {
     const sherd__layer *l = sherd__network_layer(n, i);
     char name[16];
     if (!sherd__recipe_member(n, i, false, name)) return 0;
-    size_t row = l->cols * sherd_dtype_size(l->dtype);
-    v[0] = (values){(const uint8_t *)l->weights, row};
-    v[1] = (values){(const uint8_t *)l->biases, row};
-    int err = sherd__npz_writer_add(w, name, l->dtype, 2, l->rows, l->cols, false,
-                                    (sherd__npz_source){fill, &v[0]}, d);
+    int err = sherd__npz_writer_add_values(w, name, l->dtype, 2, l->rows, l->cols, false,
+                                           l->weights, d);
     if (err) return err;
     sherd__recipe_member(n, i, true, name);
-    return sherd__npz_writer_add(w, name, l->dtype, 1, 1, l->cols, false,
-                                 (sherd__npz_source){fill, &v[1]}, d);
+    return sherd__npz_writer_add_values(w, name, l->dtype, 1, 1, l->cols, false, l->biases, d);
 }
 
 int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n, sherd_diag *d)
 {
     sherd_buf text;
     sherd__npz_writer *w = NULL;
-    size_t len = sherd__network_len(n);
-    values recipe = {0}, *all = sherd__calloc(2 * len, sizeof *all);
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
-    int err = all == NULL ? SHERD_ENOMEM : sherd__recipe_print(r, SHERD__RECIPE_ALL, &text);
+    int err = sherd__recipe_print(r, SHERD__RECIPE_ALL, &text);
     if (err) err = sherd__fail(d, err, NULL, "%s: no memory to write it", path);
     if (!err) err = sherd__npz_writer_new(&w, path, d);
-    recipe = (values){text.data, text.len};
     if (!err)
-        err = sherd__npz_writer_add(w, "recipe", SHERD_U8, 1, 1, text.len, false,
-                                    (sherd__npz_source){fill, &recipe}, d);
-    for (size_t i = 0; i < len && !err; i++) err = add_layer(w, n, i, all + 2 * i, d);
+        err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, text.len, false, text.data,
+                                           d);
+    for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
     if (err)
         sherd__npz_writer_abort(w);
     else
         err = sherd__npz_writer_commit(w, NULL, d);
     sherd__buf_fini(&text);
-    sherd__free(all);
     return err;
 }
 

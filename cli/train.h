@@ -146,8 +146,6 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d) SHERD_MUST;
 int sherd__train_keep_begin(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** For sherd__train_calls; the context is t. */
 int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *d) SHERD_MUST;
-/** The newest checkpoint's step; false where there is none. */
-bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step);
 /** NULL is allowed. */
 void sherd__train_keep_free(sherd__train_keep *k);
 

@@ -187,19 +187,6 @@ int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A member of exactly `bytes` bytes. */
-static int take(sherd__npz *z, const char *name, sherd_dtype dtype, void *out, size_t bytes,
-                sherd_diag *d)
-{
-    int64_t i = sherd__npz_find(z, name);
-    const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
-    if (m == NULL || m->head.dtype != dtype || m->head.data_len != bytes)
-        return sherd__fail(d, SHERD_EFORMAT, "use the version of sherd that wrote it",
-                           "%s: expected a member '%s' of %zu bytes", sherd__npz_where(z), name,
-                           bytes);
-    return sherd__npz_read(z, (size_t)i, out, bytes, d);
-}
-
 /* A member that must be what this run has; `differs` says what it means where it is not. */
 static int same(sherd__npz *z, const char *name, const void *mine, size_t len, const char *differs,
                 sherd_diag *d)
@@ -247,9 +234,9 @@ static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
         sherd__recipe_member(n, i, true, biases);
         snprintf(member, sizeof member, "gradient_%s", weights);
         size_t row = l->cols * sherd_dtype_size(l->dtype);
-        err = take(z, member, l->dtype, l->weights_gradient, l->rows * row, d);
+        err = sherd__npz_take(z, member, l->dtype, l->weights_gradient, l->rows * row, d);
         snprintf(member, sizeof member, "gradient_%s", biases);
-        if (!err) err = take(z, member, l->dtype, l->biases_gradient, row, d);
+        if (!err) err = sherd__npz_take(z, member, l->dtype, l->biases_gradient, row, d);
     }
     return err;
 }
@@ -262,16 +249,18 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
     size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
     void *state = sherd__alloc(bytes);
     if (state == NULL) return no_memory(d);
-    int err = take(z, "step", SHERD_I64, &step, sizeof step, d);
-    if (!err) err = take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
-    if (!err) err = take(z, "epoch_seen", SHERD_I64, &seen, sizeof seen, d);
-    if (!err) err = take(z, "epoch_cost", SHERD_F64, &s.cost, sizeof s.cost, d);
-    if (!err) err = take(z, "cost", SHERD_F64, &s.last_cost, sizeof s.last_cost, d);
-    if (!err) err = take(z, "accuracy", SHERD_F64, &s.last_accuracy, sizeof s.last_accuracy, d);
+    int err = sherd__npz_take(z, "step", SHERD_I64, &step, sizeof step, d);
+    if (!err) err = sherd__npz_take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
+    if (!err) err = sherd__npz_take(z, "epoch_seen", SHERD_I64, &seen, sizeof seen, d);
+    if (!err) err = sherd__npz_take(z, "epoch_cost", SHERD_F64, &s.cost, sizeof s.cost, d);
+    if (!err) err = sherd__npz_take(z, "cost", SHERD_F64, &s.last_cost, sizeof s.last_cost, d);
     if (!err)
-        err = take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
-                   sizeof s.last_validation, d);
-    if (!err) err = take(z, "optimiser", o->spec.dtype, state, bytes, d);
+        err = sherd__npz_take(z, "accuracy", SHERD_F64, &s.last_accuracy, sizeof s.last_accuracy,
+                              d);
+    if (!err)
+        err = sherd__npz_take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
+                              sizeof s.last_validation, d);
+    if (!err) err = sherd__npz_take(z, "optimiser", o->spec.dtype, state, bytes, d);
     if (!err && (step < 0 || hits < 0 || seen < 0 ||
                  (uint64_t)step > sherd__trainer_steps(t->trainer)))
         err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
@@ -325,7 +314,7 @@ int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
     err = open_newest(&z, k, d);
     if (!err && sherd__opt_given(t->cli, "seed"))
         err = same(z, "seed", t->seed, sizeof t->seed, "was begun with another --seed", d);
-    if (!err) err = take(z, "seed", SHERD_U8, seed, sizeof seed, d);
+    if (!err) err = sherd__npz_take(z, "seed", SHERD_U8, seed, sizeof seed, d);
     if (!err) memcpy(t->seed, seed, sizeof seed);
     sherd__wipe(seed, sizeof seed);
     sherd__npz_close(z);
@@ -357,14 +346,6 @@ int sherd__train_keep_begin(sherd__train *t, sherd_diag *d)
 {
     if (t->keep == NULL || t->keep->path != NULL) return 0;
     return add(t, sherd__trainer_state(t->trainer), d);
-}
-
-bool sherd__train_keep_newest(const sherd__train *t, uint64_t *step)
-{
-    sherd__chain_link newest;
-    if (t->keep == NULL || !sherd__chain_newest(t->keep->chain, &newest)) return false;
-    *step = newest.number;
-    return true;
 }
 
 void sherd__train_keep_free(sherd__train_keep *k)

@@ -81,26 +81,10 @@ bool sherd__chain_newest(const sherd__chain *c, sherd__chain_link *out)
 
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-typedef struct array {
-    const uint8_t *values;
-    size_t row_bytes;
-} array;
-
-static int fill(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
+static int add_member(sherd__npz_writer *w, const sherd__chain_member *m, sherd_diag *d)
 {
-    const array *a = ctx;
-    (void)d;
-    if (rows * a->row_bytes > 0)
-        memcpy(out, a->values + row * a->row_bytes, rows * a->row_bytes);
-    return SHERD_OK;
-}
-
-static int add_member(sherd__npz_writer *w, const sherd__chain_member *m, array *a, sherd_diag *d)
-{
-    a->values = m->values;
-    a->row_bytes = m->cols * sherd_dtype_size(m->dtype);
-    return sherd__npz_writer_add(w, m->name, m->dtype, m->ndim, m->rows, m->cols, false,
-                                 (sherd__npz_source){ fill, a }, d);
+    return sherd__npz_writer_add_values(w, m->name, m->dtype, m->ndim, m->rows, m->cols, false,
+                                        m->values, d);
 }
 
 static int write_file(const sherd__chain *c, const sherd__chain_link *link,
@@ -116,14 +100,12 @@ static int write_file(const sherd__chain *c, const sherd__chain_link *link,
     enum { OWN = sizeof own / sizeof *own };
     sherd__npz_writer *w = NULL;
     char *path = sherd__chain_path(c->folder, link->name);
-    array *arrays = sherd__calloc(OWN + len, sizeof *arrays);
-    int err = path && arrays ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = path ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err) err = sherd__npz_writer_new(&w, path, d);
     for (size_t i = 0; i < OWN + len && !err; i++)
-        err = add_member(w, i < OWN ? &own[i] : &members[i - OWN], &arrays[i], d);
+        err = add_member(w, i < OWN ? &own[i] : &members[i - OWN], d);
     if (!err) err = sherd__npz_writer_commit(w, NULL, d);
     else sherd__npz_writer_abort(w);
-    sherd__free(arrays);
     sherd__free(path);
     return err;
 }

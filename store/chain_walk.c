@@ -32,18 +32,6 @@ static int damaged(const char *folder, const char *name, int err, const sherd_di
                        "%s/%s: is damaged (%s)", sherd__path_tail(folder), name, why->message);
 }
 
-/* A member of one row of `bytes` bytes. */
-static int read_own(sherd__npz *z, const char *name, sherd_dtype dtype, void *out, size_t bytes,
-                    sherd_diag *d)
-{
-    int64_t i = sherd__npz_find(z, name);
-    const sherd__npz_member *m = i >= 0 ? sherd__npz_member_at(z, (size_t)i) : NULL;
-    if (!m || m->head.dtype != dtype || m->head.data_len != bytes)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: has no member '%s' of %zu bytes",
-                           sherd__npz_where(z), name, bytes);
-    return sherd__npz_read(z, (size_t)i, out, bytes, d);
-}
-
 static int read_format(sherd__npz *z, sherd_diag *d)
 {
     char text[64] = { 0 };
@@ -87,9 +75,10 @@ static int look(const char *folder, const char *name, own *out, void *piece, she
     if (!path) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     int err = sherd__npz_open(&z, path, CHAIN_BYTES_MAX, 1, d);
     if (!err) err = read_format(z, d);
-    if (!err) err = read_own(z, "number", SHERD_I64, &number, sizeof number, d);
-    if (!err) err = read_own(z, "previous", SHERD_U8, out->previous.sha256,
-                             sizeof out->previous.sha256, d);
+    if (!err) err = sherd__npz_take(z, "number", SHERD_I64, &number, sizeof number, d);
+    if (!err)
+        err = sherd__npz_take(z, "previous", SHERD_U8, out->previous.sha256,
+                              sizeof out->previous.sha256, d);
     if (!err) err = read_through(z, piece, d);
     out->number = (uint64_t)number;
     out->first = memcmp(out->previous.sha256, none, sizeof none) == 0;

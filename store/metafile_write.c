@@ -36,22 +36,6 @@ static int no_memory(sherd_diag *d)
 
 /* ---- sources of members ---------------------------------------------------------------------- */
 
-static int fill_manifest(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
-{
-    const writing *w = ctx;
-    (void)row, (void)rows, (void)d;
-    memcpy(out, w->manifest.data, w->manifest.len);
-    return SHERD_OK;
-}
-
-static int fill_seed(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
-{
-    const writing *w = ctx;
-    (void)row, (void)rows, (void)d;
-    memcpy(out, w->f->seed, sizeof w->f->seed);
-    return SHERD_OK;
-}
-
 static unsigned exposure_width(const sherd__metafile *f)
 {
     return f->settings.nodes <= 256 ? 1 : 2;
@@ -138,11 +122,11 @@ static int add_members(writing *w, sherd__npz_writer *out, const sherd_meta_save
     int err = sherd__manifest_format(f, opt->expanded, (const uint8_t(*)[32])w->sha256,
                                      &w->manifest);
     if (err) return sherd__fail(d, err, NULL, "the manifest cannot be written");
-    err = sherd__npz_writer_add(out, "manifest", SHERD_U8, 1, 1, w->manifest.len, opt->deflate,
-                                (sherd__npz_source){ fill_manifest, w }, d);
+    err = sherd__npz_writer_add_values(out, "manifest", SHERD_U8, 1, 1, w->manifest.len,
+                                       opt->deflate, w->manifest.data, d);
     if (!err && f->has_seed && !(opt->expanded && opt->without_seed))
-        err = sherd__npz_writer_add(out, "seed", SHERD_U8, 1, 1, sizeof f->seed, false,
-                                    (sherd__npz_source){ fill_seed, w }, d);
+        err = sherd__npz_writer_add_values(out, "seed", SHERD_U8, 1, 1, sizeof f->seed, false,
+                                           f->seed, d);
     for (size_t i = 0; opt->expanded && i < f->count && !err; i++)
         err = add_arrays(w, out, i, opt->deflate, d);
     return err;

@@ -342,3 +342,15 @@ int sherd__npz_read(sherd__npz *z, size_t i, void *out, size_t len, sherd_diag *
     sherd__npz_reader_free(r);
     return err;
 }
+
+int sherd__npz_take(sherd__npz *z, const char *name, sherd_dtype dtype, void *out, size_t len,
+                    sherd_diag *d)
+{
+    int64_t i = sherd__npz_find(z, name);
+    const sherd__npz_member *m = i >= 0 ? sherd__npz_member_at(z, (size_t)i) : NULL;
+    if (!m || m->head.dtype != dtype || m->head.data_len != len)
+        return sherd__fail(d, SHERD_EFORMAT, "use the version of sherd that wrote it",
+                           "%s: expected a member '%s' of %zu bytes", sherd__npz_where(z), name,
+                           len);
+    return sherd__npz_read(z, (size_t)i, out, len, d);
+}

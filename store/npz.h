@@ -57,7 +57,12 @@ uint64_t sherd__npz_size(const sherd__npz *z);
  *  SHERD_EFORMAT (CRC, broken deflate stream), SHERD_EINVAL (len), SHERD_ENOMEM. */
 int sherd__npz_read(sherd__npz *z, size_t i, void *out, size_t len, sherd_diag *d) SHERD_MUST;
 
-/** The same in pieces. Several readers of one archive may be open, on one thread. */
+/** The member `name`, which must have this dtype and `len` bytes of values: SHERD_EFORMAT where
+ *  there is no such one; else as sherd__npz_read. */
+int sherd__npz_take(sherd__npz *z, const char *name, sherd_dtype dtype, void *out, size_t len,
+                    sherd_diag *d) SHERD_MUST;
+
+/** The values of member i in pieces. Several readers of one archive may be open, on one thread. */
 typedef struct sherd__npz_reader sherd__npz_reader;
 int sherd__npz_reader_new(sherd__npz_reader **out, sherd__npz *z, size_t i,
                           sherd_diag *d) SHERD_MUST;
@@ -83,6 +88,10 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
 int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
                           size_t rows, size_t cols, bool deflate, sherd__npz_source source,
                           sherd_diag *d) SHERD_MUST;
+/** The same of values that lie in memory, C order without gaps, borrowed until the commit. */
+int sherd__npz_writer_add_values(sherd__npz_writer *w, const char *name, sherd_dtype dtype,
+                                 unsigned ndim, size_t rows, size_t cols, bool deflate,
+                                 const void *values, sherd_diag *d) SHERD_MUST;
 /** Fills and writes all members in order, syncs, gives the file its name; frees w, on failure too.
  *  *size (may be NULL) is the file's. An earlier file survives every failure. */
 int sherd__npz_writer_commit(sherd__npz_writer *w, uint64_t *size, sherd_diag *d) SHERD_MUST;

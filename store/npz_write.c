@@ -26,6 +26,7 @@ typedef struct member {
     struct member *next;
     sherd__npz_writer *w;
     sherd__npz_source source;
+    const uint8_t *values; /* of sherd__npz_writer_add_values */
     uint8_t head[SHERD__NPY_HEADER_OUT];
     size_t head_len, rows, row_bytes;
     uint64_t size;
@@ -284,9 +285,8 @@ static bool writable_name(const char *name)
     return len > 0 && len + sizeof ".npy" <= SHERD__NPZ_NAME_SIZE;
 }
 
-int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
-                          size_t rows, size_t cols, bool deflate, sherd__npz_source source,
-                          sherd_diag *d)
+static int add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
+               size_t rows, size_t cols, bool deflate, member **out, sherd_diag *d)
 {
     char file[SHERD__NPZ_NAME_SIZE + 8];
     size_t row_bytes, total;
@@ -300,14 +300,44 @@ int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dt
     *w->last = m;
     w->last = &m->next;
     m->w = w;
-    m->source = source;
     m->rows = rows;
     m->row_bytes = row_bytes;
     m->head_len = sherd__npy_header_format(m->head, dtype, ndim, rows, cols);
     m->size = m->head_len + total;
     zip_error_init(&m->error);
     snprintf(file, sizeof file, "%s.npy", name);
+    *out = m;
     return enter(w, file, m, deflate, d);
+}
+
+int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
+                          size_t rows, size_t cols, bool deflate, sherd__npz_source source,
+                          sherd_diag *d)
+{
+    member *m;
+    int err = add(w, name, dtype, ndim, rows, cols, deflate, &m, d);
+    if (!err) m->source = source;
+    return err;
+}
+
+static int fill_values(void *ctx, size_t row, size_t rows, void *out, sherd_diag *d)
+{
+    const member *m = ctx;
+    (void)d;
+    memcpy(out, m->values + row * m->row_bytes, rows * m->row_bytes);
+    return SHERD_OK;
+}
+
+int sherd__npz_writer_add_values(sherd__npz_writer *w, const char *name, sherd_dtype dtype,
+                                 unsigned ndim, size_t rows, size_t cols, bool deflate,
+                                 const void *values, sherd_diag *d)
+{
+    member *m;
+    int err = add(w, name, dtype, ndim, rows, cols, deflate, &m, d);
+    if (err) return err;
+    m->values = values;
+    m->source = (sherd__npz_source){ fill_values, m };
+    return SHERD_OK;
 }
 
 static int fail_close(sherd__npz_writer *w, sherd_diag *d)
