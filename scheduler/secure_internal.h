@@ -35,7 +35,7 @@ struct sherd__secure_job {
     sherd__aggregate a;
     uint32_t tasks;         /* numbers given */
     uint64_t round;
-    uint64_t now_ms, began_ms;
+    uint64_t now_ms;
     double round_ms;        /* moving average of what members take; 0: not known */
     uint32_t answers;       /* of this round */
     uint32_t *survivors;    /* members of this round's sum, ascending */

@@ -76,7 +76,6 @@ static void sent(sherd__secure_job *j, uint32_t node, int err)
 
 /* ---- JOIN and ROSTER ----------------------------------------------------------------------- */
 
-
 /* All that are up, as members in their order; anew when one was lost before it had joined. */
 static void begin_join(sherd__secure_job *j)
 {
@@ -466,7 +465,6 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
-    if (!j->began_ms) j->began_ms = now_ms;
     pthread_mutex_lock(&j->lock);
     sherd__secure_sum *s = j->phase == IDLE ? j->asked : NULL;
     if (s) j->asked = NULL;

@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
-#include "crypto/fragment_make.h"
+#include "scheduler/train_put.h"
 
 enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK };
 
@@ -17,19 +17,8 @@ enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK };
 static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
                uint64_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
 {
-    sherd_fragment *f;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    int err = sherd__fragment_take(&f, &info, bytes, release, ctx);
-    if (err) {
-        if (release) release(ctx, bytes, info.len);
-        else sherd__free(bytes);
-        return err;
-    }
-    err = sherd__session_put(m->session, j->o.id, block, f);
-    if (err) sherd__fragment_free(f);
-    return err;
+    return sherd__train_put(m->session, j->o.id, block, dtype, rows, cols,
+                            (sherd__train_bytes){ bytes, release, ctx });
 }
 
 /* A copy of these bytes as a block. */

@@ -2,14 +2,14 @@
  * What a part is as blocks and tasks. Examples are gathered into memory of their own; parameters
  * are sent from the copy that all nodes share. A tier's task stands right behind its parameters,
  * lowest tier first, so that the node begins while the rest is under way. Everything is in clear
- * here, and is made into fragments by this file alone.
+ * here.
  */
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
-#include "crypto/fragment_make.h"
 #include "scheduler/train_internal.h"
+#include "scheduler/train_put.h"
 
 static uint32_t fresh(train_node *n)
 {
@@ -19,19 +19,8 @@ static uint32_t fresh(train_node *n)
 static int put(sherd__train_job *j, train_node *n, uint32_t block, uint8_t dtype, size_t rows,
                size_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
 {
-    sherd_fragment *f;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    int err = sherd__fragment_take(&f, &info, bytes, release, ctx);
-    if (err) {
-        if (release) release(ctx, bytes, info.len);
-        else sherd__free(bytes);
-        return err;
-    }
-    err = sherd__session_put(n->session, j->o.id, block, f);
-    if (err) sherd__fragment_free(f);
-    return err;
+    return sherd__train_put(n->session, j->o.id, block, dtype, rows, cols,
+                            (sherd__train_bytes){ bytes, release, ctx });
 }
 
 static int send_text(sherd__train_job *j, train_node *n)
