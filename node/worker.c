@@ -15,55 +15,7 @@
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
 #include "node/check.h"
-#include "node/gradient.h"
-#include "node/secure.h"
-#include "node/store.h"
-
-#define RUNNING_MAX 2u
-
-typedef struct task {
-    sherd_work work; /* first: the executor hands it back */
-    struct task *next;
-    sherd__client *client;
-    sherd__round *round; /* a pass over gradients, and nothing below counts; else NULL */
-    sherd__task what;
-    sherd__block *left, *right;
-    uint8_t *out;
-    uint64_t reserved; /* in the pool; 0 once out is there */
-    bool secure;       /* of secure aggregation */
-    bool cancelled;
-    int err;
-    char text[SHERD__TEXT_MAX];
-} task;
-
-struct sherd__client {
-    sherd__worker *worker;
-    sherd_session *session; /* NULL before the first event and after the last */
-    void *tag;
-    sherd__store store;
-    sherd__gradient_site site;
-    sherd__secure *secure;           /* NULL: never asked for */
-    uint32_t asked;                  /* tasks of rounds that are not answered */
-    task *head, **tail;
-    uint32_t running;                /* with the executor */
-    bool closed;
-    sherd__client *turn_next;        /* ring of clients with queued tasks; NULL: not in it */
-    sherd__client *prev, *next;      /* all clients */
-};
-
-struct sherd__worker {
-    sherd__worker_options opt;
-    sherd__pool *pool;
-    sherd__worker_stats stats;
-    sherd__client *clients;
-    sherd__client *last;             /* whose turn was last; its turn_next is the next one's */
-    sherd__client *inside;           /* whose event is being handled: its link flushes after it */
-    task *running[RUNNING_MAX];
-    uint32_t running_len;
-    bool pumping;
-};
-
-static void pump(sherd__worker *w);
+#include "node/worker_state.h"
 
 /* --- memory ------------------------------------------------------------------------------ */
 
@@ -74,7 +26,7 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
     return sherd__pool_get(ctx, len);
 }
 
-static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
+void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
 {
     sherd__pool_give(ctx, bytes, len);
 }
@@ -82,7 +34,7 @@ static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
 void sherd__worker_session(sherd__worker *w, sherd__session_options *opt)
 {
     opt->place = place;
-    opt->unplace = unplace;
+    opt->unplace = sherd__worker_unplace;
     opt->place_ctx = w->pool;
     opt->block_max = w->opt.memory;
 }
@@ -101,7 +53,7 @@ static void drop_flagged(task *t)
         (void)sherd__store_drop(s, job, t->right->number);
 }
 
-static void free_task(task *t)
+void sherd__worker_release(task *t)
 {
     sherd__worker *w = t->client->worker;
     if (t->round) {
@@ -133,7 +85,7 @@ static void set_text(char out[SHERD__TEXT_MAX], int code, const char *text)
     out[len] = '\0';
 }
 
-static void refuse_task(sherd__client *c, const sherd__task *t, int code, const char *text)
+void sherd__worker_refuse(sherd__client *c, const sherd__task *t, int code, const char *text)
 {
     sherd__refusal r = { .job = t->job, .task = t->task, .attempt = t->attempt, .code = code };
     set_text(r.text, code, text);
@@ -147,13 +99,12 @@ static void refuse_block(sherd__client *c, const sherd__event *e, int code, cons
     refuse(c, &r);
 }
 
-/* Sends what has been answered, unless the client's session is being pumped right now. */
-static void flush(sherd__worker *w, sherd__client *c)
+void sherd__worker_flush(sherd__worker *w, sherd__client *c)
 {
     if (w->opt.flush && c->session && c != w->inside) w->opt.flush(w->opt.flush_ctx, c->tag);
 }
 
-static void count_result(sherd__worker *w, const sherd__task *t)
+void sherd__worker_count(sherd__worker *w, const sherd__task *t)
 {
     w->stats.tasks[t->op % SHERD__OPS_MAX]++;
     w->stats.bytes_out += t->result.len;
@@ -164,10 +115,11 @@ static int hand_over(task *t)
 {
     sherd__client *c = t->client;
     sherd_fragment *f;
-    int err = sherd__fragment_take(&f, &t->what.result, t->out, unplace, c->worker->pool);
+    int err = sherd__fragment_take(&f, &t->what.result, t->out, sherd__worker_unplace,
+                                   c->worker->pool);
     if (err) return err;
     t->out = NULL;
-    count_result(c->worker, &t->what);
+    sherd__worker_count(c->worker, &t->what);
     if (sherd__session_result(c->session, &t->what, f)) sherd__fragment_free(f);
     return SHERD_OK;
 }
@@ -178,12 +130,12 @@ static void answer(task *t)
     sherd__client *c = t->client;
     if (c->session && !t->cancelled) {
         if (!t->err) t->err = hand_over(t);
-        if (t->err) refuse_task(c, &t->what, t->err, t->text);
+        if (t->err) sherd__worker_refuse(c, &t->what, t->err, t->text);
     }
-    free_task(t);
+    sherd__worker_release(t);
 }
 
-static void run_task(task *t)
+void sherd__worker_run(task *t)
 {
     sherd__worker *w = t->client->worker;
     if (t->round) {
@@ -216,104 +168,9 @@ static void free_client(sherd__client *c)
     count_clients(w);
 }
 
-/* --- rounds of gradients ------------------------------------------------------------------- */
-
-static void enter_ring(sherd__worker *w, sherd__client *c);
-
-/* What is computed, and what cannot be: answers. */
-static void answer_round(sherd__client *c, sherd__round *r)
-{
-    sherd__worker *w = c->worker;
-    sherd__task what;
-    uint8_t *bytes;
-    const char *why;
-    while (sherd__round_next(r, &what, &bytes)) {
-        sherd_fragment *f;
-        int err = sherd__fragment_take(&f, &what.result, bytes, unplace, w->pool);
-        c->asked--;
-        w->stats.queued--;
-        if (err) {
-            sherd__pool_give(w->pool, bytes, what.result.len);
-            refuse_task(c, &what, err, "");
-            continue;
-        }
-        count_result(w, &what);
-        if (sherd__session_result(c->session, &what, f)) sherd__fragment_free(f);
-    }
-    while (sherd__round_refused(r, &what)) {
-        int code = sherd__round_failure(r, &why);
-        c->asked--;
-        w->stats.queued--;
-        refuse_task(c, &what, code, why);
-    }
-}
-
-/* Something has changed: answers what it can, queues it, or lets go of it. */
-static void move_round(sherd__client *c, sherd__round *r)
-{
-    if (sherd__round_startable(r)) {
-        task *t = sherd__calloc(1, sizeof *t);
-        if (t) {
-            *t = (task){ .client = c, .round = r };
-            *c->tail = t;
-            c->tail = &t->next;
-            enter_ring(c->worker, c);
-        } else {
-            sherd__round_fail(r, SHERD_ENOMEM, "out of memory");
-        }
-    }
-    if (c->session) answer_round(c, r);
-    (void)sherd__round_close(r);
-}
-
-static void round_done(task *t)
-{
-    sherd__client *c = t->client;
-    sherd__round *r = t->round;
-    (void)sherd__round_end(r);
-    sherd__free(t);
-    if (!c->closed) move_round(c, r); /* else it goes with its client */
-}
-
-static void on_gradient(sherd__client *c, const sherd__event *e)
-{
-    sherd_diag d = { .code = 0 };
-    sherd__round *r = NULL;
-    int err = sherd__round_task(&c->site, &e->task, &r, &d);
-    if (err) {
-        refuse_task(c, &e->task, err, d.message);
-        return;
-    }
-    c->asked++;
-    c->worker->stats.queued++;
-    move_round(c, r);
-    pump(c->worker);
-}
-
-/* Rounds of which nobody wants anything; they are in no queue any more. */
-static void close_gone(sherd__client *c)
-{
-    for (sherd__round *r = sherd__round_after(&c->site, NULL), *next; r; r = next) {
-        next = sherd__round_after(&c->site, r);
-        if (sherd__round_gone(r)) (void)sherd__round_close(r);
-    }
-}
-
-void sherd__worker_poll(sherd__worker *w)
-{
-    for (uint32_t i = 0; i < w->running_len; i++) {
-        sherd__round *r = w->running[i]->round;
-        sherd__client *c = w->running[i]->client;
-        if (!r || !c->session) continue;
-        answer_round(c, r);
-        flush(w, c); /* its client may end by that; a round that runs does not */
-        sherd__round_left(r);
-    }
-}
-
 static void on_run(sherd_work *work)
 {
-    run_task((task *)work);
+    sherd__worker_run((task *)work);
 }
 
 static void on_done(sherd_work *work)
@@ -324,90 +181,16 @@ static void on_done(sherd_work *work)
     for (uint32_t i = 0; i < w->running_len; i++)
         if (w->running[i] == t) w->running[i] = w->running[--w->running_len];
     c->running--;
-    if (t->round) round_done(t);
+    if (t->round) sherd__worker_round_done(t);
     else answer(t);
     if (c->closed && c->running == 0) free_client(c);
-    else flush(w, c);
-    pump(w);
-}
-
-/* --- results that are produced while they are sent ------------------------------------------ */
-
-typedef struct stream {
-    sherd__fragment_source source;
-    sherd__block *left, *right;
-    sherd__pool *pool;
-    uint64_t counted;
-} stream;
-
-static int stream_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
-{
-    stream *s = ctx;
-    return s->source.fill(s->source.ctx, offset, out, len);
-}
-
-static void stream_free(void *ctx)
-{
-    stream *s = ctx;
-    if (s->source.free) s->source.free(s->source.ctx);
-    sherd__block_release(s->left);
-    sherd__block_release(s->right);
-    sherd__pool_unreserve(s->pool, s->counted);
-    sherd__free(s);
-}
-
-/* A fragment over the backend's source, which it takes; it holds the blocks until it is sent. */
-static int stream_fragment(task *t, sherd__fragment_source source, uint64_t memory,
-                           sherd_fragment **out)
-{
-    sherd__pool *pool = t->client->worker->pool;
-    uint64_t counted = memory + sizeof(stream) + SHERD__POOL_OVERHEAD;
-    int err = SHERD_ENOMEM;
-    stream *s = NULL;
-    if (!sherd__pool_reserve(pool, counted)) return err;
-    s = sherd__alloc(sizeof *s);
-    if (!s) goto out;
-    *s = (stream){ source, t->left, t->right, pool, counted };
-    err = sherd__fragment_new_source(out, &t->what.result,
-                                     (sherd__fragment_source){ stream_fill, stream_free, s });
-    if (err) goto out;
-    sherd__block_hold(t->left);
-    if (t->right) sherd__block_hold(t->right);
-    return SHERD_OK;
-out:
-    sherd__free(s);
-    sherd__pool_unreserve(pool, counted);
-    return err;
-}
-
-/* True if the backend streams this task: it is answered then, one way or the other. */
-static bool try_stream(task *t)
-{
-    sherd__worker *w = t->client->worker;
-    sherd__fragment_source source = { .fill = NULL };
-    sherd_fragment *f;
-    sherd_diag d = { .code = 0 };
-    uint64_t memory = 0;
-    if (!w->opt.backend->stream) return false;
-    t->err = w->opt.backend->stream(w->opt.backend_ctx, &t->what, t->left->fragment,
-                                    t->right ? t->right->fragment : NULL, &source, &memory, &d);
-    if (!t->err && !source.fill) return false;
-    if (!t->err && (t->err = stream_fragment(t, source, memory, &f)) && source.free)
-        source.free(source.ctx);
-    if (t->err) {
-        refuse_task(t->client, &t->what, t->err, d.message);
-    } else {
-        count_result(w, &t->what);
-        w->stats.streamed_tasks++;
-        if (sherd__session_result(t->client->session, &t->what, f)) sherd__fragment_free(f);
-    }
-    free_task(t);
-    return true;
+    else sherd__worker_flush(w, c);
+    sherd__worker_pump(w);
 }
 
 /* --- turns ------------------------------------------------------------------------------- */
 
-static void enter_ring(sherd__worker *w, sherd__client *c)
+void sherd__worker_enter(sherd__worker *w, sherd__client *c)
 {
     if (c->turn_next) return;
     if (w->last) {
@@ -419,7 +202,7 @@ static void enter_ring(sherd__worker *w, sherd__client *c)
     w->last = c;
 }
 
-static void leave_ring(sherd__worker *w, sherd__client *c)
+void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c)
 {
     if (!c->turn_next) return;
     sherd__client *before = c;
@@ -427,6 +210,19 @@ static void leave_ring(sherd__worker *w, sherd__client *c)
     before->turn_next = c->turn_next;
     if (w->last == c) w->last = before == c ? NULL : before;
     c->turn_next = NULL;
+}
+
+void sherd__worker_queue(sherd__client *c, task *t)
+{
+    *c->tail = t;
+    c->tail = &t->next;
+    sherd__worker_enter(c->worker, c);
+}
+
+void sherd__worker_requeued(sherd__client *c)
+{
+    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
+    if (!c->head) sherd__worker_leave_turns(c->worker, c);
 }
 
 /* The next client's oldest task, or NULL. */
@@ -437,7 +233,7 @@ static task *next_task(sherd__worker *w)
     task *t = c->head;
     if (!(c->head = t->next)) {
         c->tail = &c->head;
-        leave_ring(w, c);
+        sherd__worker_leave_turns(w, c);
     } else {
         w->last = c;
     }
@@ -464,8 +260,7 @@ static int take_buffer(task *t)
     return t->out ? SHERD_OK : SHERD_ENOMEM;
 }
 
-/* On success the compute thread has the task: t->err is its to write. */
-static int submit(sherd__worker *w, task *t)
+int sherd__worker_submit(sherd__worker *w, task *t)
 {
     t->work = (sherd_work){ .run = on_run, .done = on_done };
     int err = sherd__executor_submit(w->opt.executor, &t->work);
@@ -475,46 +270,29 @@ static int submit(sherd__worker *w, task *t)
     return SHERD_OK;
 }
 
-static void start_round(sherd__worker *w, task *t)
-{
-    sherd__client *c = t->client;
-    bool run_here = w->running_len == 0 && sherd__round_us(t->round) < SHERD__ROUND_INLINE_US;
-    sherd__round_begin(t->round);
-    if (!run_here) {
-        int err = submit(w, t);
-        if (!err) return;
-        sherd__round_fail(t->round, err, "");
-    } else {
-        run_task(t);
-        w->stats.inline_tasks++;
-    }
-    round_done(t);
-    flush(w, c);
-}
-
 static void start(sherd__worker *w, task *t)
 {
     sherd__client *c = t->client;
     if (t->round) {
-        start_round(w, t);
+        sherd__worker_start_round(w, t);
         return;
     }
     bool run_here = w->running_len == 0 && is_tiny(w, t);
-    if (t->secure || !try_stream(t)) {
+    if (t->secure || !sherd__worker_stream(t)) {
         int err = take_buffer(t);
-        if (!err && !run_here && !(err = submit(w, t))) return;
+        if (!err && !run_here && !(err = sherd__worker_submit(w, t))) return;
         if (err) {
             t->err = err;
         } else {
-            run_task(t);
+            sherd__worker_run(t);
             w->stats.inline_tasks++;
         }
         answer(t);
     }
-    flush(w, c);
+    sherd__worker_flush(w, c);
 }
 
-static void pump(sherd__worker *w)
+void sherd__worker_pump(sherd__worker *w)
 {
     if (w->pumping) return;
     w->pumping = true;
@@ -599,13 +377,11 @@ static void on_task(sherd__client *c, const sherd__event *e)
     task *t = NULL;
     int err = accept_task(c, &e->task, &t, &d);
     if (err) {
-        refuse_task(c, &e->task, err, d.message);
+        sherd__worker_refuse(c, &e->task, err, d.message);
         return;
     }
-    *c->tail = t;
-    c->tail = &t->next;
-    enter_ring(c->worker, c);
-    pump(c->worker);
+    sherd__worker_queue(c, t);
+    sherd__worker_pump(c->worker);
 }
 
 /* One attempt of a task, or with number 0 all tasks of the job. */
@@ -632,11 +408,10 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
         *at = t->next;
         if (t->round) sherd__round_unqueue(t->round);
         else w->stats.cancelled++;
-        free_task(t);
+        sherd__worker_release(t);
     }
-    close_gone(c);
-    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
-    if (!c->head) leave_ring(w, c);
+    sherd__worker_close_gone(c);
+    sherd__worker_requeued(c);
     for (uint32_t i = 0; i < w->running_len; i++) {
         task *t = w->running[i];
         if (t->client != c || t->round || t->cancelled || !concerns(t, e)) continue;
@@ -645,36 +420,15 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     }
 }
 
-/* The job's blocks are gone: so are rounds that nobody waits for, and networks. */
-static void forget_gradients(sherd__client *c, uint64_t job)
-{
-    sherd__round_sweep(&c->site, job);
-    for (task **at = &c->head; *at;) {
-        task *t = *at;
-        if (!t->round || !sherd__round_gone(t->round)) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        sherd__round_unqueue(t->round);
-        free_task(t);
-    }
-    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
-    if (!c->head) leave_ring(c->worker, c);
-    close_gone(c);
-    sherd__gradient_forget(&c->site, job);
-    if (c->secure) sherd__secure_forget(c->secure, job);
-}
-
 static void on_closed(sherd__client *c)
 {
     sherd__worker *w = c->worker;
     c->session = NULL;
     c->closed = true;
-    leave_ring(w, c);
+    sherd__worker_leave_turns(w, c);
     for (task *t; (t = c->head);) {
         c->head = t->next;
-        free_task(t);
+        sherd__worker_release(t);
     }
     c->tail = &c->head;
     for (sherd__round *r = NULL; (r = sherd__round_after(&c->site, r));) sherd__round_abandon(r);
@@ -692,7 +446,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     sherd__client *outer = w->inside;
     if (e->kind == SHERD__EV_CLOSED) {
         on_closed(c);
-        pump(w);
+        sherd__worker_pump(w);
         return;
     }
     w->inside = c;
@@ -700,13 +454,13 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_BLOCK: on_block(c, e); break;
     case SHERD__EV_TASK:
-        if (e->task.op == SHERD__OP_GRADIENT) on_gradient(c, e);
+        if (e->task.op == SHERD__OP_GRADIENT) sherd__worker_gradient(c, e);
         else on_task(c, e);
         break;
     case SHERD__EV_CANCEL: on_cancel(c, e); break;
     case SHERD__EV_DROP:
         (void)sherd__store_drop(&c->store, e->job, e->block);
-        if (e->block == 0) forget_gradients(c, e->job);
+        if (e->block == 0) sherd__worker_forget(c, e->job);
         break;
     default: break;
     }

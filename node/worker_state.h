@@ -1,0 +1,96 @@
+/* Inside of the task loop, for worker.c (tasks, turns, events), worker_rounds.c (rounds of
+ * gradients) and worker_stream.c (results that are made as they are sent). Nobody else includes
+ * this. */
+#ifndef NODE_WORKER_STATE_H
+#define NODE_WORKER_STATE_H
+
+#include "node/gradient.h"
+#include "node/secure.h"
+#include "node/store.h"
+#include "node/worker.h"
+
+#define RUNNING_MAX 2u
+
+typedef struct task {
+    sherd_work work; /* first: the executor hands it back */
+    struct task *next;
+    sherd__client *client;
+    sherd__round *round; /* a pass over gradients, and nothing below counts; else NULL */
+    sherd__task what;
+    sherd__block *left, *right;
+    uint8_t *out;
+    uint64_t reserved; /* in the pool; 0 once out is there */
+    bool secure;       /* of secure aggregation */
+    bool cancelled;
+    int err;
+    char text[SHERD__TEXT_MAX];
+} task;
+
+struct sherd__client {
+    sherd__worker *worker;
+    sherd_session *session; /* NULL before the first event and after the last */
+    void *tag;
+    sherd__store store;
+    sherd__gradient_site site;
+    sherd__secure *secure;           /* NULL: never asked for */
+    uint32_t asked;                  /* tasks of rounds that are not answered */
+    task *head, **tail;
+    uint32_t running;                /* with the executor */
+    bool closed;
+    sherd__client *turn_next;        /* ring of clients with queued tasks; NULL: not in it */
+    sherd__client *prev, *next;      /* all clients */
+};
+
+struct sherd__worker {
+    sherd__worker_options opt;
+    sherd__pool *pool;
+    sherd__worker_stats stats;
+    sherd__client *clients;
+    sherd__client *last;             /* whose turn was last; its turn_next is the next one's */
+    sherd__client *inside;           /* whose event is being handled: its link flushes after it */
+    task *running[RUNNING_MAX];
+    uint32_t running_len;
+    bool pumping;
+};
+
+/* worker.c */
+
+/** Hands a refusal of a task to its client's session. */
+void sherd__worker_refuse(sherd__client *c, const sherd__task *t, int code, const char *text);
+/** Sends what has been answered, unless the client's session is being pumped right now. */
+void sherd__worker_flush(sherd__worker *w, sherd__client *c);
+/** Counts a result that is handed over. */
+void sherd__worker_count(sherd__worker *w, const sherd__task *t);
+/** Lets go of a task and all that it holds. */
+void sherd__worker_release(task *t);
+/** The client's turn comes round as long as it has queued tasks. */
+void sherd__worker_enter(sherd__worker *w, sherd__client *c);
+void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c);
+/** Appends to the client's queue. */
+void sherd__worker_queue(sherd__client *c, task *t);
+/** The end of the client's queue has moved: something was taken out of it. */
+void sherd__worker_requeued(sherd__client *c);
+/** Gives a task to the compute thread. On success t->err is its to write. */
+int sherd__worker_submit(sherd__worker *w, task *t) SHERD_MUST;
+void sherd__worker_run(task *t);
+/** Starts what can be. */
+void sherd__worker_pump(sherd__worker *w);
+/** Gives bytes back to the pool, as fragments do. */
+void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
+
+/* worker_rounds.c */
+
+void sherd__worker_gradient(sherd__client *c, const sherd__event *e);
+void sherd__worker_start_round(sherd__worker *w, task *t);
+void sherd__worker_round_done(task *t);
+/** Rounds of which nobody wants anything; they are in no queue any more. */
+void sherd__worker_close_gone(sherd__client *c);
+/** The job's blocks are gone: so are rounds that nobody waits for, and networks. */
+void sherd__worker_forget(sherd__client *c, uint64_t job);
+
+/* worker_stream.c */
+
+/** True if the backend streams this task: it is answered then, one way or the other. */
+bool sherd__worker_stream(task *t);
+
+#endif
