@@ -1,5 +1,5 @@
-/* What the state machine of secure aggregation (secure_job.c) and what sends for it (secure_send.c)
- * share. Nobody else includes this. */
+/* What the state machine of secure aggregation (secure_job.c), its rounds (secure_round.c) and what
+ * sends for it (secure_send.c) share. Nobody else includes this. */
 #ifndef SCHEDULER_SECURE_INTERNAL_H
 #define SCHEDULER_SECURE_INTERNAL_H
 
@@ -7,26 +7,25 @@
 
 #include "learn/secure.h"
 #include "scheduler/secure_job.h"
+#include "scheduler/work_state.h"
 
 enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
 
 typedef enum phase { HEARING, JOINING, ROSTER, IDLE, HIDING, OPENING } phase;
 
 typedef struct member {
-    sherd_session *session; /* while up */
-    bool heard;
+    sherd__work_node w;     /* first */
     bool out;               /* takes no part, or no more */
     uint32_t self;          /* number in the roster */
     uint32_t asked;         /* tasks that are open */
     uint32_t next_block;
-    uint64_t since_ms;
     bool sealed, hidden;    /* answered in this round; before: sealed when it has joined */
     sherd_fragment *pieces; /* what it sealed */
     uint8_t card[SHERD__SECURE_CARD];
-    uint64_t accepted;
 } member;
 
 struct sherd__secure_job {
+    sherd__work_state w;    /* first */
     sherd__secure_job_options o;
     char *text;
     member *nodes;
@@ -36,15 +35,11 @@ struct sherd__secure_job {
     uint32_t tasks;         /* numbers given */
     uint64_t round;
     uint64_t now_ms;
-    double round_ms;        /* moving average of what members take; 0: not known */
     uint32_t answers;       /* of this round */
     uint32_t *survivors;    /* members of this round's sum, ascending */
     uint32_t survivors_len;
     sherd__secure_sum *sum; /* under way */
     uint64_t done_sums, asked_sums;
-    bool done;
-    int err;
-    sherd_diag diag;
     pthread_mutex_t lock;   /* guards what follows */
     sherd__secure_sum *asked;
     bool answered, ready, finish;
@@ -58,5 +53,24 @@ int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *ca
 /** SEAL and HIDE. */
 int sherd__secure_send_hide(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
+
+/* secure_round.c */
+
+/** Takes part: up, and not out. */
+bool sherd__secure_in(const member *m);
+uint32_t sherd__secure_count(const sherd__secure_job *j);
+/** What came of sending to a node: one that takes no more is about to end, want of memory is the
+ *  end of all. */
+void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err);
+void sherd__secure_no_memory(sherd__secure_job *j);
+void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
+
+void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s);
+/** All have uploaded who will: the survivors are named. */
+void sherd__secure_begin_open(sherd__secure_job *j);
+/** The sum is its asker's again; err: why it is none. */
+void sherd__secure_over(sherd__secure_job *j, int err, const char *text);
+void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
+void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 
 #endif

@@ -1,15 +1,13 @@
 /*
- * The coordinator of secure aggregation. It carries sealed pieces from node to node and opens none;
- * of uploads it keeps the sum. It is trusted to name one set of survivors to all: nodes hold it to
- * that by answering once (crypto/aggregate_member.c).
+ * The coordinator of secure aggregation: who its members are, and what comes next. It carries
+ * sealed pieces from node to node and opens none; of uploads it keeps the sum (secure_round.c). It
+ * is trusted to name one set of survivors to all: nodes hold it to that by answering once
+ * (crypto/aggregate_member.c).
  *
- * Trusts nodes for what they sum, which nobody can check, and for nothing else: keys are the pinned
- * ones, numbers are below q, and whoever breaks that is expelled.
+ * Trusts nodes for nothing but what they sum: keys are the pinned ones.
  */
 #include "scheduler/secure_job.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,60 +16,11 @@
 #include "core/diag.h"
 #include "scheduler/secure_internal.h"
 
-#define PATIENCE_MS 60000.0 /* at least, until a member that has not answered is overdue */
-#define PATIENCE_FIRST_MS 600000.0
-#define PATIENCE_TIMES 30.0
+/* ---- members ------------------------------------------------------------------------------- */
 
-/* ---- telling ------------------------------------------------------------------------------- */
-
-static void say(const sherd__secure_job *j, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void say(const sherd__secure_job *j, const char *fmt, ...)
+static bool busy(const sherd__work_node *n)
 {
-    char text[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    j->o.owner.log(j->o.owner.ctx, SHERD_LOG_WARN, text);
-}
-
-static const char *name_of(const sherd__secure_job *j, uint32_t node)
-{
-    return j->o.owner.name(j->o.owner.ctx, node);
-}
-
-static void stop(sherd__secure_job *j, int err, const char *hint, const char *message)
-{
-    if (j->done) return;
-    j->done = true;
-    j->err = sherd__fail(&j->diag, err, hint, "%s", message);
-    j->o.changed(j->o.changed_ctx);
-}
-
-static void no_memory(sherd__secure_job *j)
-{
-    stop(j, SHERD_ENOMEM, NULL, "no memory for what nodes are sent");
-}
-
-static bool in(const member *m)
-{
-    return m->session && !m->out;
-}
-
-static uint32_t count_in(const sherd__secure_job *j)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < j->o.nodes; i++) n += in(&j->nodes[i]);
-    return n;
-}
-
-/* A session that takes no more is about to end; anything else is the end of all. */
-static void sent(sherd__secure_job *j, uint32_t node, int err)
-{
-    j->o.owner.touch(j->o.owner.ctx, node);
-    if (err == SHERD_ENOMEM) no_memory(j);
+    return ((const member *)n)->asked > 0;
 }
 
 /* ---- JOIN and ROSTER ----------------------------------------------------------------------- */
@@ -80,10 +29,10 @@ static void sent(sherd__secure_job *j, uint32_t node, int err)
 static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
-    uint32_t n = count_in(j), u = j->o.train.survivors, t = j->o.train.colluding;
+    uint32_t n = sherd__secure_count(j), u = j->o.train.survivors, t = j->o.train.colluding;
     if (n < 3) {
-        stop(j, SHERD_EFEWNODES, "start more nodes",
-             "secure aggregation needs 3 nodes that take part");
+        sherd__work_stop(&j->w, SHERD_EFEWNODES, "start more nodes",
+                         "secure aggregation needs 3 nodes that take part");
         return;
     }
     j->a = (sherd__aggregate){ .nodes = n, .colluding = t ? t : 1,
@@ -91,19 +40,19 @@ static void begin_join(sherd__secure_job *j)
     j->a.threshold = u ? u : sherd__aggregate_threshold(n, j->a.colluding);
     int err = sherd__aggregate_check(&j->a, &d);
     if (err) {
-        stop(j, err, d.hint[0] ? d.hint : NULL, d.message);
+        sherd__work_stop(&j->w, err, d.hint[0] ? d.hint : NULL, d.message);
         return;
     }
     j->phase = JOINING;
-    for (uint32_t i = 0, self = 0; i < j->o.nodes && !j->done; i++) {
+    for (uint32_t i = 0, self = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
-        if (!in(m)) continue;
-        if (m->sealed || m->asked) (void)!sherd__session_forget(m->session, j->o.id);
+        if (!sherd__secure_in(m)) continue;
+        if (m->sealed || m->asked) (void)!sherd__session_forget(m->w.session, j->o.id);
         j->node_of[self] = i;
         m->self = self++;
         m->sealed = false;
         m->asked = 0;
-        sent(j, i, sherd__secure_send_join(j, m));
+        sherd__secure_sent(j, i, sherd__secure_send_join(j, m));
     }
 }
 
@@ -118,7 +67,7 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     sherd__secure_statement(statement, j->o.id, &p, m->self, card + 32);
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||
         !sherd__identity_verify(card, statement, sizeof statement, card + 64)) {
-        j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "signed no key of its own");
+        j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "signed no key of its own");
         return;
     }
     memcpy(m->card, card, sizeof m->card);
@@ -129,94 +78,18 @@ static void begin_roster(sherd__secure_job *j)
 {
     uint8_t *cards = sherd__alloc((size_t)j->a.nodes * SHERD__SECURE_CARD);
     if (!cards) {
-        no_memory(j);
+        sherd__secure_no_memory(j);
         return;
     }
     for (uint32_t i = 0; i < j->a.nodes; i++)
         memcpy(cards + (size_t)i * SHERD__SECURE_CARD, j->nodes[j->node_of[i]].card,
                SHERD__SECURE_CARD);
     j->phase = ROSTER;
-    for (uint32_t i = 0; i < j->a.nodes && !j->done; i++) {
+    for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
-        sent(j, node, sherd__secure_send_roster(j, &j->nodes[node], cards));
+        sherd__secure_sent(j, node, sherd__secure_send_roster(j, &j->nodes[node], cards));
     }
     sherd__free(cards);
-}
-
-static void too_few(sherd__secure_job *j, uint32_t have, const char *what)
-{
-    char text[160];
-    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
-             j->a.nodes, what, j->a.threshold);
-    stop(j, SHERD_EFEWNODES, "start nodes again; --survivors says how many must be left", text);
-}
-
-/* ---- a round ------------------------------------------------------------------------------- */
-
-static void over(sherd__secure_job *j, int err, const char *text)
-{
-    sherd__secure_sum *s = j->sum;
-    j->phase = IDLE;
-    j->sum = NULL;
-    if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
-    for (uint32_t i = 0; i < j->o.nodes; i++) {
-        member *m = &j->nodes[i];
-        sherd__fragment_free(m->pieces);
-        m->pieces = NULL;
-        if (!in(m) || !m->asked) continue; /* what is still open is not wanted */
-        (void)!sherd__session_cancel(m->session, j->o.id, 0, 0);
-        j->o.owner.touch(j->o.owner.ctx, i);
-        m->asked = 0;
-    }
-    j->done_sums++;
-    pthread_mutex_lock(&j->lock);
-    j->answered = true;
-    pthread_mutex_unlock(&j->lock);
-    j->o.changed(j->o.changed_ctx);
-}
-
-static void begin_round(sherd__secure_job *j, sherd__secure_sum *s)
-{
-    if (count_in(j) < j->a.threshold) {
-        too_few(j, count_in(j), "are left");
-        return;
-    }
-    j->sum = s;
-    j->round++;
-    j->asked_sums++;
-    j->phase = HIDING;
-    j->survivors_len = j->answers = 0;
-    memset(s->uploads, 0, j->a.len * sizeof *s->uploads);
-    s->in = 0;
-    s->err = SHERD_OK;
-    s->why = (sherd_diag){ 0 };
-    for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
-        member *m = &j->nodes[i];
-        m->sealed = m->hidden = false;
-        if (!in(m)) continue;
-        if (m->next_block > UINT32_MAX - 8) m->next_block = SECURE_FIRST_BLOCK;
-        sent(j, i, sherd__secure_send_hide(j, m));
-    }
-}
-
-static void begin_open(sherd__secure_job *j)
-{
-    j->survivors_len = 0;
-    for (uint32_t i = 0; i < j->a.nodes; i++) {
-        const member *m = &j->nodes[j->node_of[i]];
-        if (m->sealed && m->hidden) j->survivors[j->survivors_len++] = i;
-    }
-    if (j->survivors_len < j->a.threshold) {
-        too_few(j, j->survivors_len, "gave a gradient");
-        return;
-    }
-    j->phase = OPENING;
-    j->sum->in = j->survivors_len;
-    for (uint32_t i = 0; i < j->a.nodes && !j->done; i++) {
-        uint32_t node = j->node_of[i];
-        member *m = &j->nodes[node];
-        if (in(m) && m->sealed) sent(j, node, sherd__secure_send_open(j, m));
-    }
 }
 
 /* ---- moving on ----------------------------------------------------------------------------- */
@@ -224,7 +97,7 @@ static void begin_open(sherd__secure_job *j)
 static bool open_tasks(const sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (in(&j->nodes[i]) && j->nodes[i].asked) return true;
+        if (sherd__secure_in(&j->nodes[i]) && j->nodes[i].asked) return true;
     return false;
 }
 
@@ -232,7 +105,7 @@ static bool all_joined(const sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->a.nodes; i++) {
         const member *m = &j->nodes[j->node_of[i]];
-        if (!in(m) || !m->sealed) return false;
+        if (!sherd__secure_in(m) || !m->sealed) return false;
     }
     return true;
 }
@@ -240,27 +113,27 @@ static bool all_joined(const sherd__secure_job *j)
 static bool all_heard(const sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (!j->nodes[i].heard) return false;
+        if (!j->nodes[i].w.heard) return false;
     return true;
 }
 
 static void become_ready(sherd__secure_job *j)
 {
-    if (count_in(j) < j->a.threshold) {
-        too_few(j, count_in(j), "are left");
+    if (sherd__secure_count(j) < j->a.threshold) {
+        sherd__secure_too_few(j, sherd__secure_count(j), "are left");
         return;
     }
     j->phase = IDLE;
     pthread_mutex_lock(&j->lock);
     j->ready = true;
     pthread_mutex_unlock(&j->lock);
-    j->o.changed(j->o.changed_ctx);
+    j->w.changed(j->w.changed_ctx);
 }
 
 /* What can go on does; each phase waits for all who are still there. */
 static void move(sherd__secure_job *j)
 {
-    if (j->done) return;
+    if (j->w.done) return;
     switch (j->phase) {
     case HEARING:
         if (all_heard(j)) begin_join(j);
@@ -274,11 +147,11 @@ static void move(sherd__secure_job *j)
         if (!open_tasks(j)) become_ready(j);
         break;
     case HIDING:
-        if (!open_tasks(j)) begin_open(j);
+        if (!open_tasks(j)) sherd__secure_begin_open(j);
         break;
     case OPENING:
-        if (j->answers >= j->a.threshold) over(j, SHERD_OK, "");
-        else if (!open_tasks(j)) too_few(j, j->answers, "answered");
+        if (j->answers >= j->a.threshold) sherd__secure_over(j, SHERD_OK, "");
+        else if (!open_tasks(j)) sherd__secure_too_few(j, j->answers, "answered");
         break;
     case IDLE: break;
     }
@@ -286,47 +159,12 @@ static void move(sherd__secure_job *j)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static void lie(sherd__secure_job *j, uint32_t node)
-{
-    j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "sent numbers that are none of the field");
-}
-
-/* Sums are only touched when all of it is well. */
-static void take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
-{
-    uint64_t *x = sherd__alloc_large(j->a.len * sizeof *x);
-    if (!x) {
-        no_memory(j);
-        return;
-    }
-    if (sherd__aggregate_parse(bytes, j->a.len, x)) {
-        lie(j, node);
-    } else {
-        sherd__aggregate_add(j->sum->uploads, x, j->a.len);
-        j->nodes[node].hidden = true;
-    }
-    sherd__free(x);
-}
-
-static void take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
-{
-    size_t n = sherd__aggregate_piece_len(&j->a);
-    if (j->answers >= j->a.threshold) return;
-    if (sherd__aggregate_parse(bytes, n, j->sum->answers + j->answers * n)) {
-        lie(j, node);
-        return;
-    }
-    j->sum->who[j->answers++] = j->nodes[node].self;
-}
-
 static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
 {
     member *m = &j->nodes[node];
     const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
-    double took = (double)(j->now_ms - m->since_ms);
     m->asked--;
-    m->accepted++;
-    m->since_ms = j->now_ms;
+    m->w.accepted++;
     switch (e->task.op) {
     case SHERD__OP_JOIN: take_card(j, node, bytes); break;
     case SHERD__OP_SEAL:
@@ -335,12 +173,13 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
         m->sealed = true;
         break;
     case SHERD__OP_HIDE:
-        j->round_ms = j->round_ms > 0 ? 0.9 * j->round_ms + 0.1 * took : took + 1;
-        take_upload(j, node, bytes);
+        sherd__work_took(&j->w, node, j->now_ms);
+        sherd__secure_take_upload(j, node, bytes);
         break;
-    case SHERD__OP_OPEN: take_answer(j, node, bytes); break;
+    case SHERD__OP_OPEN: sherd__secure_take_answer(j, node, bytes); break;
     default: break;
     }
+    if (m->asked) sherd__work_asked(&j->w, node, j->now_ms);
 }
 
 /* Takes no part any more; whoever waits for the others goes on. */
@@ -349,8 +188,7 @@ static void leave_out(sherd__secure_job *j, uint32_t node)
     member *m = &j->nodes[node];
     m->out = true;
     m->asked = 0;
-    if (m->session) (void)!sherd__session_forget(m->session, j->o.id);
-    j->o.owner.touch(j->o.owner.ctx, node);
+    sherd__work_forget(&j->w, node);
 }
 
 /* A node that cannot or will not; what that means depends on what was asked. */
@@ -360,17 +198,18 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     const sherd__refusal *r = &e->refusal;
     char text[SHERD__TEXT_MAX + 420];
     if (e->refusal.task) m->asked--;
-    snprintf(text, sizeof text, "%s: %s", name_of(j, node), r->text);
+    snprintf(text, sizeof text, "%s: %s", sherd__work_name(&j->w, node), r->text);
     uint32_t op = r->task ? e->task.op : SHERD__OP_JOIN;
     if (op == SHERD__OP_JOIN || op == SHERD__OP_ROSTER)
-        stop(j, r->code, r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
-             text);
+        sherd__work_stop(&j->w, r->code,
+                         r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
+                         text);
     else if (op == SHERD__OP_HIDE && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE))
-        over(j, r->code, text);
+        sherd__secure_over(j, r->code, text);
     else if (op == SHERD__OP_OPEN)
-        say(j, "%s: its answer is missing", text);
+        sherd__work_say(&j->w, "%s: its answer is missing", text);
     else {
-        say(j, "%s: it takes no part in the training any more", text);
+        sherd__work_say(&j->w, "%s: it takes no part in the training any more", text);
         leave_out(j, node);
     }
 }
@@ -383,21 +222,25 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     sherd__secure_job *j = ctx;
     member *m = &j->nodes[node];
     uint64_t features = sherd__session_peer(s)->features;
-    bool again = m->heard && !m->out;
+    bool again = m->w.heard && !m->out;
     (void)session_number;
     j->now_ms = now_ms;
-    m->session = s;
-    if (m->heard) { /* its part went with its session */
-        if (again) say(j, "%s is back, and stays out of this training", name_of(j, node));
+    m->w.session = s;
+    if (m->w.heard) { /* its part went with its session */
+        if (again)
+            sherd__work_say(&j->w, "%s is back, and stays out of this training",
+                            sherd__work_name(&j->w, node));
         m->out = true;
         return;
     }
-    m->heard = true;
+    m->w.heard = true;
     if (!(features & SHERD__FEATURE_SECURE)) {
-        say(j, "%s takes no part in secure aggregation: it is an older one", name_of(j, node));
+        sherd__work_say(&j->w, "%s takes no part in secure aggregation: it is an older one",
+                        sherd__work_name(&j->w, node));
         m->out = true;
     } else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA)) {
-        say(j, "%s has no data of its own (sherd node --data)", name_of(j, node));
+        sherd__work_say(&j->w, "%s has no data of its own (sherd node --data)",
+                        sherd__work_name(&j->w, node));
         m->out = true;
     }
 }
@@ -408,24 +251,25 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     member *m = &j->nodes[node];
     (void)back;
     j->now_ms = now_ms;
-    bool was = in(m);
-    m->session = NULL;
-    m->heard = true;
+    bool was = sherd__secure_in(m);
+    m->w.session = NULL;
+    m->w.heard = true;
     m->asked = 0;
     if (!was) return;
     const char *what = j->phase == HIDING && !m->hidden ? "not in this sum"
                        : j->phase == HIDING || j->phase == OPENING ? "still in this sum"
                                                                    : "in no more sums";
-    say(j, "%s is lost: %s; what it has is %s", name_of(j, node), why, what);
+    sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node), why,
+                    what);
     m->out = j->phase > JOINING;
-    if ((j->phase == IDLE || j->phase == HIDING) && count_in(j) < j->a.threshold)
-        too_few(j, count_in(j), "are left");
+    if ((j->phase == IDLE || j->phase == HIDING) && sherd__secure_count(j) < j->a.threshold)
+        sherd__secure_too_few(j, sherd__secure_count(j), "are left");
 }
 
 static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__secure_job *j = ctx;
-    say(j, "%s is not let back in: %s", name_of(j, node), why);
+    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)
@@ -438,27 +282,10 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     sherd__secure_job *j = ctx;
     member *m = &j->nodes[node];
     j->now_ms = now_ms;
-    if (e->job != j->o.id || j->done || !in(m) || !m->asked) return;
+    if (e->job != j->o.id || j->w.done || !sherd__secure_in(m) || !m->asked) return;
     if (e->kind == SHERD__EV_RESULT) on_result(j, node, e);
     else if (e->kind == SHERD__EV_REFUSED) on_refused(j, node, e);
     move(j);
-}
-
-static double patience(const sherd__secure_job *j)
-{
-    double ms = PATIENCE_TIMES * j->round_ms;
-    return j->round_ms <= 0 ? PATIENCE_FIRST_MS : ms > PATIENCE_MS ? ms : PATIENCE_MS;
-}
-
-static void tick(void *ctx, uint64_t now_ms)
-{
-    sherd__secure_job *j = ctx;
-    j->now_ms = now_ms;
-    for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
-        const member *m = &j->nodes[i];
-        if (in(m) && m->asked && (double)(now_ms - m->since_ms) > patience(j))
-            j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, "does not answer");
-    }
 }
 
 static void pump(void *ctx, uint64_t now_ms)
@@ -468,52 +295,17 @@ static void pump(void *ctx, uint64_t now_ms)
     pthread_mutex_lock(&j->lock);
     sherd__secure_sum *s = j->phase == IDLE ? j->asked : NULL;
     if (s) j->asked = NULL;
-    if (j->finish) j->done = true;
+    if (j->finish) j->w.done = true;
     pthread_mutex_unlock(&j->lock);
-    if (j->done) return;
-    if (s) begin_round(j, s);
+    if (j->w.done) return;
+    if (s) sherd__secure_begin_round(j, s);
     move(j);
-}
-
-static bool done(const void *ctx, int *err, sherd_diag *d)
-{
-    const sherd__secure_job *j = ctx;
-    if (!j->done) return false;
-    *err = j->err;
-    if (j->err && d && !d->code) *d = j->diag;
-    return true;
-}
-
-static void fail(void *ctx, int err, const char *hint, const char *message)
-{
-    stop(ctx, err, hint, message);
-}
-
-static void end(void *ctx)
-{
-    sherd__secure_job *j = ctx;
-    for (uint32_t i = 0; i < j->o.nodes; i++) {
-        if (!j->nodes[i].session) continue;
-        (void)!sherd__session_forget(j->nodes[i].session, j->o.id);
-        j->o.owner.touch(j->o.owner.ctx, i);
-    }
-}
-
-static void rest(void *ctx)
-{
-    sherd__secure_job *j = ctx;
-    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].session = NULL;
 }
 
 static bool idle(const void *ctx)
 {
     (void)ctx;
     return true; /* it has nothing with the executor */
-}
-
-static uint64_t node_tasks(const void *ctx, uint32_t node)
-{
-    return ((const sherd__secure_job *)ctx)->nodes[node].accepted;
 }
 
 static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
@@ -523,25 +315,12 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
     *all = j->asked_sums;
 }
 
-static void waiting(const void *ctx, uint64_t now_ms, char *out, size_t size)
-{
-    const sherd__secure_job *j = ctx;
-    const member *worst = NULL;
-    out[0] = '\0';
-    for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (in(&j->nodes[i]) && j->nodes[i].asked &&
-            (!worst || j->nodes[i].since_ms < worst->since_ms))
-            worst = &j->nodes[i];
-    if (!worst || now_ms < worst->since_ms + 2000) return;
-    snprintf(out, size, "waiting %" PRIu64 " s for %s", (now_ms - worst->since_ms) / 1000,
-             name_of(j, (uint32_t)(worst - j->nodes)));
-}
-
 static const sherd__work_ops secure_ops = {
     .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .tick = tick, .pump = pump, .done = done,
-    .fail = fail, .end = end, .rest = rest, .idle = idle, .node_tasks = node_tasks,
-    .progress = progress, .waiting = waiting,
+    .node_barred = node_barred, .event = event, .tick = sherd__work_tick, .pump = pump,
+    .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
+    .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
+    .progress = progress, .waiting = sherd__work_waiting,
 };
 
 sherd__work sherd__secure_job_work(sherd__secure_job *j)
@@ -590,9 +369,13 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
     sherd__secure_job *j = *out = sherd__calloc(1, sizeof *j);
     if (!j) return SHERD_ENOMEM;
     j->o = *opt;
+    j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
+                                .owner = opt->owner, .changed = opt->changed,
+                                .changed_ctx = opt->changed_ctx, .busy = busy, .wanted = "",
+                                .silent = "does not answer" };
     pthread_mutex_init(&j->lock, NULL);
     j->text = sherd__alloc(opt->text_len);
-    j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
+    j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
     j->survivors = sherd__calloc(opt->nodes, sizeof *j->survivors);
     if (!j->text || !j->nodes || !j->node_of || !j->survivors) {

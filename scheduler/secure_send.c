@@ -17,7 +17,7 @@ enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK };
 static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
                uint64_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
 {
-    return sherd__train_put(m->session, j->o.id, block, dtype, rows, cols,
+    return sherd__train_put(m->w.session, j->o.id, block, dtype, rows, cols,
                             (sherd__train_bytes){ bytes, release, ctx });
 }
 
@@ -42,10 +42,10 @@ static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     if (op != SHERD__OP_JOIN && op != SHERD__OP_ROSTER)
         t.flags = SHERD__DROP_LEFT | (right ? SHERD__DROP_RIGHT : 0u);
-    int err = sherd__session_task(m->session, &t);
+    int err = sherd__session_task(m->w.session, &t);
     if (err) return err;
     m->asked++;
-    m->since_ms = j->now_ms;
+    sherd__work_asked(&j->w, (uint32_t)(m - j->nodes), j->now_ms);
     return SHERD_OK;
 }
 

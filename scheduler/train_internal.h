@@ -1,4 +1,5 @@
-/* What the state machine of training (train_job.c) and what sends for it (train_send.c) share. */
+/* What the state machine of training (train_job.c), what sends for it (train_send.c) and what takes
+ * its answers (train_answer.c) share. */
 #ifndef SCHEDULER_TRAIN_INTERNAL_H
 #define SCHEDULER_TRAIN_INTERNAL_H
 
@@ -6,6 +7,7 @@
 
 #include "learn/plan.h"
 #include "scheduler/train_job.h"
+#include "scheduler/work_state.h"
 
 /* A part on its way; it outlives the node that has it. */
 typedef struct flight {
@@ -27,26 +29,25 @@ typedef struct kept {
 } kept;
 
 typedef struct train_node {
-    sherd_session *session;  /* while up */
+    sherd__work_node w;      /* first */
     uint64_t session_number; /* of the session that the next six are about */
     uint32_t next_block;
     bool has_text;
     kept *kept;
     size_t kept_len, kept_room;
     uint64_t kept_bytes;
-    bool heard, back;        /* back: it may return */
+    bool back;               /* it may return */
     bool unfit;              /* cannot compute gradients, or not these */
     bool closing;            /* its session takes no more */
     flight *has;
     uint32_t plan, params;   /* blocks of what it has */
     uint32_t answered;       /* tiers of that */
-    uint64_t since_ms, progress_ms, queued, bytes_in;
-    uint64_t accepted;
 } train_node;
 
 enum { TRACES = 256, TEXT_BLOCK = 1 };
 
 struct sherd__train_job {
+    sherd__work_state w;     /* first */
     sherd__train_job_options o;
     char *text;
     size_t *counts, *at;     /* at: where a tier's parameters begin */
@@ -55,11 +56,7 @@ struct sherd__train_job {
     uint32_t attempts;
     uint32_t pieces;         /* that the executor holds */
     uint64_t parts, parts_back;
-    double part_ms;          /* moving average */
     uint64_t began_ms;
-    bool done;
-    int err;
-    sherd_diag diag;
     pthread_mutex_t lock;    /* guards what follows */
     sherd__part *posted, **posted_last;
     sherd__part *back, **back_last;
@@ -76,5 +73,19 @@ struct sherd__train_job {
 int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f) SHERD_MUST;
 /** The node keeps nothing any more. */
 void sherd__train_forget(train_node *n);
+
+/* train_answer.c */
+
+/** Costs and hits behind tier 0's sum, and the times behind them. False: they are none. */
+bool sherd__train_figures(sherd__train_job *j, uint32_t node, flight *f, const uint8_t *bytes,
+                          uint64_t now_ms) SHERD_MUST;
+/** Adds tier t's answer to the part's sums, now or on the executor; takes the fragment.
+ *  SHERD_ENOMEM. */
+int sherd__train_add(sherd__train_job *j, flight *f, uint32_t t, sherd_fragment *answer) SHERD_MUST;
+
+/* train_job.c */
+
+/** Hands the part back if nothing of it is awaited any more, here or on the executor. */
+void sherd__train_maybe_back(sherd__train_job *j, flight *f);
 
 #endif

@@ -19,7 +19,7 @@ static uint32_t fresh(train_node *n)
 static int put(sherd__train_job *j, train_node *n, uint32_t block, uint8_t dtype, size_t rows,
                size_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
 {
-    return sherd__train_put(n->session, j->o.id, block, dtype, rows, cols,
+    return sherd__train_put(n->w.session, j->o.id, block, dtype, rows, cols,
                             (sherd__train_bytes){ bytes, release, ctx });
 }
 
@@ -60,7 +60,7 @@ static const kept *find_kept(const train_node *n, const uint32_t *rows, size_t l
 static bool keep(const sherd__train_job *j, train_node *n, const uint32_t *rows, size_t len,
                  uint64_t hash, uint64_t bytes, uint32_t x, uint32_t targets)
 {
-    uint64_t memory = sherd__session_peer(n->session)->memory;
+    uint64_t memory = sherd__session_peer(n->w.session)->memory;
     if (!j->o.train.recurring || bytes > memory / 4 || n->kept_bytes > memory / 4 - bytes)
         return false;
     if (n->kept_len == n->kept_room) {
@@ -173,7 +173,7 @@ static int send_tier(sherd__train_job *j, train_node *n, const flight *f, uint32
         .result = { .origin = SHERD__RESULT, .dtype = j->o.train.bits ? SHERD_I64 : SHERD_F64,
                     .rows = 1, .cols = numbers, .len = 8 * numbers },
     };
-    return sherd__session_task(n->session, &task);
+    return sherd__session_task(n->w.session, &task);
 }
 
 int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f)
@@ -181,16 +181,16 @@ int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f)
     train_node *n = &j->nodes[node];
     uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
     if (n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX) { /* come round */
-        int err = sherd__session_drop(n->session, j->o.id, 0);
+        int err = sherd__session_drop(n->w.session, j->o.id, 0);
         if (err) return err;
         sherd__train_forget(n);
     }
     int err = send_text(j, n);
     if (!err) err = send_plan(j, n, f->part);
     for (uint32_t t = 0; t < j->o.tiers && !err; t++) err = send_tier(j, n, f, t);
-    j->o.owner.touch(j->o.owner.ctx, node);
+    j->w.owner.touch(j->w.owner.ctx, node);
     if (!err) return SHERD_OK;
-    (void)!sherd__session_forget(n->session, j->o.id);
+    (void)!sherd__session_forget(n->w.session, j->o.id);
     sherd__train_forget(n);
     return err;
 }

@@ -1,0 +1,150 @@
+/*
+ * A round of secure aggregation as the coordinator drives it: who is asked, whose uploads are in
+ * the sum, whose answers open it, and when too few are left.
+ *
+ * Trusts members for what they sum, which nobody can check, and for nothing else: numbers are below
+ * q, and whoever breaks that is expelled.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "scheduler/secure_internal.h"
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+bool sherd__secure_in(const member *m)
+{
+    return m->w.session && !m->out;
+}
+
+uint32_t sherd__secure_count(const sherd__secure_job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) n += sherd__secure_in(&j->nodes[i]);
+    return n;
+}
+
+void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
+{
+    j->w.owner.touch(j->w.owner.ctx, node);
+    if (err == SHERD_ENOMEM) sherd__secure_no_memory(j);
+}
+
+void sherd__secure_no_memory(sherd__secure_job *j)
+{
+    sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for what nodes are sent");
+}
+
+void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
+             j->a.nodes, what, j->a.threshold);
+    sherd__work_stop(&j->w, SHERD_EFEWNODES,
+                     "start nodes again; --survivors says how many must be left", text);
+}
+
+/* ---- a round ------------------------------------------------------------------------------- */
+
+void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
+{
+    sherd__secure_sum *s = j->sum;
+    j->phase = IDLE;
+    j->sum = NULL;
+    if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        member *m = &j->nodes[i];
+        sherd__fragment_free(m->pieces);
+        m->pieces = NULL;
+        if (!sherd__secure_in(m) || !m->asked) continue; /* what is still open is not wanted */
+        (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
+        j->w.owner.touch(j->w.owner.ctx, i);
+        m->asked = 0;
+    }
+    j->done_sums++;
+    pthread_mutex_lock(&j->lock);
+    j->answered = true;
+    pthread_mutex_unlock(&j->lock);
+    j->w.changed(j->w.changed_ctx);
+}
+
+void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
+{
+    if (sherd__secure_count(j) < j->a.threshold) {
+        sherd__secure_too_few(j, sherd__secure_count(j), "are left");
+        return;
+    }
+    j->sum = s;
+    j->round++;
+    j->asked_sums++;
+    j->phase = HIDING;
+    j->survivors_len = j->answers = 0;
+    memset(s->uploads, 0, j->a.len * sizeof *s->uploads);
+    s->in = 0;
+    s->err = SHERD_OK;
+    s->why = (sherd_diag){ 0 };
+    for (uint32_t i = 0; i < j->o.nodes && !j->w.done; i++) {
+        member *m = &j->nodes[i];
+        m->sealed = m->hidden = false;
+        if (!sherd__secure_in(m)) continue;
+        if (m->next_block > UINT32_MAX - 8) m->next_block = SECURE_FIRST_BLOCK;
+        sherd__secure_sent(j, i, sherd__secure_send_hide(j, m));
+    }
+}
+
+void sherd__secure_begin_open(sherd__secure_job *j)
+{
+    j->survivors_len = 0;
+    for (uint32_t i = 0; i < j->a.nodes; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        if (m->sealed && m->hidden) j->survivors[j->survivors_len++] = i;
+    }
+    if (j->survivors_len < j->a.threshold) {
+        sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
+        return;
+    }
+    j->phase = OPENING;
+    j->sum->in = j->survivors_len;
+    for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
+        uint32_t node = j->node_of[i];
+        member *m = &j->nodes[node];
+        if (sherd__secure_in(m) && m->sealed)
+            sherd__secure_sent(j, node, sherd__secure_send_open(j, m));
+    }
+}
+
+/* ---- what comes back ----------------------------------------------------------------------- */
+
+static void lie(sherd__secure_job *j, uint32_t node)
+{
+    j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "sent numbers that are none of the field");
+}
+
+void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
+{
+    uint64_t *x = sherd__alloc_large(j->a.len * sizeof *x);
+    if (!x) {
+        sherd__secure_no_memory(j);
+        return;
+    }
+    if (sherd__aggregate_parse(bytes, j->a.len, x)) {
+        lie(j, node);
+    } else { /* only when all of it is well */
+        sherd__aggregate_add(j->sum->uploads, x, j->a.len);
+        j->nodes[node].hidden = true;
+    }
+    sherd__free(x);
+}
+
+void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
+{
+    size_t n = sherd__aggregate_piece_len(&j->a);
+    if (j->answers >= j->a.threshold) return;
+    if (sherd__aggregate_parse(bytes, n, j->sum->answers + j->answers * n)) {
+        lie(j, node);
+        return;
+    }
+    j->sum->who[j->answers++] = j->nodes[node].self;
+}
