@@ -10,6 +10,7 @@
 
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "matrix/clones.h"
 
 bool sherd__form_size(sherd__form f, size_t *size)
 {
@@ -17,18 +18,30 @@ bool sherd__form_size(sherd__form f, size_t *size)
     return sherd__mul(f.height, f.width, &n) && sherd__mul(n, f.channels, size);
 }
 
+SHERD__CLONES
+static void add_to_rows(double *restrict y, size_t rows, size_t cols, const double *restrict b)
+{
+    for (size_t r = 0; r < rows; r++, y += cols)
+        for (size_t c = 0; c < cols; c++) y[c] += b[c];
+}
+
+SHERD__CLONES
+static void add_rows(double *restrict b, const double *restrict dy, size_t rows, size_t cols)
+{
+    for (size_t r = 0; r < rows; r++, dy += cols)
+        for (size_t c = 0; c < cols; c++) b[c] += dy[c];
+}
+
 void sherd__bias_add(const sherd__layer *l, size_t rows, double *y)
 {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < l->cols; c++) y[r * l->cols + c] += l->biases[c];
+    add_to_rows(y, rows, l->cols, l->biases);
 }
 
 void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy)
 {
     double *db = l->biases_gradient, total = 0;
     memset(db, 0, l->cols * sizeof *db);
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < l->cols; c++) db[c] += dy[r * l->cols + c];
+    add_rows(db, dy, rows, l->cols);
     if (!l->bias_total) return;
     for (size_t c = 0; c < l->cols; c++) total += db[c];
     for (size_t c = 0; c < l->cols; c++) db[c] = total;

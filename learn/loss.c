@@ -34,6 +34,9 @@ static int check(sherd__loss loss, size_t m, size_t width, sherd__targets t, she
     return SHERD_OK;
 }
 
+/* exp and log are called for many rows at once: of a few numbers a call is most of the work. */
+#define LOSS_ROWS 64u
+
 #define REAL double
 #define R(name) name
 #define OF(name) name##_f64

@@ -118,14 +118,19 @@ static void join(const double *d0, const double *d1, const double *d2, size_t n,
     for (size_t i = 0; i < n; i++) out[i] = fma(p0, d1[i] + p1 * d2[i], d0[i]);
 }
 
+SHERD__CLONES
+static void scale_by(double *x, size_t n, double f, double g)
+{
+    for (size_t i = 0; i < n; i++) x[i] = x[i] * f * g + 0.0;
+}
+
 /* In two factors, since one may leave the doubles' range; past 2^2046 any whole number but 0 has
  * overflowed already. */
 void sherd__exact_unscale(double *x, size_t n, int shift)
 {
     if (shift < -2046) shift = -2046;
     int first = -shift / 2;
-    double f = ldexp(1.0, first), g = ldexp(1.0, -shift - first);
-    for (size_t i = 0; i < n; i++) x[i] = x[i] * f * g + 0.0;
+    scale_by(x, n, ldexp(1.0, first), ldexp(1.0, -shift - first));
 }
 
 void sherd__crt_f64(const sherd__crt *crt, const double *const *residue, size_t n, int shift,

@@ -60,14 +60,15 @@ static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name,
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d)
 {
-    sherd__scan scan;
+    sherd__scan scan = {.nonfinite = 0};
+    double max_abs = 0.0;
     int err = sherd__view_check(v, name, d), exponent;
     if (err != 0) return err;
     bool whole = bits == 0 || whole_dtype(v.dtype);
     if (!whole && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
         return sherd__fail(d, SHERD_EINVAL, "17 is the default", "%u bits: expected %u to %u", bits,
                            SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
-    sherd__view_scan(v, &scan);
+    if (whole || !sherd__view_peak(v, &max_abs)) sherd__view_scan(v, &scan);
     if (scan.nonfinite != 0)
         return sherd__fail(d, SHERD_ERANGE, "clean the data",
                            "%s: row %zu, column %zu is %s: fixed point has no such value", name,
@@ -79,12 +80,12 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
 
     int top = (int)bits - 1;
     uint64_t bound = (UINT64_C(1) << top) - 1;
-    sherd__fixed f = {.bits = bits, .bound = bound, .max_abs = scan.max_abs};
-    if (scan.max_abs > 0.0) {
-        (void)frexp(scan.max_abs, &exponent); /* max|x| in [2^(e-1), 2^e) */
+    sherd__fixed f = {.bits = bits, .bound = bound, .max_abs = max_abs};
+    if (max_abs > 0.0) {
+        (void)frexp(max_abs, &exponent); /* max|x| in [2^(e-1), 2^e) */
         f.scale = top - exponent < top ? top - exponent : top;
-        if (rint(ldexp(scan.max_abs, f.scale)) > (double)bound) f.scale--;
-        f.largest = (uint64_t)rint(ldexp(scan.max_abs, f.scale));
+        if (rint(ldexp(max_abs, f.scale)) > (double)bound) f.scale--;
+        f.largest = (uint64_t)rint(ldexp(max_abs, f.scale));
     }
     *out = f;
     return SHERD_OK;
@@ -141,6 +142,18 @@ void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const ui
 
 void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t ld)
 {
+    double factor = ldexp(1.0, f->scale);
+    size_t own_ld;
+    const double *own = sherd__view_borrow_f64(v, &own_ld);
+    if (own != NULL && own_ld == v.cols && ld == v.cols) {
+        quantise(own, v.rows * v.cols, factor, out);
+        return;
+    }
+    if (own != NULL) {
+        for (size_t r = 0; r < v.rows; r++)
+            quantise(own + r * own_ld, v.cols, factor, out + r * ld);
+        return;
+    }
     sherd__view_dense_f64(v, out, ld);
     if (ld == v.cols) sherd__fixed_apply(f, out, v.rows * v.cols);
     else

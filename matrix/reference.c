@@ -62,20 +62,30 @@ static sherd_view rows_of(sherd_view v, size_t r0, size_t rows)
 
 /* --- exact ----------------------------------------------------------------------------------- */
 
-/* Sums below 2^53: one dgemm a panel. */
+/* Sums below 2^53: one dgemm a panel. A whose columns lie in one piece is quantised as it lies, and
+ * BLAS transposes while it packs. */
 static int exact_direct(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
                         const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
 {
-    size_t k = a.cols, panel = panel_rows(a);
+    size_t k = a.cols, panel = panel_rows(a), ld;
+    bool lies_t = sherd__view_borrow_f64(a, &ld) == NULL &&
+                  sherd__view_borrow_f64(sherd_view_t(a), &ld) != NULL;
     double *qa = doubles(panel, k);
     int err = SHERD_OK;
     if (qa == NULL) return no_memory(d, "a panel of A", panel, k);
     for (size_t r = 0; r < a.rows && err == 0; r += panel) {
         size_t n = a.rows - r < panel ? a.rows - r : panel;
-        sherd__fixed_dense(fa, rows_of(a, r, n), qa, k);
-        err = sherd__gemm_f64(n, k, m, qa, k, qb, m, 0.0, c + r * ldc, ldc);
-        for (size_t i = r; i < r + n && err == 0; i++)
-            sherd__fixed_unscale(fa, fb, c + i * ldc, m);
+        double *cr = c + r * ldc;
+        if (lies_t) {
+            sherd__fixed_dense(fa, sherd_view_t(rows_of(a, r, n)), qa, n);
+            err = sherd__gemm_t_f64(n, k, m, qa, n, qb, m, 0.0, cr, ldc);
+        } else {
+            sherd__fixed_dense(fa, rows_of(a, r, n), qa, k);
+            err = sherd__gemm_f64(n, k, m, qa, k, qb, m, 0.0, cr, ldc);
+        }
+        if (err == 0 && ldc == m) sherd__fixed_unscale(fa, fb, cr, n * m);
+        for (size_t i = 0; i < n && err == 0 && ldc != m; i++)
+            sherd__fixed_unscale(fa, fb, cr + i * ldc, m);
     }
     sherd__free(qa);
     return err;

@@ -98,6 +98,45 @@ static sherd_view one_row(sherd_view v)
     return sherd_view_c(v.data, v.dtype, 1, v.rows * v.cols);
 }
 
+/* n elements of a row: where they lie, if they are doubles one behind the other, else in x. */
+static const double *piece(const sherd_view *v, size_t r, size_t c, size_t n, double *x)
+{
+    size_t ld;
+    const double *own = sherd__view_borrow_f64(*v, &ld);
+    if (own != NULL) return own + r * ld + c;
+    sherd__view_row_f64(*v, r, c, n, x);
+    return x;
+}
+
+/* |x| as bits. Several maxima side by side, or each would wait for the one before. */
+SHERD__CLONES
+static uint64_t peak_chunk(const double *x, size_t n)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT64_MAX;
+        most = bits > most ? bits : most;
+    }
+    return (uint64_t)most;
+}
+
+bool sherd__view_peak(sherd_view v, double *max_abs)
+{
+    double x[CHUNK];
+    uint64_t most = 0;
+    sherd_view s = one_row(along_memory(v));
+    for (size_t r = 0; r < s.rows; r++)
+        for (size_t c = 0; c < s.cols; c += CHUNK) {
+            size_t n = s.cols - c < CHUNK ? s.cols - c : CHUNK;
+            uint64_t here = peak_chunk(piece(&s, r, c, n, x), n);
+            most = here > most ? here : most;
+        }
+    *max_abs = from_bits(most);
+    return most < INF_BITS;
+}
+
 void sherd__view_scan(sherd_view v, sherd__scan *out)
 {
     double x[CHUNK];
@@ -108,8 +147,7 @@ void sherd__view_scan(sherd_view v, sherd__scan *out)
     for (size_t r = 0; r < s.rows; r++)
         for (size_t c = 0; c < s.cols; c += CHUNK) {
             size_t n = s.cols - c < CHUNK ? s.cols - c : CHUNK;
-            sherd__view_row_f64(s, r, c, n, x);
-            scan_chunk(x, n, &t);
+            scan_chunk(piece(&s, r, c, n, x), n, &t);
         }
     out->nonzeros = t.nonzeros;
     out->nonfinite = t.nonfinite;

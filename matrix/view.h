@@ -39,6 +39,9 @@ typedef struct sherd__scan {
 } sherd__scan;
 
 void sherd__view_scan(sherd_view v, sherd__scan *out);
+/** max |v|, of an empty one 0. False: something in it is NaN or infinite, and *max_abs means
+ *  nothing. A fraction of a scan's time. */
+bool sherd__view_peak(sherd_view v, double *max_abs);
 /** Like sherd__scan.nonzeros alone, and faster for the integer dtypes. */
 uint64_t sherd__view_nonzeros(sherd_view v);
 

@@ -69,6 +69,24 @@ static void gradients_are_those_of_the_cost(void **s)
     }
 }
 
+/* Of many rows at once the same bits as of each alone. */
+static void rows_do_not_depend_on_their_neighbours(void **s)
+{
+    (void)s;
+    enum { M = 200, W = 3 };
+    double y[M * W], dy[M * W], one[W], sum = 0;
+    uint32_t labels[M];
+    for (size_t k = 0; k < M * W; k++) y[k] = 9 * sin((double)k * 1.7);
+    for (size_t r = 0; r < M; r++) labels[r] = (uint32_t)(r * r % W);
+    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, M, W, (sherd__targets){ NULL, labels }, dy);
+    for (size_t r = 0; r < M; r++) {
+        sum += cost_of(SHERD__LOSS_CROSS_ENTROPY, y + r * W, 1, W,
+                       (sherd__targets){ NULL, labels + r }, one);
+        for (size_t j = 0; j < W; j++) assert_true(dy[r * W + j] == one[j] / M);
+    }
+    assert_true(cost == sum / M);
+}
+
 static void large_outputs_have_a_finite_cost(void **s)
 {
     (void)s;
@@ -122,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_by_hand),
         cmocka_unit_test(gradients_are_those_of_the_cost),
+        cmocka_unit_test(rows_do_not_depend_on_their_neighbours),
         cmocka_unit_test(large_outputs_have_a_finite_cost),
         cmocka_unit_test(impossible_targets_are_refused),
         cmocka_unit_test(hits_are_the_first_largest),

@@ -33,7 +33,7 @@ static double *values(size_t n, int spread)
 
 static void both_ways(sherd_view a, sherd_view b, unsigned bits)
 {
-    size_t n = a.rows, m = b.cols, ldc = m + 2;
+    size_t n = a.rows, m = b.cols, ldc = m + 2 * (draw() & 1);
     double *fast = calloc(n * ldc + 1, 8), *slow = calloc(n * ldc + 1, 8),
            *f64 = calloc(n * ldc + 1, 8);
     sherd__fixed fa, fb;
@@ -69,6 +69,13 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
             both_ways(sherd_view_c(a, SHERD_F64, n, k), sherd_view_c(b, SHERD_F64, k, m), bits[i]);
             both_ways(sherd_view_t(sherd_view_c(a, SHERD_F64, k, n)),
                       sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
+            if (n > 2 && k > 2) /* parts of larger ones, either way round */
+                for (int t = 0; t < 2; t++) {
+                    sherd_view part = sherd_view_sub(
+                        t ? sherd_view_t(sherd_view_c(a, SHERD_F64, k, n))
+                          : sherd_view_c(a, SHERD_F64, n, k), 1, n - 2, 1, k - 1);
+                    both_ways(part, sherd_view_c(b, SHERD_F64, k - 1, m), bits[i]);
+                }
             free(a);
             free(b);
         }

@@ -180,6 +180,8 @@ static void scans_count_what_a_loop_counts(void **s)
         sherd_view v = sherd_view_c(x, SHERD_F64, N, M);
         for (int t = 0; t < 2; t++, v = sherd_view_t(v)) {
             sherd__scan scan;
+            double peak;
+            assert_true(sherd__view_peak(v, &peak) && peak == max);
             sherd__view_scan(v, &scan);
             assert_true(scan.min_abs == min && scan.max_abs == max);
             assert_int_equal(scan.nonzeros, nonzeros);
@@ -189,6 +191,27 @@ static void scans_count_what_a_loop_counts(void **s)
         }
     }
     free(x);
+}
+
+static void a_peak_is_that_of_a_scan(void **s)
+{
+    (void)s;
+    for (int round = 0; round < 400; round++) {
+        sherd_dtype dtype = dtypes[draw(DTYPES)];
+        size_t n = draw(40), m = draw(40), gap = draw(3), len = n * (m + gap);
+        char *data = malloc(8 * len + 8);
+        for (size_t i = 0; i < len; i++) store(data, dtype, i, (int32_t)draw(200) - 100);
+        bool bad = dtype == SHERD_F64 && len > 0 && draw(2);
+        if (bad) ((double *)(void *)data)[draw((uint32_t)len)] = draw(2) ? -HUGE_VAL : (double)NAN;
+        sherd_view v = sherd_view_sub(sherd_view_c(data, dtype, n, m + gap), 0, n, 0, m);
+        if (draw(2)) v = sherd_view_t(v);
+        sherd__scan scan;
+        double peak;
+        sherd__view_scan(v, &scan);
+        assert_int_equal(sherd__view_peak(v, &peak), scan.nonfinite == 0);
+        if (scan.nonfinite == 0) assert_true(peak == scan.max_abs);
+        free(data);
+    }
 }
 
 static void the_first_bad_value_is_named_in_row_order(void **s)
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(only_row_major_doubles_are_borrowed),
         cmocka_unit_test(a_view_that_lies_is_refused),
         cmocka_unit_test(scans_count_what_a_loop_counts),
+        cmocka_unit_test(a_peak_is_that_of_a_scan),
         cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
         cmocka_unit_test(integers_that_no_double_holds_are_noticed),
     };
