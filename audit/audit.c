@@ -21,7 +21,11 @@ void sherd__audit_report_fini(sherd__audit_report *r)
 void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
 {
     va_list args;
-    if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) return;
+    if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) {
+        snprintf(r->warnings[r->warnings_len - 1], sizeof *r->warnings, "and %u notes more",
+                 ++r->warnings_more + 1);
+        return;
+    }
     va_start(args, fmt);
     vsnprintf(r->warnings[r->warnings_len++], sizeof *r->warnings, fmt, args);
     va_end(args);

@@ -29,20 +29,26 @@ typedef struct sherd__audit_report {
     uint64_t rows, cols;    /* of A, where it is known; else 0 */
     uint32_t nodes, domains, colluding;
     bool domains_known;     /* from the record; else each node counts as one */
+    bool cut;               /* of the record something is missing, see sherd__audit_reach */
+    uint32_t covered;       /* domains of which nothing is missing; all, where it is not cut */
+    char reach[160];        /* where it is cut: how far what was found, or not, reaches */
     uint64_t public_rows;   /* 0: no side information */
     bool truth, labels;     /* were they known, to count with */
     sherd__audit_scope scopes[SHERD__AUDIT_SIZES];
     uint32_t scopes_len;
     sherd__findings findings;
     sherd__gallery gallery; /* of one node */
-    char warnings[8][240];
-    uint32_t warnings_len;
+    char warnings[16][420];
+    uint32_t warnings_len, warnings_more; /* more: that found no room */
 } sherd__audit_report;
 
 void sherd__audit_report_fini(sherd__audit_report *r);
-/** A sentence for the report; those beyond the eighth are dropped. */
+/** A sentence for the report; the last one that finds room says how many do not. */
 void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Whether all of a record was there, in the report: cut, covered, reach. */
+void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v);
 
 /** Who saw: nodes, and the domains that they are of. Borrowed. */
 typedef struct sherd__audit_cast {

@@ -231,6 +231,11 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
          "tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "
          "nothing.</p>\n",
          flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
+    if (r->cut) {
+        put(&p, "<p class=\"verdict\">");
+        put_text(&p, r->reach);
+        put(&p, "</p>\n");
+    }
     for (uint32_t i = 0; i < r->warnings_len; i++) {
         put(&p, "<p>Note: ");
         put_text(&p, r->warnings[i]);

@@ -1,8 +1,29 @@
-/* The report as JSON: every figure with its chance level, interval and p-value; null where there is
- * none. */
+/*
+ * What a report says of itself. How far it reaches, where the record was cut: a sentence that
+ * stands in every form of it. And all of it as JSON: every figure with its chance level, interval
+ * and p-value; null where there is none.
+ */
 #include <math.h>
+#include <stdio.h>
 
 #include "audit/audit.h"
+
+void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
+{
+    r->cut = v->cut;
+    r->covered = 0;
+    for (uint32_t i = 0; i < v->domains_len; i++) {
+        bool told = true;
+        for (size_t n = 0; n < v->len; n++)
+            if (v->nodes[n].domain == i && v->nodes[n].trouble[0]) told = false;
+        r->covered += told;
+        r->cut = r->cut || !told;
+    }
+    if (r->cut)
+        snprintf(r->reach, sizeof r->reach,
+                 "The record is cut: this covers %u of %u domains in full%s.", r->covered,
+                 v->domains_len, v->cut ? ", of those that are in it" : "");
+}
 
 /* What a scope's size counts. */
 static const char *unit_of(const sherd__audit_scope *s)
@@ -57,6 +78,10 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
     bad |= json_object_set_new(into, "nodes", json_integer(r->nodes));
     bad |= json_object_set_new(into, "domains", json_integer(r->domains));
     bad |= json_object_set_new(into, "domains_known", json_boolean(r->domains_known));
+    bad |= json_object_set_new(into, "cut", json_boolean(r->cut));
+    bad |= json_object_set_new(into, "domains_covered",
+                               json_integer(r->cut ? r->covered : r->domains));
+    bad |= json_object_set_new(into, "reach", r->cut ? json_string(r->reach) : json_null());
     bad |= json_object_set_new(into, "colluding", json_integer(r->colluding));
     bad |= json_object_set_new(into, "public_rows", json_integer((json_int_t)r->public_rows));
     bad |= json_object_set_new(into, "truth", json_boolean(r->truth));

@@ -30,9 +30,17 @@ typedef struct sherd__view_task {
     uint32_t primes_len, primes[SHERD__READ_PRIMES];
 } sherd__view_task;
 
-/** One conversation: mapped files. */
+/** A file of a record, and how far it can be read. */
+typedef struct sherd__view_file {
+    sherd__map map;
+    char name[112];
+    size_t good;   /* the first byte that cannot be read; map.len: all of it can */
+    bool midway;   /* it ends where more of a block should follow */
+} sherd__view_file;
+
+/** One conversation. */
 typedef struct sherd__view_stream {
-    sherd__map in, out; /* what the node received, what it sent */
+    sherd__view_file in, out; /* what the node received, what it sent */
 } sherd__view_stream;
 
 typedef struct sherd__node_view {
@@ -47,7 +55,7 @@ typedef struct sherd__node_view {
     size_t tasks_len, tasks_room;
     uint64_t bytes_in, bytes_out;
     uint64_t results;        /* RESULTs that it began to send */
-    char trouble[200];       /* what of it could not be read, or empty */
+    char trouble[400];       /* what of it could not be read, by file and byte, or empty */
 } sherd__node_view;
 
 /** Nodes that count as one adversary. */

@@ -150,6 +150,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     if (!err) err = name_nodes(a, (uint32_t)a->views.len, d);
     if (!err) err = name_domains(a, d);
     if (err) return err;
+    sherd__audit_reach(&a->report, &a->views);
     if (a->views.trouble[0]) sherd__audit_warn(&a->report, "%s", a->views.trouble);
     bool clear = sherd__sight_job(&a->views, &a->job, &jobs);
     if (jobs > 1)
@@ -159,7 +160,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     for (uint32_t i = 0; i < a->nodes && !err; i++) {
         const sherd__node_view *v = &a->views.nodes[i];
         memcpy(a->names[i], v->name, sizeof *a->names);
-        if (v->trouble[0]) sherd__audit_warn(&a->report, "%s: %s", v->name, v->trouble);
+        if (v->trouble[0]) sherd__audit_warn(&a->report, "%s", v->trouble);
         if (clear) err = sherd__sight_of(&a->sights[i], v, a->job, kept);
     }
     if (err)

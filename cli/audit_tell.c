@@ -163,24 +163,6 @@ static void show_controls(const sherd__findings *l)
                chance_of(record->log_p, p), record->who);
 }
 
-/* Of a cut record: how far what was found, or not, reaches. */
-static void show_reach(const sherd__auditing *a)
-{
-    const sherd__views *v = &a->views;
-    bool cut = v->cut;
-    uint32_t whole = 0;
-    for (uint32_t i = 0; i < v->domains_len; i++) {
-        bool told = true;
-        for (size_t n = 0; n < v->len; n++)
-            if (v->nodes[n].domain == i && v->nodes[n].trouble[0]) told = false;
-        whole += told;
-        cut = cut || !told;
-    }
-    if (!cut) return;
-    printf("The record is cut: this covers %" PRIu32 " of %" PRIu32 " domains in full%s.\n", whole,
-           v->domains_len, v->cut ? ", of those that are in it" : "");
-}
-
 void sherd__audit_tell(const sherd__auditing *a)
 {
     const sherd__audit_report *r = &a->report;
@@ -210,5 +192,5 @@ void sherd__audit_tell(const sherd__auditing *a)
     else
         printf("\nNothing found beyond chance (Holm over %zu tests, family-wise %.0e).\n",
                r->findings.tests, SHERD__AUDIT_FAMILY);
-    show_reach(a);
+    if (r->cut) printf("%s\n", r->reach);
 }

@@ -127,6 +127,18 @@ cp -r share cut; chmod -R u+w cut; truncate -s -5000 cut/node-2.sent
 run audit cut --data A.npy -q
 tail -1 out | grep -q '^The record is cut: this covers 4 of 5 domains in full'
 report $? "of a cut record the last line says how much of it was covered"
+cp -r share heard; chmod -R u+w heard; truncate -s -3 heard/node-4.received
+run audit heard --data A.npy -q --json --html cut.html
+[ $code = 0 ] && py "d = json.load(open('out')); import os
+size = os.path.getsize('heard/node-4.received')
+assert d['cut'] is True and d['domains_covered'] == 4 and d['domains'] == 5
+assert d['reach'] == 'The record is cut: this covers 4 of 5 domains in full.'
+assert d['reach'] in open('cut.html').read()
+said, = [w for w in d['warnings'] if 'node-4.received' in w]
+assert '%d bytes long and the index says %d' % (size, size + 3) in said and 'cannot be read from byte' in said" &&
+    run audit share --data A.npy -q --json &&
+    py "d = json.load(open('out')); assert d['cut'] is False and d['reach'] is None and d['domains_covered'] == 5"
+report $? "so do JSON and page, and a cut answer is noticed as well, by file and byte"
 
 "$S" multiply A.npy B.npy -o C.npy -n 5 --scheme share1 --public b --colluding 1 --record one -q 2>err
 run audit one $SIDE --json -q

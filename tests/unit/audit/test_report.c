@@ -102,6 +102,49 @@ static void a_page_loads_nothing_and_believes_nobody(void **state)
     sherd__findings_fini(&r.findings);
 }
 
+/* Of three domains one was cut, in all three forms of the report. */
+static void a_cut_record_is_told_in_json_and_on_the_page(void **state)
+{
+    (void)state;
+    sherd__node_view nodes[4] = { { .domain = 0 }, { .domain = 1 }, { .domain = 2 },
+                                  { .domain = 1, .trouble = "node-4.received was cut" } };
+    sherd__views v = { .nodes = nodes, .len = 4, .domains_len = 3 };
+    sherd__audit_report r = a_report();
+    static const char says[] = "The record is cut: this covers 2 of 3 domains in full.";
+    json_t *o = json_object();
+    char *page;
+    size_t len;
+    r.domains = 3;
+    assert_int_equal(sherd__audit_json(&r, o), 0);
+    assert_true(json_is_false(json_object_get(o, "cut")));
+    assert_int_equal(json_integer_value(json_object_get(o, "domains_covered")), 3);
+    assert_true(json_is_null(json_object_get(o, "reach")));
+    sherd__audit_reach(&r, &v);
+    assert_int_equal(sherd__audit_json(&r, o), 0);
+    assert_true(json_is_true(json_object_get(o, "cut")));
+    assert_int_equal(json_integer_value(json_object_get(o, "domains_covered")), 2);
+    assert_string_equal(json_string_value(json_object_get(o, "reach")), says);
+    assert_int_equal(sherd__audit_html(&r, 0, &page, &len), 0);
+    assert_int_equal(count(page, says), 1);
+    sherd__free(page);
+    v.cut = true;
+    sherd__audit_reach(&r, &v);
+    assert_non_null(strstr(r.reach, ", of those that are in it"));
+    json_decref(o);
+    sherd__findings_fini(&r.findings);
+}
+
+static void notes_that_find_no_room_are_counted(void **state)
+{
+    (void)state;
+    sherd__audit_report r = a_report();
+    for (int i = 1; i < 20; i++) sherd__audit_warn(&r, "note %d", i);
+    assert_int_equal(r.warnings_len, 16);
+    assert_string_equal(r.warnings[14], "note 14");
+    assert_string_equal(r.warnings[15], "and 5 notes more");
+    sherd__findings_fini(&r.findings);
+}
+
 static void a_control_that_is_missed_ends_the_audit(void **state)
 {
     (void)state;
@@ -121,6 +164,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_has_every_figure_with_its_chance),
         cmocka_unit_test(a_page_loads_nothing_and_believes_nobody),
+        cmocka_unit_test(a_cut_record_is_told_in_json_and_on_the_page),
+        cmocka_unit_test(notes_that_find_no_room_are_counted),
         cmocka_unit_test(a_control_that_is_missed_ends_the_audit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

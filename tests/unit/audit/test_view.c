@@ -203,21 +203,75 @@ static void an_index_cannot_send_us_elsewhere(void **state)
     }
 }
 
-static void a_file_that_is_not_as_long_as_the_index_says_is_told(void **state)
+/* An index that says how long the files were; the files are cut to these lengths. */
+static void cut_to(sherd__views *v, size_t sent, size_t received, bool indexed)
 {
-    (void)state;
-    sherd__views v = { 0 };
-    char text[256];
+    char text[320];
     a_conversation(&in);
     const char *dir = a_folder(&in);
     int len = snprintf(text, sizeof text,
                        "{\"schema\": \"sherd/record/1\", \"complete\": true, \"peers\": "
-                       "[{\"name\": \"node-1\", \"about\": \"x\", \"sent\": {\"bytes\": %zu}}]}",
-                       in.len + 1);
-    spool_file(dir, "index.json", text, (size_t)len);
-    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
-    assert_non_null(strstr(v.nodes[0].trouble, "not as long"));
+                       "[{\"name\": \"node-1\", \"about\": \"x\", \"sent\": {\"bytes\": %zu}, "
+                       "\"received\": {\"bytes\": %zu}}]}",
+                       in.len, out.len);
+    if (indexed) spool_file(dir, "index.json", text, (size_t)len);
+    spool_file(dir, "node-1.sent", in.bytes, sent);
+    spool_file(dir, "node-1.received", out.bytes, received);
+    *v = (sherd__views){ 0 };
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+}
+
+/* Either file, with file and byte; with an index also where the cut is between two records. */
+static void a_file_that_was_cut_is_told(void **state)
+{
+    (void)state;
+    sherd__views v;
+    char want[160];
+    a_conversation(&in);
+    out.len = 0;
+    spool_welcome(&out);
+    const size_t n = in.len, m = out.len;
+    cut_to(&v, n, m, true);
+    assert_string_equal(v.nodes[0].trouble, "");
     assert_string_equal(v.nodes[0].about, "x");
+    sherd__views_fini(&v);
+    cut_to(&v, n - 3, m, true);
+    snprintf(want, sizeof want, "node-1.sent is %zu bytes long and the index says %zu", n - 3, n);
+    assert_non_null(strstr(v.nodes[0].trouble, want));
+    assert_non_null(strstr(v.nodes[0].trouble, "node-1.sent cannot be read from byte "));
+    assert_null(strstr(v.nodes[0].trouble, "received"));
+    sherd__views_fini(&v);
+    cut_to(&v, n, m - 3, true);
+    snprintf(want, sizeof want, "node-1.received is %zu bytes long and the index says %zu", m - 3,
+             m);
+    assert_non_null(strstr(v.nodes[0].trouble, want));
+    snprintf(want, sizeof want, "node-1.received cannot be read from byte 0 of %zu on", m - 3);
+    assert_non_null(strstr(v.nodes[0].trouble, want));
+    assert_null(strstr(v.nodes[0].trouble, "node-1.sent"));
+    sherd__views_fini(&v);
+    cut_to(&v, n, 0, true);
+    assert_non_null(strstr(v.nodes[0].trouble, "node-1.received is 0 bytes long"));
+    sherd__views_fini(&v);
+    cut_to(&v, n, m - 3, false);
+    assert_string_equal(v.nodes[0].trouble, want);
+    sherd__views_fini(&v);
+}
+
+/* A node whose connection was cut in an answer, and which came back. */
+static void half_an_answer_before_another_greeting_is_no_cut(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    static const uint8_t half[40];
+    a_conversation(&in);
+    const char *dir = a_folder(&in);
+    spool_put(&out, JOB, 3, &right_info, right);
+    memcpy(out.bytes + out.len, half, sizeof half);
+    out.len += sizeof half;
+    spool_welcome(&out);
+    spool_file(dir, "node-1.received", out.bytes, out.len);
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_string_equal(v.nodes[0].trouble, "");
     sherd__views_fini(&v);
 }
 
@@ -373,7 +427,8 @@ int main(void)
         cmocka_unit_test(any_byte_may_be_wrong),
         cmocka_unit_test(a_new_session_after_a_cut_is_found_again),
         cmocka_unit_test(an_index_cannot_send_us_elsewhere),
-        cmocka_unit_test(a_file_that_is_not_as_long_as_the_index_says_is_told),
+        cmocka_unit_test(a_file_that_was_cut_is_told),
+        cmocka_unit_test(half_an_answer_before_another_greeting_is_no_cut),
         cmocka_unit_test(nodes_of_one_domain_are_told_by_its_number),
         cmocka_unit_test(without_domains_each_node_counts_by_itself),
         cmocka_unit_test(a_later_version_and_a_domain_that_is_none_are_refused),
