@@ -127,20 +127,33 @@ static double largest(const double *v, size_t n)
     return most;
 }
 
-void sherd__gradients_scales(const gradients *g, double rate, double examples, unsigned room,
-                             unsigned try, int32_t *scales)
+void sherd__gradients_most(const gradients *g, double *most)
 {
     const double *gradient = sherd__network_gradient(g->o.network);
+    for (size_t t = 0; t < g->tiers; t++) most[t] = largest(gradient + g->at[t], g->counts[t]);
+}
+
+void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
+                                double examples, unsigned room, unsigned try, int32_t *scales)
+{
     int lower = try < 2 ? 16 * (int)try : GRADIENTS_DIGITS * ((int)try - 2);
     for (size_t t = 0; t < g->tiers; t++) {
-        double most = largest(gradient + g->at[t], g->counts[t]), bound;
+        double bound;
         int e = 0;
-        bound = (most > 0 && isfinite(most) && try < 2 ? most : 1) * examples;
+        bound = (most[t] > 0 && isfinite(most[t]) && try < 2 ? most[t] : 1) * examples;
         if (g->o.local_steps) bound *= rate;
         if (isfinite(bound) && bound > 0) frexp(bound, &e);
         int scale = (int)room - GRADIENTS_HEADROOM - e - lower;
         scales[t] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
     }
+}
+
+void sherd__gradients_scales(const gradients *g, double rate, double examples, unsigned room,
+                             unsigned try, int32_t *scales)
+{
+    double most[SHERD__RECIPE_LAYERS_MAX];
+    sherd__gradients_most(g, most);
+    sherd__gradients_scales_of(g, most, rate, examples, room, try, scales);
 }
 
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,
@@ -190,7 +203,7 @@ void sherd__gradients_take(gradients *g, const sherd__sums *s, const int32_t *sc
     }
 }
 
-static void add_l2(gradients *g)
+void sherd__gradients_add_l2(gradients *g)
 {
     double l2 = g->o.recipe->l2;
     for (size_t t = 0; t < g->tiers && l2 > 0; t++) {
@@ -212,7 +225,7 @@ double sherd__gradients_l2(const gradients *g)
 
 void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u)
 {
-    if (g->o.local_steps == 0) add_l2(g); /* local steps have it in them */
+    if (g->o.local_steps == 0) sherd__gradients_add_l2(g); /* local steps have it in them */
     sherd__optimiser_begin(g->o.optimiser);
     sherd__optimiser_apply(g->o.optimiser, rate, 0, g->count, sherd__network_params(g->o.network),
                            sherd__network_gradient(g->o.network));
@@ -374,22 +387,14 @@ static const sherd__stepper_ops gradients_ops = {
     .free = free_stepper,
 };
 
-int sherd__gradients_lay_out(gradients *g)
+int sherd__gradients_number(gradients *g)
 {
     sherd__network *n = g->o.network;
-    size_t len = sherd__network_len(n), shards = g->o.shards;
+    size_t len = sherd__network_len(n);
     g->layers = sherd__calloc(len, sizeof *g->layers);
     g->at = sherd__calloc(len, sizeof *g->at);
     g->counts = sherd__calloc(len, sizeof *g->counts);
-    g->parts = sherd__calloc(shards, sizeof *g->parts);
-    g->cuts = sherd__calloc(shards + 1, sizeof *g->cuts);
-    g->costs = sherd__calloc(shards, sizeof *g->costs);
-    g->hits = sherd__calloc(shards, sizeof *g->hits);
-    g->local = sherd__calloc(shards, sizeof *g->local);
-    g->scales = sherd__calloc(len, sizeof *g->scales);
-    if (!g->layers || !g->at || !g->counts || !g->parts || !g->cuts || !g->costs || !g->hits ||
-        !g->local || !g->scales)
-        return SHERD_ENOMEM;
+    if (!g->layers || !g->at || !g->counts) return SHERD_ENOMEM;
     for (size_t i = 0; i < len; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
         if (l->cols == 0) continue;
@@ -398,10 +403,30 @@ int sherd__gradients_lay_out(gradients *g)
         g->counts[g->tiers] = l->rows * l->cols + l->cols;
         g->count += g->counts[g->tiers++];
     }
-    return sherd__sums_init(&g->sums, g->tiers, g->counts, g->o.bits > 0);
+    return SHERD_OK;
 }
 
-static int check(const sherd__gradients_options *o, sherd_diag *d)
+int sherd__gradients_shards(gradients *g)
+{
+    size_t shards = g->o.shards;
+    g->parts = sherd__calloc(shards, sizeof *g->parts);
+    g->cuts = sherd__calloc(shards + 1, sizeof *g->cuts);
+    g->costs = sherd__calloc(shards, sizeof *g->costs);
+    g->hits = sherd__calloc(shards, sizeof *g->hits);
+    g->local = sherd__calloc(shards, sizeof *g->local);
+    g->scales = sherd__calloc(SHERD__RECIPE_LAYERS_MAX, sizeof *g->scales);
+    return g->parts && g->cuts && g->costs && g->hits && g->local && g->scales ? SHERD_OK
+                                                                               : SHERD_ENOMEM;
+}
+
+int sherd__gradients_lay_out(gradients *g)
+{
+    int err = sherd__gradients_number(g);
+    if (!err) err = sherd__gradients_shards(g);
+    return err ? err : sherd__sums_init(&g->sums, g->tiers, g->counts, g->o.bits > 0);
+}
+
+int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d)
 {
     if (o->shards > SHERD__SHARDS_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%u shards: at most %u", o->shards,
@@ -420,7 +445,7 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
                              sherd_diag *d)
 {
     *out = (sherd__stepper){ 0 };
-    int err = check(opt, d);
+    int err = sherd__gradients_check(opt, d);
     if (err) return err;
     gradients *g = sherd__calloc(1, sizeof *g);
     if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");

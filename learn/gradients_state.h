@@ -42,6 +42,11 @@ typedef struct gradients {
 
 /** Memory for a network's tiers; what was given before a failure is sherd__gradients_fini's. */
 int sherd__gradients_lay_out(gradients *g) SHERD_MUST;
+/** Parts of that: which tiers there are and where; what belongs to shards and scales. */
+int sherd__gradients_number(gradients *g) SHERD_MUST;
+int sherd__gradients_shards(gradients *g) SHERD_MUST;
+/** Options that no stepper over shards can be made of. */
+int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d) SHERD_MUST;
 /** Frees g, but for what belongs to asynchronous steps and the engine. */
 void sherd__gradients_fini(gradients *g);
 extern const sherd__stepper_ops sherd__summed_ops;
@@ -53,6 +58,10 @@ void sherd__sums_clear(sherd__sums *s);
 /** Scales for sums over `examples` at this rate; lowered for the try-th time. */
 void sherd__gradients_scales(const gradients *g, double rate, double examples, unsigned room,
                              unsigned try, int32_t *scales);
+/** The same from the largest entries of the gradient before, by tier, which most gives. */
+void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
+                                double examples, unsigned room, unsigned try, int32_t *scales);
+void sherd__gradients_most(const gradients *g, double *most);
 /** How each of n shards makes its local steps; the sum of weights. */
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,
                               sherd__local_steps *out);
@@ -67,6 +76,8 @@ void sherd__gradients_take(gradients *g, const sherd__sums *s, const int32_t *sc
 /** L2, and the optimiser. Tells whom it concerns. */
 void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u);
 double sherd__gradients_l2(const gradients *g);
+/** The part of L2 in the network's gradient. */
+void sherd__gradients_add_l2(gradients *g);
 
 int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
                                 sherd_diag *d) SHERD_MUST;

@@ -82,21 +82,6 @@ static void done(void *ctx, size_t t)
     if (r->site->wake) r->site->wake(r->site->wake_ctx);
 }
 
-static sherd__shard shard_of(const sherd__round *r, const shard *s)
-{
-    const sherd__fragment_info *x = sherd__fragment_info_of(s->x->fragment);
-    const sherd__fragment_info *t = sherd__fragment_info_of(s->targets->fragment);
-    sherd_view all = sherd_view_c(sherd__fragment_bytes(s->x->fragment), (sherd_dtype)x->dtype,
-                                  (size_t)x->rows, (size_t)x->cols);
-    const void *targets = sherd__fragment_bytes(s->targets->fragment);
-    sherd__shard out = { sherd_view_sub(all, (size_t)s->what.first, (size_t)s->what.rows, 0,
-                                        all.cols), { NULL, NULL } };
-    if (t->dtype == SHERD_U32) out.targets.labels = (const uint32_t *)targets + s->what.first;
-    else out.targets.values = (const double *)targets +
-                              s->what.first * sherd__grader_width(r->model->grader);
-    return out;
-}
-
 /* Behind tier 0's sum: what every shard cost and hit. */
 static void write_figures(sherd__round *r)
 {
@@ -122,8 +107,8 @@ void sherd__round_run(sherd__round *r)
                            .done = done, .ctx = r };
     r->times[SHERD__PLAN_FORWARD] = sherd__round_now(r);
     for (r->at = 0; r->at < r->shards && !r->err; r->at++) {
-        shard *s = &r->shard[r->at];
-        sherd__shard examples = shard_of(r, s);
+        sherd__examples *s = &r->shard[r->at];
+        sherd__shard examples = sherd__examples_shard(s);
         how.local = s->what.local;
         r->err = sherd__grader_run(r->model->grader, &examples, &how, &s->cost, &s->hits, &r->why);
     }
@@ -220,7 +205,7 @@ bool sherd__round_close(sherd__round *r)
         if (a->what.flags & SHERD__DROP_LEFT) drop(r, a->what.left, r->plan);
     }
     for (uint32_t i = 0; i < r->shards; i++) {
-        const shard *s = &r->shard[i];
+        const sherd__examples *s = &r->shard[i];
         if (!s->what.drop) continue;
         drop(r, s->what.x, s->x);
         drop(r, s->what.targets, s->targets);

@@ -104,10 +104,7 @@ void sherd__round_free(sherd__round *r)
         if (r->tier[t].out)
             sherd__pool_give(site->pool, r->tier[t].out, r->tier[t].what.result.len);
     }
-    for (uint32_t i = 0; r->shard && i < r->shards; i++) {
-        sherd__block_release(r->shard[i].x);
-        sherd__block_release(r->shard[i].targets);
-    }
+    for (uint32_t i = 0; r->shard && i < r->shards; i++) sherd__examples_release(&r->shard[i]);
     if (r->model) r->model->users--;
     sherd__block_release(r->plan);
     sherd__pool_unreserve(site->pool, r->reserved);
@@ -120,46 +117,14 @@ void sherd__round_free(sherd__round *r)
     sherd__free(r);
 }
 
-static int check_inputs(const sherd__round *r, const shard *s, sherd_diag *d)
-{
-    const sherd__fragment_info *x = sherd__fragment_info_of(s->x->fragment);
-    const sherd__fragment_info *t = sherd__fragment_info_of(s->targets->fragment);
-    const sherd__grader *g = r->model->grader;
-    if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
-        x->cols != sherd__grader_inputs(g))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no inputs of %zu numbers",
-                           s->what.x, sherd__grader_inputs(g));
-    bool labels = t->dtype == SHERD_U32 && t->cols == 1;
-    bool values = t->dtype == SHERD_F64 && t->cols == sherd__grader_width(g);
-    if (t->encoding != SHERD__DENSE || t->groups || t->rows != x->rows || !(labels || values))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no targets of %llu examples",
-                           s->what.targets, (unsigned long long)x->rows);
-    if (s->what.rows > x->rows || s->what.first > x->rows - s->what.rows)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "rows %llu and %llu more of a block of %llu",
-                           (unsigned long long)s->what.first, (unsigned long long)s->what.rows,
-                           (unsigned long long)x->rows);
-    return SHERD_OK;
-}
-
 static int take_shards(sherd__round *r, const sherd__plan *p, sherd_diag *d)
 {
-    for (uint32_t i = 0; i < r->shards; i++) {
-        shard *s = &r->shard[i];
-        s->what = sherd__plan_shard_at(p, i);
-        if (!sherd__plan_shard_valid(&s->what, p->batch))
-            return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
-        sherd__block *x = sherd__store_find(r->site->store, r->job, s->what.x);
-        sherd__block *t = sherd__store_find(r->site->store, r->job, s->what.targets);
-        if (!x || !t)
-            return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here",
-                               x ? s->what.targets : s->what.x);
-        sherd__block_hold(s->x = x);
-        sherd__block_hold(s->targets = t);
-        int err = check_inputs(r, s, d);
-        if (err) return err;
-    }
-    return SHERD_OK;
+    const sherd__grader *g = r->model->grader;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < r->shards && !err; i++)
+        err = sherd__examples_take(&r->shard[i], r->site->store, r->job, p, i,
+                                   sherd__grader_inputs(g), sherd__grader_width(g), d);
+    return err;
 }
 
 static int read_plan(const sherd__block *b, uint32_t number, sherd__plan *p, sherd_diag *d)
@@ -180,7 +145,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     int err = read_plan(plan, t->left, &p, d);
     if (err) return err;
     uint64_t memory = sizeof(sherd__round) + p.tiers * (sizeof(tier) + 16) +
-                      p.shards * (uint64_t)sizeof(shard) + SHERD__POOL_OVERHEAD;
+                      p.shards * (uint64_t)sizeof(sherd__examples) + SHERD__POOL_OVERHEAD;
     if (!sherd__pool_reserve(site->pool, memory))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a round of %u shards", p.shards);
     sherd__round *r = sherd__calloc(1, sizeof *r);

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "learn/grader.h"
-#include "learn/plan.h"
+#include "node/examples.h"
 #include "node/gradient.h"
 
 typedef struct sherd__model {
@@ -29,13 +29,6 @@ typedef struct tier {
     bool computed, given, cancelled;
 } tier;
 
-typedef struct shard {
-    sherd__block *x, *targets;
-    sherd__plan_shard what;
-    double cost;
-    uint64_t hits;
-} shard;
-
 struct sherd__round {
     sherd__gradient_site *site;
     sherd__round *next;
@@ -48,7 +41,7 @@ struct sherd__round {
     uint32_t params;      /* block of tier 0 */
     int32_t *scales;
     tier *tier;
-    shard *shard;
+    sherd__examples *shard;
     void **sums;
     uint64_t reserved;
     uint32_t tasks;       /* that have come */

@@ -1,0 +1,108 @@
+/*
+ * A member of a circle (docs/PROTOCOL.md, "Circles"): a node that trains with others and adds up
+ * with them, without sending its sums through the coordinator. It is a client's: the coordinator
+ * names the members and says when a round begins; blocks come from members over sessions of their
+ * own, in which they are coordinators and this node is the node.
+ *
+ *   MEET -> CONNECT -> STEP and REDUCE -> STEP and REDUCE ... ; STATE between them
+ *
+ * Tasks wait until they can be done: STEP, MEET and STATE for what was asked before, CONNECT for
+ * links, REDUCE for the blocks of others. What waits ends with the coordinator's CANCEL, or with a
+ * link: nothing here has a clock.
+ *
+ * Who is believed: the coordinator, for who belongs to the circle (with --peers each must be in
+ * that file too); members, for the values of their blocks, which nobody can check, and for nothing
+ * else. A member that sends anything but the block of a step that is its to send is cut off.
+ *
+ * The loop's thread makes all calls but sherd__circle_run, which the compute thread makes between
+ * SHERD__CIRCLE_GO and sherd__circle_done; one at a time.
+ */
+#ifndef NODE_CIRCLE_H
+#define NODE_CIRCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "node/pool.h"
+#include "node/store.h"
+#include "sherd/err.h"
+#include "wire/identity.h"
+#include "wire/session.h"
+
+typedef struct sherd__circle sherd__circle;
+
+/** Links to members. link_up or link_down follows on open, not from inside it. */
+typedef struct sherd__circle_links {
+    /** Connects to this member and no other, as a coordinator with the node's own key. */
+    int (*open)(void *ctx, void **link, sherd__circle *c, uint32_t member,
+                const sherd__peer *peer);
+    /** The link's session has something to send. */
+    void (*flush)(void *ctx, void *link);
+    /** Nothing is told of it any more. */
+    void (*close)(void *ctx, void *link);
+    void *ctx;
+} sherd__circle_links;
+
+typedef struct sherd__circle_site {
+    const sherd_identity *identity;    /* NULL: it takes no part */
+    const sherd__peers *peers;         /* with whom it may meet; NULL: whom the coordinator names */
+    sherd__circle_links links;
+    /** Whether this key is a coordinator's here: such a one is not let in as a member. */
+    bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
+    void *coordinator_ctx;
+    sherd__pool *pool;
+    sherd__store *store;
+} sherd__circle_site;
+
+/** Whether this operation is one of these. */
+bool sherd__circle_op(uint32_t op);
+int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site) SHERD_MUST;
+/** Closes its links. Not between GO and done. NULL is allowed. */
+void sherd__circle_free(sherd__circle *c);
+
+/** Whether a task of these makes sense, with its blocks. SHERD_EUNSUPPORTED, SHERD_EINVAL. */
+int sherd__circle_admit(sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                        const sherd__block *right, sherd_diag *d) SHERD_MUST;
+
+typedef enum sherd__circle_turn {
+    SHERD__CIRCLE_WAIT,
+    SHERD__CIRCLE_GO,     /* to be run, then done */
+    SHERD__CIRCLE_REFUSE
+} sherd__circle_turn;
+
+/** What is to become of a task that was admitted; REFUSE: the reason is in *d, whose code says
+ *  which. To be asked again whenever something was done, and after every call below that may have
+ *  moved it. */
+sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
+                                       const sherd__block *left, const sherd__block *right,
+                                       sherd_diag *d);
+/**
+ * Does it; out has t->result.len bytes. SHERD_EBUSY: a sum beyond its scale; SHERD_EINVAL,
+ * SHERD_EFORMAT, SHERD_ESHAPE: what makes no sense; SHERD_ERANGE, SHERD_ENOMEM.
+ */
+int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragment *left,
+                      const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+/** It was run, with this result, or will not be (wanted false: its answer goes nowhere). */
+void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wanted);
+/** The coordinator wants nothing any more of what waits: a round that is open ends here. */
+void sherd__circle_cancel(sherd__circle *c, uint64_t job);
+/** The job is over: closes links, now or when what runs is done. */
+void sherd__circle_forget(sherd__circle *c, uint64_t job);
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+void sherd__circle_link_up(sherd__circle *c, uint32_t member, sherd_session *s);
+/** It never came up, or is lost. The link is closed by whoever calls. */
+void sherd__circle_link_down(sherd__circle *c, uint32_t member, int err, const char *why);
+
+/** Whether somebody with this key may connect. */
+bool sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key);
+/** Whether this is a block that this member may send: `id` is the circle's. Bytes for its body, or
+ *  NULL. */
+uint8_t *sherd__circle_place(sherd__circle *c, const sherd__fingerprint *key, uint64_t id,
+                             uint32_t number, uint64_t len);
+/** Such a block; takes f. SHERD_EUNASKED: it is none. */
+int sherd__circle_block_in(sherd__circle *c, const sherd__fingerprint *key, uint64_t id,
+                           uint32_t number, sherd_fragment *f) SHERD_MUST;
+
+#endif

@@ -1,0 +1,64 @@
+/* Shards out of blocks. All comes from a peer: numbers of blocks, their shapes, rows of them.
+ * Whether labels are below the number of outputs is the loss's to check, as it reads them. */
+#include "node/examples.h"
+
+#include "core/diag.h"
+
+static int check(const sherd__examples *e, size_t inputs, size_t width, sherd_diag *d)
+{
+    const sherd__fragment_info *x = sherd__fragment_info_of(e->x->fragment);
+    const sherd__fragment_info *t = sherd__fragment_info_of(e->targets->fragment);
+    if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
+        x->cols != inputs)
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no inputs of %zu numbers",
+                           e->what.x, inputs);
+    bool labels = t->dtype == SHERD_U32 && t->cols == 1;
+    bool values = t->dtype == SHERD_F64 && t->cols == width;
+    if (t->encoding != SHERD__DENSE || t->groups || t->rows != x->rows || !(labels || values))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no targets of %llu examples",
+                           e->what.targets, (unsigned long long)x->rows);
+    if (e->what.rows > x->rows || e->what.first > x->rows - e->what.rows)
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "rows %llu and %llu more of a block of %llu",
+                           (unsigned long long)e->what.first, (unsigned long long)e->what.rows,
+                           (unsigned long long)x->rows);
+    return SHERD_OK;
+}
+
+int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
+                         const sherd__plan *p, uint32_t i, size_t inputs, size_t width,
+                         sherd_diag *d)
+{
+    *e = (sherd__examples){ .what = sherd__plan_shard_at(p, i) };
+    if (!sherd__plan_shard_valid(&e->what, p->batch))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
+    sherd__block *x = sherd__store_find(store, job, e->what.x);
+    sherd__block *t = sherd__store_find(store, job, e->what.targets);
+    if (!x || !t)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here",
+                           x ? e->what.targets : e->what.x);
+    sherd__block_hold(e->x = x);
+    sherd__block_hold(e->targets = t);
+    return check(e, inputs, width, d);
+}
+
+sherd__shard sherd__examples_shard(const sherd__examples *e)
+{
+    const sherd__fragment_info *x = sherd__fragment_info_of(e->x->fragment);
+    const sherd__fragment_info *t = sherd__fragment_info_of(e->targets->fragment);
+    sherd_view all = sherd_view_c(sherd__fragment_bytes(e->x->fragment), (sherd_dtype)x->dtype,
+                                  (size_t)x->rows, (size_t)x->cols);
+    const void *targets = sherd__fragment_bytes(e->targets->fragment);
+    sherd__shard out = { sherd_view_sub(all, (size_t)e->what.first, (size_t)e->what.rows, 0,
+                                        all.cols), { NULL, NULL } };
+    if (t->dtype == SHERD_U32) out.targets.labels = (const uint32_t *)targets + e->what.first;
+    else out.targets.values = (const double *)targets + e->what.first * t->cols;
+    return out;
+}
+
+void sherd__examples_release(sherd__examples *e)
+{
+    sherd__block_release(e->x);
+    sherd__block_release(e->targets);
+    e->x = e->targets = NULL;
+}
