@@ -103,6 +103,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
                                  t->seed, d);
     if (!err && initial != NULL)
         err = sherd__model_load(sherd__trainer_network(t->trainer), initial, d);
+    if (!err) err = sherd__train_by_suits(t, d);
     if (!err) err = sherd__train_keep_load(t, d);
     if (!err) err = sherd__train_share_start(t, d);
     return err;
@@ -180,6 +181,7 @@ static int run(sherd__train *t, sherd_diag *d)
     }
     sherd_diag mine = {0};
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
+    t->seconds = sherd__clock_s() - t->began;
     if (err == SHERD_EINTERRUPTED && !interrupted(t))
         err = sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                           "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),

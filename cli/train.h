@@ -46,6 +46,7 @@ typedef struct sherd__train {
     uint64_t log_size;
     sherd__progress_line progress;
     double began;           /* training itself; sherd__clock_s */
+    double seconds;         /* that it took, when it is over: no saving, no drawing */
     uint64_t first_step;    /* that this run made */
     uint64_t examples;      /* of the steps of this run */
     double told_at;         /* when the last epoch was told, and `examples` then */
@@ -67,7 +68,10 @@ const char *sherd__train_recipe_name(size_t i);
 /** Reads its options, after sherd__over_read; t->by stays NULL by products. SHERD_EINVAL: options
  *  without effect, or that do not go together. */
 int sherd__train_by_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
-/** The stepper, and the trace; the cluster is open. SHERD_EINVAL: more nodes than examples. */
+/** Before any node is started: SHERD_EINVAL where there are more nodes than a step has examples,
+ *  or none are named. */
+int sherd__train_by_suits(const sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The stepper, and the trace; the cluster is open. */
 int sherd__train_by_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** The same stepper for --check, in one thread here. */
 int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd__stepper *out,

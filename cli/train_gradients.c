@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/nodes.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "matrix/fixed.h"
@@ -198,9 +199,6 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
     sherd__train_by *b = t->by;
     uint32_t nodes = sherd_cluster_size(t->over.cluster);
     size_t batch = sherd__trainer_order(t->trainer)->batch;
-    if (nodes > batch)
-        return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or a larger --batch",
-                           "%" PRIu32 " nodes for steps of %zu examples", nodes, batch);
     if (nodes > b->o.shards && nodes > 1)
         sherd__cli_warn(t->cli, "%" PRIu32 " shards for %" PRIu32 " nodes: some have nothing to "
                         "do; --shards %" PRIu32 " gives each one", b->o.shards, nodes, nodes);
@@ -211,6 +209,18 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
                      t->recipe.order == SHERD__ORDER_BATCHES,
         .trace = b->trace >= 0 ? on_trace : NULL, .trace_ctx = b};
     return sherd__train_engine(e, t->over.cluster, &o, d);
+}
+
+int sherd__train_by_suits(const sherd__train *t, sherd_diag *d)
+{
+    uint32_t nodes = 0;
+    if (t->by == NULL || t->secure != NULL || !t->over.nodes) return 0;
+    size_t batch = sherd__trainer_order(t->trainer)->batch;
+    int err = sherd__nodes_count(&nodes, NULL, t->cli, d);
+    if (!err && nodes > batch)
+        err = sherd__fail(d, SHERD_EINVAL, "fewer nodes, or a larger --batch",
+                          "%" PRIu32 " nodes for steps of %zu examples", nodes, batch);
+    return err;
 }
 
 int sherd__train_by_open(sherd__train *t, sherd_diag *d)

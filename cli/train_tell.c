@@ -268,16 +268,20 @@ static void print_end(const sherd__train *t)
 {
     const char *output = sherd__opt_text(t->cli, "output");
     sherd__over_traffic x = sherd__over_traffic_now(&t->over);
-    double seconds = sherd__clock_s() - t->began;
     char s[24], out[24], in[24];
     uint64_t parameters, epochs;
-    printf("\n%" PRIu64 " steps in %s, %.0f examples/s, %s",
-           sherd__trainer_state(t->trainer)->step - t->first_step, sherd__cli_seconds(seconds, s),
-           (double)t->examples / (seconds + 1e-9), sherd__over_says(&t->over));
-    if (x.nodes > 0)
-        printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", x.up, x.nodes,
-               sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
-    printf("\n");
+    uint64_t step = sherd__trainer_state(t->trainer)->step, steps = step - t->first_step;
+    if (steps == 0) {
+        printf("nothing is left to do: %" PRIu64 " steps were made before\n", step);
+    } else {
+        printf("\n%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
+               sherd__cli_seconds(t->seconds, s), (double)t->examples / (t->seconds + 1e-9),
+               sherd__over_says(&t->over));
+        if (x.nodes > 0)
+            printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", x.up, x.nodes,
+                   sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
+        printf("\n");
+    }
     if (t->by != NULL) sherd__train_by_print(t);
     sherd__train_check_count(t, &parameters, &epochs);
     if (t->check != NULL)
@@ -291,7 +295,6 @@ static json_t *result_object(const sherd__train *t)
     json_t *o = sherd__cli_json_new(t->cli), *epochs = json_array();
     sherd__over_traffic x = sherd__over_traffic_now(&t->over);
     const char *output = sherd__opt_text(t->cli, "output");
-    double seconds = sherd__clock_s() - t->began;
     uint64_t parameters, checked;
     for (size_t i = 0; i < t->told_len; i++)
         json_array_append_new(epochs, epoch_object(&t->told[i]));
@@ -304,9 +307,9 @@ static json_t *result_object(const sherd__train *t)
     json_object_set_new(o, "steps",
                         json_integer((json_int_t)sherd__trainer_state(t->trainer)->step));
     json_object_set_new(o, "epochs", epochs);
-    json_object_set_new(o, "seconds", json_real(seconds));
+    json_object_set_new(o, "seconds", json_real(t->seconds));
     json_object_set_new(o, "examples_per_second",
-                        json_real((double)t->examples / (seconds + 1e-9)));
+                        json_real((double)t->examples / (t->seconds + 1e-9)));
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));
     json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
     if (t->check != NULL)

@@ -5,8 +5,10 @@
  * products by the bound that --check uses. Nothing the certificate says is believed where it can be
  * recomputed.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/verify.h"
 #include "cli/work.h"
@@ -303,11 +305,14 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
 static int run_verify(sherd__cli *cli, sherd_diag *d)
 {
     if (sherd__verify_is_chain(cli->args[0])) return sherd__verify_chain(cli, d);
+    if (access(cli->args[0], R_OK) != 0)
+        return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
+                           "%s: cannot open: %s", cli->args[0], strerror(errno));
     if (cli->args_len < 3)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy, or a "
                                             "folder of checkpoints",
-                           "%s: expected the certificate's matrices behind it, found %d arguments",
-                           cli->args[0], cli->args_len);
+                           "%s: expected the certificate's matrices behind it, found %d",
+                           cli->args[0], cli->args_len - 1);
     verification *v = sherd__calloc(1, sizeof *v);
     if (v == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     v->w.cli = cli;

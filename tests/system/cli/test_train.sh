@@ -123,6 +123,9 @@ for p in f64 f32; do
     run train adam.conf --seed seed --precision $p --epochs 3 -q --checkpoint part-$p
     run train adam.conf --precision $p --epochs 6 -q --checkpoint part-$p --resume -o part.npz
     [ $code = 0 ] && cmp -s whole.npz part.npz; report $? "$p: resumed from a checkpoint, the same model"
+    run train adam.conf --precision $p --epochs 6 -q --checkpoint part-$p --resume -o again.npz
+    [ $code = 0 ] && cmp -s whole.npz again.npz && grep -q 'nothing is left to do' out
+    report $? "$p: resumed at its end, it says so and writes the same model"
 done
 
 # ---- data

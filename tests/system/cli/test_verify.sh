@@ -88,6 +88,7 @@ says 9 "C2.npy is not the result" C.json A.npy B.npy C2.npy; report $? "one chan
 says 6 "signature does not fit" edited.json A.npy B.npy C.npy; report $? "an edited certificate is told"
 says 3 "not a JSON object" cut.json A.npy B.npy C.npy; report $? "a truncated certificate is told"
 says 3 "the certificate says 31 x 17" C.json B.npy A.npy C.npy; report $? "swapped inputs are told"
+says 4 "none.json: cannot open" none.json; report $? "a certificate or folder that is not there is told"
 says 2 "expected 3 files" C.json A.npy C.npy; report $? "a missing matrix is told"
 says 4 "No such file" none.json A.npy B.npy C.npy; report $? "a missing certificate is told"
 says 6 "not by sha256:" F.json A.npy B.npy F.npy --signer "$key"; report $? "a stranger's signature is told"
