@@ -137,7 +137,7 @@ int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool 
     err = bring(&c->float64, e->step, false, &other, &mine);
     if (!err && report && t->data.validation.x.rows > 0)
         err = sherd__train_evaluate(sherd__trainer_network(c->float64.trainer), c->float64.engine,
-                                    &t->recipe, &t->data.validation,
+                                    &t->recipe, &t->data.validation, NULL,
                                     sherd__trainer_order(c->float64.trainer)->batch, &cost,
                                     &c->validation, &mine);
     if (err == SHERD_ERANGE) { /* float64 may diverge where fixed point does not */

@@ -27,7 +27,7 @@ struct sherd__trainer {
     uint8_t *x;          /* the same, gathered */
     uint8_t *targets;
     uint64_t gathered;   /* fixed orders: the batch that x holds; UINT64_MAX: none */
-    sherd_kept *kept;    /* the data, during a run */
+    sherd_kept *kept, *kept_validation; /* the data, during a run */
 };
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -200,6 +200,12 @@ static bool takes_kept(const sherd__network *n)
            sherd__network_layer(n, i)->spec.kind == &sherd__layer_dense;
 }
 
+static size_t validation_batch(const sherd__trainer *t)
+{
+    return t->validation.x.rows < t->order.batch ? t->validation.x.rows : t->order.batch;
+}
+
+/* In the order of batches. */
 static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 {
     const uint32_t *rows = sherd__train_order_fixed(&t->order);
@@ -214,11 +220,23 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     return err;
 }
 
+/* As they lie, unless there is no room for them beside what is trained on: then they travel
+ * whenever figures are asked for. */
+static int keep_validation(sherd__trainer *t, sherd__engine e, sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    if (t->validation.x.rows == 0 || !takes_kept(t->network)) return SHERD_OK;
+    int err = sherd_multiplier_keep_parts(e.products, t->validation.x, validation_batch(t),
+                                          &t->kept_validation, &mine);
+    if (err == 0 || err == SHERD_EFEWNODES) return SHERD_OK;
+    return sherd__fail(d, err, mine.hint, "%s", mine.message);
+}
+
 /* ---- figures --------------------------------------------------------------------------------- */
 
 int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, double *cost, double *accuracy,
-                          sherd_diag *d)
+                          const sherd__dataset *data, sherd_kept *kept, size_t batch, double *cost,
+                          double *accuracy, sherd_diag *d)
 {
     size_t width = sherd__network_width(n), room, bytes;
     double sum = 0, hits = 0;
@@ -230,7 +248,7 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
     for (size_t at = 0; at < data->x.rows && err == 0; at += batch) {
         size_t len = data->x.rows - at < batch ? data->x.rows - at : batch;
         sherd__dataset part = sherd__dataset_part(data, at, len);
-        sherd__batch b = { .x = part.x, .targets = part.targets };
+        sherd__batch b = { .x = part.x, .targets = part.targets, .kept = kept, .first = at };
         const double *y;
         double c = 0;
         err = sherd__network_forward(n, e, &b, r->validation_unbiased, &y, d);
@@ -318,7 +336,8 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     if (err == 0) err = check_params(r, d);
     if (err == 0 && report && t->validation.x.rows > 0)
         err = sherd__train_evaluate(t->network, r->engine, &t->recipe, &t->validation,
-                                    t->order.batch, &e.validation_cost, &e.validation_accuracy, d);
+                                    t->kept_validation, validation_batch(t), &e.validation_cost,
+                                    &e.validation_accuracy, d);
     if (err != 0) return err;
     st->last_cost = e.cost;
     st->last_accuracy = e.accuracy;
@@ -372,9 +391,13 @@ int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
     run r = { t, s, e, calls != NULL ? calls : &none };
     int err = SHERD_OK;
     t->gathered = UINT64_MAX;
-    if (r.calls->keep && !(s.ops->traits & SHERD__STEPPER_ROWS)) err = keep_data(t, e, d);
+    if (r.calls->keep && !(s.ops->traits & SHERD__STEPPER_ROWS)) {
+        err = keep_data(t, e, d);
+        if (err == 0) err = keep_validation(t, e, d);
+    }
     if (err == 0) err = loop(&r, d);
     sherd_multiplier_release(e.products, t->kept);
-    t->kept = NULL;
+    sherd_multiplier_release(e.products, t->kept_validation);
+    t->kept = t->kept_validation = NULL;
     return err;
 }

@@ -133,9 +133,10 @@ typedef struct sherd__train_calls {
      *  SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;
-    /** By products: let the multiplier keep the training data, where the first layer is dense and
-     *  the order "given" or "batches". In fixed point this decides the exponent of the inputs, so
-     *  runs that are to have the same bits keep alike. */
+    /** By products, where the first layer is dense: let the multiplier keep the training data (order
+     *  "given" or "batches"), and the validation data where nodes have room for both. In fixed point
+     *  this decides the exponent of the inputs, so runs that are to have the same bits keep
+     *  alike. */
     bool keep;
     uint64_t until; /* return 0 after this many steps; 0: go to the end */
 } sherd__train_calls;
@@ -177,10 +178,11 @@ int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
                        const sherd__train_calls *calls, sherd_diag *d) SHERD_MUST;
 
 /** Mean cost and share of hits of `data` under the network's parameters, by batches of up to
- *  `batch` rows. accuracy NAN for values. Errors of sherd__network_forward. */
+ *  `batch` rows. kept: the same rows as e.products holds them, in parts of which `batch` is a
+ *  multiple, or NULL. accuracy NAN for values. Errors of sherd__network_forward. */
 int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, double *cost, double *accuracy,
-                          sherd_diag *d) SHERD_MUST;
+                          const sherd__dataset *data, sherd_kept *kept, size_t batch, double *cost,
+                          double *accuracy, sherd_diag *d) SHERD_MUST;
 
 /** A stream for what is random in training: from the run's seed, by what for and the how-manieth.
  *  `state` must outlive the result. */

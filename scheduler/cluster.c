@@ -191,12 +191,27 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         if (info->gflops > fastest) fastest = info->gflops;
         if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
     }
+    least -= least < c->held ? least : c->held;
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
                            .memory = least, .usable = usable_domains(c), .gflops = slowest,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
                            .domain_hint = c->domain_hint };
+}
+
+void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    c->held += bytes;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    c->held -= bytes;
+    pthread_mutex_unlock(&c->lock);
 }
 
 uint32_t sherd_cluster_size(const sherd_cluster *c)

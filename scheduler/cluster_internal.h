@@ -21,6 +21,10 @@ typedef struct sherd__run_result {
 
 /** The nodes as planning needs them; arrays live as long as the cluster. */
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
+/** So many bytes of every node's memory are taken, or free again: kept operands. What is planned
+ *  from then on has the rest. */
+void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes);
+void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes);
 /** Counters of nodes as of now: sherd_cluster_node otherwise lags by a tick of the loop. */
 void sherd__cluster_refresh(sherd_cluster *c);
 /** A line for people, handed out on the calling thread at its next wait. */

@@ -74,6 +74,7 @@ struct sherd_cluster {
     pthread_cond_t changed;
     sherd__work next_work;     /* request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
+    uint64_t held;             /* bytes of every node that kept operands take */
     uint32_t next_timeout_ms;
     bool job_done;
     sherd_progress progress;

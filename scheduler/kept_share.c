@@ -27,7 +27,10 @@ struct sherd__kept_share {
 
 static void give_up(sherd__kept_share *k)
 {
-    if (k->job) sherd__cluster_drop(k->cluster, k->job);
+    if (k->job) {
+        sherd__cluster_drop(k->cluster, k->job);
+        sherd__cluster_let_go(k->cluster, k->p.kept_bytes);
+    }
     sherd__job_free(k->job);
     k->job = NULL;
     sherd__prepared_fini(&k->p);
@@ -41,6 +44,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     int err = sherd__prepare_kept(&k->p, k->a, k->part, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict);
     if (!err) {
+        sherd__cluster_hold(k->cluster, k->p.kept_bytes);
         k->encodings++;
         return SHERD_OK;
     }

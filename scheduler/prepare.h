@@ -20,7 +20,7 @@ typedef struct sherd__nodes {
     uint32_t count;
     const uint32_t *domain; /* per node, 0.. */
     uint32_t domains;
-    uint64_t memory;        /* of the smallest, as it declared */
+    uint64_t memory;        /* of the smallest, as it declared, less what is kept there */
     uint32_t usable;        /* domains of which a node is up and none has lied */
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
                                                are */
@@ -53,6 +53,7 @@ typedef struct sherd__prepared {
     sherd__encoding encoding;
     sherd__lcc code;       /* share: the code, and how many answers decode */
     uint32_t threshold;
+    uint64_t kept_bytes;   /* of an A that stays, at each node */
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */
     sherd_diag mask_fault;  /* what went wrong with them during the run */

@@ -248,8 +248,9 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const she
         return sherd__fail(d, SHERD_EFEWNODES, "give the nodes more room, or use more nodes",
                            "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
                            share * 1e-6, (double)nodes->memory * 1e-6);
+    p->kept_bytes = (uint64_t)share;
     err = plan(&p->plan, p, rows, a.cols, KEPT_COLS, a.cols, memory,
-               nodes->memory - (uint64_t)share, d);
+               nodes->memory - p->kept_bytes, d);
     return err ? err : open_scheme(p, a, part, b, NULL, 1, nodes, opt);
 }
 

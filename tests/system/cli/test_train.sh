@@ -202,6 +202,18 @@ run train small.conf --seed seed -n 5 --scheme share --spare 1 -q -o five.npz; c
 report $? "and over five nodes"
 run train small.conf --seed seed -n 3 --scheme plain -q --json; json "d['ok'] and d['bits'] == 0"; report $? "floats over nodes train too"
 run train spiral --examples 3 --epochs 2 -n 5 --scheme share --check -q; report $code "more nodes than examples"
+py "
+r = np.random.default_rng(3); x = r.standard_normal((45048, 40)); y = (x[:, 0] > 0).astype(np.int64)
+for name, k in ('tested', 2048), ('crowded', 45048):
+    np.savez(name + '.npz', x_train=x[:48], y_train=y[:48], x_test=x[48:k], y_test=y[48:k])"
+conf tested.conf 'input = 40' 'data = file' 'examples = all' 'batch = 24'; sed -i '/classes/d' tested.conf
+run train tested.conf --data tested.npz -n 3 --scheme share -q --json
+json "max(b['bytes_out'] - a['bytes_out'] for a, b in zip(d['epochs'], d['epochs'][1:])) < 2000 * 40 * 18 < d['epochs'][0]['bytes_out']"
+report $? "validation data travel to the nodes once"
+conf crowded.conf 'input = 40' 'data = file' 'examples = all' 'batch = all' 'epochs = 2'; sed -i '/classes/d' crowded.conf
+run train crowded.conf --data crowded.npz -n 3 --scheme share -q --json --node-memory 16M
+json "d['epochs'][1]['bytes_out'] - d['epochs'][0]['bytes_out'] > 45000 * 40 * 18"
+report $? "for each epoch where nodes have no room to keep them"
 conf conv.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 2' 'layer = max-pool 2' 'layer = tanh' 'layer = flatten' \
     'layer = dense 3' 'data = idx' 'examples = all' 'method = adam' 'rate = 0.01'; sed -i '/classes/d' conv.conf
 run train conv.conf --data good -n 3 --scheme share --check -q --json; json "d['check']['equal']"

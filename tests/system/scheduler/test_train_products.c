@@ -424,6 +424,41 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
     free(x);
 }
 
+/* A share of x is 8 MB; a node of 16 keeps at most three fifths of what is free. */
+static void what_is_kept_is_not_counted_on_again(void **s)
+{
+    (void)s;
+    enum { ROWS = 1000, COLS = 1340 };
+    sherd_cluster *c;
+    sherd_cluster_options co = { .local_nodes = 3, .node_memory = UINT64_C(16) << 20, .log = note,
+                                 .program = sherd_path() };
+    sherd_product_options o = scheme(SHERD_SHARE, 0);
+    sherd_multiplier m;
+    sherd_kept *one, *other = NULL;
+    sherd_diag d = { 0 };
+    double *x = calloc(ROWS * COLS, sizeof *x), w[COLS] = { 3 }, y[ROWS];
+    sherd_view vx = sherd_view_c(x, SHERD_F64, ROWS, COLS);
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS; i++) x[i * COLS] = (double)i / ROWS;
+    if (sherd_cluster_open(&c, &co, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(m, vx, &one, &d)) fail_msg("%s", d.message);
+    for (unsigned round = 0; round < 2; round++) {
+        assert_int_equal(sherd_multiplier_keep(m, vx, &other, &d), SHERD_EFEWNODES);
+        assert_non_null(strstr(d.message, "of the operand that is kept is 8 MB"));
+        if (sherd_multiplier_multiply_kept(m, one, false, sherd_view_c(w, SHERD_F64, COLS, 1), y, 1,
+                                           &d))
+            fail_msg("%s", d.message);
+        assert_true(fabs(y[ROWS / 2] - 1.5) < 1e-3);
+    }
+    sherd_multiplier_release(m, one);
+    assert_int_equal(sherd_multiplier_keep(m, vx, &other, &d), SHERD_OK);
+    sherd_multiplier_release(m, other);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+    free(x);
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -458,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_step_sends_shares_of_the_other_operands_alone),
         cmocka_unit_test(parts_of_a_kept_operand_share_one_bound),
         cmocka_unit_test(parts_that_do_not_fit_take_turns_at_the_nodes),
+        cmocka_unit_test(what_is_kept_is_not_counted_on_again),
     };
     return cmocka_run_group_tests_name("scheduler/train_products", tests, begin, NULL);
 }

@@ -533,6 +533,12 @@ static void what_a_step_says_is_said(void **s)
 
 /* ---- evaluation, memory ---------------------------------------------------------------------- */
 
+static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost, double *accuracy)
+{
+    assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e, &g->recipe, &g->data,
+                                           kept, batch, cost, accuracy, NULL), SHERD_OK);
+}
+
 static void an_evaluation_does_not_depend_on_its_batches(void **s)
 {
     (void)s;
@@ -540,19 +546,22 @@ static void an_evaluation_does_not_depend_on_its_batches(void **s)
     double cost, accuracy, c, a;
     run(&g, NULL);
     sherd__network *n = sherd__trainer_network(g.t);
-    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &cost, &accuracy, NULL),
-                     SHERD_OK);
+    evaluate(&g, NULL, 61, &cost, &accuracy);
     for (size_t batch = 1; batch < 61; batch += 7) {
-        assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, batch, &c, &a, NULL),
-                         SHERD_OK);
+        sherd_kept *kept;
+        evaluate(&g, NULL, batch, &c, &a);
         assert_true(fabs(c - cost) < 1e-12 && a == accuracy);
+        assert_int_equal(sherd_multiplier_keep_parts(g.e.products, g.data.x, batch, &kept, NULL),
+                         SHERD_OK);
+        evaluate(&g, kept, batch, &c, &a);
+        assert_true(fabs(c - cost) < 1e-12 && a == accuracy);
+        sherd_multiplier_release(g.e.products, kept);
     }
     sherd__network_params(n)[2 * 12] += 3; /* a bias of the first layer */
     g.recipe.validation_unbiased = true;
-    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &c, &a, NULL), SHERD_OK);
+    evaluate(&g, NULL, 61, &c, &a);
     sherd__network_params(n)[2 * 12] += 3;
-    assert_int_equal(sherd__train_evaluate(n, g.e, &g.recipe, &g.data, 61, &cost, &a, NULL),
-                     SHERD_OK);
+    evaluate(&g, NULL, 61, &cost, &a);
     assert_true(c == cost);
     rig_free(&g);
 }
