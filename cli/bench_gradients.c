@@ -63,7 +63,8 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
     sherd__network_draw(t->network, &e, 0);
     err = sherd__optimiser_init(&t->optimiser, &how, sherd__network_count(t->network), d);
     sherd__train_options o = {.recipe = &t->recipe, .data = &t->data, .shards = shards,
-                              .batch = examples, .bits = BITS, .trace = on_trace, .trace_ctx = t};
+                              .batch = examples, .bits = BITS, .async = async,
+                              .staleness_max = UINT64_MAX, .trace = on_trace, .trace_ctx = t};
     if (!err) err = sherd__train_engine(&engine, cluster, &o, d);
     if (err) return err;
     sherd__gradients_options g = {

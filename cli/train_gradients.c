@@ -204,7 +204,8 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
                         "do; --shards %" PRIu32 " gives each one", b->o.shards, nodes, nodes);
     sherd__train_options o = {
         .recipe = &t->recipe, .data = &t->data.train, .shards = b->o.shards, .batch = batch,
-        .bits = b->o.bits, .allow_drop = b->allow_drop,
+        .bits = b->o.bits, .allow_drop = b->allow_drop, .async = b->o.async,
+        .staleness_max = b->o.staleness_max,
         .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
                      t->recipe.order == SHERD__ORDER_BATCHES,
         .trace = b->trace >= 0 ? on_trace : NULL, .trace_ctx = b};

@@ -207,6 +207,12 @@ static int send_shard(gradients *g, const sherd__step *s, size_t from, size_t to
     return err;
 }
 
+static uint32_t most_under_way(const gradients *g)
+{
+    uint32_t workers = g->o.engine.ops->workers(g->o.engine.ctx);
+    return workers < SHERD__SHARDS_MAX ? workers : SHERD__SHARDS_MAX;
+}
+
 int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
                                 sherd_diag *d)
 {
@@ -218,8 +224,7 @@ int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_
     g->applied_cost = 0;
     for (uint32_t i = 0; i < shards && !err; i++) {
         /* Those who are too fast for the bound wait, too. */
-        while (!err && g->under_way &&
-               (g->held || g->under_way >= g->o.engine.ops->workers(g->o.engine.ctx)))
+        while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))
             err = collect(g, d);
         if (!err) err = send_shard(g, s, g->cuts[i], g->cuts[i + 1], shards, d);
     }

@@ -34,7 +34,10 @@ static uint32_t workers(void *ctx)
     const engine *e = ctx;
     uint32_t up, open;
     sherd__train_job_count(e->job, &up, &open);
-    return up ? up : 1;
+    if (up == 0) return 1;
+    /* Of n parts under way at equals the eldest becomes n - 1 updates old. */
+    bool two = e->o.async && e->o.staleness_max >= 2 * (uint64_t)up - 1;
+    return two ? 2 * up : up;
 }
 
 static void wake(engine *e)

@@ -44,6 +44,9 @@ typedef struct sherd__train_options {
     bool recurring;               /* the same rows come again (orders given, batches): nodes keep
                                      what they were sent, up to a quarter of their memory */
     bool allow_drop;              /* what a lost node had under way is not given to another one */
+    bool async;                   /* as the stepper's: a node gets its next part while it computes
+                                     one, unless the bound on staleness would then have it wait */
+    uint64_t staleness_max;       /* as the stepper's */
     void (*trace)(void *ctx, const sherd__train_trace *t); /* on the calling thread; NULL: none */
     void *trace_ctx;
 } sherd__train_options;

@@ -28,6 +28,16 @@ typedef struct kept {
     uint32_t x, targets;
 } kept;
 
+/* A part at a node. */
+typedef struct given {
+    flight *flight;
+    uint32_t plan, params;   /* blocks of it */
+    uint32_t answered;       /* tiers of it */
+    uint32_t attempt;        /* of tier 0; tier t's is t further */
+} given;
+
+enum { GIVEN_MOST = 2 };     /* one is computed while the other travels */
+
 typedef struct train_node {
     sherd__work_node w;      /* first */
     uint64_t session_number; /* of the session that the next six are about */
@@ -39,9 +49,8 @@ typedef struct train_node {
     bool back;               /* it may return */
     bool unfit;              /* cannot compute gradients, or not these */
     bool closing;            /* its session takes no more */
-    flight *has;
-    uint32_t plan, params;   /* blocks of what it has */
-    uint32_t answered;       /* tiers of that */
+    given has[GIVEN_MOST];   /* the eldest first */
+    uint32_t has_len;
 } train_node;
 
 enum { TRACES = 256, TEXT_BLOCK = 1 };
@@ -68,9 +77,11 @@ struct sherd__train_job {
 
 /* train_send.c */
 
-/** Blocks and tasks of a part. SHERD_EINVAL where the session takes none; SHERD_ENOMEM. The node
- *  has nothing of it then. */
-int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f) SHERD_MUST;
+/** Blocks and tasks of g->flight; fills in the rest of *g. SHERD_EINVAL where the session takes
+ *  none; SHERD_ENOMEM. The node has nothing of this job then, nor of other parts. */
+int sherd__train_send(sherd__train_job *j, uint32_t node, given *g) SHERD_MUST;
+/** Numbers of blocks begin anew with this part, so the node must have no other one. */
+bool sherd__train_comes_round(const sherd__train_job *j, const train_node *n, const flight *f);
 /** The node keeps nothing any more. */
 void sherd__train_forget(train_node *n);
 

@@ -1,7 +1,8 @@
 /*
  * The state machine of training. Parts go to idle nodes, lowest number first, so that the same
- * shards meet the same nodes as long as nothing happens and what they keep is of use. What becomes
- * of an answer's numbers is in train_answer.c.
+ * shards meet the same nodes as long as nothing happens and what they keep is of use. Where there
+ * are more parts than nodes, each gets a second one: it travels while the first is computed. What
+ * becomes of an answer's numbers is in train_answer.c.
  */
 #include "scheduler/train_job.h"
 
@@ -16,7 +17,7 @@
 
 static bool busy(const sherd__work_node *n)
 {
-    return ((const train_node *)n)->has != NULL;
+    return ((const train_node *)n)->has_len > 0;
 }
 
 static bool usable(const train_node *n)
@@ -64,23 +65,40 @@ static void hand_back(sherd__train_job *j, flight *f)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* The node has it no more: whoever is next takes it, or nobody. */
+/* Nothing of it has come, and nobody is to compute it anew. */
+static bool dropped(const sherd__train_job *j, const flight *f)
+{
+    return j->o.train.allow_drop && f->left == j->o.tiers;
+}
+
+static given *find_given(train_node *n, uint32_t plan)
+{
+    for (uint32_t i = 0; i < n->has_len; i++)
+        if (n->has[i].plan == plan) return &n->has[i];
+    return NULL;
+}
+
+static void take_away(train_node *n, const given *g)
+{
+    n->has_len--;
+    for (size_t i = (size_t)(g - n->has); i < n->has_len; i++) n->has[i] = n->has[i + 1];
+}
+
+/* The node has nothing any more: whoever is next takes it, or nobody. */
 static void lose(sherd__train_job *j, train_node *n)
 {
-    flight *f = n->has;
-    n->has = NULL;
-    if (!f) return;
-    if (f->over || (f->left == 0 && f->adding == 0)) {
-        if (f->adding == 0) hand_back(j, f);
-        return; /* else the executor's last piece hands it back */
+    while (n->has_len > 0) {
+        flight *f = n->has[--n->has_len].flight;
+        if (f->over || f->left == 0) {
+            if (f->adding == 0) hand_back(j, f); /* else the executor's last piece does */
+        } else if (dropped(j, f)) {
+            f->part->dropped = true;
+            hand_back(j, f);
+        } else {
+            f->next = j->todo;
+            j->todo = f;
+        }
     }
-    if (j->o.train.allow_drop && f->left == j->o.tiers) {
-        f->part->dropped = true;
-        hand_back(j, f);
-        return;
-    }
-    f->next = j->todo;
-    j->todo = f;
 }
 
 static void take_posted(sherd__train_job *j)
@@ -116,7 +134,8 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
 {
     train_node *n = &j->nodes[node];
     flight *f = j->todo;
-    int err = sherd__train_send(j, node, f);
+    given g = { .flight = f };
+    int err = sherd__train_send(j, node, &g);
     if (err == SHERD_ENOMEM)
         sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
     if (err) {
@@ -126,15 +145,18 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     j->todo = f->next;
     f->next = NULL;
     f->asked = (double)(now_ms - j->began_ms) * 1e-3;
-    n->has = f;
-    n->answered = 0;
-    sherd__work_asked(&j->w, node, now_ms);
+    n->has[n->has_len++] = g;
+    if (n->has_len == 1) sherd__work_asked(&j->w, node, now_ms);
 }
 
 static void dispatch(sherd__train_job *j, uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < j->o.nodes && j->todo && !j->w.done; i++)
-        if (usable(&j->nodes[i]) && !j->nodes[i].has) give(j, i, now_ms);
+    for (uint32_t len = 0; len < GIVEN_MOST; len++)
+        for (uint32_t i = 0; i < j->o.nodes && j->todo && !j->w.done; i++) {
+            const train_node *n = &j->nodes[i];
+            if (!usable(n) || n->has_len != len) continue;
+            if (len == 0 || !sherd__train_comes_round(j, n, j->todo)) give(j, i, now_ms);
+        }
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -142,17 +164,21 @@ static void dispatch(sherd__train_job *j, uint64_t now_ms)
 void sherd__train_maybe_back(sherd__train_job *j, flight *f)
 {
     if (f->adding || (f->left && !f->over)) return;
-    for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (j->nodes[i].has == f) j->nodes[i].has = NULL;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        train_node *n = &j->nodes[i];
+        for (uint32_t k = n->has_len; k-- > 0;)
+            if (n->has[k].flight == f) take_away(n, &n->has[k]);
+    }
     hand_back(j, f);
 }
 
 static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
 {
     train_node *n = &j->nodes[node];
-    flight *f = n->has;
-    uint32_t t = e->task.right - n->params;
-    if (!f || e->task.left != n->plan || t >= j->o.tiers) return;
+    given *g = find_given(n, e->task.left);
+    if (!g || e->task.right - g->params >= j->o.tiers) return;
+    flight *f = g->flight;
+    uint32_t t = e->task.right - g->params;
     n->w.progress_ms = now_ms;
     if (t == 0) {
         if (!sherd__train_figures(j, node, f, sherd__fragment_bytes(e->fragment), now_ms)) {
@@ -174,7 +200,10 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
             return;
         }
     }
-    if (++n->answered == j->o.tiers) n->has = NULL;
+    if (++g->answered == j->o.tiers) {
+        take_away(n, g);
+        if (n->has_len > 0) sherd__work_asked(&j->w, node, now_ms); /* the next one's turn */
+    }
     sherd__train_maybe_back(j, f);
 }
 
@@ -194,19 +223,21 @@ static void on_unfit(sherd__train_job *j, uint32_t node, const sherd__refusal *r
 static void on_refused(sherd__train_job *j, uint32_t node, const sherd__event *e)
 {
     train_node *n = &j->nodes[node];
-    flight *f = n->has;
-    if (e->refusal.task && (!f || e->task.left != n->plan)) return;
+    given *g = e->refusal.task ? find_given(n, e->task.left) : NULL;
+    if (e->refusal.task && !g) return;
     if (!e->refusal.task || (e->refusal.code != SHERD_EBUSY && e->refusal.code != SHERD_ERANGE)) {
         on_unfit(j, node, &e->refusal);
         return;
     }
+    flight *f = g->flight;
     f->part->by = node;
     f->part->err = sherd__fail(&f->part->why, e->refusal.code, NULL, "%s: %s",
                                sherd__work_name(&j->w, node), e->refusal.text);
     f->over = true;
-    n->has = NULL;
-    (void)!sherd__session_cancel(n->w.session, j->o.id, 0, 0);
+    for (uint32_t t = 0; t < j->o.tiers; t++) /* those that are not answered */
+        (void)!sherd__session_cancel(n->w.session, j->o.id, g->params + t, g->attempt + t);
     j->w.owner.touch(j->w.owner.ctx, node);
+    take_away(n, g);
     sherd__train_maybe_back(j, f);
 }
 
@@ -224,7 +255,7 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     if (n->session_number != session_number) sherd__train_forget(n);
     n->session_number = session_number;
     if (!(sherd__session_peer(s)->features & SHERD__FEATURE_GRADIENTS)) {
-            sherd__work_say(&j->w, "%s does not compute gradients: it is an older one",
+        sherd__work_say(&j->w, "%s does not compute gradients: it is an older one",
                         sherd__work_name(&j->w, node));
         n->unfit = true;
     }
@@ -235,16 +266,23 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
 {
     sherd__train_job *j = ctx;
     train_node *n = &j->nodes[node];
-    const flight *f = n->has;
-    bool was = n->w.session != NULL, dropped = j->o.train.allow_drop && f && f->left == j->o.tiers;
+    uint32_t shards = 0, fewer = 0; /* of what it has, and those that do not count */
+    for (uint32_t i = 0; i < n->has_len; i++) {
+        const flight *f = n->has[i].flight;
+        shards += f->part->shards;
+        fewer += dropped(j, f) ? f->part->shards : 0;
+    }
+    bool was = n->w.session != NULL;
     if (!j->began_ms) j->began_ms = now_ms;
     n->w.session = NULL;
     n->w.heard = true;
     n->back = back;
-    if (was && f)
+    if (was && shards)
         sherd__work_say(&j->w, "%s is lost: %s; its %u shard%s %s", sherd__work_name(&j->w, node),
-                        why, f->part->shards, f->part->shards == 1 ? "" : "s",
-                        dropped ? "do not count in this step" : "go to another node");
+                        why, shards, shards == 1 ? "" : "s",
+                        fewer == shards ? "do not count in this step"
+                        : fewer         ? "go to another node, or do not count in this step"
+                                        : "go to another node");
     else if (was)
         sherd__work_say(&j->w, "%s is lost: %s", sherd__work_name(&j->w, node), why);
     lose(j, n);
@@ -380,7 +418,7 @@ void sherd__train_job_free(sherd__train_job *j)
     for (uint32_t i = 0; j->nodes && i < j->o.nodes; i++) {
         sherd__train_forget(&j->nodes[i]);
         sherd__free(j->nodes[i].kept);
-        sherd__free(j->nodes[i].has);
+        for (uint32_t k = 0; k < j->nodes[i].has_len; k++) sherd__free(j->nodes[i].has[k].flight);
     }
     for (flight *f = j->todo, *next; f; f = next) {
         next = f->next;

@@ -125,8 +125,9 @@ void sherd__train_forget(train_node *n)
 
 /* ---- a part ---------------------------------------------------------------------------------- */
 
-static int send_plan(sherd__train_job *j, train_node *n, const sherd__part *p)
+static int send_plan(sherd__train_job *j, train_node *n, given *g)
 {
+    const sherd__part *p = g->flight->part;
     sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = p->room,
                          .tiers = (uint32_t)j->o.tiers, .shards = p->shards,
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
@@ -144,11 +145,11 @@ static int send_plan(sherd__train_job *j, train_node *n, const sherd__part *p)
         sherd__free(bytes);
         return err;
     }
-    n->plan = fresh(n);
-    n->params = plan.params = n->next_block;
+    g->plan = fresh(n);
+    g->params = plan.params = n->next_block;
     n->next_block += plan.tiers;
     sherd__plan_write(bytes, &plan, p->scales);
-    return put(j, n, n->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
+    return put(j, n, g->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
 }
 
 static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
@@ -158,36 +159,47 @@ static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
     sherd__version_release(ctx);
 }
 
-static int send_tier(sherd__train_job *j, train_node *n, const flight *f, uint32_t t)
+static int send_tier(sherd__train_job *j, train_node *n, const given *g, uint32_t t)
 {
-    sherd__version *v = f->part->params;
+    const sherd__part *p = g->flight->part;
+    sherd__version *v = p->params;
     sherd__version_hold(v);
-    int err = put(j, n, n->params + t, SHERD_F64, 1, j->counts[t], v->values + j->at[t],
+    int err = put(j, n, g->params + t, SHERD_F64, 1, j->counts[t], v->values + j->at[t],
                   release_version, v);
     if (err) return err;
-    uint64_t numbers = sherd__plan_numbers(j->counts[t], t, f->part->shards);
+    uint64_t numbers = sherd__plan_numbers(j->counts[t], t, p->shards);
     sherd__task task = {
-        .job = j->o.id, .task = n->params + t, .attempt = ++j->attempts, .op = SHERD__OP_GRADIENT,
-        .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u), .left = n->plan,
-        .right = n->params + t,
+        .job = j->o.id, .task = g->params + t, .attempt = g->attempt + t, .op = SHERD__OP_GRADIENT,
+        .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u), .left = g->plan,
+        .right = g->params + t,
         .result = { .origin = SHERD__RESULT, .dtype = j->o.train.bits ? SHERD_I64 : SHERD_F64,
                     .rows = 1, .cols = numbers, .len = 8 * numbers },
     };
     return sherd__session_task(n->w.session, &task);
 }
 
-int sherd__train_send(sherd__train_job *j, uint32_t node, flight *f)
+bool sherd__train_comes_round(const sherd__train_job *j, const train_node *n, const flight *f)
+{
+    uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
+    return n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX;
+}
+
+int sherd__train_send(sherd__train_job *j, uint32_t node, given *g)
 {
     train_node *n = &j->nodes[node];
-    uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
-    if (n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX) { /* come round */
+    uint32_t tiers = (uint32_t)j->o.tiers;
+    if (j->attempts > UINT32_MAX - tiers) j->attempts = 0;
+    g->answered = 0;
+    g->attempt = j->attempts + 1;
+    j->attempts += tiers;
+    if (sherd__train_comes_round(j, n, g->flight)) {
         int err = sherd__session_drop(n->w.session, j->o.id, 0);
         if (err) return err;
         sherd__train_forget(n);
     }
     int err = send_text(j, n);
-    if (!err) err = send_plan(j, n, f->part);
-    for (uint32_t t = 0; t < j->o.tiers && !err; t++) err = send_tier(j, n, f, t);
+    if (!err) err = send_plan(j, n, g);
+    for (uint32_t t = 0; t < tiers && !err; t++) err = send_tier(j, n, g, t);
     j->w.owner.touch(j->w.owner.ctx, node);
     if (!err) return SHERD_OK;
     (void)!sherd__session_forget(n->w.session, j->o.id);

@@ -25,8 +25,11 @@ enum { ROWS = 40, INPUTS = 5, CLASSES = 3, NODES_MAX = 6, STEPS = 6, ROUNDS_MAX 
 
 typedef enum fault { NO_FAULT, KILL, CUT, STOP, GARBAGE, SLOW, FAULTS } fault;
 
-static const char text[] = "input = 5\nlayer = dense 6\nlayer = relu\nlayer = dense 4\n"
-                           "layer = tanh\nlayer = dense 3\nloss = cross-entropy\nl2 = 0.01\n";
+static const char usual[] = "input = 5\nlayer = dense 6\nlayer = relu\nlayer = dense 4\n"
+                            "layer = tanh\nlayer = dense 3\nloss = cross-entropy\nl2 = 0.01\n";
+static const char without_bounds[] = "input = 5\nlayer = dense 6\nlayer = relu\n"
+                                     "layer = dense 3\nloss = cross-entropy\n";
+static const char *text = usual;
 
 static sherd__recipe recipe;
 static double inputs[ROWS * INPUTS];
@@ -55,6 +58,8 @@ typedef struct sim {
     sherd__work work;
     fault fault;
     uint32_t victims, struck, under_way;
+    uint32_t each; /* parts that a node is given at once */
+    uint64_t most; /* tasks that a node had not answered */
     bool ended;
 } sim;
 
@@ -223,6 +228,13 @@ static void turn(sim *s)
     }
     s->work.ops->tick(s->work.ctx, s->now);
     s->work.ops->pump(s->work.ctx, s->now);
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        const sim_node *n = &s->node[i];
+        if (!n->co) continue;
+        const sherd__session_stats *no = sherd__session_stats_of(n->no);
+        uint64_t open = sherd__session_stats_of(n->co)->tasks - no->results - no->refusals;
+        s->most = open > s->most ? open : s->most;
+    }
 }
 
 /* ---- the engine ------------------------------------------------------------------------------ */
@@ -232,7 +244,7 @@ static uint32_t workers(void *ctx)
     uint32_t up, open;
     sim *s = ctx;
     sherd__train_job_count(s->job, &up, &open);
-    return up ? up : 1;
+    return up ? s->each * up : 1;
 }
 
 static int post(void *ctx, sherd__part *p, sherd_diag *d)
@@ -273,7 +285,7 @@ typedef struct outcome {
     int err;
     double params[128];
     size_t count;
-    uint64_t dropped, updates, stalest;
+    uint64_t dropped, updates, stalest, rescaled, examples;
     double cost;
 } outcome;
 
@@ -311,6 +323,8 @@ static void train(sherd__gradient_engine e, sherd__gradients_options g, outcome 
     const sherd__gradients_stats *stats = sherd__gradients_stats_of(&st);
     out->dropped = stats->dropped;
     out->updates = stats->updates;
+    out->rescaled = stats->rescaled;
+    out->examples = stats->examples;
     out->stalest = stats->staleness_most;
     assert_true(out->count <= 128);
     memcpy(out->params, sherd__network_params(n), out->count * sizeof(double));
@@ -329,6 +343,7 @@ static int no_product(void *ctx, const sherd__task *t, const sherd_fragment *l,
 static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI, .name = "none",
                                         .run = no_product };
 
+/* Asynchronously, nodes get one part at a time by even seeds and two by odd ones. */
 static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t victims,
                     sherd__gradients_options g, bool allow_drop, outcome *out)
 {
@@ -339,12 +354,13 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     s->now = 1;
     s->fault = f;
     s->victims = victims;
+    s->each = g.async ? 1 + (uint32_t)(seed % 2) : 1;
     assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
     sherd__train_job_options o = {
         .train = { .recipe = &recipe, .data = &data, .shards = g.shards, .batch = ROWS, .bits = 17,
                    .recurring = seed % 2, .allow_drop = allow_drop },
-        .text = text, .text_len = sizeof text - 1, .tiers = tiers, .counts = counts,
+        .text = text, .text_len = strlen(text), .tiers = tiers, .counts = counts,
         .executor = s->executor, .id = 99, .nodes = nodes,
         .owner = { touch, expel, quiet, name, s }, .changed = changed };
     assert_int_equal(sherd__train_job_new(&s->job, &o), 0);
@@ -384,13 +400,19 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     sherd__executor_free(s->executor);
 }
 
+static void choose(const char *which)
+{
+    text = which;
+    assert_int_equal(sherd__recipe_parse(&recipe, text, strlen(text), "t", SHERD__RECIPE_NETWORK,
+                                         NULL), 0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
     sherd_entropy_seeded seeded;
     sherd_entropy e = sherd__entropy_seeded(&seeded, 1);
-    assert_int_equal(sherd__recipe_parse(&recipe, text, sizeof text - 1, "t",
-                                         SHERD__RECIPE_NETWORK, NULL), 0);
+    choose(usual);
     for (size_t i = 0; i < ROWS * INPUTS; i++)
         inputs[i] = (double)sherd__entropy_below(&e, 2000) / 1000 - 1;
     for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)sherd__entropy_below(&e, CLASSES);
@@ -479,6 +501,45 @@ static void asynchronous_updates_keep_their_bound_through_all_faults(void **stat
     }
 }
 
+static void a_node_gets_its_next_part_while_it_computes_one(void **state)
+{
+    (void)state;
+    static sim s;
+    outcome got;
+    sherd__gradients_options g = { .shards = 8, .async = true, .staleness_max = UINT64_MAX };
+    sim_run(&s, 21, 1, NO_FAULT, 0, g, false, &got);
+    assert_int_equal(got.err, 0);
+    assert_int_equal(s.most, 2 * 3);  /* tiers */
+    assert_int_equal(got.stalest, 1); /* it went out before the one ahead of it was applied */
+    sim_run(&s, 21, 3, NO_FAULT, 0, g, false, &got);
+    assert_int_equal(s.most, 2 * 3);
+    assert_int_equal(got.examples, (STEPS - 1) * ROWS + 9);
+}
+
+/* A gradient beyond its scale is refused and asked for anew; the node's other part is not touched
+ * by that. */
+static void what_is_refused_takes_nothing_along(void **state)
+{
+    (void)state;
+    double *outlier = &inputs[6 * INPUTS + 1], was = *outlier;
+    choose(without_bounds);
+    uint64_t rescaled = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        static sim s;
+        outcome got;
+        sherd__gradients_options g = { .shards = 8, .async = true, .staleness_max = UINT64_MAX };
+        *outlier = 1e9;
+        sim_run(&s, seed, 1 + (uint32_t)(seed % 3), NO_FAULT, 0, g, false, &got);
+        *outlier = was;
+        assert_int_equal(got.err, 0);
+        assert_int_equal(got.examples, (STEPS - 1) * ROWS + 9);
+        assert_true(s.now < 30000); /* nobody was waited for in vain */
+        rescaled += got.rescaled;
+    }
+    choose(usual);
+    assert_true(rescaled >= 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +547,8 @@ int main(void)
         cmocka_unit_test(the_same_seed_is_the_same_schedule),
         cmocka_unit_test(what_is_dropped_is_counted_and_the_rest_goes_on),
         cmocka_unit_test(asynchronous_updates_keep_their_bound_through_all_faults),
+        cmocka_unit_test(a_node_gets_its_next_part_while_it_computes_one),
+        cmocka_unit_test(what_is_refused_takes_nothing_along),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
