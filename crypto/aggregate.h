@@ -70,9 +70,13 @@ int sherd__aggregate_hide(sherd__aggregate_mask *m, const int64_t *x, uint64_t *
 /* Pieces travel from node to node by way of the coordinator, sealed (X25519, XSalsa20-Poly1305:
  * libsodium's crypto_box_seal) to a key that the receiver made for this session and signed with
  * the key that it is known by (wire/identity.h). What is sealed names its place, so that a piece of
- * another round, sender or receiver is refused. */
+ * another round, sender or receiver is refused, and what its sender was told the round is about: of
+ * two members that were told of other members, weights or a recipe, neither can be made to open the
+ * other's pieces. So a coordinator cannot have all but one compute what it knows (Pasquini et al.,
+ * CCS 2022, "model inconsistency"). */
 #define SHERD__SEAL_KEY 32u
-#define SHERD__SEAL_EXTRA 72u /* bytes that sealing adds */
+#define SHERD__ABOUT 32u       /* bytes of a digest */
+#define SHERD__SEAL_EXTRA 104u /* bytes that sealing adds */
 
 typedef struct sherd__seal_key {
     uint8_t open[SHERD__SEAL_KEY];
@@ -82,7 +86,16 @@ typedef struct sherd__seal_key {
 typedef struct sherd__seal_place {
     uint64_t job, round;
     uint32_t from, to;
+    uint8_t about[SHERD__ABOUT];
 } sherd__seal_place;
+
+typedef struct sherd__about_part {
+    const void *bytes;
+    size_t len;
+} sherd__about_part;
+
+/** Digest of these in this order (BLAKE2b; each with its length in front). */
+void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, size_t len);
 
 /** A fresh pair; wipe it (core/wipe.h) when the session ends. */
 void sherd__seal_key_new(sherd__seal_key *key);
@@ -110,8 +123,10 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
                                 const uint8_t (*keys)[32], sherd_diag *d) SHERD_MUST;
 /** Wipes. NULL is allowed. */
 void sherd__aggregate_member_free(sherd__aggregate_member *m);
-/** Forgets the round before and draws a mask. SHERD_EINVAL: not above the round before. */
-int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round, const sherd_entropy *e,
+/** Forgets the round before and draws a mask. about: what this node was told the round is about.
+ *  SHERD_EINVAL: not above the round before. */
+int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
+                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e,
                            sherd_diag *d) SHERD_MUST;
 /** Bytes of a sealed piece. */
 size_t sherd__aggregate_sealed_len(const sherd__aggregate *a);
@@ -119,7 +134,7 @@ size_t sherd__aggregate_sealed_len(const sherd__aggregate *a);
 int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *sealed,
                           sherd_diag *d) SHERD_MUST;
 /** A piece from another node. SHERD_EINVAL: no such node, or twice; SHERD_EFRAME: not what that
- *  node sealed for this one in this round. */
+ *  node sealed for this one in this round, or that one was told it is about something else. */
 int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const uint8_t *sealed,
                              sherd_diag *d) SHERD_MUST;
 /** x + z, len numbers; sherd__aggregate_hide. SHERD_EINVAL the second time in a round. */

@@ -15,6 +15,7 @@ struct sherd__aggregate_member {
     sherd__aggregate a;
     uint32_t self;
     uint64_t job, round; /* round 0: none yet */
+    uint8_t about[SHERD__ABOUT];
     sherd__seal_key own;
     uint8_t (*keys)[32];
     sherd__aggregate_mask *mask;
@@ -92,7 +93,8 @@ void sherd__aggregate_member_free(sherd__aggregate_member *m)
     sherd__free(m);
 }
 
-int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round, const sherd_entropy *e,
+int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
+                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e,
                            sherd_diag *d)
 {
     if (round <= m->round)
@@ -101,6 +103,7 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round, const she
                            (unsigned long long)m->round);
     forget_round(m);
     m->round = round;
+    memcpy(m->about, about, sizeof m->about);
     int err = sherd__aggregate_mask_new(&m->mask, &m->a, e);
     if (err != 0) return sherd__fail(d, err, NULL, "cannot draw a mask: %s", sherd_strerror(err));
     sherd__aggregate_piece(m->mask, m->self, m->pieces + m->self * m->piece);
@@ -117,6 +120,13 @@ static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_di
     return SHERD_OK;
 }
 
+static sherd__seal_place place_of(const sherd__aggregate_member *m, uint32_t from, uint32_t to)
+{
+    sherd__seal_place place = { .job = m->job, .round = m->round, .from = from, .to = to };
+    memcpy(place.about, m->about, sizeof place.about);
+    return place;
+}
+
 int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *sealed, sherd_diag *d)
 {
     int err = check_other(m, to, d);
@@ -127,8 +137,7 @@ int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *seal
     sherd__aggregate_print(piece, m->piece, m->bytes);
     sherd__wipe(piece, piece_bytes(m));
     sherd__free(piece);
-    sherd__seal_place place = { m->job, m->round, m->self, to };
-    err = sherd__seal(sealed, m->bytes, piece_bytes(m), place, m->keys[to]);
+    err = sherd__seal(sealed, m->bytes, piece_bytes(m), place_of(m, m->self, to), m->keys[to]);
     return err == 0 ? err : sherd__fail(d, err, NULL, "cannot seal a piece for node %u", to);
 }
 
@@ -140,9 +149,8 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
     if (m->held[from])
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u has sent its piece of round %llu", from,
                            (unsigned long long)m->round);
-    sherd__seal_place place = { m->job, m->round, from, m->self };
     uint64_t *piece = m->pieces + from * m->piece;
-    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place, &m->own);
+    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place_of(m, from, m->self), &m->own);
     if (err == 0) err = sherd__aggregate_parse(m->bytes, m->piece, piece);
     if (err != 0)
         return sherd__fail(d, err, NULL, "node %u's piece is not what it sealed for round %llu",

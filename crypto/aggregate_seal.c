@@ -7,7 +7,7 @@
 #include "core/wipe.h"
 #include "crypto/aggregate.h"
 
-enum { PLACE = 24 };
+enum { PLACE = 24 + SHERD__ABOUT };
 _Static_assert(PLACE + crypto_box_SEALBYTES == SHERD__SEAL_EXTRA, "what sealing adds");
 _Static_assert(crypto_box_PUBLICKEYBYTES == SHERD__SEAL_KEY, "X25519");
 
@@ -22,6 +22,22 @@ static void put_place(uint8_t out[PLACE], sherd__seal_place place)
     sherd__put_u64(out + 8, place.round);
     sherd__put_u32(out + 16, place.from);
     sherd__put_u32(out + 20, place.to);
+    memcpy(out + 24, place.about, SHERD__ABOUT);
+}
+
+void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, size_t len)
+{
+    static const char tag[16] = "sherd about 1";
+    crypto_generichash_state h;
+    crypto_generichash_init(&h, NULL, 0, SHERD__ABOUT);
+    crypto_generichash_update(&h, (const uint8_t *)tag, sizeof tag);
+    for (size_t i = 0; i < len; i++) {
+        uint8_t front[8];
+        sherd__put_u64(front, parts[i].len);
+        crypto_generichash_update(&h, front, sizeof front);
+        crypto_generichash_update(&h, parts[i].bytes, parts[i].len);
+    }
+    crypto_generichash_final(&h, out, SHERD__ABOUT);
 }
 
 /* A wiped copy is the price of libsodium's one-piece interface. */

@@ -169,20 +169,21 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
 typedef struct sherd__summer_ops {
     const char *name;
     /**
-     * The sum under these parameters, which are as many as the network has: in sum, numbers of all
-     * tiers and SHERD__SECURE_EXTRA more (learn/secure.h). scales: by tier, then of the cost. *in:
-     * how many parties are in it. SHERD_EBUSY: it does not fit, ask again with coarser scales; else
-     * whatever ends the training.
+     * The sum under these parameters, which are as many as the network has, over the examples of
+     * this step: in sum, numbers of all tiers and SHERD__SECURE_EXTRA more (learn/secure.h).
+     * scales: by tier, then of the cost. *in: how many parties are in it. SHERD_EBUSY: it does not
+     * fit, ask again with coarser scales; else whatever ends the training.
      */
-    int (*sum)(void *ctx, sherd__version *params, const int32_t *scales, int64_t *sum,
-               uint32_t *in, sherd_diag *d);
+    int (*sum)(void *ctx, uint64_t step, sherd__version *params, const int32_t *scales,
+               int64_t *sum, uint32_t *in, sherd_diag *d);
     void (*free)(void *ctx);
 } sherd__summer_ops;
 
 typedef struct sherd__summer {
     const sherd__summer_ops *ops;
     void *ctx;
-    uint32_t parties;
+    uint32_t parties; /* at first */
+    uint32_t most;    /* of a later sum */
 } sherd__summer;
 
 /**

@@ -35,17 +35,17 @@ static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
 }
 
 /* The sum, with scales that it fits. */
-static int ask(summed *s, double rate, uint32_t *in, sherd_diag *d)
+static int ask(summed *s, const sherd__step *at, uint32_t *in, sherd_diag *d)
 {
     gradients *g = &s->g;
-    unsigned room = sherd__secure_room(s->summer.parties);
+    unsigned room = sherd__secure_room(s->summer.most);
     int err = SHERD_EBUSY;
     for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
         sherd_diag now = { 0 };
         sherd__version *params = sherd__gradients_version(g, d);
         if (!params) return SHERD_ENOMEM;
-        choose_scales(s, rate, room, try);
-        err = s->summer.ops->sum(s->summer.ctx, params, s->scales, s->sum, in, &now);
+        choose_scales(s, at->rate, room, try);
+        err = s->summer.ops->sum(s->summer.ctx, at->number, params, s->scales, s->sum, in, &now);
         sherd__version_release(params);
         g->stats.rescaled += try > 0;
         g->broken = err && err != SHERD_EBUSY;
@@ -72,7 +72,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     uint32_t in = 0;
     if (g->broken)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
-    int err = ask(s, at->rate, &in, d);
+    int err = ask(s, at, &in, d);
     if (err) return err;
     const int64_t *figures = s->sum + g->count;
     if (figures[0] <= 0 || figures[2] < 0 || figures[2] > figures[0])
@@ -81,7 +81,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     double examples = (double)figures[0];
     double cost = ldexp((double)figures[1], -s->scales[g->tiers]) / examples;
     sherd__gradients_update u = { .version = g->updates, .parts = in,
-                                  .dropped = s->summer.parties - in,
+                                  .dropped = s->summer.parties > in ? s->summer.parties - in : 0,
                                   .examples = (uint64_t)figures[0] };
     sherd__step_result r = { .cost = cost + sherd__gradients_l2(g), .hits = (uint64_t)figures[2],
                              .examples = u.examples };

@@ -18,8 +18,9 @@ enum {
     SHERD__SECURE_FORMAT = 1, /* first number of each of the four blocks below */
     SHERD__SECURE_PLAN = 10,  /* numbers: format, recipe, bits, nodes, threshold, colluding, self,
                                  rows, inputs, targets */
-    SHERD__SECURE_SEAL = 2,   /* format, round */
-    SHERD__SECURE_HIDE = 2,   /* format, round; then a scale for each tier, and one for the cost */
+    SHERD__SECURE_SEAL = 6,   /* format, round, digest of what it is about (4) */
+    SHERD__SECURE_HIDE = 3,   /* format, round, step; then a scale for each tier, and one for the
+                                 cost */
     SHERD__SECURE_OPEN = 2,   /* format, round; then the survivors, ascending */
     SHERD__SECURE_EXTRA = 3,  /* numbers behind the gradient: examples, cost, hits */
     SHERD__SECURE_CARD = 128, /* bytes: identity's public key, seal key, signature */

@@ -10,6 +10,8 @@
 
 #define RETRY_MS 300u          /* between attempts to reach a node again */
 #define RETRIES_MAX 5u         /* of one job; a node that was lost earlier is tried once per job */
+#define RETRY_LATER_MS 2000u   /* where a job lasts, behind those */
+#define STEADY_MS 10000u       /* up for so long, a node is then worth quick attempts again */
 #define SOFTWARE "sherd " SHERD_VERSION
 
 /* A link has no session before TLS is up. */
@@ -170,12 +172,16 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         ban(c, n);
         if (c->work.ops) c->work.ops->node_banned(c->work.ctx, n->index, why);
     }
+    bool lasting = c->work.ops && c->work.ops->lasting;
+    if (lasting && was_up && !n->expelled && now - n->up_ms >= STEADY_MS) n->retries = 0;
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
                  e->err != SHERD_EINTERRUPTED;
     if (again) {
         n->retries++;
         n->retry_ms = now + RETRY_MS;
+    } else if (lasting && !n->banned && !n->expelled && !c->closing) {
+        n->retry_ms = now + RETRY_LATER_MS;
     }
     if (c->work.ops) c->work.ops->node_down(c->work.ctx, n->index, again, why, now);
 }
@@ -188,6 +194,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_READY:
         n->up = true;
+        n->up_ms = now;
         n->sessions++;
         n->hello = e->hello;
         if (c->work.ops)
@@ -236,6 +243,7 @@ static void job_expel(void *ctx, uint32_t node, int code, const char *why)
     pool_node *n = &c->nodes[node];
     if (code == SHERD_EWRONG) ban(c, n);
     n->retries = RETRIES_MAX;
+    n->expelled = true;
     if (n->link) sherd__link_close(n->link, code, why);
 }
 
@@ -304,6 +312,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
     for (uint32_t i = 0; i < c->count; i++) {
         pool_node *n = &c->nodes[i];
         if (!n->banned) n->retries = 0;
+        n->expelled = false;
         if (usable(n)) {
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {

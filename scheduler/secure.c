@@ -17,8 +17,6 @@
 typedef struct summer {
     sherd_cluster *cluster;
     sherd__secure_job *job;
-    sherd__aggregate a;
-    uint64_t *uploads, *answers;
     sherd__secure_sum sum;
 } summer;
 
@@ -47,14 +45,15 @@ static int ended(const summer *s, sherd_diag *d)
                        why.message[0] ? why.message : "the training is over");
 }
 
-static int sum(void *ctx, sherd__version *params, const int32_t *scales, int64_t *out, uint32_t *in,
-               sherd_diag *d)
+static int sum(void *ctx, uint64_t step, sherd__version *params, const int32_t *scales,
+               int64_t *out, uint32_t *in, sherd_diag *d)
 {
     summer *s = ctx;
     sherd_cluster *c = s->cluster;
     const uint64_t *answers[SHERD__AGGREGATE_NODES_MAX];
     s->sum.params = params;
     s->sum.scales = scales;
+    s->sum.step = step;
     sherd__secure_job_ask(s->job, &s->sum);
     uv_async_send(&c->wake);
     pthread_mutex_lock(&c->lock);
@@ -65,10 +64,11 @@ static int sum(void *ctx, sherd__version *params, const int32_t *scales, int64_t
     pthread_mutex_unlock(&c->lock);
     if (!answered) return ended(s, d);
     if (s->sum.err) return sherd__fail(d, s->sum.err, NULL, "%s", s->sum.why.message);
+    const sherd__aggregate *a = &s->sum.a;
     *in = s->sum.in;
-    for (uint32_t i = 0; i < s->a.threshold; i++)
-        answers[i] = s->answers + i * sherd__aggregate_piece_len(&s->a);
-    return sherd__aggregate_reveal(&s->a, s->uploads, s->sum.who, answers, out, d);
+    for (uint32_t i = 0; i < a->threshold; i++)
+        answers[i] = s->sum.answers + i * sherd__aggregate_piece_len(a);
+    return sherd__aggregate_reveal(a, s->sum.uploads, s->sum.who, answers, out, d);
 }
 
 static void free_summer(void *ctx)
@@ -82,8 +82,6 @@ static void free_summer(void *ctx)
     sherd__cluster_hand_out(c);
     pthread_mutex_unlock(&c->lock);
     sherd__secure_job_free(s->job);
-    sherd__free(s->uploads);
-    sherd__free(s->answers);
     sherd__free(s);
 }
 
@@ -114,25 +112,17 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
 }
 
 /* Hands the job to the loop, and waits until its members are known. */
-static int start(summer *s, sherd_diag *d)
+static int start(summer *s, sherd__aggregate *a, sherd_diag *d)
 {
     sherd_cluster *c = s->cluster;
     bool ready = false;
     pthread_mutex_lock(&c->lock);
     sherd__cluster_post(c, sherd__secure_job_work(s->job), true, false, 0);
-    while (!(ready = sherd__secure_job_ready(s->job, &s->a)) && !c->job_done)
+    while (!(ready = sherd__secure_job_ready(s->job, a)) && !c->job_done)
         sherd__cluster_wait(c, CLUSTER_TICK_MS);
     sherd__cluster_hand_out(c);
     pthread_mutex_unlock(&c->lock);
-    if (!ready) return ended(s, d);
-    size_t pieces;
-    if (!sherd__mul(s->a.threshold, sherd__aggregate_piece_len(&s->a), &pieces) ||
-        !(s->uploads = sherd__calloc(s->a.len, sizeof *s->uploads)) ||
-        !(s->answers = sherd__calloc(pieces, sizeof *s->answers)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for sums of gradients");
-    s->sum.uploads = s->uploads;
-    s->sum.answers = s->answers;
-    return SHERD_OK;
+    return ready ? SHERD_OK : ended(s, d);
 }
 
 int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
@@ -150,11 +140,12 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
         sherd__free(s);
         return err;
     }
-    err = start(s, d);
+    sherd__aggregate a;
+    err = start(s, &a, d);
     if (err) {
         free_summer(s);
         return err;
     }
-    *out = (sherd__summer){ &cluster_ops, s, s->a.nodes };
+    *out = (sherd__summer){ &cluster_ops, s, a.nodes, sherd_cluster_size(c) };
     return SHERD_OK;
 }

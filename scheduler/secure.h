@@ -27,10 +27,11 @@ typedef struct sherd__secure_options {
 } sherd__secure_options;
 
 /**
- * All nodes that are up when this is called and can take part do; one that is lost does not come
- * back into it. SHERD_EFEWNODES: fewer than 3, or than U, here or in a later sum; SHERD_EINVAL:
- * thresholds that are not safe (sherd__aggregate_check); SHERD_EAUTH: a node does not believe the
- * key of another; what nodes say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
+ * All nodes that are up when this is called and can take part do; one that is lost, and one that
+ * comes later, does from the next sum on that begins when it is up. SHERD_EFEWNODES: fewer than 3,
+ * or than U, here or in a later sum; SHERD_EINVAL: thresholds that are not safe
+ * (sherd__aggregate_check); SHERD_EAUTH: a node does not believe the key of another; what nodes say
+ * of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
  */
 int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
                        sherd_diag *d) SHERD_MUST;

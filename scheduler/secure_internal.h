@@ -11,11 +11,17 @@
 
 enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
 
-typedef enum phase { HEARING, JOINING, ROSTER, IDLE, HIDING, OPENING } phase;
+typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, OPENING } phase;
 
 typedef struct member {
     sherd__work_node w;     /* first */
     bool out;               /* takes no part, or no more */
+    bool waits;             /* up, and not of this roster: it came, or came back, later */
+    bool away;              /* down, and may be back at once */
+    bool known;             /* was of a roster that all agreed on */
+    bool joined;            /* this session has blocks of the job */
+    uint32_t tries;         /* of JOIN, while it was busy */
+    uint64_t again_ms;      /* when to ask it to JOIN once more; 0: not to */
     uint32_t self;          /* number in the roster */
     uint32_t asked;         /* tasks that are open */
     uint32_t next_block;
@@ -33,9 +39,18 @@ struct sherd__secure_job {
     phase phase;
     sherd__aggregate a;
     uint32_t tasks;         /* numbers given */
+    uint32_t least;         /* survivors that the first roster needed: none needs fewer */
+    bool begun;             /* a roster was agreed on */
+    bool anew;              /* this one will not do: another one without some */
+    uint8_t roster[SHERD__ABOUT];
+    uint8_t seal[8 * SHERD__SECURE_SEAL]; /* questions of the round, the same for all */
+    uint8_t hide[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
+    size_t hide_len;        /* numbers */
     uint64_t round;
     uint64_t now_ms;
     uint32_t answers;       /* of this round */
+    uint64_t *uploads;      /* their sum, a.len */
+    uint64_t *pieces;       /* answers, U of them */
     uint32_t *survivors;    /* members of this round's sum, ascending */
     uint32_t survivors_len;
     sherd__secure_sum *sum; /* under way */
@@ -43,11 +58,15 @@ struct sherd__secure_job {
     pthread_mutex_t lock;   /* guards what follows */
     sherd__secure_sum *asked;
     bool answered, ready, finish;
+    sherd__aggregate first; /* what the first roster agreed on */
 };
 
 /* secure_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session
  * takes none, which is about to end then; SHERD_ENOMEM. */
 
+/** What the roster, and the round, are about: before they are sent. */
+void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards);
+void sherd__secure_about_round(sherd__secure_job *j);
 int sherd__secure_send_join(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards) SHERD_MUST;
 /** SEAL and HIDE. */
@@ -56,17 +75,21 @@ int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
 
 /* secure_round.c */
 
-/** Takes part: up, and not out. */
+/** Of this roster, and up. */
 bool sherd__secure_in(const member *m);
 uint32_t sherd__secure_count(const sherd__secure_job *j);
+/** Of those that are up, or may be back at once, a roster could be made anew. */
+bool sherd__secure_hope(const sherd__secure_job *j);
 /** What came of sending to a node: one that takes no more is about to end, want of memory is the
  *  end of all. */
 void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err);
 void sherd__secure_no_memory(sherd__secure_job *j);
 void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
 
+/** With as many members as it needs. */
 void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s);
-/** All have uploaded who will: the survivors are named. */
+/** All have uploaded who will: the survivors are named; or, where they are too few, the sum is to
+ *  be asked for again, if there is hope. */
 void sherd__secure_begin_open(sherd__secure_job *j);
 /** The sum is its asker's again; err: why it is none. */
 void sherd__secure_over(sherd__secure_job *j, int err, const char *text);

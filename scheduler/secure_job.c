@@ -16,6 +16,9 @@
 #include "core/diag.h"
 #include "scheduler/secure_internal.h"
 
+#define JOIN_AGAIN_MS 100u /* until a busy node is asked once more */
+#define JOIN_TRIES 600u
+
 /* ---- members ------------------------------------------------------------------------------- */
 
 static bool busy(const sherd__work_node *n)
@@ -25,35 +28,70 @@ static bool busy(const sherd__work_node *n)
 
 /* ---- JOIN and ROSTER ----------------------------------------------------------------------- */
 
-/* All that are up, as members in their order; anew when one was lost before it had joined. */
+static bool up(const member *m)
+{
+    return m->w.session && !m->out;
+}
+
+static void ask_to_join(sherd__secure_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    if (m->joined) (void)!sherd__session_forget(m->w.session, j->o.id);
+    m->again_ms = 0;
+    sherd__secure_sent(j, node, sherd__secure_send_join(j, m));
+}
+
+/* Thresholds for n members. */
+static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
+{
+    uint32_t u = j->o.train.survivors, t = j->o.train.colluding ? j->o.train.colluding : 1;
+    uint32_t safe = sherd__aggregate_threshold(n, t);
+    j->a = (sherd__aggregate){ .nodes = n, .colluding = t,
+                               .len = j->o.count + SHERD__SECURE_EXTRA };
+    j->a.threshold = j->begun ? (j->least > safe ? j->least : safe) : u ? u : safe;
+    return sherd__aggregate_check(&j->a, d);
+}
+
+/* All that are up, as members in their order. */
 static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
-    uint32_t n = sherd__secure_count(j), u = j->o.train.survivors, t = j->o.train.colluding;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) n += up(&j->nodes[i]);
+    if (j->begun && n < j->least) {
+        sherd__secure_too_few(j, n, "are left");
+        return;
+    }
     if (n < 3) {
         sherd__work_stop(&j->w, SHERD_EFEWNODES, "start more nodes",
                          "secure aggregation needs 3 nodes that take part");
         return;
     }
-    j->a = (sherd__aggregate){ .nodes = n, .colluding = t ? t : 1,
-                               .len = j->o.count + SHERD__SECURE_EXTRA };
-    j->a.threshold = u ? u : sherd__aggregate_threshold(n, j->a.colluding);
-    int err = sherd__aggregate_check(&j->a, &d);
+    int err = agree(j, n, &d);
     if (err) {
         sherd__work_stop(&j->w, err, d.hint[0] ? d.hint : NULL, d.message);
         return;
     }
     j->phase = JOINING;
+    j->anew = false;
     for (uint32_t i = 0, self = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
-        if (!sherd__secure_in(m)) continue;
-        if (m->sealed || m->asked) (void)!sherd__session_forget(m->w.session, j->o.id);
+        if (!up(m)) continue;
         j->node_of[self] = i;
         m->self = self++;
-        m->sealed = false;
-        m->asked = 0;
-        sherd__secure_sent(j, i, sherd__secure_send_join(j, m));
+        m->waits = m->sealed = m->hidden = false;
+        m->asked = m->tries = 0;
+        ask_to_join(j, i);
     }
+}
+
+/* Another roster: now, or as soon as those that may be back at once are. */
+static void gather(sherd__secure_job *j)
+{
+    uint32_t n = 0, least = j->begun ? j->least : 3;
+    for (uint32_t i = 0; i < j->o.nodes; i++) n += up(&j->nodes[i]);
+    if (n < least && j->begun && sherd__secure_hope(j)) j->phase = GATHERING;
+    else begin_join(j);
 }
 
 static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
@@ -84,6 +122,7 @@ static void begin_roster(sherd__secure_job *j)
     for (uint32_t i = 0; i < j->a.nodes; i++)
         memcpy(cards + (size_t)i * SHERD__SECURE_CARD, j->nodes[j->node_of[i]].card,
                SHERD__SECURE_CARD);
+    sherd__secure_about_roster(j, cards);
     j->phase = ROSTER;
     for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
@@ -97,7 +136,8 @@ static void begin_roster(sherd__secure_job *j)
 static bool open_tasks(const sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (sherd__secure_in(&j->nodes[i]) && j->nodes[i].asked) return true;
+        if (sherd__secure_in(&j->nodes[i]) && (j->nodes[i].asked || j->nodes[i].again_ms))
+            return true;
     return false;
 }
 
@@ -119,15 +159,39 @@ static bool all_heard(const sherd__secure_job *j)
 
 static void become_ready(sherd__secure_job *j)
 {
+    size_t room;
+    if (j->anew || (sherd__secure_count(j) < j->a.threshold && j->begun)) {
+        gather(j);
+        return;
+    }
     if (sherd__secure_count(j) < j->a.threshold) {
         sherd__secure_too_few(j, sherd__secure_count(j), "are left");
         return;
     }
+    sherd__free(j->pieces);
+    j->pieces = sherd__mul(j->a.threshold, sherd__aggregate_piece_len(&j->a), &room)
+                    ? sherd__calloc(room, sizeof *j->pieces) : NULL;
+    if (!j->pieces) {
+        sherd__secure_no_memory(j);
+        return;
+    }
+    if (!j->begun) j->least = j->a.threshold;
+    j->begun = true;
+    for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].known = true;
     j->phase = IDLE;
     pthread_mutex_lock(&j->lock);
+    if (!j->ready) j->first = j->a;
     j->ready = true;
     pthread_mutex_unlock(&j->lock);
     j->w.changed(j->w.changed_ctx);
+}
+
+/* Somebody is up who is not of this roster, or too few are who are. */
+static bool others(const sherd__secure_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++)
+        if (up(&j->nodes[i]) && j->nodes[i].waits) return true;
+    return sherd__secure_count(j) < j->a.threshold;
 }
 
 /* What can go on does; each phase waits for all who are still there. */
@@ -153,6 +217,7 @@ static void move(sherd__secure_job *j)
         if (j->answers >= j->a.threshold) sherd__secure_over(j, SHERD_OK, "");
         else if (!open_tasks(j)) sherd__secure_too_few(j, j->answers, "answered");
         break;
+    case GATHERING: gather(j); break;
     case IDLE: break;
     }
 }
@@ -191,7 +256,24 @@ static void leave_out(sherd__secure_job *j, uint32_t node)
     sherd__work_forget(&j->w, node);
 }
 
-/* A node that cannot or will not; what that means depends on what was asked. */
+/* A roster that somebody does not believe: those who are new to it go, or else that one. */
+static void on_disbelief(sherd__secure_job *j, uint32_t node)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < j->a.nodes; i++) {
+        uint32_t k = j->node_of[i];
+        if (j->nodes[k].known || j->nodes[k].out) continue;
+        sherd__work_say(&j->w, "%s takes no part in the training: not all believe it",
+                        sherd__work_name(&j->w, k));
+        leave_out(j, k);
+        any = true;
+    }
+    if (!any && !j->anew) leave_out(j, node);
+    j->anew = true;
+}
+
+/* A node that cannot or will not; what that means depends on what was asked, and whether anything
+ * goes on without it. */
 static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *e)
 {
     member *m = &j->nodes[node];
@@ -200,17 +282,22 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     if (e->refusal.task) m->asked--;
     snprintf(text, sizeof text, "%s: %s", sherd__work_name(&j->w, node), r->text);
     uint32_t op = r->task ? e->task.op : SHERD__OP_JOIN;
-    if (op == SHERD__OP_JOIN || op == SHERD__OP_ROSTER)
+    if (op == SHERD__OP_JOIN && r->task && r->code == SHERD_EBUSY && m->tries < JOIN_TRIES) {
+        m->tries++;
+        m->again_ms = j->now_ms + JOIN_AGAIN_MS;
+    } else if (!j->begun && (op == SHERD__OP_JOIN || op == SHERD__OP_ROSTER)) {
         sherd__work_stop(&j->w, r->code,
                          r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
                          text);
-    else if (op == SHERD__OP_HIDE && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE))
+    } else if (op == SHERD__OP_HIDE && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE)) {
         sherd__secure_over(j, r->code, text);
-    else if (op == SHERD__OP_OPEN)
+    } else if (op == SHERD__OP_OPEN) {
         sherd__work_say(&j->w, "%s: its answer is missing", text);
-    else {
-        sherd__work_say(&j->w, "%s: it takes no part in the training any more", text);
-        leave_out(j, node);
+    } else {
+        sherd__work_say(&j->w, op == SHERD__OP_ROSTER ? "%s" : "%s: it takes no part in the "
+                        "training any more", text);
+        if (op == SHERD__OP_ROSTER) on_disbelief(j, node);
+        else leave_out(j, node);
     }
 }
 
@@ -222,53 +309,55 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     sherd__secure_job *j = ctx;
     member *m = &j->nodes[node];
     uint64_t features = sherd__session_peer(s)->features;
-    bool again = m->w.heard && !m->out;
+    const char *why = NULL;
     (void)session_number;
     j->now_ms = now_ms;
     m->w.session = s;
-    if (m->w.heard) { /* its part went with its session */
-        if (again)
-            sherd__work_say(&j->w, "%s is back, and stays out of this training",
-                            sherd__work_name(&j->w, node));
-        m->out = true;
-        return;
-    }
     m->w.heard = true;
-    if (!(features & SHERD__FEATURE_SECURE)) {
-        sherd__work_say(&j->w, "%s takes no part in secure aggregation: it is an older one",
-                        sherd__work_name(&j->w, node));
-        m->out = true;
-    } else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA)) {
-        sherd__work_say(&j->w, "%s has no data of its own (sherd node --data)",
-                        sherd__work_name(&j->w, node));
-        m->out = true;
-    }
+    m->away = m->joined = false;
+    if (m->out) return;
+    if (!(features & SHERD__FEATURE_SECURE))
+        why = "takes no part in secure aggregation: it is an older one";
+    else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA))
+        why = "has no data of its own (sherd node --data)";
+    else if (m->w.silent)
+        why = "is back, and stays out of this training: it has left questions unanswered";
+    m->out = why != NULL;
+    m->waits = !m->out && j->phase != HEARING; /* keys of a roster go with their session */
+    if (m->waits)
+        why = m->known ? "is back, and in the sums from the next one on"
+                       : "has come, and is in the sums from the next one on";
+    if (why) sherd__work_say(&j->w, "%s %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     member *m = &j->nodes[node];
-    (void)back;
     j->now_ms = now_ms;
-    bool was = sherd__secure_in(m);
+    bool was = sherd__secure_in(m), waited = m->w.session && m->waits;
     m->w.session = NULL;
     m->w.heard = true;
+    m->waits = m->joined = false;
+    m->away = back && !m->out;
     m->asked = 0;
-    if (!was) return;
-    const char *what = j->phase == HIDING && !m->hidden ? "not in this sum"
+    m->again_ms = 0;
+    const char *what = !was ? "in no sum"
+                       : j->phase == HIDING && !m->hidden ? "not in this sum"
                        : j->phase == HIDING || j->phase == OPENING ? "still in this sum"
-                                                                   : "in no more sums";
-    sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node), why,
-                    what);
-    m->out = j->phase > JOINING;
-    if ((j->phase == IDLE || j->phase == HIDING) && sherd__secure_count(j) < j->a.threshold)
+                                                                   : "in no sum until it is back";
+    if (was || waited)
+        sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
+                        why, what);
+    if (j->begun && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
+        !sherd__secure_hope(j))
         sherd__secure_too_few(j, sherd__secure_count(j), "are left");
 }
 
 static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__secure_job *j = ctx;
+    j->nodes[node].out = true;
     sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
 }
 
@@ -288,17 +377,28 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     move(j);
 }
 
+static void tick(void *ctx, uint64_t now_ms)
+{
+    sherd__secure_job *j = ctx;
+    j->now_ms = now_ms;
+    sherd__work_tick(ctx, now_ms);
+    for (uint32_t i = 0; i < j->o.nodes && !j->w.done; i++)
+        if (j->nodes[i].again_ms && now_ms >= j->nodes[i].again_ms) ask_to_join(j, i);
+}
+
 static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
     pthread_mutex_lock(&j->lock);
     sherd__secure_sum *s = j->phase == IDLE ? j->asked : NULL;
-    if (s) j->asked = NULL;
-    if (j->finish) j->w.done = true;
+    bool anew = s && others(j), finish = j->finish;
+    if (!anew && s) j->asked = NULL;
     pthread_mutex_unlock(&j->lock);
+    if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
     if (j->w.done) return;
-    if (s) sherd__secure_begin_round(j, s);
+    if (anew) gather(j);
+    else if (s) sherd__secure_begin_round(j, s);
     move(j);
 }
 
@@ -317,7 +417,7 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
 
 static const sherd__work_ops secure_ops = {
     .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .tick = sherd__work_tick, .pump = pump,
+    .node_barred = node_barred, .event = event, .lasting = true, .tick = tick, .pump = pump,
     .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
     .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
     .progress = progress, .waiting = sherd__work_waiting,
@@ -334,7 +434,7 @@ bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a)
 {
     pthread_mutex_lock(&j->lock);
     bool ready = j->ready;
-    if (ready) *a = j->a;
+    if (ready) *a = j->first;
     pthread_mutex_unlock(&j->lock);
     return ready;
 }
@@ -378,7 +478,8 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
     j->survivors = sherd__calloc(opt->nodes, sizeof *j->survivors);
-    if (!j->text || !j->nodes || !j->node_of || !j->survivors) {
+    j->uploads = sherd__calloc(opt->count + SHERD__SECURE_EXTRA, sizeof *j->uploads);
+    if (!j->text || !j->nodes || !j->node_of || !j->survivors || !j->uploads) {
         sherd__secure_job_free(j);
         *out = NULL;
         return SHERD_ENOMEM;
@@ -395,6 +496,8 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->nodes);
     sherd__free(j->node_of);
     sherd__free(j->survivors);
+    sherd__free(j->uploads);
+    sherd__free(j->pieces);
     pthread_mutex_destroy(&j->lock);
     sherd__free(j);
 }

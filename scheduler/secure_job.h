@@ -3,10 +3,17 @@
  * cluster's loop as sherd__work; sums are asked for by another thread under its lock.
  *
  *   heard of all -> JOIN -> ROSTER -> idle -> SEAL and HIDE -> OPEN -> idle ...
- *                    ^__ lost __|        each with all members that are left
+ *                    ^__ lost __|       |
+ *                    ^____ others are __| each with all members that are left
+ *                          up by now
  *
  * A member that is lost before its upload is not in the sum; one that is lost behind it is, as long
- * as U others answer. Fewer is the end.
+ * as U others answer. Before the next sum all that are up make a new roster if some of them are not
+ * of the last one: with new keys, so that nothing that was sealed for an old one is opened by a new
+ * one. A sum for which too few have uploaded is asked for again if those that may be back at once
+ * could make up for it; once survivors were named it is not, since another set of them under the
+ * same parameters would tell, by its difference, what single members have. No roster needs fewer
+ * survivors than the first did; fewer is the end.
  */
 #ifndef SCHEDULER_SECURE_JOB_H
 #define SCHEDULER_SECURE_JOB_H
@@ -37,8 +44,10 @@ typedef struct sherd__secure_job_options {
 typedef struct sherd__secure_sum {
     sherd__version *params;   /* held by the caller until it is over */
     const int32_t *scales;    /* tiers + 1 */
-    uint64_t *uploads;        /* room for a.len: their sum */
-    uint64_t *answers;        /* room for U pieces */
+    uint64_t step;            /* which examples, where a sum is not over all */
+    sherd__aggregate a;       /* of this sum */
+    const uint64_t *uploads;  /* a.len: their sum; the job's until the next one is asked for */
+    const uint64_t *answers;  /* U pieces; the job's */
     uint32_t who[SHERD__AGGREGATE_NODES_MAX]; /* whose answers these are, U of them */
     uint32_t in;              /* members in the sum */
     int err;                  /* SHERD_EBUSY, SHERD_ERANGE: of a node; why says so */
@@ -52,7 +61,7 @@ sherd__work sherd__secure_job_work(sherd__secure_job *j);
 
 /* Any thread. */
 
-/** True once the members are known; *a is what they agreed on then. */
+/** True once the first members are known; *a is what they agreed on. Later sums may have others. */
 bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a);
 void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s);
 /** True once what was asked for is over; not before is it the caller's again, unless the job is. */

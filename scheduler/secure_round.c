@@ -16,7 +16,7 @@
 
 bool sherd__secure_in(const member *m)
 {
-    return m->w.session && !m->out;
+    return m->w.session && !m->out && !m->waits;
 }
 
 uint32_t sherd__secure_count(const sherd__secure_job *j)
@@ -24,6 +24,14 @@ uint32_t sherd__secure_count(const sherd__secure_job *j)
     uint32_t n = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) n += sherd__secure_in(&j->nodes[i]);
     return n;
+}
+
+bool sherd__secure_hope(const sherd__secure_job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++)
+        n += !j->nodes[i].out && (j->nodes[i].w.session || j->nodes[i].away);
+    return n >= j->a.threshold;
 }
 
 void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
@@ -48,16 +56,23 @@ void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what
 
 /* ---- a round ------------------------------------------------------------------------------- */
 
+static void drop_pieces(sherd__secure_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        sherd__fragment_free(j->nodes[i].pieces);
+        j->nodes[i].pieces = NULL;
+    }
+}
+
 void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
 {
     sherd__secure_sum *s = j->sum;
     j->phase = IDLE;
     j->sum = NULL;
     if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
+    drop_pieces(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
-        sherd__fragment_free(m->pieces);
-        m->pieces = NULL;
         if (!sherd__secure_in(m) || !m->asked) continue; /* what is still open is not wanted */
         (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
         j->w.owner.touch(j->w.owner.ctx, i);
@@ -72,19 +87,19 @@ void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
 
 void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
 {
-    if (sherd__secure_count(j) < j->a.threshold) {
-        sherd__secure_too_few(j, sherd__secure_count(j), "are left");
-        return;
-    }
     j->sum = s;
     j->round++;
     j->asked_sums++;
     j->phase = HIDING;
     j->survivors_len = j->answers = 0;
-    memset(s->uploads, 0, j->a.len * sizeof *s->uploads);
+    memset(j->uploads, 0, j->a.len * sizeof *j->uploads);
+    s->a = j->a;
+    s->uploads = j->uploads;
+    s->answers = j->pieces;
     s->in = 0;
     s->err = SHERD_OK;
     s->why = (sherd_diag){ 0 };
+    sherd__secure_about_round(j);
     for (uint32_t i = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
         m->sealed = m->hidden = false;
@@ -92,6 +107,19 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
         if (m->next_block > UINT32_MAX - 8) m->next_block = SECURE_FIRST_BLOCK;
         sherd__secure_sent(j, i, sherd__secure_send_hide(j, m));
     }
+}
+
+/* Nobody was asked to open anything: the masks of this round hide for good what was uploaded. */
+static void ask_again(sherd__secure_job *j)
+{
+    sherd__secure_sum *s = j->sum;
+    j->phase = IDLE;
+    j->sum = NULL;
+    j->asked_sums--;
+    drop_pieces(j);
+    pthread_mutex_lock(&j->lock);
+    j->asked = s;
+    pthread_mutex_unlock(&j->lock);
 }
 
 void sherd__secure_begin_open(sherd__secure_job *j)
@@ -102,7 +130,8 @@ void sherd__secure_begin_open(sherd__secure_job *j)
         if (m->sealed && m->hidden) j->survivors[j->survivors_len++] = i;
     }
     if (j->survivors_len < j->a.threshold) {
-        sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
+        if (sherd__secure_hope(j)) ask_again(j);
+        else sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
         return;
     }
     j->phase = OPENING;
@@ -132,7 +161,7 @@ void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_
     if (sherd__aggregate_parse(bytes, j->a.len, x)) {
         lie(j, node);
     } else { /* only when all of it is well */
-        sherd__aggregate_add(j->sum->uploads, x, j->a.len);
+        sherd__aggregate_add(j->uploads, x, j->a.len);
         j->nodes[node].hidden = true;
     }
     sherd__free(x);
@@ -142,7 +171,7 @@ void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_
 {
     size_t n = sherd__aggregate_piece_len(&j->a);
     if (j->answers >= j->a.threshold) return;
-    if (sherd__aggregate_parse(bytes, n, j->sum->answers + j->answers * n)) {
+    if (sherd__aggregate_parse(bytes, n, j->pieces + j->answers * n)) {
         lie(j, node);
         return;
     }

@@ -93,6 +93,7 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m)
                              .targets = dealt ? TARGETS_BLOCK : 0 };
     sherd__secure_plan_write(plan, &p);
     m->next_block = SECURE_FIRST_BLOCK;
+    m->joined = true;
     int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text);
     if (!err && dealt) err = deal(j, m);
     if (!err) err = put_copy(j, m, PLAN_BLOCK, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
@@ -114,23 +115,47 @@ static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
     sherd__version_release(ctx);
 }
 
+/* A digest of all that members must have been told alike (crypto/aggregate.h). */
+
+void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards)
+{
+    uint8_t plan[16], training[SHERD__ABOUT];
+    sherd__put_u64(plan, j->o.train.bits);
+    sherd__put_u64(plan + 8, j->o.train.rows);
+    sherd__about(training, (const sherd__about_part[]){ { j->text, j->o.text_len },
+                                                        { plan, sizeof plan } }, 2);
+    sherd__about(j->roster, (const sherd__about_part[]){
+                                { training, sizeof training },
+                                { cards, (size_t)j->a.nodes * SHERD__SECURE_CARD } }, 2);
+}
+
+void sherd__secure_about_round(sherd__secure_job *j)
+{
+    const sherd__version *v = j->sum->params;
+    j->hide_len = SHERD__SECURE_HIDE + j->o.tiers + 1;
+    sherd__put_u64(j->hide, SHERD__SECURE_FORMAT);
+    sherd__put_u64(j->hide + 8, j->round);
+    sherd__put_u64(j->hide + 16, j->sum->step);
+    for (size_t t = 0; t <= j->o.tiers; t++)
+        sherd__put_u64(j->hide + 8 * (SHERD__SECURE_HIDE + t),
+                       (uint64_t)(int64_t)j->sum->scales[t]);
+    memcpy(j->seal, j->hide, 16);
+    sherd__about(j->seal + 16, (const sherd__about_part[]){
+                                   { j->roster, sizeof j->roster },
+                                   { j->hide, 8 * j->hide_len },
+                                   { v->values, v->count * sizeof *v->values } }, 3);
+}
+
 int sherd__secure_send_hide(sherd__secure_job *j, member *m)
 {
-    uint8_t question[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
     sherd__version *v = j->sum->params;
-    uint64_t n = SHERD__SECURE_HIDE + j->o.tiers + 1;
-    sherd__put_u64(question, SHERD__SECURE_FORMAT);
-    sherd__put_u64(question + 8, j->round);
-    for (size_t t = 0; t <= j->o.tiers; t++)
-        sherd__put_u64(question + 8 * (SHERD__SECURE_HIDE + t),
-                       (uint64_t)(int64_t)j->sum->scales[t]);
     uint32_t at = m->next_block;
     m->next_block += 3;
-    int err = put_copy(j, m, at, SHERD_I64, 1, SHERD__SECURE_SEAL, question);
+    int err = put_copy(j, m, at, SHERD_I64, 1, SHERD__SECURE_SEAL, j->seal);
     if (!err)
         err = ask(j, m, SHERD__OP_SEAL, at, 0, SHERD_U8, j->a.nodes,
                   sherd__aggregate_sealed_len(&j->a));
-    if (!err) err = put_copy(j, m, at + 1, SHERD_I64, 1, n, question);
+    if (!err) err = put_copy(j, m, at + 1, SHERD_I64, 1, j->hide_len, j->hide);
     if (err) return err;
     sherd__version_hold(v);
     err = put(j, m, at + 2, SHERD_F64, 1, v->count, v->values, release_version, v);

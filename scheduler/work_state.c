@@ -90,6 +90,7 @@ void sherd__work_tick(void *ctx, uint64_t now_ms)
         n->queued = queued;
         n->bytes_in = in;
         if ((double)(now_ms - n->progress_ms) <= patience(w)) continue;
+        n->silent = true;
         w->owner.expel(w->owner.ctx, i, SHERD_ESILENT, w->silent);
     }
 }

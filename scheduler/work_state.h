@@ -15,6 +15,7 @@
 typedef struct sherd__work_node {
     sherd_session *session; /* while up; borrowed */
     bool heard;             /* it came up, or is known not to */
+    bool silent;            /* it has been expelled for want of patience */
     uint64_t since_ms;      /* when it was last asked */
     uint64_t progress_ms, queued, bytes_in; /* when bytes last moved, and how many had */
     uint64_t accepted;      /* answers */

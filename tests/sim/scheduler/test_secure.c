@@ -38,7 +38,10 @@ typedef struct sim_node {
     sherd__worker *worker;
     sherd__client *client;
     sherd_session *co, *no;
-    bool up, expelled;
+    bool up, expelled, absent; /* absent: not there at first */
+    uint64_t sessions;
+    const sherd__peers *peers;
+    bool hidden;    /* its upload of this sum has come */
     uint8_t *heard; /* by the coordinator */
     size_t heard_len, heard_room;
 } sim_node;
@@ -56,7 +59,13 @@ typedef struct world {
     /* what is to happen: after the at-th answer to `op`, from whomever, these are lost */
     uint32_t op, at, seen;
     uint32_t lost[NODES], lost_len;
+    bool back;                     /* whoever is lost may be back at once */
+    bool returns;                  /* and is */
+    uint32_t often;                /* one in so many results loses somebody; 0: none */
     uint64_t now;
+    /* every mask and every key that any node has made */
+    uint64_t masks[4000], keys[4000];
+    size_t masks_len, keys_len;
 } world;
 
 static uint64_t state;
@@ -131,6 +140,22 @@ static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left
 static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
                                      .run = never_run };
 
+static void connect(sim_node *n)
+{
+    sherd__session_free(n->co);
+    sherd__session_free(n->no);
+    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1, .tap = hear,
+                                 .tap_ctx = n };
+    assert_int_equal(sherd__session_new(&n->co, &s), 0);
+    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA;
+    sherd__worker_session(n->worker, &s);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__session_new(&n->no, &s), 0);
+    n->sessions++;
+    n->up = true;
+}
+
 static void start_node(world *w, uint32_t i)
 {
     sim_node *n = &w->node[i];
@@ -144,17 +169,10 @@ static void start_node(world *w, uint32_t i)
     n->own.x = sherd_view_c(n->examples, SHERD_F64, n->rows, INPUTS + 1);
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
     sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
-                                .executor = n->executor, .self = { n->identity, &n->own, NULL } };
+                                .executor = n->executor, .self = { n->identity, &n->own,
+                                                                   n->peers } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
-    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1, .tap = hear,
-                                 .tap_ctx = n };
-    assert_int_equal(sherd__session_new(&n->co, &s), 0);
-    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA;
-    sherd__worker_session(n->worker, &s);
-    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
-    assert_int_equal(sherd__session_new(&n->no, &s), 0);
-    n->up = true;
+    if (!n->absent) connect(n);
 }
 
 static void cut(world *w, uint32_t i)
@@ -165,6 +183,12 @@ static void cut(world *w, uint32_t i)
     n->up = false;
     sherd__session_eof(n->no, SHERD_ECLOSED, "cut", &e);
     sherd__worker_event(n->client, n->no, &e);
+    sherd__secure_job_work(w->job).ops->node_down(w->job, i, w->back, "cut", w->now);
+}
+
+/* It will not be back after all. */
+static void give_up(world *w, uint32_t i)
+{
     sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "cut", w->now);
 }
 
@@ -187,10 +211,39 @@ static void stop_node(sim_node *n)
 
 /* ---- moving bytes -------------------------------------------------------------------------- */
 
+static void note_mask(world *w, sim_node *n, const uint8_t *upload);
+
+/* What came of a node, before the job is told: masks and keys that it has made, and whether its
+ * gradient is in the sum. */
+static void witness(world *w, uint32_t i, const sherd__event *e)
+{
+    sim_node *n = &w->node[i];
+    if (e->kind != SHERD__EV_RESULT) return;
+    const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
+    if (e->task.op == SHERD__OP_JOIN) {
+        assert_true(w->keys_len < 4000);
+        w->keys[w->keys_len++] = sherd__get_u64(bytes + 32);
+        for (uint32_t k = 0; k < w->count; k++) w->node[k].hidden = false; /* a sum of others */
+    }
+    if (e->task.op != SHERD__OP_HIDE) return;
+    n->hidden = true;
+    note_mask(w, n, bytes);
+}
+
 static void befall(world *w, const sherd__event *e)
 {
-    if (e->kind != SHERD__EV_RESULT || e->task.op != w->op || ++w->seen != w->at) return;
-    for (uint32_t i = 0; i < w->lost_len; i++) cut(w, w->lost[i]);
+    if (e->kind != SHERD__EV_RESULT) return;
+    if (w->often && next_random() % w->often == 0) {
+        uint32_t i = (uint32_t)(next_random() % w->count);
+        bool up = w->node[i].up;
+        if (up) cut(w, i);
+        else if (!w->node[i].expelled) connect(&w->node[i]);
+    }
+    if (e->task.op != w->op || ++w->seen != w->at) return;
+    for (uint32_t i = 0; i < w->lost_len; i++) {
+        cut(w, w->lost[i]);
+        if (w->returns) connect(&w->node[w->lost[i]]);
+    }
 }
 
 static size_t to_node(sim_node *n)
@@ -213,11 +266,13 @@ static size_t from_node(world *w, uint32_t i)
     const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
     const uint8_t *out;
     size_t len = n->up ? sherd__session_pending(n->no, 1, &out) : 0, at = 0;
-    for (size_t used; at < len && n->up; at += used) {
+    uint64_t session = n->sessions;
+    for (size_t used; at < len && n->up && n->sessions == session; at += used) {
         sherd__event e;
         assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
-        if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, 1, w->now);
+        if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, n->sessions, w->now);
         if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) {
+            witness(w, i, &e);
             job->event(w->job, i, &e, w->now);
             befall(w, &e);
         }
@@ -225,7 +280,7 @@ static size_t from_node(world *w, uint32_t i)
         if (n->expelled) cut(w, i);
         job->pump(w->job, w->now);
     }
-    if (n->up && len) sherd__session_sent(n->no, len);
+    if (n->up && len && n->sessions == session) sherd__session_sent(n->no, len);
     return len;
 }
 
@@ -233,18 +288,25 @@ static void settle(world *w)
 {
     const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
     size_t moved;
+    unsigned still = 0;
     do {
         moved = 0;
+        if (still) w->now += 100;
+        if (still) job->tick(w->job, w->now);
         job->pump(w->job, w->now);
         for (uint32_t i = 0; i < w->count; i++) moved += to_node(&w->node[i]);
         for (uint32_t i = 0; i < w->count; i++) moved += from_node(w, i);
-    } while (moved);
+        still = moved ? 0 : still + 1;
+    } while (still < 4);
 }
 
-static void begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding)
+static void begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding,
+                       uint32_t absent, const sherd__peers *peers)
 {
     memset(w, 0, sizeof *w);
     w->count = nodes;
+    if (absent < NODES) w->node[absent].absent = true;
+    w->node[0].peers = peers;
     w->lost[0] = NOBODY;
     assert_int_equal(sherd__recipe_parse(&w->recipe, text, sizeof text - 1, "t", SHERD__RECIPE_ALL,
                                          NULL), 0);
@@ -259,14 +321,28 @@ static void begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colludi
     assert_int_equal(sherd__secure_job_new(&w->job, &o), 0);
     w->params = sherd__version_new(COUNT, 0);
     for (size_t i = 0; i < COUNT; i++) w->params->values[i] = (double)next_random() / 0x1p31 - 0.5;
+    if (absent < NODES)
+        sherd__secure_job_work(w->job).ops->node_down(w->job, absent, true, "nobody", 0);
+}
+
+static void begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding)
+{
+    begin_some(w, nodes, survivors, colluding, NOBODY, NULL);
+}
+
+/* No key and no mask was there twice. */
+static void all_differ(uint64_t *v, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        for (size_t k = 0; k < i; k++) assert_true(v[i] != v[k]);
 }
 
 static void end(world *w)
 {
     sherd__secure_job_work(w->job).ops->rest(w->job);
+    all_differ(w->keys, w->keys_len);
+    all_differ(w->masks, w->masks_len);
     for (uint32_t i = 0; i < w->count; i++) stop_node(&w->node[i]);
-    free(w->sum.uploads);
-    free(w->sum.answers);
     sherd__version_release(w->params);
     sherd__secure_job_free(w->job);
 }
@@ -276,10 +352,7 @@ static int ask(world *w)
 {
     const uint64_t *answers[NODES];
     int err = 0;
-    if (!w->sum.uploads) {
-        w->sum.uploads = calloc(LEN, 8);
-        w->sum.answers = calloc((size_t)NODES * LEN, 8);
-    }
+    for (uint32_t i = 0; i < w->count; i++) w->node[i].hidden = false;
     w->sum.params = w->params;
     w->sum.scales = scales;
     sherd__secure_job_ask(w->job, &w->sum);
@@ -287,9 +360,10 @@ static int ask(world *w)
     if (sherd__secure_job_work(w->job).ops->done(w->job, &err, NULL)) return err;
     assert_true(sherd__secure_job_answered(w->job));
     if (w->sum.err) return w->sum.err;
-    for (uint32_t i = 0; i < w->a.threshold; i++)
-        answers[i] = w->sum.answers + i * sherd__aggregate_piece_len(&w->a);
-    return sherd__aggregate_reveal(&w->a, w->sum.uploads, w->sum.who, answers, w->out, NULL);
+    const sherd__aggregate *a = &w->sum.a;
+    for (uint32_t i = 0; i < a->threshold; i++)
+        answers[i] = w->sum.answers + i * sherd__aggregate_piece_len(a);
+    return sherd__aggregate_reveal(a, w->sum.uploads, w->sum.who, answers, w->out, NULL);
 }
 
 /* ---- what it should be --------------------------------------------------------------------- */
@@ -319,6 +393,19 @@ static void local_sum(const world *w, const sim_node *n, int64_t *out)
     sherd__grader_free(g);
 }
 
+/* Upload less gradient, of two numbers. */
+static void note_mask(world *w, sim_node *n, const uint8_t *upload)
+{
+    int64_t x[LEN];
+    local_sum(w, n, x);
+    for (size_t k = 7; k < LEN; k += 40) {
+        uint64_t v = (uint64_t)(x[k] < 0 ? x[k] + (int64_t)SHERD__AGGREGATE_Q : x[k]);
+        uint64_t z = sherd__get_u64(upload + 8 * k) + SHERD__AGGREGATE_Q - v;
+        assert_true(w->masks_len < 4000);
+        w->masks[w->masks_len++] = z % SHERD__AGGREGATE_Q;
+    }
+}
+
 /* The sum over all but those without a gradient in it. */
 static void is_sum_without(const world *w, const uint32_t *without, uint32_t len)
 {
@@ -334,6 +421,15 @@ static void is_sum_without(const world *w, const uint32_t *without, uint32_t len
     }
     assert_int_equal(w->sum.in, in);
     assert_memory_equal(w->out, want, sizeof want);
+}
+
+/* The sum over those whose uploads have come. */
+static void is_sum_of_uploads(const world *w)
+{
+    uint32_t without[NODES], len = 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (!w->node[i].hidden) without[len++] = i;
+    is_sum_without(w, without, len);
 }
 
 static void meet(world *w)
@@ -506,6 +602,228 @@ static void too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own(void *
     end(&w);
 }
 
+/* ---- who comes back ------------------------------------------------------------------------ */
+
+static void who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++)
+        for (uint32_t at = 1; at <= 5; at++)
+            for (unsigned during = 0; during < 2; during++) {
+                world w;
+                state = 1000 * op + 10 * at + during;
+                begin(&w, 7, 5, 2);
+                meet(&w);
+                assert_int_equal(ask(&w), 0);
+                w.op = op;
+                w.at = at;
+                w.seen = 0;
+                w.lost[0] = at % 7;
+                w.lost[1] = (at + 3) % 7;
+                w.lost_len = 2;
+                w.returns = during;
+                assert_int_equal(ask(&w), 0);
+                is_sum_of_uploads(&w);
+                w.op = 0;
+                for (unsigned i = 0; i < 2 && !during; i++) connect(&w.node[w.lost[i]]);
+                settle(&w);
+                assert_non_null(strstr(w.log, "is back, and in the sums from the next one on"));
+                assert_int_equal(ask(&w), 0);
+                is_sum_without(&w, NULL, 0);
+                assert_int_equal(w.sum.a.nodes, 7);
+                assert_int_equal(w.sum.a.threshold, 5);
+                end(&w);
+            }
+}
+
+static void who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time(void **s)
+{
+    (void)s;
+    world w;
+    state = 21;
+    begin(&w, 5, 0, 1);
+    meet(&w);
+    for (unsigned round = 0; round < 5; round++) {
+        assert_int_equal(ask(&w), 0);
+        is_sum_without(&w, NULL, 0);
+        cut(&w, round);
+        if (round % 2) settle(&w);
+        connect(&w.node[round]);
+        settle(&w);
+    }
+    assert_int_equal(w.keys_len, 5 * 5); /* the last one is back, and nothing was asked since */
+    end(&w);
+}
+
+static void one_that_was_not_there_at_first_joins_later(void **s)
+{
+    (void)s;
+    world w;
+    state = 22;
+    begin_some(&w, 5, 0, 1, 3, NULL);
+    meet(&w);
+    assert_int_equal(w.a.nodes, 4);
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, (uint32_t[]){ 3 }, 1);
+    assert_int_equal(w.sum.a.threshold, 3);
+    connect(&w.node[3]);
+    settle(&w);
+    assert_non_null(strstr(w.log, "n3 has come, and is in the sums from the next one on"));
+    assert_int_equal(ask(&w), 0);
+    is_sum_without(&w, NULL, 0);
+    assert_int_equal(w.sum.a.nodes, 5);
+    assert_int_equal(w.sum.a.threshold, 4); /* more than (5 + 1) / 2 */
+    end(&w);
+}
+
+/* Its data do not fit, or others do not believe it: that is no end for those who were there. */
+static void one_that_cannot_join_does_not_stop_the_others(void **s)
+{
+    (void)s;
+    for (unsigned unbelieved = 0; unbelieved < 2; unbelieved++) {
+        world w;
+        sherd__peers peers = { 0 };
+        char lines[2000] = "";
+        state = 23 + unbelieved;
+        begin_some(&w, 5, 0, 1, 4, &peers);
+        for (uint32_t i = 0; i < 5 - unbelieved; i++) {
+            char key[SHERD__FINGERPRINT_TEXT];
+            sherd__fingerprint_text(sherd__identity_fingerprint(w.node[i].identity), key);
+            sprintf(lines + strlen(lines), "127.0.0.1:700%u key=%s\n", i, key);
+        }
+        assert_int_equal(sherd__peers_parse(&peers, lines, strlen(lines), "peers", NULL), 0);
+        if (!unbelieved) w.node[4].own.x.cols--;
+        meet(&w);
+        assert_int_equal(ask(&w), 0);
+        connect(&w.node[4]);
+        settle(&w);
+        assert_int_equal(ask(&w), 0);
+        is_sum_without(&w, (uint32_t[]){ 4 }, 1);
+        assert_non_null(strstr(w.log, unbelieved ? "n4 takes no part in the training: not all "
+                                                   "believe it"
+                                                 : "n4: the node's data are not of"));
+        assert_int_equal(ask(&w), 0);
+        assert_int_equal(w.sum.a.nodes, 4);
+        end(&w);
+        sherd__peers_fini(&peers);
+    }
+}
+
+/* Three of seven are lost, five must be left: a sum that nobody was asked to open is begun anew
+ * with those that come back, and nothing of it is waited for where nobody will. */
+static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_HIDE; op++)
+        for (unsigned back = 0; back < 2; back++) {
+            const uint64_t *answers[NODES] = { NULL };
+            world w;
+            int err;
+            state = 30 + op;
+            begin(&w, 7, 5, 2);
+            meet(&w);
+            w.op = op;
+            w.at = 2;
+            for (uint32_t i = 0; i < 3; i++) w.lost[i] = i + 2;
+            w.lost_len = 3;
+            w.back = true;
+            sherd__secure_job_ask(w.job, &w.sum);
+            w.sum.params = w.params;
+            w.sum.scales = scales;
+            settle(&w);
+            const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
+            assert_false(job->done(w.job, &err, NULL));
+            assert_false(sherd__secure_job_answered(w.job));
+            w.op = 0;
+            give_up(&w, 2);
+            give_up(&w, 3);
+            assert_false(job->done(w.job, &err, NULL));
+            if (!back) {
+                give_up(&w, 4);
+                assert_true(job->done(w.job, &err, NULL));
+                assert_int_equal(err, SHERD_EFEWNODES);
+                end(&w);
+                continue;
+            }
+            connect(&w.node[4]);
+            settle(&w);
+            assert_true(sherd__secure_job_answered(w.job));
+            assert_int_equal(w.sum.in, 5);
+            assert_int_equal(w.sum.a.nodes, 5);
+            assert_int_equal(w.sum.a.threshold, 5); /* no fewer than at first */
+            for (uint32_t i = 0; i < 5; i++)
+                answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
+            assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
+                                                     w.out, NULL), 0);
+            is_sum_without(&w, (uint32_t[]){ 2, 3 }, 2);
+            end(&w);
+        }
+}
+
+/* Two sums under the same parameters over other sets would differ by single gradients. */
+static void once_survivors_were_named_no_other_set_of_them_is(void **s)
+{
+    (void)s;
+    world w;
+    state = 40;
+    begin(&w, 7, 5, 2);
+    meet(&w);
+    w.op = SHERD__OP_OPEN;
+    w.at = 2;
+    for (uint32_t i = 0; i < 4; i++) w.lost[i] = i + 3;
+    w.lost_len = 4;
+    w.back = w.returns = true;
+    assert_int_equal(ask(&w), SHERD_EFEWNODES);
+    end(&w);
+}
+
+static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
+{
+    (void)s;
+    unsigned sums = 0, ends = 0, rosters = 0;
+    for (unsigned seed = 0; seed < 60; seed++) {
+        world w;
+        int err = 0;
+        state = 5000 + seed;
+        begin(&w, 3 + seed % 5, 0, 1);
+        meet(&w);
+        w.back = true;
+        w.often = 4 + seed % 40;
+        for (unsigned round = 0; round < 9 && !err; round++) {
+            for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.97;
+            const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
+            for (uint32_t i = 0; i < w.count; i++) w.node[i].hidden = false;
+            w.sum.params = w.params;
+            w.sum.scales = scales;
+            sherd__secure_job_ask(w.job, &w.sum);
+            for (unsigned go = 0; go < 20 && !sherd__secure_job_answered(w.job) &&
+                                  !job->done(w.job, &err, NULL); go++) {
+                settle(&w); /* it waits for somebody to be back */
+                for (uint32_t i = 0; i < w.count; i++)
+                    if (!w.node[i].up && !w.node[i].expelled) connect(&w.node[i]);
+            }
+            if (job->done(w.job, &err, NULL)) {
+                assert_int_equal(err, SHERD_EFEWNODES);
+                ends++;
+                break;
+            }
+            assert_true(sherd__secure_job_answered(w.job));
+            assert_int_equal(w.sum.err, 0);
+            assert_true(w.sum.in >= w.a.threshold);
+            const uint64_t *answers[NODES];
+            for (uint32_t i = 0; i < w.sum.a.threshold; i++)
+                answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
+            assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
+                                                     w.out, NULL), 0);
+            is_sum_of_uploads(&w);
+            sums++;
+        }
+        rosters += w.keys_len > w.count;
+        end(&w);
+    }
+    assert_true(sums > 200 && ends > 3 && rosters > 40);
+}
+
 /* ---- what the coordinator hears ------------------------------------------------------------ */
 
 enum { SET = 1 << 14 };
@@ -632,6 +950,13 @@ int main(void)
         cmocka_unit_test(who_is_lost_before_the_roster_is_done_without),
         cmocka_unit_test(a_key_that_is_not_the_pinned_one_is_not_let_in),
         cmocka_unit_test(too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own),
+        cmocka_unit_test(who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back),
+        cmocka_unit_test(who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time),
+        cmocka_unit_test(one_that_was_not_there_at_first_joins_later),
+        cmocka_unit_test(one_that_cannot_join_does_not_stop_the_others),
+        cmocka_unit_test(a_sum_waits_for_those_that_may_be_back_at_once),
+        cmocka_unit_test(once_survivors_were_named_no_other_set_of_them_is),
+        cmocka_unit_test(whoever_comes_and_goes_sums_are_those_of_the_uploads),
         cmocka_unit_test(what_the_coordinator_hears_holds_no_gradient_and_no_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

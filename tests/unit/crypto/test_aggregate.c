@@ -25,6 +25,8 @@ static sherd_entropy entropy(uint64_t seed)
 
 /* ---- a whole session ------------------------------------------------------------------------- */
 
+static const uint8_t about[SHERD__ABOUT] = { 1, 2, 3 };
+
 typedef struct session {
     sherd__aggregate a;
     sherd__aggregate_member *node[MOST];
@@ -67,7 +69,7 @@ static void round_of(session *s, uint64_t number)
     uint64_t bound = (uint64_t)sherd__aggregate_bound(&s->a);
     uint32_t n = s->a.nodes;
     for (uint32_t i = 0; i < n; i++)
-        assert_int_equal(sherd__aggregate_begin(s->node[i], number, &s->e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s->node[i], number, about, &s->e, NULL), 0);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++) {
             if (i == j) continue;
@@ -233,11 +235,11 @@ static void every_round_has_another_mask(void **state)
     begin(&s, 3, 3, 1, 4, 3);
     const int64_t x[4] = { 1, 2, 3, 4 };
     uint64_t first[4], second[4];
-    assert_int_equal(sherd__aggregate_begin(s.node[0], 1, &s.e, NULL), 0);
+    assert_int_equal(sherd__aggregate_begin(s.node[0], 1, about, &s.e, NULL), 0);
     assert_int_equal(sherd__aggregate_upload(s.node[0], x, first, NULL), 0);
     assert_int_equal(sherd__aggregate_upload(s.node[0], x, second, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_begin(s.node[0], 1, &s.e, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_begin(s.node[0], 2, &s.e, NULL), 0);
+    assert_int_equal(sherd__aggregate_begin(s.node[0], 1, about, &s.e, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_begin(s.node[0], 2, about, &s.e, NULL), 0);
     assert_int_equal(sherd__aggregate_upload(s.node[0], x, second, NULL), 0);
     for (size_t i = 0; i < 4; i++) assert_true(first[i] != second[i]);
     end(&s);
@@ -291,7 +293,7 @@ static void a_survivor_whose_piece_never_came_is_not_answered_for(void **state)
     (void)state;
     begin(&s, 4, 3, 1, 6, 5);
     for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, about, &s.e, NULL), 0);
     for (uint32_t i = 1; i < 3; i++) {
         assert_int_equal(sherd__aggregate_send(s.node[i], 0, s.sealed, NULL), 0);
         assert_int_equal(sherd__aggregate_receive(s.node[0], i, s.sealed, NULL), 0);
@@ -308,7 +310,7 @@ static void a_piece_of_another_round_sender_receiver_or_job_is_refused(void **st
     (void)state;
     begin(&s, 4, 3, 1, 6, 6);
     for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, about, &s.e, NULL), 0);
     assert_int_equal(sherd__aggregate_send(s.node[1], 0, s.sealed, NULL), 0);
     assert_int_equal(sherd__aggregate_receive(s.node[0], 2, s.sealed, NULL), SHERD_EFRAME);
     assert_int_equal(sherd__aggregate_receive(s.node[2], 1, s.sealed, NULL), SHERD_EFRAME);
@@ -316,15 +318,50 @@ static void a_piece_of_another_round_sender_receiver_or_job_is_refused(void **st
     assert_int_equal(sherd__aggregate_receive(s.node[0], 4, s.sealed, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__aggregate_send(s.node[1], 1, s.sealed, NULL), SHERD_EINVAL);
     for (uint32_t i = 0; i < 2; i++)
-        assert_int_equal(sherd__aggregate_begin(s.node[i], 2, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 2, about, &s.e, NULL), 0);
     assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
     uint8_t body[16] = { 1 }, got[16], boxed[16 + SHERD__SEAL_EXTRA];
-    const sherd__seal_place here = { JOB, 2, 1, 0 }, elsewhere = { JOB + 1, 2, 1, 0 };
+    const sherd__seal_place here = { JOB, 2, 1, 0, { 0 } }, elsewhere = { JOB + 1, 2, 1, 0, { 0 } };
     assert_int_equal(sherd__seal(boxed, body, 16, elsewhere, s.key[0].open), 0);
     assert_int_equal(sherd__unseal(got, 16, boxed, here, &s.key[0]), SHERD_EFRAME);
     assert_int_equal(sherd__unseal(got, 16, boxed, elsewhere, &s.key[0]), 0);
     assert_memory_equal(got, body, 16);
     end(&s);
+}
+
+static void a_piece_of_one_who_was_told_something_else_is_refused(void **state)
+{
+    session s;
+    uint8_t other[SHERD__ABOUT] = { 0 };
+    (void)state;
+    begin(&s, 4, 3, 1, 6, 16);
+    for (unsigned bit = 0; bit < 8 * SHERD__ABOUT; bit += 7) {
+        memcpy(other, about, sizeof other);
+        other[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(sherd__aggregate_begin(s.node[0], bit + 1, about, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[1], bit + 1, other, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[2], bit + 1, about, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_send(s.node[1], 0, s.sealed, NULL), 0);
+        assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
+        assert_int_equal(sherd__aggregate_send(s.node[2], 0, s.sealed, NULL), 0);
+        assert_int_equal(sherd__aggregate_receive(s.node[0], 2, s.sealed, NULL), 0);
+    }
+    end(&s);
+}
+
+static void what_a_round_is_about_depends_on_every_part_and_where_it_ends(void **state)
+{
+    uint8_t a[SHERD__ABOUT], b[SHERD__ABOUT];
+    (void)state;
+    sherd__about(a, (const sherd__about_part[]){ { "ab", 2 }, { "c", 1 } }, 2);
+    sherd__about(b, (const sherd__about_part[]){ { "ab", 2 }, { "c", 1 } }, 2);
+    assert_memory_equal(a, b, sizeof a);
+    sherd__about(b, (const sherd__about_part[]){ { "a", 1 }, { "bc", 2 } }, 2);
+    assert_memory_not_equal(a, b, sizeof a);
+    sherd__about(b, (const sherd__about_part[]){ { "abc", 3 } }, 1);
+    assert_memory_not_equal(a, b, sizeof a);
+    sherd__about(b, (const sherd__about_part[]){ { "ab", 2 }, { "d", 1 } }, 2);
+    assert_memory_not_equal(a, b, sizeof a);
 }
 
 static void every_flipped_bit_of_a_sealed_piece_is_noticed(void **state)
@@ -333,7 +370,7 @@ static void every_flipped_bit_of_a_sealed_piece_is_noticed(void **state)
     (void)state;
     begin(&s, 3, 3, 1, 2, 7);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, about, &s.e, NULL), 0);
     assert_int_equal(sherd__aggregate_send(s.node[1], 0, s.sealed, NULL), 0);
     for (size_t bit = 0; bit < 8 * sherd__aggregate_sealed_len(&s.a); bit++) {
         s.sealed[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -353,7 +390,7 @@ static void numbers_at_the_edges_add_up_and_beyond_them_are_refused(void **state
     uint64_t out[2];
     round_of(&s, 1);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(sherd__aggregate_begin(s.node[i], 2, &s.e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 2, about, &s.e, NULL), 0);
         const int64_t over[2] = { i == 1 ? -bound - 1 : 0, i == 2 ? bound + 1 : 0 };
         assert_int_equal(sherd__aggregate_upload(s.node[i], over, out, NULL),
                          i == 0 ? 0 : SHERD_ERANGE);
@@ -402,6 +439,8 @@ int main(void)
         cmocka_unit_test(a_node_answers_once_and_for_enough_survivors_only),
         cmocka_unit_test(a_survivor_whose_piece_never_came_is_not_answered_for),
         cmocka_unit_test(a_piece_of_another_round_sender_receiver_or_job_is_refused),
+        cmocka_unit_test(a_piece_of_one_who_was_told_something_else_is_refused),
+        cmocka_unit_test(what_a_round_is_about_depends_on_every_part_and_where_it_ends),
         cmocka_unit_test(every_flipped_bit_of_a_sealed_piece_is_noticed),
         cmocka_unit_test(numbers_at_the_edges_add_up_and_beyond_them_are_refused),
         cmocka_unit_test(values_that_are_no_elements_are_refused),

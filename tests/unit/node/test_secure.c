@@ -237,20 +237,46 @@ static void meet(void)
     assert_int_equal(roster(), 0);
 }
 
+/* What members are told of a round: its hide question, and a digest of all that it is about. */
+static int64_t hiding[SHERD__SECURE_HIDE + 2];
+static uint8_t about[SHERD__ABOUT];
+
+static void plan_round(uint64_t round, int64_t scale)
+{
+    const int64_t question[] = { SHERD__SECURE_FORMAT, (int64_t)round, 4, scale, 20 };
+    uint8_t training[SHERD__ABOUT], all[SHERD__ABOUT];
+    const uint64_t plan[2] = { usual().bits, usual().rows };
+    memcpy(hiding, question, sizeof hiding);
+    sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 }, { plan, 16 } },
+                 2);
+    sherd__about(all, (const sherd__about_part[]){ { training, sizeof training },
+                                                   { cards, sizeof cards } }, 2);
+    sherd__about(about, (const sherd__about_part[]){ { all, sizeof all },
+                                                     { hiding, sizeof hiding },
+                                                     { params, sizeof params } }, 3);
+}
+
+static int seal_for(uint64_t round, int64_t scale)
+{
+    uint64_t question[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
+    uint32_t block = next_block++;
+    plan_round(round, scale);
+    memcpy(question + 2, about, sizeof about);
+    put(block, SHERD_I64, 1, SHERD__SECURE_SEAL, question);
+    return task(SHERD__OP_SEAL, block, 0, SHERD_U8, N, sherd__aggregate_sealed_len(&agreed));
+}
+
 static int seal(uint64_t round)
 {
-    uint64_t question[2] = { SHERD__SECURE_FORMAT, round };
-    uint32_t block = next_block++;
-    put(block, SHERD_I64, 1, 2, question);
-    return task(SHERD__OP_SEAL, block, 0, SHERD_U8, N, sherd__aggregate_sealed_len(&agreed));
+    return seal_for(round, 20);
 }
 
 static int hide(uint64_t round, int64_t scale)
 {
-    int64_t question[4] = { SHERD__SECURE_FORMAT, (int64_t)round, scale, 20 };
+    int64_t question[] = { SHERD__SECURE_FORMAT, (int64_t)round, 4, scale, 20 };
     uint32_t block = next_block;
     next_block += 2;
-    put(block, SHERD_I64, 1, 4, question);
+    put(block, SHERD_I64, 1, SHERD__SECURE_HIDE + 2, question);
     put(block + 1, SHERD_F64, 1, COUNT, params);
     return task(SHERD__OP_HIDE, block, block + 1, SHERD_I64, 1, LEN);
 }
@@ -262,7 +288,7 @@ static void others_seal(uint64_t round)
 {
     sherd_entropy e = sherd__entropy_os();
     for (uint32_t i = 1; i < N; i++) {
-        assert_int_equal(sherd__aggregate_begin(others[i].member, round, &e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(others[i].member, round, about, &e, NULL), 0);
         assert_int_equal(sherd__aggregate_send(others[i].member, 0, pieces[i], NULL), 0);
     }
 }
@@ -364,11 +390,46 @@ static void a_gradient_that_did_not_fit_is_not_given_in_another_scale(void **s)
     (void)s;
     start(NULL);
     meet();
-    assert_int_equal(seal(1), 0);
+    assert_int_equal(seal_for(1, 900), 0);
     assert_int_equal(hide(1, 900), SHERD_EBUSY);
     assert_int_equal(hide(1, 20), SHERD_EINVAL);
     assert_int_equal(seal(2), 0);
     assert_int_equal(hide(2, 20), 0);
+    stop();
+}
+
+/* A coordinator that gives one member other weights than the rest would get that one's gradient
+ * from a sum (CCS 2022, "model inconsistency"). */
+static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **s)
+{
+    (void)s;
+    double was = params[3];
+    start(NULL);
+    meet();
+    for (unsigned round = 1; round < 5; round++) {
+        assert_int_equal(seal(round), 0);
+        others_seal(round);
+        if (round == 1) params[3] += 0x1p-40;
+        int err = hide(round, round == 2 ? 21 : 20);
+        params[3] = was;
+        if (round < 3) {
+            assert_int_equal(err, SHERD_EINVAL);
+            assert_non_null(strstr(refusal.text, "about other parameters"));
+            assert_int_equal(hide(round, 20), 0); /* nothing was given yet */
+        }
+        if (round == 4) { /* what another member was told */
+            uint8_t theirs[SHERD__ABOUT];
+            params[3] += 1;
+            plan_round(round + 1, 20);
+            params[3] = was;
+            memcpy(theirs, about, sizeof theirs);
+            assert_int_equal(seal(round + 1), 0);
+            memcpy(about, theirs, sizeof about);
+            others_seal(round + 1);
+            assert_int_equal(hide(round + 1, 20), 0);
+            assert_int_equal(open_for(round + 1, everybody, N), SHERD_EFRAME);
+        }
+    }
     stop();
 }
 
@@ -582,6 +643,7 @@ int main(void)
         cmocka_unit_test(rounds_go_on_with_masks_of_their_own),
         cmocka_unit_test(each_question_of_a_round_is_answered_once),
         cmocka_unit_test(a_gradient_that_did_not_fit_is_not_given_in_another_scale),
+        cmocka_unit_test(a_gradient_is_given_only_for_what_the_pieces_were_sealed_for),
         cmocka_unit_test(too_few_survivors_or_pieces_of_others_open_nothing),
         cmocka_unit_test(keys_that_their_owners_did_not_sign_are_refused),
         cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),

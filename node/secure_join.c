@@ -1,0 +1,252 @@
+/*
+ * Who takes part, and in what: a JOIN brings recipe and thresholds and gets a key that is made for
+ * it, a ROSTER brings everybody's. Shapes, thresholds, signatures and, with a peers' file, whose
+ * they are, are checked here; memory for all that follows is reserved before any of it is taken.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "node/secure_internal.h"
+
+_Static_assert(SHERD__SEAL_KEY == 32, "a card has room for this");
+
+enum { SIGNATURE_AT = 64, KEY_AT = 32 };
+
+/* ---- JOIN ---------------------------------------------------------------------------------- */
+
+static int read_recipe(sherd__secure *s, sherd_diag *d)
+{
+    sherd__block *b = sherd__store_find(s->site.store, s->job, s->plan.recipe);
+    const sherd__fragment_info *i = b ? sherd__fragment_info_of(b->fragment) : NULL;
+    if (!b || !sherd__secure_dense(b->fragment, SHERD_U8) || i->rows != 1)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", s->plan.recipe);
+    int err = sherd__recipe_parse(&s->recipe, (const char *)sherd__fragment_bytes(b->fragment),
+                                  (size_t)i->len, "recipe", SHERD__RECIPE_ALL, d);
+    s->recipe.precision = SHERD_F64;
+    uint8_t plan[16];
+    sherd__put_u64(plan, s->plan.bits);
+    sherd__put_u64(plan + 8, s->plan.rows);
+    sherd__about(s->training, (const sherd__about_part[]){
+                                  { sherd__fragment_bytes(b->fragment), (size_t)i->len },
+                                  { plan, sizeof plan } }, 2);
+    return err;
+}
+
+static int take_blocks(sherd__secure *s, sherd_diag *d)
+{
+    if (!s->plan.x) {
+        if (s->site.self.data) return SHERD_OK;
+        return sherd__fail(d, SHERD_EINVAL, "start it with --data FILE",
+                           "the node has no data of its own (--data)");
+    }
+    if (s->site.self.data)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "the node has data of its own");
+    s->x = sherd__store_find(s->site.store, s->job, s->plan.x);
+    if (s->x) sherd__block_hold(s->x);
+    s->targets = sherd__store_find(s->site.store, s->job, s->plan.targets);
+    if (s->targets) sherd__block_hold(s->targets);
+    return s->x && s->targets ? SHERD_OK
+                              : sherd__fail(d, SHERD_EINVAL, NULL, "dealt examples are not here");
+}
+
+/* a += b * c, saturating. */
+static void grow(uint64_t *a, uint64_t b, uint64_t c)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(b, c, &product) || __builtin_add_overflow(*a, product, a))
+        *a = UINT64_MAX;
+}
+
+/* Everything that this session will ever take: grader, data, member, mask, sum. */
+static uint64_t memory_of(const sherd__secure *s, uint64_t grader, size_t inputs, size_t width)
+{
+    uint64_t piece = sherd__aggregate_piece_len(&s->a), all = grader;
+    grow(&all, piece, 8 * ((uint64_t)s->a.nodes + s->a.threshold + 4));
+    grow(&all, s->a.len, 16);
+    grow(&all, s->a.nodes, 64);
+    if (!s->plan.x) grow(&all, sherd__own_memory(s->site.self.data, inputs, width), 1);
+    return all;
+}
+
+/* Inputs, outputs and parameters of the network, whose layers fit then. */
+static int measure(const sherd__secure *s, size_t *inputs, size_t *width, size_t *count,
+                   sherd_diag *d)
+{
+    const sherd__recipe *r = &s->recipe;
+    size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
+    sherd__form in = r->in;
+    int err = sherd__recipe_tiers(r, &tiers, counts, d);
+    if (err) return err;
+    for (size_t i = 0; i < r->len; i++) {
+        sherd__layer l = { .spec = r->layers[i], .in = in };
+        err = l.spec.kind->fit(&l, d);
+        if (err) return err;
+        in = l.out;
+    }
+    *count = SHERD__SECURE_EXTRA;
+    bool fits = sherd__form_size(r->in, inputs) && sherd__form_size(in, width);
+    for (size_t t = 0; t < tiers && fits; t++) fits = sherd__add(*count, counts[t], count);
+    return fits ? SHERD_OK : sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
+}
+
+int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd__block *left,
+                      sherd_diag *d)
+{
+    size_t inputs, width, len;
+    uint64_t grader = 0;
+    sherd__secure_leave(s);
+    s->job = t->job;
+    int err = sherd__secure_dense(left->fragment, SHERD_I64) ? SHERD_OK
+              : sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", t->left);
+    if (!err)
+        err = sherd__secure_plan_parse(&s->plan, sherd__fragment_bytes(left->fragment),
+                                       (size_t)sherd__fragment_info_of(left->fragment)->len, d);
+    if (!err) err = read_recipe(s, d);
+    if (!err) err = measure(s, &inputs, &width, &len, d);
+    if (err) return err;
+    s->count = len - SHERD__SECURE_EXTRA;
+    s->a = (sherd__aggregate){ s->plan.nodes, s->plan.threshold, s->plan.colluding, len };
+    err = sherd__aggregate_check(&s->a, d);
+    if (!err) err = take_blocks(s, d);
+    if (!err) err = sherd__grader_memory(&s->recipe, SHERD__OWN_CHUNK, &grader, d);
+    if (err) return err;
+    uint64_t memory = memory_of(s, grader, inputs, width);
+    if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(s->site.pool, memory))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a training of %llu bytes",
+                           (unsigned long long)memory);
+    s->reserved = memory;
+    return SHERD_OK;
+}
+
+/* Examples that the coordinator deals, where they lie. */
+static int take_dealt(sherd__secure *s, sherd_diag *d)
+{
+    const sherd__fragment_info *x = sherd__fragment_info_of(s->x->fragment);
+    const sherd__fragment_info *t = sherd__fragment_info_of(s->targets->fragment);
+    size_t width = sherd__grader_width(s->grader), inputs = sherd__grader_inputs(s->grader);
+    bool labels = t->dtype == SHERD_U32 && t->cols == 1;
+    bool values = t->dtype == SHERD_F64 && t->cols == width;
+    if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
+        x->cols != inputs || x->rows == 0 || t->rows != x->rows || t->encoding != SHERD__DENSE ||
+        t->groups || !(labels || values) || !sherd__fragment_bytes(s->x->fragment) ||
+        !sherd__fragment_bytes(s->targets->fragment))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "dealt examples are of another shape");
+    const void *targets = sherd__fragment_bytes(s->targets->fragment);
+    s->data = (sherd__dataset){
+        .x = sherd_view_c(sherd__fragment_bytes(s->x->fragment), (sherd_dtype)x->dtype,
+                          (size_t)x->rows, inputs),
+        .classes = labels ? width : 0, .width = width };
+    if (labels) s->data.targets.labels = targets;
+    else s->data.targets.values = targets;
+    return sherd__dataset_check(&s->data, "dealt examples", inputs, width, d);
+}
+
+int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out, sherd_diag *d)
+{
+    uint8_t statement[SHERD__SECURE_STATEMENT];
+    int err = sherd__secure_check_result(t, SHERD_U8, 1, SHERD__SECURE_CARD, d);
+    if (err) return err;
+    err = sherd__grader_new(&s->grader, &s->recipe, SHERD__OWN_CHUNK, s->plan.bits, false, d);
+    if (err) return err;
+    err = s->plan.x ? take_dealt(s, d)
+                    : sherd__own_fit(&s->data, s->site.self.data, &s->recipe,
+                                     sherd__grader_inputs(s->grader),
+                                     sherd__grader_width(s->grader), d);
+    if (err) return err;
+    sherd__seal_key_new(&s->key);
+    sherd__identity_public(s->site.self.identity, s->card);
+    memcpy(s->card + KEY_AT, s->key.open, sizeof s->key.open);
+    sherd__secure_statement(statement, s->job, &s->plan, s->plan.self, s->key.open);
+    err = sherd__identity_sign(s->site.self.identity, statement, sizeof statement,
+                               s->card + SIGNATURE_AT);
+    if (err) return sherd__fail(d, err, NULL, "cannot sign a key");
+    memcpy(out, s->card, sizeof s->card);
+    s->joined = true;
+    return SHERD_OK;
+}
+
+/* ---- ROSTER -------------------------------------------------------------------------------- */
+
+static int stranger(sherd_diag *d, uint32_t i, const char *why)
+{
+    return sherd__fail(d, SHERD_EAUTH, NULL, "member %u %s", i, why);
+}
+
+static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, sherd_diag *d)
+{
+    const uint8_t *card = cards + (size_t)i * SHERD__SECURE_CARD;
+    uint8_t statement[SHERD__SECURE_STATEMENT];
+    sherd__fingerprint key;
+    if (i == s->plan.self)
+        return memcmp(card, s->card, sizeof s->card) ? stranger(d, i, "is given another card than "
+                                                                      "the one it made")
+                                                     : SHERD_OK;
+    sherd__secure_statement(statement, s->job, &s->plan, i, card + KEY_AT);
+    if (!sherd__identity_verify(card, statement, sizeof statement, card + SIGNATURE_AT))
+        return stranger(d, i, "has not signed its key");
+    for (uint32_t k = 0; k < s->plan.nodes; k++)
+        if (k != i && !memcmp(card, cards + (size_t)k * SHERD__SECURE_CARD, KEY_AT))
+            return stranger(d, i, "is there twice");
+    if (!s->site.self.peers) return SHERD_OK;
+    sherd__fingerprint_public(&key, card);
+    const sherd__peer *p = sherd__peers_find(s->site.self.peers, &key);
+    if (!p || !strcmp(p->role, "coordinator"))
+        return stranger(d, i, "is none of this node's peers");
+    return SHERD_OK;
+}
+
+/* As far as the peers' file says who is one operator: no more than T members of one. */
+static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_diag *d)
+{
+    const sherd__peers *peers = s->site.self.peers;
+    for (size_t p = 0; peers && p < peers->len; p++) {
+        uint32_t members = 0;
+        for (uint32_t i = 0; i < s->plan.nodes && peers->list[p].domain[0]; i++) {
+            sherd__fingerprint key;
+            sherd__fingerprint_public(&key, cards + (size_t)i * SHERD__SECURE_CARD);
+            const sherd__peer *other = sherd__peers_find(peers, &key);
+            members += other && !strcmp(other->domain, peers->list[p].domain);
+        }
+        if (members > s->plan.colluding)
+            return sherd__fail(d, SHERD_EAUTH, NULL,
+                               "%u members are of one domain, and %u may collude", members,
+                               s->plan.colluding);
+    }
+    return SHERD_OK;
+}
+
+int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragment *right,
+                      uint8_t *out, sherd_diag *d)
+{
+    uint32_t nodes = s->plan.nodes;
+    if (!s->joined || s->member)
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           s->member ? "the roster is known" : "no JOIN before");
+    int err = sherd__secure_check_result(t, SHERD_I64, 1, 1, d);
+    if (!err)
+        err = sherd__secure_check_block(right, SHERD_U8, nodes, SHERD__SECURE_CARD, "roster", d);
+    const uint8_t *cards = err ? NULL : sherd__fragment_bytes(right);
+    for (uint32_t i = 0; i < nodes && !err; i++) err = check_card(s, i, cards, d);
+    if (!err) err = check_domains(s, cards, d);
+    if (err) return err;
+    uint8_t(*keys)[SHERD__SEAL_KEY] = sherd__calloc(nodes, sizeof *keys);
+    s->sum = sherd__alloc_large(s->a.len * sizeof *s->sum);
+    if (!keys || !s->sum) {
+        sherd__free(keys);
+        sherd__free(s->sum);
+        s->sum = NULL;
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
+    }
+    for (uint32_t i = 0; i < nodes; i++)
+        memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
+    err = sherd__aggregate_member_new(&s->member, &s->a, s->plan.self, s->job, &s->key,
+                                      (const uint8_t(*)[32])keys, d);
+    sherd__free(keys);
+    sherd__about(s->roster, (const sherd__about_part[]){
+                                { s->training, sizeof s->training },
+                                { cards, (size_t)nodes * SHERD__SECURE_CARD } }, 2);
+    if (!err) sherd__put_u64(out, nodes);
+    return err;
+}
