@@ -18,6 +18,7 @@
 #include "cli/work.h"
 #include "core/suggest.h"
 #include "matrix/gemm.h"
+#include "matrix/residue_limbs.h"
 #include "sherd/version.h"
 
 static const char *const variables[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
@@ -125,9 +126,10 @@ static void show_machine(const sherd__bench *b, json_t *out)
         sherd__cli_warn(b->cli, "load average %.1f on %u cores: others are at work here, and the "
                         "figures are theirs too", load, b->cores);
     if (out == NULL)
-        printf("sherd %s: OpenBLAS with its %s kernels, %u core%s, %u nodes on this machine\n",
-               sherd_version(), sherd__blas_core(), b->cores, b->cores == 1 ? "" : "s",
-               SHERD__BENCH_NODES);
+        printf("sherd %s: OpenBLAS with its %s kernels, %s%u core%s, %u nodes on this machine\n",
+               sherd_version(), sherd__blas_core(),
+               sherd__limbs_here() ? "AMX for packed residues, " : "", b->cores,
+               b->cores == 1 ? "" : "s", SHERD__BENCH_NODES);
     if (out == NULL && was != NULL)
         printf("%s set in the environment: unset for this run (--keep-env keeps it)\n", was);
     for (size_t i = 0; i < VARIABLES; i++) {
@@ -140,6 +142,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     fflush(stdout);
     if (out == NULL) return;
     json_object_set_new(out, "blas_core", json_string(sherd__blas_core()));
+    json_object_set_new(out, "amx", json_boolean(sherd__limbs_here()));
     json_object_set_new(out, "cores", json_integer((json_int_t)b->cores));
     json_object_set_new(out, "load_average", json_real(load));
     json_object_set_new(out, "nodes", json_integer(SHERD__BENCH_NODES));

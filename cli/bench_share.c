@@ -83,7 +83,7 @@ static int run_square(sherd__bench *b, const sherd__bench_pair *p, sherd_cluster
     f->median = n / h;
     sherd__figure_beside(f, "seconds", "over the nodes", n, "s");
     sherd__figure_beside(f, "local_seconds", "dgemm here", h, "s");
-    sherd__figure_beside(f, "flops", "its flops alone", flops, "x dgemm");
+    sherd__figure_beside(f, "flops", "its products as dgemm", flops, "x");
     return 0;
 }
 

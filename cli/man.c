@@ -175,7 +175,8 @@ static const char *const environment[][2] = {
     {"SHERD_*", "each long option, as said above; 1, yes, true or on set a flag"},
     {"NO_COLOR", "if not empty: no colour"},
     {"OPENBLAS_NUM_THREADS, OMP_NUM_THREADS", "threads of the products in this process"},
-    {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels; sherd doctor says what that hides"},
+    {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, and products of shares onto them; "
+                          "sherd doctor says what that hides"},
     {"XDG_CONFIG_HOME, HOME", "where the user's configuration file is"},
     {"XDG_RUNTIME_DIR", "where a local cluster keeps its state"},
     {"XDG_STATE_HOME, HOME", "where it is counted which masks of sherd prepare were used"},

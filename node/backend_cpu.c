@@ -17,6 +17,7 @@
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
+#include "matrix/residue_limbs.h"
 #include "matrix/sparse.h"
 #include "matrix/view.h"
 #include "node/backend.h"
@@ -26,17 +27,21 @@
 
 #define PANEL 1024u /* rows, inner and columns of a panel */
 #define STRIP 128u  /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
+#define CELL 96u    /* rows of a cell whose blocks have about a megabyte */
 #define AREA ((size_t)PANEL * PANEL)
+#define LINE 64u
 
 typedef struct cpu {
     double *left, *right, *acc, *sum; /* AREA each: the operands' panels, and the result's */
     double *all;
-    size_t used; /* doubles written in the fullest of the four since the last wipe */
+    size_t used[4]; /* doubles written in each of them since the last wipe */
     uint32_t threads;
+    sherd__team *team; /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
     sherd__csr_rows csr; /* of the left block, where it is sparse */
 } cpu;
 
 _Static_assert(SHERD__CSR_ROWS == PANEL, "one panel's rows are taken apart at a time");
+_Static_assert(SHERD__LIMBS_MOST + LINE <= AREA * sizeof(double), "tiles are sorted in an area");
 
 /* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
 typedef struct operand {
@@ -68,15 +73,17 @@ static range panel(uint64_t total, size_t from)
 
 static double *use(cpu *c, double *area, size_t n)
 {
-    if (n > c->used) c->used = n;
+    size_t *used = &c->used[(size_t)(area - c->all) / AREA];
+    if (n > *used) *used = n;
     return area;
 }
 
 static void forget(cpu *c)
 {
-    if (c->used == 0) return;
-    for (int i = 0; i < 4; i++) sherd__wipe(c->all + (size_t)i * AREA, c->used * sizeof(double));
-    c->used = 0;
+    for (size_t i = 0; i < 4; i++) {
+        sherd__wipe(c->all + i * AREA, c->used[i] * sizeof(double));
+        c->used[i] = 0;
+    }
     if (c->csr.n) sherd__wipe(&c->csr, sizeof c->csr);
 }
 
@@ -258,6 +265,27 @@ static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t 
     return SHERD_OK;
 }
 
+/* Bytes in an area, on a line of 64 bytes. */
+static uint8_t *use_bytes(cpu *c, double *area, size_t bytes)
+{
+    uint8_t *at = (uint8_t *)use(c, area, (bytes + LINE) / sizeof *area);
+    return at + (LINE - (uintptr_t)at % LINE) % LINE;
+}
+
+/* Packed residues on both sides, where there are tiles for them; what is out of range is found
+ * again and named by the other way. False: nothing was done that counts. */
+static bool multiply_limbs(cpu *c, const operand *a, const operand *b, uint8_t *out)
+{
+    const sherd__limbs x = { a->prime, a->transposed, (size_t)height(a), (size_t)depth(a),
+                             (size_t)b->cols, a->values, b->values, out };
+    size_t left, right;
+    if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES || b->dtype != SHERD__RESIDUES)
+        return false;
+    sherd__limbs_room(&x, &left, &right);
+    return sherd__limbs_multiply(&x, c->team, use_bytes(c, c->left, left),
+                                 use_bytes(c, c->right, right)) == SHERD_OK;
+}
+
 /* All groups (one, where the left one is transposed); with primes, for prime number q of the
  * task. */
 static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
@@ -275,8 +303,9 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
         operand x = { ga.values, ga.rows, ga.cols, a->dtype, p,
                       t->op == SHERD__OP_MULTIPLY_T };
         operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
-        int err = p ? multiply_modular(c, &x, &y, out, d)
-                    : multiply_plain(c, &x, &y, t->result.dtype, out, d);
+        int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
+                  : multiply_limbs(c, &x, &y, out) ? SHERD_OK
+                                                   : multiply_modular(c, &x, &y, out, d);
         if (err) return err;
         u += ga.rows * ga.cols * wa;
         v += gb.rows * gb.cols * wb;
@@ -465,17 +494,26 @@ static void cpu_close(void *ctx)
 {
     cpu *c = ctx;
     if (!c) return;
-    forget(c);
+    if (c->all) forget(c);
+    sherd__team_free(c->team);
     sherd__free(c->all);
     sherd__free(c);
 }
 
-static void describe(sherd__backend_caps *caps, const sherd__backend_options *opt)
+static void describe(const cpu *c, sherd__backend_caps *caps, const sherd__backend_options *opt)
 {
     *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
     strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
     caps->scratch = 4 * AREA * sizeof(double) + sizeof(cpu);
     caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
+    caps->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
+                                               opt->quick ? 160 : 768);
+}
+
+static int open_team(cpu *c)
+{
+    unsigned threads = sherd__blas_threads();
+    return sherd__limbs_here() && threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
 }
 
 static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backend_caps *caps,
@@ -485,10 +523,11 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backen
     if (opt->threads) sherd__blas_threads_set(opt->threads);
     int err = sherd__gemm_selftest(d);
     if (!err) err = sherd__residue_selftest(d);
+    if (!err) err = sherd__limbs_selftest(d);
     if (err) return err;
     cpu *c = sherd__calloc(1, sizeof *c);
     if (c) c->all = sherd__alloc(4 * AREA * sizeof(double));
-    if (!c || !c->all) {
+    if (!c || !c->all || open_team(c)) {
         cpu_close(c);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
     }
@@ -496,7 +535,7 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backen
     c->right = c->all + AREA;
     c->acc = c->all + 2 * AREA;
     c->sum = c->all + 3 * AREA;
-    describe(caps, opt);
+    describe(c, caps, opt);
     c->threads = caps->threads;
     *ctx = c;
     return SHERD_OK;

@@ -189,7 +189,8 @@ static void describe_session(const server *s, sherd__session_options *o)
     o->role = SHERD__NODE;
     *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = features_of(s),
                          .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
-                         .memory = s->opt->memory, .gflops = s->caps.gflops };
+                         .memory = s->opt->memory, .gflops = s->caps.gflops,
+                         .residue_gflops = s->caps.residue_gflops };
     memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
     memcpy(h->backend, s->caps.name, sizeof h->backend);
 }

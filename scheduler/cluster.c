@@ -8,6 +8,7 @@
  */
 #include "sherd/cluster.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +182,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
     uint32_t threads = 0;
-    double slowest = 0, fastest = 0;
+    double slowest = 0, fastest = 0, residues = INFINITY, residues_most = 0;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         const sherd_node_info *info = &c->nodes[i].info;
@@ -190,12 +191,16 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         if (info->threads > threads) threads = info->threads;
         if (info->gflops > fastest) fastest = info->gflops;
         if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
+        residues = fmin(residues, info->residue_gflops);
+        residues_most = fmax(residues_most, info->residue_gflops);
     }
     least -= least < c->held ? least : c->held;
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
                            .memory = least, .usable = usable_domains(c), .gflops = slowest,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
+                           .residue_gflops = isfinite(residues) ? residues : 0,
+                           .residue_gflops_most = residues > 0 ? residues_most : 0,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
                            .domain_hint = c->domain_hint };
 }

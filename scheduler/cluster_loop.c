@@ -48,6 +48,7 @@ static void publish(sherd_cluster *c)
         info->threads = n->hello.threads;
         info->memory = n->hello.memory;
         info->gflops = n->hello.gflops;
+        info->residue_gflops = n->hello.residue_gflops;
         c->progress.nodes_up += n->up;
         in += info->bytes_in;
         out += info->bytes_out;

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "matrix/gemm.h"
+#include "matrix/residue_limbs.h"
 #include "matrix/view.h"
 #include "scheduler/cluster_internal.h"
 #include "scheduler/cost.h"
@@ -212,30 +213,43 @@ static void find_speeds(sherd_forecast *out, const forecast *w, uint32_t cores, 
 }
 
 /* One core's seconds of what nodes do to blocks and answers beside the products. */
-static double conversions(const sherd__traffic *t)
+static double conversions(const sherd__traffic *t, bool as_they_travel)
 {
     const sherd__pace *p = sherd__pace_here();
+    if (as_they_travel) return 0;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
            t->streamed / p->stream;
 }
 
+/* Of packed residues that are multiplied as they travel; 0: they are not, as far as is known. */
+static double residue_speed(const forecast *w, bool measure)
+{
+    const sherd__nodes *n = &w->nodes;
+    if (n->gflops > 0) return n->remote ? n->residue_gflops : n->residue_gflops_most;
+    if (n->remote || !measure) return 0;
+    return sherd__limbs_gflops(NULL, w->p.plan.panel_rows, w->a.cols, w->p.plan.tile_cols);
+}
+
+/* given: what products run at was not found but told. */
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
-                    const sherd__rehearsal *r, bool measure)
+                    const sherd__rehearsal *r, bool given, bool measure)
 {
     static const char *const bounds[] = {
         [SHERD__BOUND_CORES] = "cores", [SHERD__BOUND_NODES] = "nodes",
         [SHERD__BOUND_LINKS] = "links", [SHERD__BOUND_HERE] = "here",
     };
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    double residues = t->residues && t->flops > 0 && !given ? residue_speed(w, measure) : 0;
     sherd__cost_input in = {
         .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
-        .flops = t->flops, .convert_s = conversions(t), .busiest = t->busiest,
+        .flops = t->flops, .convert_s = conversions(t, residues > 0), .busiest = t->busiest,
         .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
         .cores = cores > 0 ? (uint32_t)cores : 1u, .local = !w->nodes.remote,
         .session_rate = out->rates.session, .link_rate = out->rates.link,
     };
     sherd__cost cost;
     find_speeds(out, w, in.cores, measure);
+    if (residues > 0) out->rates.node_gflops = residues;
     in.node_gflops = out->rates.node_gflops;
     in.node_threads = w->nodes.threads;
     sherd__cost_predict(&cost, &in);
@@ -263,7 +277,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
     fill_rates(&out->rates, f, &w->nodes);
-    predict(out, w, &t, &r, !f->no_products);
+    predict(out, w, &t, &r, f->rates.node_gflops > 0, !f->no_products);
     return SHERD_OK;
 }
 

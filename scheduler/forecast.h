@@ -16,6 +16,7 @@ typedef struct sherd__traffic {
     uint64_t first;        /* of out: blocks that stay at the nodes */
     uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */
     double flops;          /* of all tasks; multiply-adds count two */
+    bool residues;         /* both operands of all of them travel as packed residues */
     double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */
     double widened;          /* of narrower types that they make doubles of, as floats */
     double streamed;         /* of answers that are made as they are sent */

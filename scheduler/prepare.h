@@ -26,6 +26,9 @@ typedef struct sherd__nodes {
                                                are */
     double gflops;          /* of the slowest, as it measured; 0: not known */
     double gflops_most;     /* of the fastest */
+    double residue_gflops;  /* of packed residues, in the same way; 0: not all nodes multiply them
+                               as they travel */
+    double residue_gflops_most;
     uint32_t threads;       /* most that one has */
     bool remote;            /* not all are on loopback */
     const sherd_entropy *entropy; /* NULL: the system's. A simulation's own, which replays it */

@@ -43,6 +43,7 @@ static double values_of(const sherd__fragment_info *i)
 static void count_converted(count *c, const sherd__fragment_info *i, double times)
 {
     double entries = values_of(i) * times;
+    c->t->residues = c->t->residues && i->dtype == SHERD__RESIDUES;
     if (i->dtype == SHERD__RESIDUES) {
         c->t->unpacked += (double)i->len * times;
     } else if (c->shape.primes_len || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
@@ -65,6 +66,7 @@ static void count_answer(count *c, const sherd__cell_sizes *s)
     if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
     else if (outer) c->t->streamed += bytes;
     count_converted(c, &s->left, node_panels(s->result.cols));
+    if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
 }
 
 static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
@@ -148,7 +150,7 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
 {
     count c = { .t = out, .p = p };
     int err = SHERD_OK;
-    *out = (sherd__traffic){ 0 };
+    *out = (sherd__traffic){ .residues = true };
     if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;
     p->hiding.ops->shape(p->hiding.ctx, &c.shape);
     c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);

@@ -58,6 +58,7 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
     sherd_pb_Hello m = {
         .minor_min = h->minor_min, .minor_max = h->minor_max, .features = h->features,
         .threads = h->threads,     .memory = h->memory,       .gflops = h->gflops,
+        .has_residue_gflops = h->residue_gflops != 0, .residue_gflops = h->residue_gflops,
     };
     copy_text(m.software, sizeof m.software, h->software);
     copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
@@ -75,9 +76,13 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
                            ": the least is above the greatest", m.minor_min, m.minor_max);
     if (!isfinite(m.gflops) || m.gflops < 0)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s", m.gflops);
+    if (!isfinite(m.residue_gflops) || m.residue_gflops < 0)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s modulo primes",
+                           m.residue_gflops);
     *out = (sherd__hello){
         .minor_min = m.minor_min, .minor_max = m.minor_max, .features = m.features,
         .threads = m.threads,     .memory = m.memory,       .gflops = m.gflops,
+        .residue_gflops = m.residue_gflops,
     };
     copy_text(out->software, sizeof out->software, m.software);
     copy_text(out->blas_core, sizeof out->blas_core, m.blas_core);

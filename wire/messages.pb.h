@@ -21,6 +21,8 @@ typedef struct _sherd_pb_Hello {
     uint32_t threads;
     uint64_t memory;
     double gflops;
+    bool has_residue_gflops;
+    double residue_gflops;
 } sherd_pb_Hello;
 
 /* First record of a PUT or a RESULT; attempt only in a RESULT. */
@@ -64,12 +66,12 @@ extern "C" {
 #endif
 
 /* Initializer values for message structs */
-#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0}
+#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
-#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0}
+#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero}
 #define sherd_pb_Refuse_init_zero                {0, 0, ""}
@@ -85,6 +87,7 @@ extern "C" {
 #define sherd_pb_Hello_threads_tag               7
 #define sherd_pb_Hello_memory_tag                8
 #define sherd_pb_Hello_gflops_tag                9
+#define sherd_pb_Hello_residue_gflops_tag        10
 #define sherd_pb_Description_origin_tag          1
 #define sherd_pb_Description_dtype_tag           2
 #define sherd_pb_Description_encoding_tag        3
@@ -116,7 +119,8 @@ X(a, STATIC,   REQUIRED, STRING,   blas_core,         5) \
 X(a, STATIC,   REQUIRED, STRING,   backend,           6) \
 X(a, STATIC,   REQUIRED, UINT32,   threads,           7) \
 X(a, STATIC,   REQUIRED, UINT64,   memory,            8) \
-X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            9)
+X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            9) \
+X(a, STATIC,   OPTIONAL, DOUBLE,   residue_gflops,   10)
 #define sherd_pb_Hello_CALLBACK NULL
 #define sherd_pb_Hello_DEFAULT NULL
 
@@ -173,7 +177,7 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 /* Maximum encoded size of messages (where known) */
 #define sherd_pb_Bye_size                        208
 #define sherd_pb_Description_size                69
-#define sherd_pb_Hello_size                      146
+#define sherd_pb_Hello_size                      155
 #define sherd_pb_Refuse_size                     214
 #define sherd_pb_Task_size                       119
 

@@ -35,6 +35,7 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     if (opt->role != SHERD__COORDINATOR && opt->role != SHERD__NODE) return SHERD_EINVAL;
     if (opt->hello.minor_min > opt->hello.minor_max) return SHERD_EINVAL;
     if (!isfinite(opt->hello.gflops) || opt->hello.gflops < 0) return SHERD_EINVAL;
+    if (!isfinite(opt->hello.residue_gflops) || opt->hello.residue_gflops < 0) return SHERD_EINVAL;
     sherd_session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->opt = *opt;

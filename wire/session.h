@@ -78,6 +78,7 @@ typedef struct sherd__hello {
     uint32_t threads;              /* node: compute threads */
     uint64_t memory;               /* node: bytes it will store for all its coordinators together */
     double gflops;                 /* node: measured at its self-test, f64 */
+    double residue_gflops;         /* likewise, of packed residues; 0: as f64, once taken apart */
 } sherd__hello;
 
 typedef enum sherd__event_kind {

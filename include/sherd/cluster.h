@@ -63,6 +63,7 @@ typedef struct sherd_node_info {
     uint32_t threads;
     uint64_t memory;
     double gflops;
+    double residue_gflops; /* of packed residues, as they travel; 0: as gflops, once taken apart */
     uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
     uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers: without
                                      greetings, heartbeats and what is taken back */

@@ -18,7 +18,8 @@
  *  it. */
 typedef struct sherd_rates {
     double gflops;      /* this product here, on all threads of BLAS; 0: measured on a part of it */
-    double node_gflops; /* of the slowest node; 0: one core of this machine */
+    double node_gflops; /* of the slowest node; 0: one core of this machine. Of packed residues, as
+                           they travel, where that is what nodes are given and multiply */
     double session;     /* bytes a second that one thread here puts through encrypted sessions, in
                            processor time; 0: measured over loopback in some milliseconds */
     double link;        /* bytes a second of all links together, each way; 0: what the fastest

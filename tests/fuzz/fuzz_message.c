@@ -61,6 +61,7 @@ static void legal(unsigned kind, const message *m)
     case HELLO:
         assert(m->hello.minor_min <= m->hello.minor_max);
         assert(isfinite(m->hello.gflops) && m->hello.gflops >= 0);
+        assert(isfinite(m->hello.residue_gflops) && m->hello.residue_gflops >= 0);
         printable(m->hello.software, sizeof m->hello.software);
         printable(m->hello.blas_core, sizeof m->hello.blas_core);
         printable(m->hello.backend, sizeof m->hello.backend);

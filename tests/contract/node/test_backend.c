@@ -1,7 +1,9 @@
 /*
  * One suite for every backend of a node, against a triple loop that shares nothing with them.
  * Values are small integers (so that f64 sums are exact and bits must agree) or worst cases;
- * outputs are filled with noise first, and carry a guard behind them.
+ * outputs are filled with noise first, and carry a guard behind them. Packed residues
+ * are multiplied both as they travel, where the processor does that, and taken apart.
+ * link: -Wl,--wrap=sherd__limbs_here
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@
 #include "core/bytes.h"
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
+#include "matrix/residue_limbs.h"
 #include "node/backend.h"
 #include "node/check.h"
 #include "sherd/mat.h"
@@ -406,9 +409,18 @@ static uint32_t get24(const uint8_t *p)
     return sherd__get_u16(p) | (uint32_t)p[2] << 16;
 }
 
+bool __real_sherd__limbs_here(void);
+bool __wrap_sherd__limbs_here(void);
+static bool taken_apart;
+
+bool __wrap_sherd__limbs_here(void)
+{
+    return !taken_apart && __real_sherd__limbs_here();
+}
+
 /* left is n x k, or k x n with its transpose meant. */
-static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst,
-                           bool transposed)
+static void check_residues_so(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst,
+                              bool transposed)
 {
     uint32_t *a = random_residues(n, k, r, worst), *b = random_residues(k, m, r, worst);
     uint32_t rows = transposed ? k : n, cols = transposed ? n : k;
@@ -436,6 +448,16 @@ static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool 
     free(b);
     sherd__fragment_free(u);
     sherd__fragment_free(v);
+}
+
+static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst,
+                           bool transposed)
+{
+    for (int way = 0; way < 2; way++) {
+        taken_apart = way;
+        check_residues_so(n, k, m, r, worst, transposed);
+    }
+    taken_apart = false;
 }
 
 static void residues_multiply_exactly_worst_values_included(void **s)
@@ -509,9 +531,10 @@ static void integers_multiply_modulo_primes_transposed_and_beside_residues(void 
 static void a_residue_at_or_above_its_prime_is_rejected(void **s)
 {
     (void)s;
-    for (uint32_t at = 0; at < 4; at++) {
+    for (uint32_t at = 0; at < 8; at++) {
         uint32_t a[4] = { 1, 2, 0, 1 }, b[4] = { 3, 4, 1, 1 };
         bool transposed = at & 2;
+        taken_apart = at & 4;
         *(at & 1 ? &b[1] : &a[0]) = primes[0] + at;
         sherd_fragment *u = transposed ? residues(0, 2, 1, 1, a) : residues(0, 1, 2, 1, a);
         sherd_fragment *v = residues(0, 2, 2, 1, b);
@@ -523,6 +546,7 @@ static void a_residue_at_or_above_its_prime_is_rejected(void **s)
         sherd__fragment_free(u);
         sherd__fragment_free(v);
     }
+    taken_apart = false;
 }
 
 static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)

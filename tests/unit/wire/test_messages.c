@@ -38,10 +38,15 @@ static void every_body_has_these_bytes(void **state)
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
     const uint32_t attempt = 3;
+    sherd__hello quick = hello;
+    quick.residue_gflops = 408.5;
     sherd__refusal no_room = { .block = 5, .code = SHERD_EREFUSED, .text = "no room" };
     same(b, sherd__message_hello(b, &hello),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
          "32036370753802408080808020490000000000a05940");
+    same(b, sherd__message_hello(b, &quick),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a05940510000000000887940");
     same(b, sherd__message_description(b, &block, NULL), "0801100118002000280230ac02381140f0be02");
     same(b, sherd__message_description(b, &task.result, &attempt),
          "080210201800200228003005380440784803");
@@ -184,6 +189,10 @@ static void values_out_of_range_are_the_peers_fault(void **state)
     for (int i = 0; i < 3; i++) {
         h = hello;
         h.gflops = speeds[i];
+        assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
+        h = hello;
+        h.residue_gflops = speeds[i];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
                          SHERD_EFRAME);
     }
