@@ -24,8 +24,6 @@
 #include "store/idx.h"
 #include "store/npz.h"
 
-#define UNPACKED_BASE ((uint64_t)16 << 30)
-#define UNPACKED_RATIO 1100u
 #define EMBEDDED_TRAIN 60000u
 #define EMBEDDED_VALIDATION 10000u
 
@@ -141,8 +139,7 @@ static int load_npy(sherd__data *x, const sherd__recipe *r, const char *path, si
     return err;
 }
 
-/* A member as a matrix in memory of its own (*bytes, the caller's); false where it is not there. */
-static int read_member(sherd__npz *z, const char *name, sherd_view *v, void **bytes, bool *there,
+int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **bytes, bool *there,
                        sherd_diag *d)
 {
     int64_t i = sherd__npz_find(z, name);
@@ -165,8 +162,8 @@ static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z,
     sherd_view x, y;
     void *x_bytes = NULL, *y_bytes = NULL;
     bool has_x, has_y = false;
-    int err = read_member(z, inputs, &x, &x_bytes, &has_x, d);
-    if (!err) err = read_member(z, targets, &y, &y_bytes, &has_y, d);
+    int err = sherd__data_member(z, inputs, &x, &x_bytes, &has_x, d);
+    if (!err) err = sherd__data_member(z, targets, &y, &y_bytes, &has_y, d);
     *there = has_x || has_y;
     snprintf(where, sizeof where, "%.380s: %s", sherd__npz_where(z), targets);
     if (!err && has_x != has_y)
@@ -197,7 +194,7 @@ static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, si
 {
     sherd__npz *z = NULL;
     bool there = false, test;
-    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     if (err) return err;
     err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
     if (!err && there)
@@ -404,12 +401,12 @@ static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *p
     sherd_view v;
     void *bytes = NULL;
     bool there = false;
-    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     for (size_t i = 0; i < 2 && !err && !there; i++)
         if (sherd__npz_find(z, pairs[i][0]) >= 0 && sherd__npz_find(z, pairs[i][1]) >= 0)
             err = take_pair(out, r, z, pairs[i][0], pairs[i][1], width, &there, d);
     if (!err && !there) {
-        err = read_member(z, "x", &v, &bytes, &there, d);
+        err = sherd__data_member(z, "x", &v, &bytes, &there, d);
         if (!err && !there)
             err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs)",
                               "%s: expected a member x", path);

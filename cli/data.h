@@ -6,6 +6,11 @@
 
 #include "learn/dataset.h"
 #include "learn/recipe.h"
+#include "store/npz.h"
+
+/* What an archive of data may unpack to (sherd__npz_open). */
+#define SHERD__DATA_UNPACKED ((uint64_t)16 << 30)
+#define SHERD__DATA_RATIO 1100u
 
 typedef struct sherd__data {
     sherd__dataset train, validation; /* validation.x.rows 0: there are none */
@@ -24,6 +29,10 @@ typedef struct sherd__data {
 int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
                      const uint8_t seed[32], sherd_diag *d) SHERD_MUST;
 void sherd__data_fini(sherd__data *x);
+/** A member as a matrix in memory of its own (*bytes, the caller's, on failure too); one dimension
+ *  is a column. *there is false where there is none. */
+int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **bytes, bool *there,
+                       sherd_diag *d) SHERD_MUST;
 
 /**
  * Inputs alone, to predict from: a folder of IDX files (its test images), one IDX file, a .npy, a

@@ -237,6 +237,9 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     if (o->peers_file && !sherd__opt_text(cli, "data"))
         return sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
                            "--peers has no effect without --data");
+    if (sherd__opt_given(cli, "label") && !sherd__opt_text(cli, "data"))
+        return sherd__fail(d, SHERD_EINVAL, "add --data FILE.csv, or leave it out",
+                           "--label has no effect without --data");
     return need_files(o, d);
 }
 
@@ -263,7 +266,7 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
     mallopt(M_ARENA_MAX, 2);
     const char *dir = sherd__opt_text(cli, "record"), *data = sherd__opt_text(cli, "data");
     sherd__own_data own = { 0 };
-    if (data) err = sherd__own_load(&own, data, d);
+    if (data) err = sherd__own_load(&own, data, sherd__opt_text(cli, "label"), d);
     if (!err && dir) err = sherd__record_new(&r.record, dir, "node", d);
     if (r.record) o.tap = (sherd__node_tap){ tap_open, tap_bytes, tap_close, &r };
     if (data) o.data = &own.own;
@@ -306,8 +309,11 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "memory", .type = SHERD__SIZE, .arg = "SIZE",
       .help = "budget for blocks and results of all coordinators [half of this machine's]" },
     { .name = "data", .type = SHERD__FILE, .arg = "FILE",
-      .help = "examples of this node's own: a .npy (targets are the last columns), or a .npz with "
-              "members x and y; only masked sums over them leave it (train --aggregate secure)" },
+      .help = "examples of this node's own: a .npy or .csv (targets are the last columns), a .npz "
+              "with members x and y, or a folder of IDX files; only masked sums over them leave it "
+              "(train --aggregate secure)" },
+    { .name = "label", .type = SHERD__TEXT, .arg = "NAME",
+      .help = "the column of a .csv that is the target, by its name in the first line" },
     { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
       .help = "nodes that it aggregates with, one line each as in a node file; without it, those "
               "that the coordinator names" },

@@ -1,46 +1,61 @@
 /*
  * A node reads its examples before anybody has asked for them, so what they mean (which columns are
- * targets, labels or values) is left to learn/own.c; here they are numbers in rows.
+ * targets, labels or values) is left to learn/own.c; here they are numbers in rows, from the files
+ * that cli/data.c reads.
  */
 #include "cli/own.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
+#include "cli/data.h"
 #include "core/alloc.h"
 #include "core/diag.h"
-#include "store/npz.h"
+#include "store/csv.h"
+#include "store/idx.h"
 
-/* What a member may unpack to: as for data that train reads. */
-#define UNPACKED_BASE ((uint64_t)16 << 30)
-#define UNPACKED_RATIO 1100u
-
-static int read_member(sherd__own_data *x, sherd__npz *z, unsigned which, sherd_view *out,
-                       sherd_diag *d)
+static int load_idx(sherd__own_data *x, const char *folder, sherd_diag *d)
 {
-    const char *name = which ? "y" : "x";
-    int64_t i = sherd__npz_find(z, name);
-    if (i < 0)
-        return sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
-                           "%s: has no member %s", sherd__npz_where(z), name);
-    const sherd__npy_header *h = &sherd__npz_member_at(z, (size_t)i)->head;
-    void *bytes = x->members[which] = sherd__alloc_large(h->data_len);
-    if (!bytes) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory", sherd__npz_where(z));
-    *out = h->fortran ? sherd_view_t(sherd_view_c(bytes, h->dtype, h->cols, h->rows))
-                      : sherd_view_c(bytes, h->dtype, h->rows, h->cols);
-    if (h->ndim == 1) *out = sherd_view_t(*out); /* so many examples of one number */
-    return sherd__npz_read(z, (size_t)i, bytes, h->data_len, d);
+    sherd__idx_set set = { 0 };
+    int err = sherd__idx_set_load(&set, folder, "train", d);
+    if (err) return err;
+    x->own.x = sherd__idx_view(&set.images);
+    x->own.y = sherd__idx_view(&set.labels);
+    x->members[0] = set.images.values; /* move over */
+    x->members[1] = set.labels.values;
+    set.images.values = set.labels.values = NULL;
+    sherd__idx_set_fini(&set);
+    return SHERD_OK;
+}
+
+static int take_pair(sherd__own_data *x, sherd__npz *z, const char *const names[2], bool *there,
+                     sherd_diag *d)
+{
+    bool has_y = false;
+    int err = sherd__data_member(z, names[0], &x->own.x, &x->members[0], there, d);
+    if (err || !*there) return err;
+    err = sherd__data_member(z, names[1], &x->own.y, &x->members[1], &has_y, d);
+    if (!err && !has_y)
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
+                          "%s: has %s but not %s", sherd__npz_where(z), names[0], names[1]);
+    if (!err && x->own.x.rows != x->own.y.rows)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: %s has %zu rows and %s has %zu",
+                          sherd__npz_where(z), names[0], x->own.x.rows, names[1],
+                          x->own.y.rows);
+    return err;
 }
 
 static int load_npz(sherd__own_data *x, const char *path, sherd_diag *d)
 {
+    static const char *const pairs[][2] = { { "x_train", "y_train" }, { "x", "y" } };
     sherd__npz *z = NULL;
-    int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
+    bool there = false;
+    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     if (err) return err;
-    err = read_member(x, z, 0, &x->own.x, d);
-    if (!err) err = read_member(x, z, 1, &x->own.y, d);
-    if (!err && x->own.x.rows != x->own.y.rows)
-        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: x has %zu rows and y has %zu",
-                          sherd__npz_where(z), x->own.x.rows, x->own.y.rows);
+    for (size_t i = 0; i < 2 && !err && !there; i++) err = take_pair(x, z, pairs[i], &there, d);
+    if (!err && !there)
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
+                          "%s: expected members x and y, or x_train and y_train", path);
     sherd__npz_close(z);
     return err;
 }
@@ -53,12 +68,43 @@ static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
     return err;
 }
 
-int sherd__own_load(sherd__own_data *out, const char *path, sherd_diag *d)
+static int load_csv(sherd__own_data *x, const char *path, const char *label, sherd_diag *d)
 {
-    size_t len = strlen(path);
+    const sherd__csv_want want = { .targets = label ? 1 : 0, .label = label };
+    sherd__csv csv;
+    int err = sherd__csv_load(&csv, path, &want, d);
+    if (err) return err;
+    x->own.x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
+    if (csv.values) x->own.y = sherd_view_c(csv.values, SHERD_F64, csv.rows, 1);
+    x->members[0] = csv.x;
+    x->members[1] = csv.values;
+    return SHERD_OK;
+}
+
+static bool ends_in(const char *path, const char *tail)
+{
+    size_t n = strlen(path), m = strlen(tail);
+    return n >= m && strcmp(path + n - m, tail) == 0;
+}
+
+int sherd__own_load(sherd__own_data *out, const char *path, const char *label, sherd_diag *d)
+{
+    struct stat st;
+    bool csv = ends_in(path, ".csv");
     *out = (sherd__own_data){ 0 };
-    bool npz = len >= 4 && strcmp(path + len - 4, ".npz") == 0;
-    int err = npz ? load_npz(out, path, d) : load_npy(out, path, d);
+    if (stat(path, &st) != 0)
+        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
+    if (label && !csv)
+        return sherd__fail(d, SHERD_EINVAL, "leave --label out",
+                           "%s: --label names a column of a .csv", path);
+    int err = S_ISDIR(st.st_mode)     ? load_idx(out, path, d)
+              : csv                   ? load_csv(out, path, label, d)
+              : ends_in(path, ".npz") ? load_npz(out, path, d)
+              : ends_in(path, ".npy")
+                  ? load_npy(out, path, d)
+                  : sherd__fail(d, SHERD_EFORMAT,
+                                "give a folder of IDX files, a .npy, a .npz or a .csv",
+                                "%s: is none of the files that data are read from", path);
     if (!err && out->own.x.rows == 0)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: there are no examples", path);
     return err;

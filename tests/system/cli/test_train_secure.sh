@@ -146,7 +146,32 @@ run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
     --epochs 3000 -o got.npz
 [ $code = 0 ] && grep -q 'n2.* is lost' err && grep -q 'lost nodes did not count' out
 report $? "one of five is killed, and the others go on"
-start 2 --data mine-2.npy
+
+# Node 2 is not there at first, comes, is killed and comes again: what is said of it is waited for.
+told() { # words: on stderr of the run that goes on
+    for _ in $(seq 300); do
+        grep -q -- "$1" err && return
+        sleep 0.1
+    done
+    return 1
+}
+address=$(sed 's/ .*//' line-2)
+"$S" train long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    --epochs 1000000 --progress none >out 2>err </dev/null &
+run=$!
+sleep 2
+start 2 --data mine-2.npy --listen "$address"
+told 'n2.* has come, and is in the sums from the next one on' && sleep 1 && kill -9 $pid_2 &&
+    told 'n2.* is lost' && sleep 2 && start 2 --data mine-2.npy --listen "$address" &&
+    told 'n2.* is back, and in the sums from the next one on' && sleep 1 && kill -9 $pid_1 && told 'n1.* is lost'
+bad=$?
+sleep 0.5 # a sum without n1 is one with n2: four of five are needed
+kill -TERM $run 2>/dev/null
+wait $run
+code=$?
+[ $bad = 0 ] && [ $code = 130 ] && ! grep -q 'are needed' err
+report $? "one that comes late, or is killed and started again, joins those who train"
+start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (sleep 1; kill -9 $pid_3; kill -9 $pid_4) &
 run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz
@@ -179,6 +204,54 @@ for bad in label shape; do
     report $? "data with a bad $bad do not fit, and that is said without a value of them"
     stop
 done
+
+py '
+import gzip, os, struct
+r = np.random.RandomState(9)
+def idx(f, a): f.write(struct.pack(">BBBB", 0, 0, 8, a.ndim) + struct.pack(">%dI" % a.ndim, *a.shape) + a.tobytes())
+for i in (1, 2, 3):
+    y = r.randint(0, 3, 40).astype("u1")
+    x = np.stack([y * 3 + r.randint(0, 3, 40), r.randint(0, 9, 40)], 1).astype("u1")
+    np.savez("whole-%d.npz" % i, x=x, y=y)
+    np.savez("split-%d.npz" % i, x_train=x, y_train=y, x_test=x[:1], y_test=y[:1])
+    rows = np.c_[x, y].tolist()
+    open("last-%d.csv" % i, "w").write("".join("%d,%d,%d\n" % tuple(l) for l in rows))
+    open("named-%d.csv" % i, "w").write("a,kind,b\n" + "".join("%d,%d,%d\n" % (a, k, b) for a, b, k in rows))
+    for gz in ("", ".gz"):
+        os.makedirs("idx-%d%s" % (i, gz))
+        o = gzip.open if gz else open
+        idx(o("idx-%d%s/train-images-idx3-ubyte%s" % (i, gz, gz), "wb"), x.reshape(40, 2, 1))
+        idx(o("idx-%d%s/train-labels-idx1-ubyte%s" % (i, gz, gz), "wb"), y)
+open("hole.csv", "w").write("a,b,kind\n1,2,0\n3,,1\n")' 2>err
+bad=$?
+trained() { # name, data of three nodes
+    start 1 --data $2
+    start 2 --data $3
+    start 3 --data $4
+    cat line-1 line-2 line-3 >nodes.txt
+    run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+        --epochs 5 -o "$1.npz"
+    [ $code = 0 ] || bad=1
+    stop
+}
+trained whole whole-1.npz whole-2.npz whole-3.npz
+trained mixed idx-1 "named-2.csv --label kind" last-3.csv
+trained other split-1.npz idx-2.gz whole-3.npz
+[ $bad = 0 ] && py '
+a = [np.load(f + ".npz") for f in ("whole", "mixed", "other")]
+sys.exit(int(not all((a[0][k] == b[k]).all() for b in a[1:] for k in ("w1", "b1", "w2", "b2"))))'
+report $? "nodes read .csv, IDX, gzipped or not, and .npz to the same model, bit for bit"
+
+refused() { # words, options: a node that does not start
+    words=$1; shift
+    "$S" node --key node-1.key --allow allow.txt --selftest quick "$@" >out 2>err </dev/null
+    code=$?
+    [ $code != 0 ] && grep -q -- "$words" err
+}
+refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*nobody' --data hole.csv --label nobody &&
+    refused 'names a column of a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
+    refused 'no such file' --data none.csv && refused 'none of the files' --data small.conf
+report $? "data that cannot be read are refused with file, line and column"
 
 start 1 --data mine-1.npz
 start 2

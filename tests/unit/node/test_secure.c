@@ -392,6 +392,7 @@ static void a_gradient_that_did_not_fit_is_not_given_in_another_scale(void **s)
     meet();
     assert_int_equal(seal_for(1, 900), 0);
     assert_int_equal(hide(1, 900), SHERD_EBUSY);
+    assert_int_equal(hide(1, 900), SHERD_EINVAL); /* the very same question: no more either */
     assert_int_equal(hide(1, 20), SHERD_EINVAL);
     assert_int_equal(seal(2), 0);
     assert_int_equal(hide(2, 20), 0);
