@@ -383,15 +383,13 @@ static int multiply(checking *c)
 /* rT*U and V*s for both primes, operands read once. */
 static void project(checking *c)
 {
-    size_t since[PRIMES] = {0};
+    size_t since = 0;
+    sherd__fvp_sum sum[PRIMES];
     memset(c->ru, 0, PRIMES * TRIALS * c->k * sizeof *c->ru);
-    for (size_t i = 0; i < c->n; i += ROWS)
-        for (unsigned q = 0; q < PRIMES; q++) {
-            const double *const r[TRIALS] = VECTORS(c->r + i, q, c->n);
-            double *const ru[TRIALS] = VECTORS(c->ru, q, c->k);
-            sherd__fvp_left(c->u + i * c->k, c->n - i < ROWS ? c->n - i : ROWS, c->k, c->k, r,
-                            sherd__primes_default.p[q], ru, &since[q]);
-        }
+    for (unsigned q = 0; q < PRIMES; q++)
+        sum[q] = (sherd__fvp_sum){sherd__primes_default.p[q], VECTORS(c->r, q, c->n),
+                                  VECTORS(c->ru, q, c->k)};
+    sherd__fvp_left_many(c->u, c->n, c->k, c->k, sum, PRIMES, &since);
     for (size_t i = 0; i < c->k; i += ROWS)
         for (unsigned q = 0; q < PRIMES; q++) {
             const double *const s[TRIALS] = VECTORS(c->s, q, c->m);

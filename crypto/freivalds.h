@@ -150,4 +150,14 @@ void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld,
                      const double *const r[SHERD__FVP_TRIALS], uint32_t p,
                      double *const acc[SHERD__FVP_TRIALS], size_t *since);
 
+typedef struct sherd__fvp_sum {
+    uint32_t p;
+    const double *r[SHERD__FVP_TRIALS];
+    double *acc[SHERD__FVP_TRIALS];
+} sherd__fvp_sum;
+/** sherd__fvp_left for several primes, for each of which x is canonical: x, which comes from
+ *  memory, is gone through once for two of them. */
+void sherd__fvp_left_many(const double *x, size_t rows, size_t cols, size_t ld,
+                          const sherd__fvp_sum *sum, size_t len, size_t *since);
+
 #endif

@@ -161,21 +161,59 @@ static void add_rows(const double *x, size_t ld, size_t n, const double *r, cons
     }
 }
 
+/* The same for two primes, so that a row that comes from memory comes once. */
+SHERD__CLONES_WHOLE
+static void add_rows_twice(const double *x, size_t ld, size_t n, const double *const r[4],
+                           double *restrict acc, double *restrict bcc, double *restrict ccc,
+                           double *restrict dcc)
+{
+    const double *y = x + ld, *z = y + ld, *w = z + ld;
+    double a0 = r[0][0], a1 = r[0][1], a2 = r[0][2], a3 = r[0][3];
+    double b0 = r[1][0], b1 = r[1][1], b2 = r[1][2], b3 = r[1][3];
+    double c0 = r[2][0], c1 = r[2][1], c2 = r[2][2], c3 = r[2][3];
+    double d0 = r[3][0], d1 = r[3][1], d2 = r[3][2], d3 = r[3][3];
+    for (size_t j = 0; j < n; j++) {
+        acc[j] += (a0 * x[j] + a1 * y[j]) + (a2 * z[j] + a3 * w[j]);
+        bcc[j] += (b0 * x[j] + b1 * y[j]) + (b2 * z[j] + b3 * w[j]);
+        ccc[j] += (c0 * x[j] + c1 * y[j]) + (c2 * z[j] + c3 * w[j]);
+        dcc[j] += (d0 * x[j] + d1 * y[j]) + (d2 * z[j] + d3 * w[j]);
+    }
+}
+
+/* Four rows, the first of which is row i of the r. */
+static void add_four(const double *x, size_t ld, size_t n, const sherd__fvp_sum *sum, size_t len,
+                     size_t i)
+{
+    for (; len >= 2; len -= 2, sum += 2) {
+        const double *const r[4] = {sum[0].r[0] + i, sum[0].r[1] + i, sum[1].r[0] + i,
+                                    sum[1].r[1] + i};
+        add_rows_twice(x, ld, n, r, sum[0].acc[0], sum[0].acc[1], sum[1].acc[0], sum[1].acc[1]);
+    }
+    if (len > 0)
+        add_rows(x, ld, n, sum->r[0] + i, sum->r[1] + i, sum->acc[0], sum->acc[1]);
+}
+
+void sherd__fvp_left_many(const double *x, size_t rows, size_t cols, size_t ld,
+                          const sherd__fvp_sum *sum, size_t len, size_t *since)
+{
+    for (size_t i = 0, some; i < rows; i += some, *since += some) {
+        some = rows - i < 4 ? 1 : 4;
+        for (size_t q = 0; q < len && *since + some > CHUNK; q++)
+            for (int t = 0; t < 2; t++)
+                sherd__residue_from_f64(sum[q].acc[t], cols, sum[q].p, sum[q].acc[t]);
+        if (*since + some > CHUNK) *since = 0;
+        if (some == 4) add_four(x + i * ld, ld, cols, sum, len, i);
+        for (size_t q = 0; q < len && some == 1; q++)
+            add_row(x + i * ld, cols, sum[q].r[0][i], sum[q].r[1][i], sum[q].acc[0],
+                    sum[q].acc[1]);
+    }
+}
+
 void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *const r[2],
                      uint32_t p, double *const acc[2], size_t *since)
 {
-    for (size_t i = 0, some; i < rows; i += some) {
-        some = rows - i < 4 ? 1 : 4;
-        if (*since + some > CHUNK) {
-            for (int t = 0; t < 2; t++) sherd__residue_from_f64(acc[t], cols, p, acc[t]);
-            *since = 0;
-        }
-        if (some == 4)
-            add_rows(x + i * ld, ld, cols, r[0] + i, r[1] + i, acc[0], acc[1]);
-        else
-            add_row(x + i * ld, cols, r[0][i], r[1][i], acc[0], acc[1]);
-        *since += some;
-    }
+    const sherd__fvp_sum sum = {p, {r[0], r[1]}, {acc[0], acc[1]}};
+    sherd__fvp_left_many(x, rows, cols, ld, &sum, 1, since);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -123,20 +123,46 @@ int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
     return SHERD_OK;
 }
 
-/* since: by term, see sherd__fvp_left. A prime's trials lie one after the other. */
+/* Whether quantised values are their own residues, for every prime. */
+static bool all_small(const share *d, const share_operand *o)
+{
+    bool small = true;
+    for (uint32_t q = 0; q < d->p.primes_len; q++)
+        small = small && o->fixed.bound <= (d->p.primes[q] - 1) / 2;
+    return small;
+}
+
+/* rT*term on top of what there is of the rows before. since: by term, see sherd__fvp_left. A block
+ * that is the same for all primes is gone through when the first one comes. */
+static void project_left(const share *d, const share_operand *o, const share_span *span, size_t row,
+                         size_t rows, uint32_t q, const double *const *term,
+                         const share_probe *probe, size_t (*since)[SHERD__LCC_BLOCKS_MAX])
+{
+    const size_t cols = span->cols;
+    bool same = all_small(d, o);
+    for (uint32_t j = 0; j < o->terms; j++) {
+        sherd__fvp_sum sum[4];
+        uint32_t first = q, end = q + 1;
+        if (same && j < o->blocks) end = q == 0 ? d->p.primes_len : q;
+        for (uint32_t i = first; i < end; i++) {
+            const double *r = probe->r + (size_t)i * TRIALS * span->rows + row;
+            double *acc = probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
+            sum[i - first] = (sherd__fvp_sum){ d->p.primes[i], { r, r + span->rows },
+                                               { acc, acc + (size_t)o->terms * cols } };
+        }
+        sherd__fvp_left_many(term[j], rows, cols, cols, sum, end - first, &since[q][j]);
+    }
+}
+
+/* A prime's trials lie one after the other. */
 static void project(const share *d, const share_operand *o, const share_span *span, size_t row,
                     size_t rows, uint32_t q, const double *const *term, const share_probe *probe,
-                    size_t *since)
+                    size_t (*since)[SHERD__LCC_BLOCKS_MAX])
 {
     const size_t trial = (size_t)q * TRIALS, cols = span->cols;
+    if (probe->left) project_left(d, o, span, row, rows, q, term, probe, since);
     for (uint32_t j = 0; j < o->terms; j++) {
         size_t at = trial * o->terms + j, next = at + o->terms;
-        if (probe->left) {
-            const double *r = probe->r + trial * span->rows + row;
-            const double *const rs[] = { r, r + span->rows };
-            double *const acc[] = { probe->left + at * cols, probe->left + next * cols };
-            sherd__fvp_left(term[j], rows, cols, cols, rs, d->p.primes[q], acc, &since[j]);
-        }
         if (probe->right) {
             const double *s = probe->s + trial * cols;
             const double *const ss[] = { s, s + cols };
@@ -181,7 +207,7 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
             err = sherd__share_terms(d, s, o, masks, span, row, rows, q, q > 0, term);
             if (err) break;
-            if (probe) project(d, o, span, row, rows, q, term, probe, since[q]);
+            if (probe) project(d, o, span, row, rows, q, term, probe, since);
             if (out) encode(d, o, span, row, rows, q, term, out);
         }
     }

@@ -726,6 +726,41 @@ static void residue_kernels_equal_int64_for_every_shape(void **s)
     free(x), free(v), free(packed);
 }
 
+static void several_primes_at_once_equal_one_after_the_other(void **s)
+{
+    (void)s;
+    enum { N = 1100, K = 37, LD = 40, MOST = 4 };
+    double *x = malloc(N * LD * 8), *r = malloc(2 * MOST * N * 8);
+    double one[2 * MOST][K], many[2 * MOST][K];
+    for (size_t i = 0; i < N * LD; i++) x[i] = i % 3 ? whole(2965000) : 2965000;
+    for (size_t i = 0; i < 2 * MOST * N; i++) r[i] = i % 3 ? whole(2965000) : 2965000;
+    for (size_t len = 0; len <= MOST; len++) {
+        sherd__fvp_sum sum[MOST];
+        size_t together = 0;
+        memset(one, 0, sizeof one);
+        memset(many, 0, sizeof many);
+        for (size_t q = 0; q < len; q++) {
+            const double *const both[2] = {r + 2 * q * N, r + (2 * q + 1) * N};
+            double *const to[2] = {one[2 * q], one[2 * q + 1]};
+            size_t since = 0;
+            sherd__fvp_left(x, N, K, LD, both, sherd__primes_default.p[q], to, &since);
+            sum[q] = (sherd__fvp_sum){sherd__primes_default.p[q], {both[0], both[1]},
+                                      {many[2 * q], many[2 * q + 1]}};
+        }
+        for (size_t at = 0, rows; at < N; at += rows) { /* panels of 1, 2, 3, ... rows */
+            rows = at % 9 + 1 < N - at ? at % 9 + 1 : N - at;
+            sherd__fvp_left_many(x + at * LD, rows, K, LD, sum, len, &together);
+            for (size_t q = 0; q < len; q++) sum[q].r[0] += rows, sum[q].r[1] += rows;
+        }
+        for (size_t i = 0; i < 2 * len; i++) {
+            sherd__residue_from_f64(one[i], K, sherd__primes_default.p[i / 2], one[i]);
+            sherd__residue_from_f64(many[i], K, sherd__primes_default.p[i / 2], many[i]);
+            assert_memory_equal(one[i], many[i], sizeof one[i]);
+        }
+    }
+    free(x), free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -753,6 +788,7 @@ int main(void)
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
         UNIT_TEST_PLAIN(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(residue_kernels_equal_int64_for_every_shape),
+        cmocka_unit_test(several_primes_at_once_equal_one_after_the_other),
         UNIT_TEST_PLAIN(residue_kernels_equal_int64_for_every_shape),
     };
     return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);
