@@ -33,6 +33,7 @@ typedef struct side {
     sherd__network *n;
     sherd__optimiser o;
     size_t at; /* first row of the next batch */
+    bool keeps; /* see sherd__engine */
 } side;
 
 static sherd_view images(const training *t)
@@ -89,7 +90,7 @@ static void side_fini(side *s)
 static int step(side *s, const training *t, double *seconds, sherd_diag *d)
 {
     double began = sherd__clock_s(), cost;
-    sherd__engine e = {s->m, false};
+    sherd__engine e = {.products = s->m, .keeps = s->keeps};
     size_t rows = t->rows - s->at < t->part ? t->rows - s->at : t->part;
     sherd__batch b = {sherd_view_sub(images(t), s->at, rows, 0, 784), s->kept, s->at,
                       {.labels = t->labels + s->at}};
@@ -135,7 +136,7 @@ static void traffic(sherd_cluster *c, double *up, double *down)
 static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int preset,
                double *here, double *nodes, double bytes[2], sherd_diag *d)
 {
-    side local = {0}, over = {0};
+    side local = {0}, over = {.keeps = true};
     sherd_multiplier m;
     sherd_product_options opt;
     double up, down, up_then, down_then;

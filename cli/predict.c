@@ -55,7 +55,7 @@ static int forward(predict *p, sherd__engine e, double *y, bool show, sherd_diag
 
 static int check(predict *p, sherd_diag *d)
 {
-    sherd__engine here = {{0}, false};
+    sherd__engine here = {.maps = false};
     size_t count = p->data.x.rows * p->width, first = 0, differ = 0;
     double *y = sherd__calloc(count, sizeof *y);
     int err = y == NULL ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")

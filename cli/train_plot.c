@@ -33,7 +33,7 @@ static void surround(const double *points, size_t len, double low[2], double hig
 static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
-    sherd__engine here = {{0}, false};
+    sherd__engine here = {.maps = false};
     size_t width = sherd__network_width(n), batch = sherd__trainer_order(t->trainer)->batch;
     size_t cells = (size_t)SIDE * SIDE, room = batch < cells ? batch : cells;
     double *x = sherd__calloc(2 * room, sizeof *x);

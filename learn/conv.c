@@ -64,33 +64,23 @@ static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
 }
 
 /* The products, by the multiplier or the short way; dy W^T overwrites the windows: dW is made. */
-static int forward_by(const sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                       sherd_diag *d)
 {
-    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    if (sherd__here_can(call, windows)) return sherd__here_forward(l, call, windows, call->y, d);
-    int err = sherd_multiplier_multiply(call->engine.products, windows, w, call->y, l->cols, d);
-    if (err == 0 && !call->unbiased) sherd__bias_add(l, windows.rows, call->y);
-    return err;
+    return sherd__here_can(call, windows) ? sherd__here_forward(l, call, windows, call->y, d)
+                                          : sherd__products_forward(l, call, windows, d);
 }
 
 static int backward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                        sherd_diag *d)
 {
-    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, windows.rows, l->cols);
     double *down = call->dx != NULL ? l->scratch : NULL;
-    if (sherd__here_can(call, windows))
-        return sherd__here_backward(l, call, windows, call->y, call->dy, down, d);
-    int err = sherd_multiplier_multiply(call->engine.products, sherd_view_t(windows), dy,
-                                        l->weights_gradient, l->cols, d);
-    if (err != 0) return err;
-    sherd__bias_gradient(l, windows.rows, call->dy);
-    if (down == NULL) return SHERD_OK;
-    return sherd_multiplier_multiply(call->engine.products, dy, sherd_view_t(w), down, l->rows, d);
+    return sherd__here_can(call, windows)
+               ? sherd__here_backward(l, call, windows, call->y, call->dy, down, d)
+               : sherd__products_backward(l, call, windows, down, d);
 }
 
-static int forward_by32(const sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
+static int forward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                         sherd_diag *d)
 {
     return sherd__here_forward32(l, call, windows, call->y32, d);

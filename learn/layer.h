@@ -31,6 +31,8 @@ typedef struct sherd__form {
 typedef struct sherd__engine {
     sherd_multiplier products;
     bool maps; /* sigmoid, tanh, ReLU and their gradients too go through `products`; same bits */
+    bool keeps; /* inputs of layers stay with `products` from the forward pass to the backward one:
+                   pays where both take the same shares of them; same bits */
 } sherd__engine;
 
 typedef struct sherd__layer_kind sherd__layer_kind;
@@ -56,6 +58,7 @@ typedef struct sherd__layer {
     union { double *weights_gradient; float *weights_gradient32; }; /* the same shapes */
     union { double *biases_gradient; float *biases_gradient32; };
     union { double *scratch; float *scratch32; };
+    sherd_kept *held;  /* between two passes: the left operand of both (engine.keeps) */
     bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
 } sherd__layer;
 
@@ -69,6 +72,7 @@ typedef struct sherd__layer_call {
     size_t first;
     union { double *y; float *y32; }; /* examples x out: forward writes, backward reads it */
     bool unbiased;    /* forward: leave biases out */
+    bool returns;     /* forward: backward follows, with the same x */
     union { double *dy; float *dy32; }; /* examples x out: d cost / dy; backward may overwrite it */
     union { double *dx; float *dx32; }; /* examples x in, gets d cost / dx; NULL where nobody needs
                                            it. dy itself for SHERD__LAYER_IN_PLACE */
@@ -130,6 +134,19 @@ bool sherd__form_size(sherd__form f, size_t *size);
 void sherd__bias_add(const sherd__layer *l, size_t rows, double *y);
 /** biases_gradient from dy, rows x cols; rows ascending. */
 void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
+
+/* ---- products of a layer with parameters, wherever they are computed (learn/dense.c) --------- */
+
+/** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution. Errors
+ *  of the multiplier. */
+int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                            sherd_diag *d);
+/** weights_gradient = x^T dy, and biases_gradient; then dx = dy W^T unless dx is NULL. dx may be x's
+ *  memory. */
+int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+                             double *dx, sherd_diag *d);
+/** Lets go of what a forward pass left with the multiplier. */
+void sherd__products_release(sherd__layer *l, sherd__engine e);
 
 /* ---- products of a layer with parameters, on this machine (learn/here.c) --------------------- */
 

@@ -111,13 +111,14 @@ static int backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *
 }
 
 static int run_forward(sherd__network *n, sherd__engine e, const sherd__batch *b, sherd_view input,
-                       bool unbiased, sherd_diag *d)
+                       bool unbiased, bool returns, sherd_diag *d)
 {
     int err = SHERD_OK;
     for (size_t i = 0; i < n->len && err == 0; i++) {
         sherd__layer *l = &n->layers[i];
         sherd__layer_call call = call_of(n, e, b, input, i);
         call.unbiased = unbiased;
+        call.returns = returns;
         if (l->cols > 0 && n->hooks.before_forward != NULL)
             err = n->hooks.before_forward(n->hooks.ctx, i, d);
         if (err == 0) err = forward(l, &call, d);
@@ -191,35 +192,42 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
     int err = check_batch(n, e, batch, d);
     if (err != 0) return err;
     sherd_view input = input_of(n, batch);
-    err = run_forward(n, e, batch, input, unbiased, d);
+    err = run_forward(n, e, batch, input, unbiased, false, d);
     if (err == 0) *y = tell(n, output_of(n, input), input.rows);
     return err;
+}
+
+/* Forward, loss and back. */
+static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch, sherd_view input,
+                 double *c, sherd_diag *d)
+{
+    int err = run_forward(n, e, batch, input, false, true, d);
+    const void *out = output_of(n, input);
+    if (err != 0) return err;
+    err = n->dtype == SHERD_F32
+              ? sherd__loss_gradient32(n->loss, out, input.rows, n->width, batch->targets, c,
+                                       n->delta[0], d)
+              : sherd__loss_gradient(n->loss, out, input.rows, n->width, batch->targets, c,
+                                     n->delta[0], d);
+    if (err != 0) return err;
+    *c += l2_cost(n);
+    if (!isfinite(*c))
+        return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
+                           "the cost is %g: training diverged", *c);
+    return run_backward(n, e, batch, input, d);
 }
 
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d)
 {
-    const void *out;
     double c;
     int err = check_batch(n, e, batch, d);
     if (err != 0) return err;
     sherd_view input = input_of(n, batch);
-    err = run_forward(n, e, batch, input, false, d);
-    if (err != 0) return err;
-    out = output_of(n, input);
-    err = n->dtype == SHERD_F32
-              ? sherd__loss_gradient32(n->loss, out, input.rows, n->width, batch->targets, &c,
-                                       n->delta[0], d)
-              : sherd__loss_gradient(n->loss, out, input.rows, n->width, batch->targets, &c,
-                                     n->delta[0], d);
-    if (err != 0) return err;
-    c += l2_cost(n);
-    if (!isfinite(c))
-        return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
-                           "the cost is %g: training diverged", c);
-    err = run_backward(n, e, batch, input, d);
+    err = learn(n, e, batch, input, &c, d);
+    for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
     if (err != 0) return err;
     *cost = c;
-    if (y != NULL) *y = tell(n, out, input.rows);
+    if (y != NULL) *y = tell(n, output_of(n, input), input.rows);
     return SHERD_OK;
 }

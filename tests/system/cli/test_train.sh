@@ -227,6 +227,11 @@ json "d['checked'] and d['rows'] == 120 and d['scheme'] == 'share' and d['output
 cmp -s here.npy over.npy; report $? "bit for bit"
 run predict a.npz data.npz -o over.npy -n 3 --scheme share --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit (360 outputs' err && grep -q 'wrote over.npy' err; report $? "and says so, and what was written"
+py "r = np.random.default_rng(4); np.savez('pixels.npz', x=r.integers(0, 256, (70, 784)).astype(np.uint8), y=np.zeros(70))"
+run train lenet --examples 128 --epochs 1 --seed seed -q -o lenet.npz && run predict lenet.npz pixels.npz -o lenet-here.npy -q --bits 17 &&
+    run predict lenet.npz pixels.npz -o lenet-over.npy -n 3 --scheme share --json
+json "d['scheme'] == 'share' and d['rows'] == 70" && cmp -s lenet-here.npy lenet-over.npy
+report $? "convolutions and pools too"
 run predict a.npz data.npz -o over.npy -n 2 --scheme share
 [ $code = 7 ] && grep -q 'try: -n 3$' err; report $? "two nodes are too few for share, which is said before they are started"
 run predict a.npz data.npy -o labels.npy --labels --json

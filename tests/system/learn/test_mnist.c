@@ -122,7 +122,7 @@ static void the_published_run_on_mnist_is_reproduced(void **s)
     sherd__idx_set set = { 0 };
     sherd__network *n;
     sherd__optimiser o;
-    sherd__engine e = { { 0 }, false };
+    sherd__engine e = { .maps = false };
     sherd_diag d = { 0 };
     if (folder == NULL) folder = "../shared/data/mnist";
     if (access(folder, R_OK) != 0) skip();

@@ -97,14 +97,14 @@ static void strike(const fault *f)
 
 /* One training, on any multiplier; parameters after each epoch to out. Parts come in another order
  * in each epoch. rounding: m is of sherd__rounding_new. */
-static void train(sherd_multiplier m, bool maps, bool rounding, const fault *f,
+static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, const fault *f,
                   double out[EPOCHS][COUNT_MAX])
 {
     sherd__network_spec spec = { .in = { 1, 1, K }, .layers = layers, .batch = PART,
                                  .len = sizeof layers / sizeof *layers,
                                  .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-3 };
     sherd__optimiser_spec how = { .method = SHERD__MOMENTUM };
-    sherd__engine e = { m, maps };
+    sherd__engine e = { m, maps, keeps };
     sherd__network *n;
     sherd__optimiser o;
     sherd_kept *kept;
@@ -155,7 +155,7 @@ static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool 
     sherd_diag d = { 0 };
     memset(got, 0, sizeof got);
     if (sherd_multiplier_cluster(&m, c, o, &d)) fail_msg("%s: %s", what, d.message);
-    train(m, maps, false, f, got);
+    train(m, maps, o->scheme == SHERD_SHARE, false, f, got);
     sherd_multiplier_free(m);
     must_equal(got, want, what);
 }
@@ -200,6 +200,7 @@ static void convolutions_train_to_the_bits_of_this_machine(void **s)
                          : sherd_multiplier_cluster(&e.products, c, &o, &d);
         if (!err) err = sherd__network_new(&spec, &n, &d);
         if (err) fail_msg("%s", d.message);
+        e.keeps = o.scheme == SHERD_SHARE;
         memcpy(sherd__network_params(n), began_with, sherd__network_count(n) * sizeof(double));
         for (unsigned step = 0; step < 4; step++) {
             sherd__batch b = { .x = sherd_view_c(xs + step * PART * K, SHERD_F64, PART, K),
@@ -231,7 +232,7 @@ static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
                          : sherd_multiplier_cluster(&m, c, &o, &d);
         if (!err) err = sherd__rounding_new(&r, m, BITS, seed, &d);
         if (err) fail_msg("%s", d.message);
-        train(r, false, true, NULL, got[i]);
+        train(r, false, false, true, NULL, got[i]);
         sherd_multiplier_free(r);
     }
     must_equal(got[1], got[0], "stochastic rounding");
@@ -475,7 +476,7 @@ static int begin(void **state)
     for (unsigned i = 0; i < COUNT_MAX; i++)
         began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
     if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
-    train(here, false, false, NULL, want);
+    train(here, false, false, false, NULL, want);
     sherd_multiplier_free(here);
     return memcmp(want[0], want[2], sizeof want[0]) == 0; /* it does train */
 }

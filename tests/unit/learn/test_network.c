@@ -137,7 +137,7 @@ static void check_gradients(const plan *p, ptrdiff_t number, size_t rows)
 {
     static double got[COUNT_MAX];
     sherd__network *n = made(p);
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch b = batch_of(p, rows);
     double *w = sherd__network_params(n), most = 0;
     size_t count = sherd__network_count(n);
@@ -220,7 +220,8 @@ static void element_wise_steps_by_the_multiplier_give_the_same_bits(void **s)
         sherd__network *a = made(&plans[i]), *b = made(&plans[i]);
         sherd__batch batch = batch_of(&plans[i], ROWS);
         size_t bytes = sherd__network_count(a) * sizeof(double);
-        sherd__engine here = { { &plain_ops, &local }, false }, there = { here.products, true };
+        sherd__engine here = { .products = { &plain_ops, &local } }, there = here;
+        there.maps = true;
         plain_seen.maps = 0;
         double cost = cost_of(a, here, &batch);
         assert_int_equal(plain_seen.maps, 0);
@@ -237,7 +238,7 @@ static void a_pass_allocates_nothing_and_only_multiplies(void **s)
 {
     (void)s;
     sherd_multiplier local = local_new(0);
-    sherd__engine e = { { &plain_ops, &local }, false };
+    sherd__engine e = { .products = { &plain_ops, &local } };
     for (size_t i = 0; i < PLANS; i++) {
         sherd__network *n = made(&plans[i]);
         sherd__batch batch = batch_of(&plans[i], ROWS);
@@ -265,7 +266,7 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
             whole[k] = (double)(k * 37 % 5);
         }
         sherd__network *a = made(p), *b = made(p);
-        sherd__engine e = { local_new(17), false };
+        sherd__engine e = { .products = local_new(17) };
         sherd__batch batch = batch_of(p, ROWS), other = batch;
         batch.x = sherd_view_c(whole, SHERD_F64, ROWS, size);
         other.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, size, ROWS));
@@ -296,7 +297,7 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
     uint8_t all[3 * ROWS * IN_MAX];
     for (size_t k = 0; k < 3 * ROWS * size; k++) all[k] = (uint8_t)(k * 37 % 251);
     sherd__network *a = made(p), *b = made(p);
-    sherd__engine e = { local_new(17), false };
+    sherd__engine e = { .products = local_new(17) };
     sherd_kept *kept;
     sherd_view whole = sherd_view_c(all, SHERD_U8, 3 * ROWS, size);
     assert_int_equal(sherd_multiplier_keep_parts(e.products, whole, PART, &kept, NULL), SHERD_OK);
@@ -316,10 +317,102 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
     sherd_multiplier_free(e.products);
 }
 
+/* Products and kept operands of another multiplier, counted; call number fail_at fails. */
+typedef struct counted {
+    sherd_multiplier inner;
+    unsigned kept, held, products, of_kept, calls, fail_at;
+    bool full; /* nothing can be kept */
+} counted;
+
+static int counted_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                            sherd_diag *d)
+{
+    counted *m = ctx;
+    m->products++;
+    return ++m->calls == m->fail_at ? SHERD_EWRONG
+                                    : sherd_multiplier_multiply(m->inner, a, b, c, ldc, d);
+}
+
+static int counted_keep(void *ctx, sherd_view a, size_t part, sherd_kept **kept, sherd_diag *d)
+{
+    counted *m = ctx;
+    if (++m->calls == m->fail_at) return SHERD_EWRONG;
+    if (m->full) return SHERD_EFEWNODES;
+    m->kept++;
+    m->held++;
+    return sherd_multiplier_keep_parts(m->inner, a, part, kept, d);
+}
+
+static int counted_rows(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed,
+                        sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    counted *m = ctx;
+    m->of_kept++;
+    if (++m->calls == m->fail_at) return SHERD_EWRONG;
+    return sherd_multiplier_multiply_rows(m->inner, kept, rows, transposed, b, c, ldc, d);
+}
+
+static counted *counted_now;
+
+static void counted_shape(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part)
+{
+    counted_now->inner.ops->kept_shape(kept, rows, cols, part);
+}
+
+static void counted_release(void *ctx, sherd_kept *kept)
+{
+    counted *m = ctx;
+    m->held--;
+    sherd_multiplier_release(m->inner, kept);
+}
+
+static const sherd_multiplier_ops counted_ops = {
+    .abi = SHERD_MULTIPLIER_ABI, .name = "counted", .multiply = counted_multiply,
+    .keep = counted_keep, .multiply_kept = counted_rows, .kept_shape = counted_shape,
+    .release = counted_release,
+};
+
+static void inputs_stay_for_the_way_back_and_no_longer(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < PLANS; i++) {
+        sherd__network *a = made(&plans[i]), *b = made(&plans[i]);
+        counted m = { .inner = local_new(17) };
+        sherd__engine here = { .products = m.inner }, e = { { &counted_ops, &m }, .keeps = true };
+        sherd__batch batch = batch_of(&plans[i], ROWS);
+        size_t bytes = sherd__network_count(a) * sizeof(double), layers = 0;
+        double cost = 7;
+        const double *y;
+        for (size_t k = 0; k < sherd__network_len(a); k++)
+            layers += sherd__network_layer(a, k)->cols > 0;
+        counted_now = &m;
+        assert_true(cost_of(a, here, &batch) == cost_of(b, e, &batch));
+        assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), bytes);
+        assert_int_equal(m.kept, layers);
+        assert_int_equal(m.of_kept, 2 * layers);
+        assert_int_equal(m.products, layers > 0 ? layers - 1 : 0);
+        assert_int_equal(m.held, 0);
+        unsigned all = m.calls;
+        for (m.fail_at = 1; m.fail_at <= all; m.fail_at++) {
+            m.calls = 0;
+            assert_int_equal(sherd__network_learn(b, e, &batch, &cost, NULL, NULL), SHERD_EWRONG);
+            assert_int_equal(m.held, 0);
+        }
+        m.kept = m.fail_at = 0;
+        assert_int_equal(sherd__network_forward(b, e, &batch, false, &y, NULL), SHERD_OK);
+        assert_int_equal(m.kept, 0); /* nothing comes back */
+        m.full = true;
+        assert_true(cost_of(a, here, &batch) == cost_of(b, e, &batch));
+        sherd__network_free(a);
+        sherd__network_free(b);
+        sherd_multiplier_free(m.inner);
+    }
+}
+
 static void a_product_that_fails_ends_the_pass(void **s)
 {
     (void)s;
-    sherd__engine e = { { &plain_ops, NULL }, false };
+    sherd__engine e = { .products = { &plain_ops, NULL } };
     sherd__network *n = made(&plans[11]);
     sherd__batch batch = batch_of(&plans[11], ROWS);
     unsigned at_most = 3 + 5;
@@ -380,7 +473,7 @@ static void hooks_see_gradients_of_the_top_before_those_below(void **s)
     (void)s;
     const sherd__network_hooks hooks = { saw_forward, saw_backward, &hooked };
     const plan *p = &plans[11];
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch batch = batch_of(p, ROWS);
     double cost;
     hooked.n = made(p);
@@ -405,7 +498,7 @@ static void outputs_may_leave_biases_out(void **s)
     const double *y;
     double with[ROWS * 3];
     sherd__network *n = made(p);
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch batch = batch_of(p, ROWS);
     assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
     memcpy(with, y, sizeof with);
@@ -422,7 +515,7 @@ static void the_published_bias_gradient_is_one_sum_for_all(void **s)
     const plan *p = &plans[4];
     sherd__network_spec spec = spec_of(p);
     sherd__network *right = made(p), *total;
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch batch = batch_of(p, ROWS);
     size_t count = sherd__network_count(right);
     spec.bias_total = true;
@@ -448,7 +541,7 @@ static void a_small_batch_equals_a_network_made_for_it(void **s)
     const plan *p = &plans[11];
     sherd__network_spec spec = spec_of(p);
     sherd__network *large = made(p), *small;
-    sherd__engine e = { local_new(20), false };
+    sherd__engine e = { .products = local_new(20) };
     sherd__batch batch = batch_of(p, ROWS);
     size_t len = sherd__network_count(large) * sizeof(double);
     spec.batch = 2;
@@ -472,7 +565,7 @@ static void softmax_and_sigmoid_stand_large_inputs(void **s)
     const plan sig = { { 1, 1, 3 }, { SIGMOID }, SHERD__LOSS_SQUARED, 0 };
     static const double x[6] = { 1e4, 1e4, -1e4, -800, 0, 800 };
     const double *y;
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch batch = { .x = sherd_view_c(x, SHERD_F64, 2, 3) };
     sherd__network *n = made(&soft);
     assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
@@ -531,7 +624,7 @@ static void convolutions_and_pools_equal_loops_over_their_windows(void **s)
     };
     static const size_t shapes[][2] = { { 3, 5 }, { 3, 4 }, { 5, 6 }, { 2, 2 },
                                         { 3, 3 }, { 3, 2 }, { 3, 3 }, { 4, 3 } };
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__network *n = made(&cases[i]);
         const sherd__layer *l = sherd__network_layer(n, 0);
@@ -631,7 +724,7 @@ static void batches_that_do_not_fit_are_refused(void **s)
     (void)s;
     static double wide[(ROWS + 1) * 8];
     sherd__network *n = made(&plans[3]);
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     static const size_t rows[] = { 0, ROWS + 1, ROWS, ROWS }, cols[] = { 7, 7, 8, 6 };
     const double *y = NULL;
     for (size_t i = 0; i < 4; i++) {
@@ -648,7 +741,7 @@ static void a_cost_that_is_not_finite_is_divergence(void **s)
 {
     (void)s;
     sherd__network *n = made(&plans[3]);
-    sherd__engine e = { local_new(0), false };
+    sherd__engine e = { .products = local_new(0) };
     sherd__batch b = batch_of(&plans[3], ROWS);
     sherd_diag d = { 0 };
     double cost = 42;
@@ -688,6 +781,7 @@ int main(void)
         cmocka_unit_test(a_pass_allocates_nothing_and_only_multiplies),
         cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
         cmocka_unit_test(a_batch_may_be_parts_of_what_is_kept),
+        cmocka_unit_test(inputs_stay_for_the_way_back_and_no_longer),
         cmocka_unit_test(a_product_that_fails_ends_the_pass),
         cmocka_unit_test(hooks_see_gradients_of_the_top_before_those_below),
         cmocka_unit_test(outputs_may_leave_biases_out),

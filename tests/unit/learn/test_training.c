@@ -36,7 +36,7 @@ static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, si
 {
     sherd__network_spec spec = { .in = { 28, 28, 1 }, .layers = layers, .len = len,
                                  .batch = BATCH, .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-4 };
-    sherd__engine e = { { 0 }, false };
+    sherd__engine e = { .maps = false };
     sherd__network *n;
     sherd__optimiser o;
     sherd_entropy_seeded state;
