@@ -7,6 +7,7 @@
 
 #include "learn/plan.h"
 #include "scheduler/train_job.h"
+#include "scheduler/train_keep.h"
 #include "scheduler/work_state.h"
 
 /* A part on its way; it outlives the node that has it. */
@@ -20,14 +21,6 @@ typedef struct flight {
     bool added[];      /* by tier */
 } flight;
 
-/* Examples that a node keeps. */
-typedef struct kept {
-    uint64_t hash;
-    uint32_t *rows;
-    size_t len;
-    uint32_t x, targets;
-} kept;
-
 /* A part at a node. */
 typedef struct given {
     flight *flight;
@@ -40,12 +33,9 @@ enum { GIVEN_MOST = 2 };     /* one is computed while the other travels */
 
 typedef struct train_node {
     sherd__work_node w;      /* first */
-    uint64_t session_number; /* of the session that the next six are about */
-    uint32_t next_block;
+    uint64_t session_number; /* of the session that the next two are about */
+    sherd__keep keep;
     bool has_text;
-    kept *kept;
-    size_t kept_len, kept_room;
-    uint64_t kept_bytes;
     bool back;               /* it may return */
     bool unfit;              /* cannot compute gradients, or not these */
     bool closing;            /* its session takes no more */

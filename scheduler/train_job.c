@@ -417,7 +417,7 @@ void sherd__train_job_free(sherd__train_job *j)
     if (!j) return;
     for (uint32_t i = 0; j->nodes && i < j->o.nodes; i++) {
         sherd__train_forget(&j->nodes[i]);
-        sherd__free(j->nodes[i].kept);
+        sherd__free(j->nodes[i].keep.list);
         for (uint32_t k = 0; k < j->nodes[i].has_len; k++) sherd__free(j->nodes[i].has[k].flight);
     }
     for (flight *f = j->todo, *next; f; f = next) {

@@ -11,11 +11,6 @@
 #include "scheduler/train_internal.h"
 #include "scheduler/train_put.h"
 
-static uint32_t fresh(train_node *n)
-{
-    return n->next_block++;
-}
-
 static int put(sherd__train_job *j, train_node *n, uint32_t block, uint8_t dtype, size_t rows,
                size_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
 {
@@ -34,93 +29,10 @@ static int send_text(sherd__train_job *j, train_node *n)
     return err;
 }
 
-/* ---- examples -------------------------------------------------------------------------------- */
-
-static uint64_t hash_of(const uint32_t *rows, size_t len)
-{
-    uint64_t h = len;
-    for (size_t i = 0; i < len; i++) {
-        h = (h ^ rows[i]) * UINT64_C(0x9E3779B97F4A7C15);
-        h ^= h >> 32;
-    }
-    return h;
-}
-
-static const kept *find_kept(const train_node *n, const uint32_t *rows, size_t len, uint64_t hash)
-{
-    for (size_t i = 0; i < n->kept_len; i++) {
-        const kept *k = &n->kept[i];
-        if (k->hash == hash && k->len == len && !memcmp(k->rows, rows, len * sizeof *rows))
-            return k;
-    }
-    return NULL;
-}
-
-/* Notes that the node keeps these examples. False: it is not to keep them. */
-static bool keep(const sherd__train_job *j, train_node *n, const uint32_t *rows, size_t len,
-                 uint64_t hash, uint64_t bytes, uint32_t x, uint32_t targets)
-{
-    uint64_t memory = sherd__session_peer(n->w.session)->memory;
-    if (!j->o.train.recurring || bytes > memory / 4 || n->kept_bytes > memory / 4 - bytes)
-        return false;
-    if (n->kept_len == n->kept_room) {
-        size_t room = n->kept_room ? 2 * n->kept_room : 16;
-        kept *more = sherd__realloc(n->kept, room * sizeof *more);
-        if (!more) return false;
-        n->kept = more;
-        n->kept_room = room;
-    }
-    uint32_t *copy = sherd__alloc(len * sizeof *copy);
-    if (!copy) return false;
-    memcpy(copy, rows, len * sizeof *copy);
-    n->kept[n->kept_len++] = (kept){ hash, copy, len, x, targets };
-    n->kept_bytes += bytes;
-    return true;
-}
-
-static int send_shard(sherd__train_job *j, train_node *n, const uint32_t *rows, size_t len,
-                      sherd__plan_shard *out)
-{
-    const sherd__dataset *data = j->o.train.data;
-    bool labels = data->targets.labels != NULL;
-    uint64_t hash = j->o.train.recurring ? hash_of(rows, len) : 0;
-    const kept *k = j->o.train.recurring ? find_kept(n, rows, len, hash) : NULL;
-    *out = (sherd__plan_shard){ .rows = len };
-    if (k) {
-        out->x = k->x;
-        out->targets = k->targets;
-        return SHERD_OK;
-    }
-    size_t x_len = sherd_dtype_size(data->x.dtype) * data->x.cols * len;
-    size_t width = labels ? 1 : data->width, t_len = (labels ? 4 : 8 * width) * len;
-    void *x = sherd__alloc(x_len), *t = sherd__alloc(t_len);
-    if (!x || !t) {
-        sherd__free(x);
-        sherd__free(t);
-        return SHERD_ENOMEM;
-    }
-    sherd__shard_inputs(data, rows, len, x);
-    sherd__shard_targets(data, rows, len, t);
-    out->x = fresh(n);
-    out->targets = fresh(n);
-    int err = put(j, n, out->x, (uint8_t)data->x.dtype, len, data->x.cols, x, NULL, NULL);
-    if (err) {
-        sherd__free(t);
-        return err;
-    }
-    err = put(j, n, out->targets, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
-    out->drop = !err && !keep(j, n, rows, len, hash, (uint64_t)x_len + t_len, out->x,
-                              out->targets);
-    return err;
-}
-
 void sherd__train_forget(train_node *n)
 {
-    for (size_t i = 0; i < n->kept_len; i++) sherd__free(n->kept[i].rows);
-    n->kept_len = 0;
-    n->kept_bytes = 0;
+    sherd__keep_forget(&n->keep, TEXT_BLOCK + 1);
     n->has_text = false;
-    n->next_block = TEXT_BLOCK + 1;
 }
 
 /* ---- a part ---------------------------------------------------------------------------------- */
@@ -131,13 +43,14 @@ static int send_plan(sherd__train_job *j, train_node *n, given *g)
     sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = p->room,
                          .tiers = (uint32_t)j->o.tiers, .shards = p->shards,
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    const sherd__keep_to to = { n->w.session, j->o.id, j->o.train.data, j->o.train.recurring };
     size_t len = sherd__plan_size(plan.tiers, plan.shards);
     uint8_t *bytes = sherd__alloc(len);
     int err = bytes ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; i < p->shards && !err; i++) {
         uint32_t k = p->first + i;
         sherd__plan_shard s;
-        err = send_shard(j, n, p->rows + p->at[k], p->at[k + 1] - p->at[k], &s);
+        err = sherd__keep_send(&n->keep, &to, p->rows + p->at[k], p->at[k + 1] - p->at[k], &s);
         if (!err && p->local) s.local = p->local[k];
         if (!err) sherd__plan_write_shard(bytes, &plan, i, &s);
     }
@@ -145,9 +58,9 @@ static int send_plan(sherd__train_job *j, train_node *n, given *g)
         sherd__free(bytes);
         return err;
     }
-    g->plan = fresh(n);
-    g->params = plan.params = n->next_block;
-    n->next_block += plan.tiers;
+    g->plan = n->keep.next_block++;
+    g->params = plan.params = n->keep.next_block;
+    n->keep.next_block += plan.tiers;
     sherd__plan_write(bytes, &plan, p->scales);
     return put(j, n, g->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
 }
@@ -181,7 +94,7 @@ static int send_tier(sherd__train_job *j, train_node *n, const given *g, uint32_
 bool sherd__train_comes_round(const sherd__train_job *j, const train_node *n, const flight *f)
 {
     uint32_t most = (uint32_t)j->o.tiers + 2 * f->part->shards + 2;
-    return n->next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX;
+    return n->keep.next_block > UINT32_MAX - most - SHERD__RECIPE_LAYERS_MAX;
 }
 
 int sherd__train_send(sherd__train_job *j, uint32_t node, given *g)
