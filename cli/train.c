@@ -20,7 +20,8 @@
 
 static const char *const choices_precision[] = {"f64", "f32", NULL};
 static const char *const choices_by[] = {"products", "gradients", NULL};
-static const char *const choices_aggregate[] = {"plain", "secure", NULL};
+static const char *const choices_aggregate[] = {"plain", "secure", "ring",
+                                               "halving-doubling", NULL};
 static const char *const choices_average[] = {"plain", "weighted", NULL};
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -213,6 +214,7 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__stepper_free(t.stepper);
     sherd__train_by_free(t.by);
     sherd__train_secure_free(t.secure);
+    sherd__train_circle_free(t.circle);
     sherd__trainer_free(t.trainer);
     sherd__over_close(&t.over);
     sherd__data_fini(&t.data);
@@ -281,8 +283,9 @@ static const sherd__option options[] = {
      .help = "--local-steps: plain, or weighted by how many steps a shard made"},
     {.name = "aggregate", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
      .choices = choices_aggregate,
-     .help = "by gradients: plain, or secure: nodes bring their own data (sherd node --data), and "
-             "only sums over all of them are seen here"},
+     .help = "by gradients: plain, here; secure: nodes bring their own data (sherd node --data) "
+             "and only sums over all of them are seen here; ring or halving-doubling: nodes add up "
+             "among themselves"},
     {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 3, .max = 1024,
      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
              "and --colluding together]"},
@@ -330,7 +333,8 @@ const sherd__verb sherd__verb_train = {
         "gradients, which are added up here. Nothing is hidden from them. With --aggregate secure "
         "they keep their own examples instead, and give nothing but masked sums: a round for each "
         "epoch, any --survivors U of them open it, and --colluding T learn nothing with the "
-        "coordinator.\n"
+        "coordinator. With --aggregate ring or halving-doubling nodes send gradients to each other "
+        "and make the updates, to the same bits: hardly anything passes here.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "

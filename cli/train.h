@@ -27,6 +27,7 @@ typedef struct sherd__train_check sherd__train_check;
 typedef struct sherd__train_keep sherd__train_keep;
 typedef struct sherd__train_by sherd__train_by;
 typedef struct sherd__train_secure sherd__train_secure;
+typedef struct sherd__train_circle sherd__train_circle;
 
 typedef struct sherd__train {
     sherd__cli *cli;
@@ -41,6 +42,7 @@ typedef struct sherd__train {
     sherd__train_keep *keep;   /* checkpoints; NULL: not asked for */
     sherd__train_by *by;       /* --by gradients; NULL: by products */
     sherd__train_secure *secure; /* --aggregate secure; NULL: not asked for */
+    sherd__train_circle *circle; /* --aggregate ring, halving-doubling; likewise */
 
     int log;                /* descriptor of --log, -1: none */
     uint64_t log_size;
@@ -98,6 +100,19 @@ int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
 json_t *sherd__train_secure_json(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_secure_free(sherd__train_secure *s);
+
+/* ---- --aggregate ring, halving-doubling (train_circle.c) ------------------------------------- */
+
+/** Reads its options, by gradients; t->circle stays NULL otherwise. SHERD_EINVAL. */
+int sherd__train_circle_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The stepper; the cluster is open. Errors of sherd__circle_open. */
+int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g, bool allow_drop,
+                             sherd_diag *d) SHERD_MUST;
+/** Goes on with a line that has begun. */
+void sherd__train_circle_print(const sherd__train *t);
+json_t *sherd__train_circle_json(const sherd__train *t);
+/** NULL is allowed. */
+void sherd__train_circle_free(sherd__train_circle *c);
 
 /* ---- words (train_tell.c) -------------------------------------------------------------------- */
 

@@ -126,7 +126,8 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     t->over.here = true;
     t->over.nodes = !b->in_process;
     t->over.bits = b->o.bits;
-    return sherd__train_secure_read(t, d);
+    err = sherd__train_secure_read(t, d);
+    return err ? err : sherd__train_circle_read(t, d);
 }
 
 /* ---- the trace ------------------------------------------------------------------------------- */
@@ -241,6 +242,7 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
         o.note_ctx = b;
     }
     if (t->secure != NULL) return sherd__train_secure_open(t, &o, d);
+    if (t->circle != NULL) return sherd__train_circle_open(t, &o, b->allow_drop, d);
     int err = sherd__train_others() != NULL ? together(&o.engine, t, d)
               : b->in_process               ? threads(&o.engine, t, b->threads, d)
                                             : over_nodes(&o.engine, t, d);
@@ -298,6 +300,7 @@ void sherd__train_by_print(const sherd__train *t)
                sherd__train_others()->name);
     else if (t->by->in_process)
         printf(", %" PRIu32 " threads", t->by->threads);
+    if (t->circle != NULL) sherd__train_circle_print(t);
     if (t->by->o.async)
         printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),
                s->staleness_most);
@@ -317,6 +320,7 @@ json_t *sherd__train_by_json(const sherd__train *t)
         json_object_set_new(j, "among", json_pack("{s:s, s:I}", "by", sherd__train_others()->name,
                                                   "processes",
                                                   (json_int_t)sherd__train_others()->size));
+    if (t->circle != NULL) json_object_set_new(j, "circle", sherd__train_circle_json(t));
     json_object_set_new(j, "staleness_mean", json_real(mean_staleness(s)));
     json_object_set_new(j, "staleness_most", json_integer((json_int_t)s->staleness_most));
     json_object_set_new(j, "dropped", json_integer((json_int_t)s->dropped));

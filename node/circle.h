@@ -86,7 +86,8 @@ int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragme
 void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wanted);
 /** The coordinator wants nothing any more of what waits: a round that is open ends here. */
 void sherd__circle_cancel(sherd__circle *c, uint64_t job);
-/** The job is over: closes links, now or when what runs is done. */
+/** The job, or with 0 whatever it is, is over: closes links, and forgets all now or when what runs
+ *  is done. */
 void sherd__circle_forget(sherd__circle *c, uint64_t job);
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -95,8 +96,15 @@ void sherd__circle_link_up(sherd__circle *c, uint32_t member, sherd_session *s);
 /** It never came up, or is lost. The link is closed by whoever calls. */
 void sherd__circle_link_down(sherd__circle *c, uint32_t member, int err, const char *why);
 
-/** Whether somebody with this key may connect. */
-bool sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key);
+/** It has no use for a block that it was sent. */
+void sherd__circle_link_refused(sherd__circle *c, uint32_t member, const sherd__refusal *r);
+
+/** Whether it is the circle of this name, and has met. */
+bool sherd__circle_is(const sherd__circle *c, uint64_t id);
+/** The circle that somebody with this key may connect for, or 0. */
+uint64_t sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key);
+/** A connection of theirs, for this circle, is over. */
+void sherd__circle_lost(sherd__circle *c, const sherd__fingerprint *key, uint64_t id);
 /** Whether this is a block that this member may send: `id` is the circle's. Bytes for its body, or
  *  NULL. */
 uint8_t *sherd__circle_place(sherd__circle *c, const sherd__fingerprint *key, uint64_t id,

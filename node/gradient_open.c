@@ -133,7 +133,9 @@ static int read_plan(const sherd__block *b, uint32_t number, sherd__plan *p, she
     if (info->dtype != SHERD_I64 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", number);
-    return sherd__plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
+    int err = sherd__plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
+    if (err || p->shards) return err;
+    return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan without shards");
 }
 
 static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__round **out,

@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
+#include "node/members.h"
 #include "sherd/version.h"
 #include "wire/handoff.h"
 #include "wire/link.h"
@@ -50,6 +51,7 @@ struct server {
     sherd__backend_caps caps;
     sherd_executor *executor;
     sherd__worker *worker;
+    sherd__members *members;
     sherd_listener *listener;
     conn *conns;
     uint64_t sessions;
@@ -95,10 +97,16 @@ static const sherd__peer *find_allowed(const server *s, const sherd__fingerprint
     return p && strcmp(p->role, "node") != 0 ? p : NULL;
 }
 
+/* Coordinators by the allow-list; members of a circle as long as it lasts. */
 static bool allow(void *ctx, const sherd__fingerprint *key)
 {
     const server *s = ctx;
-    return !s->ending && find_allowed(s, key);
+    return !s->ending && (find_allowed(s, key) || sherd__worker_member(s->worker, key));
+}
+
+static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
+{
+    return find_allowed(ctx, key) != NULL;
 }
 
 /* The host of an allow-list is an address, or `*`; the peer's text is "address:port". */
@@ -179,7 +187,7 @@ static void on_closed(void *ctx, sherd_link *l)
 
 static uint64_t features_of(const server *s)
 {
-    return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE |
+    return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_CIRCLE |
            (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 
@@ -208,6 +216,10 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
 {
     server *s = ctx;
     const sherd__peer *p = find_allowed(s, key);
+    if (!p && sherd__worker_member(s->worker, key)) {
+        describe_session(s, session);
+        return sherd__members_accept(s->members, l, key, session, owner);
+    }
     if (!p || !host_matches(p->host, peer_address)) {
         rejected(s, SHERD_EAUTH, peer_address,
                  "its key is allowed from another address only (allow-list: `*` is any)");
@@ -272,7 +284,7 @@ static void on_drain(uv_timer_t *t)
 /* Once the last connection is gone: waits for the running product, then lets the loop end. */
 static void check_drained(server *s)
 {
-    if (!s->ending || s->conns) return;
+    if (!s->ending || s->conns || sherd__members_count(s->members)) return;
     if (sherd__executor_pending(s->executor) == 0) {
         close_handles(s);
         return;
@@ -297,7 +309,18 @@ static void end(server *s, const char *why)
         next = c->next;
         sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
     }
+    sherd__members_close(s->members);
     check_drained(s);
+}
+
+static void members_say(void *ctx, bool problem, const char *line)
+{
+    say(ctx, problem ? SHERD__NODE_WARN : SHERD__NODE_NOTE, "%s", line);
+}
+
+static void members_drained(void *ctx)
+{
+    check_drained(ctx);
 }
 
 /* --- signals, parent, compute thread --------------------------------------------------------- */
@@ -436,12 +459,18 @@ static int start_compute(server *s, sherd_diag *d)
     s->wake.data = s->drain.data = s;
     s->handles = 2;
     err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
+    sherd__members_options m = { &s->loop, s->identity, members_say, members_drained, s };
+    if (!err) err = sherd__members_new(&s->members, &m);
+    if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
     sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
                                 .caps = s->caps, .executor = s->executor, .memory = o->memory,
                                 .flush = flush, .wake = wake, .wake_ctx = &s->wake,
                                 .self = { s->identity, o->data, o->peers_file ? &s->peers : NULL },
+                                .links = sherd__members_links(s->members),
+                                .coordinator = is_coordinator, .coordinator_ctx = s,
                                 .clock = sherd__clock_s };
-    if (!err) err = sherd__worker_new(&s->worker, &w);
+    err = sherd__worker_new(&s->worker, &w);
+    sherd__members_serve(s->members, s->worker);
     return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
 }
 
@@ -477,6 +506,7 @@ static void fini(server *s)
     }
     sherd__executor_free(s->executor);
     sherd__worker_free(s->worker);
+    sherd__members_free(s->members);
     if (s->loop_up) (void)uv_loop_close(&s->loop);
     if (s->backend_ctx) s->opt->backend->close(s->backend_ctx);
     sherd__peers_fini(&s->allowed);

@@ -61,6 +61,7 @@ void sherd__worker_release(task *t)
         return;
     }
     if (t->secure) sherd__secure_done(t->client->secure);
+    if (t->circle) sherd__worker_circle_over(t);
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
@@ -130,6 +131,7 @@ static void answer(task *t)
     sherd__client *c = t->client;
     if (c->session && !t->cancelled) {
         if (!t->err) t->err = hand_over(t);
+        t->answered = !t->err;
         if (t->err) sherd__worker_refuse(c, &t->what, t->err, t->text);
     }
     sherd__worker_release(t);
@@ -144,10 +146,15 @@ void sherd__worker_run(task *t)
     }
     sherd_diag d = { .code = 0 };
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
-    t->err = t->secure ? sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right,
-                                           t->out, &d)
-                       : w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right,
-                                             t->out, &d);
+    if (t->secure)
+        t->err = sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right, t->out,
+                                   &d);
+    else if (t->circle)
+        t->err = sherd__circle_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
+                                   &d);
+    else
+        t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right,
+                                     t->out, &d);
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
@@ -162,6 +169,7 @@ static void free_client(sherd__client *c)
     sherd__worker *w = c->worker;
     sherd__gradient_fini(&c->site);
     sherd__secure_free(c->secure);
+    sherd__circle_free(c->circle);
     *(c->prev ? &c->prev->next : &w->clients) = c->next;
     if (c->next) c->next->prev = c->prev;
     sherd__free(c);
@@ -183,8 +191,12 @@ static void on_done(sherd_work *work)
     c->running--;
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
-    if (c->closed && c->running == 0) free_client(c);
-    else sherd__worker_flush(w, c);
+    if (c->closed && c->running == 0) {
+        free_client(c);
+    } else {
+        sherd__worker_move(c);
+        sherd__worker_flush(w, c);
+    }
     sherd__worker_pump(w);
 }
 
@@ -244,7 +256,7 @@ static bool is_tiny(const sherd__worker *w, const task *t)
 {
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
     double gflops = w->opt.caps.gflops > 1 ? w->opt.caps.gflops : 1;
-    if (t->secure) return false; /* all of it on one thread, one after another */
+    if (t->secure || t->circle) return false; /* all on one thread, one after another */
     double us = sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
                 sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
     return us < SHERD__INLINE_US;
@@ -278,7 +290,7 @@ static void start(sherd__worker *w, task *t)
         return;
     }
     bool run_here = w->running_len == 0 && is_tiny(w, t);
-    if (t->secure || !sherd__worker_stream(t)) {
+    if (t->secure || t->circle || !sherd__worker_stream(t)) {
         int err = take_buffer(t);
         if (!err && !run_here && !(err = sherd__worker_submit(w, t))) return;
         if (err) {
@@ -330,6 +342,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
                       const sherd__block *right, sherd_diag *d)
 {
     const sherd__worker *w = c->worker;
+    if (sherd__circle_op(what->op)) return sherd__worker_circle(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
     sherd__secure_site site = { .self = w->opt.self, .pool = w->pool, .store = &c->store };
@@ -363,7 +376,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
                            (unsigned long long)m->budget);
     }
     *t = (task){ .client = c, .what = *what, .left = left, .right = right, .reserved = cost,
-                  .secure = secure };
+                  .secure = secure, .circle = sherd__circle_op(what->op) };
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
@@ -378,6 +391,10 @@ static void on_task(sherd__client *c, const sherd__event *e)
     int err = accept_task(c, &e->task, &t, &d);
     if (err) {
         sherd__worker_refuse(c, &e->task, err, d.message);
+        return;
+    }
+    if (t->circle) {
+        sherd__worker_set_aside(c, t);
         return;
     }
     sherd__worker_queue(c, t);
@@ -410,6 +427,7 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
         else w->stats.cancelled++;
         sherd__worker_release(t);
     }
+    sherd__worker_drop_aside(c, e);
     sherd__worker_close_gone(c);
     sherd__worker_requeued(c);
     for (uint32_t i = 0; i < w->running_len; i++) {
@@ -426,6 +444,8 @@ static void on_closed(sherd__client *c)
     c->session = NULL;
     c->closed = true;
     sherd__worker_leave_turns(w, c);
+    if (c->circle) sherd__circle_forget(c->circle, 0);
+    sherd__worker_drop_aside(c, NULL);
     for (task *t; (t = c->head);) {
         c->head = t->next;
         sherd__worker_release(t);
@@ -512,6 +532,11 @@ void sherd__worker_free(sherd__worker *w)
     if (!w) return;
     sherd__pool_free(w->pool);
     sherd__free(w);
+}
+
+sherd__pool *sherd__worker_pool(sherd__worker *w)
+{
+    return w->pool;
 }
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w)

@@ -18,6 +18,7 @@
 
 #include "core/executor.h"
 #include "node/backend.h"
+#include "node/circle.h"
 #include "node/pool.h"
 #include "node/secure.h"
 #include "sherd/err.h"
@@ -44,6 +45,10 @@ typedef struct sherd__worker_options {
     void (*wake)(void *ctx);
     void *wake_ctx;
     sherd__secure_self self; /* zeroed: no secure aggregation */
+    sherd__circle_links links; /* to members of circles; zeroed: none */
+    /** Whether this key may give tasks here; NULL: nobody is asked. */
+    bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
+    void *coordinator_ctx;
     double (*clock)(void); /* seconds, for the times in answers about gradients; NULL: none */
 } sherd__worker_options;
 
@@ -81,6 +86,30 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *event
 
 /** Sends what passes that are still running have ready. */
 void sherd__worker_poll(sherd__worker *w);
+
+/*
+ * Members of circles. What a link that was opened for a circle meets, and what others send over
+ * connections of theirs, which are nobody's client: `id` names the circle.
+ */
+void sherd__worker_link_up(sherd__worker *w, sherd__circle *circle, uint32_t member,
+                           sherd_session *s);
+/** The link is over, and closed by whoever calls. */
+void sherd__worker_link_down(sherd__worker *w, sherd__circle *circle, uint32_t member, int err,
+                             const char *why);
+void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_t member,
+                                const sherd__refusal *r);
+/** The circle that somebody with this key may connect for, or 0: none. */
+uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
+/** Bytes of the node's budget for the body of such a block; NULL: nobody waits for it, or none. */
+uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
+                                    uint32_t number, uint64_t len);
+/** Takes f. SHERD_EUNASKED: not theirs to send; their connection is to be closed. */
+int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
+                               uint32_t number, sherd_fragment *f) SHERD_MUST;
+void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id);
+/** The place for bytes of sherd__worker_member_place, as a session's unplace. */
+void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
+sherd__pool *sherd__worker_pool(sherd__worker *w);
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);
 const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w);

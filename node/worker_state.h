@@ -1,9 +1,10 @@
 /* Inside of the task loop, for worker.c (tasks, turns, events), worker_rounds.c (rounds of
- * gradients) and worker_stream.c (results that are made as they are sent). Nobody else includes
- * this. */
+ * gradients), worker_circle.c (sums among nodes) and worker_stream.c (results that are made as they
+ * are sent). Nobody else includes this. */
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
 
+#include "node/circle.h"
 #include "node/gradient.h"
 #include "node/secure.h"
 #include "node/store.h"
@@ -21,7 +22,9 @@ typedef struct task {
     uint8_t *out;
     uint64_t reserved; /* in the pool; 0 once out is there */
     bool secure;       /* of secure aggregation */
-    bool cancelled;
+    bool circle;       /* of a circle */
+    bool begun;        /* and the circle waits for its end */
+    bool cancelled, answered;
     int err;
     char text[SHERD__TEXT_MAX];
 } task;
@@ -33,6 +36,9 @@ struct sherd__client {
     sherd__store store;
     sherd__gradient_site site;
     sherd__secure *secure;           /* NULL: never asked for */
+    sherd__circle *circle;           /* likewise */
+    task *aside;                     /* tasks of it that cannot be done yet */
+    bool moving;
     uint32_t asked;                  /* tasks of rounds that are not answered */
     task *head, **tail;
     uint32_t running;                /* with the executor */
@@ -75,8 +81,6 @@ int sherd__worker_submit(sherd__worker *w, task *t) SHERD_MUST;
 void sherd__worker_run(task *t);
 /** Starts what can be. */
 void sherd__worker_pump(sherd__worker *w);
-/** Gives bytes back to the pool, as fragments do. */
-void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
 
 /* worker_rounds.c */
 
@@ -87,6 +91,19 @@ void sherd__worker_round_done(task *t);
 void sherd__worker_close_gone(sherd__client *c);
 /** The job's blocks are gone: so are rounds that nobody waits for, and networks. */
 void sherd__worker_forget(sherd__client *c, uint64_t job);
+
+/* worker_circle.c */
+
+/** Whether a task of a circle makes sense over these blocks. */
+int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd__block *left,
+                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
+void sherd__worker_set_aside(sherd__client *c, task *t);
+/** Queues, or refuses, what stands aside and need not any more. */
+void sherd__worker_move(sherd__client *c);
+/** A task of a circle is let go of. */
+void sherd__worker_circle_over(task *t);
+/** Those that a CANCEL concerns; with NULL all. */
+void sherd__worker_drop_aside(sherd__client *c, const sherd__event *e);
 
 /* worker_stream.c */
 

@@ -24,12 +24,18 @@ typedef enum sherd__op {
     SHERD__OP_MULTIPLY = 1,
     SHERD__OP_MULTIPLY_T = 2, /* left^T * right, one group each */
     SHERD__OP_GRADIENT = 3,   /* left: a plan, right: a tier's parameters (docs/PROTOCOL.md) */
+    /* Training by nodes that add up among themselves (learn/circle.h): */
+    SHERD__OP_MEET = 4,       /* left: who is in it and what is trained, right: a roster */
+    SHERD__OP_CONNECT = 5,    /* links to other members; gives which failed */
+    SHERD__OP_STEP = 6,       /* left: a round; gives what its shards cost */
+    SHERD__OP_REDUCE = 7,     /* left: the same; the sum over all members, and figures of it */
     /* Secure aggregation, by nodes with data of their own (learn/secure.h): */
     SHERD__OP_JOIN = 8,       /* left: what is trained; gives a key, signed */
     SHERD__OP_ROSTER = 9,     /* right: everybody's keys */
     SHERD__OP_SEAL = 10,      /* a round begins; gives pieces of a mask, sealed */
     SHERD__OP_HIDE = 11,      /* right: parameters; gives gradient and mask, added up */
     SHERD__OP_OPEN = 12,      /* right: pieces of the survivors; gives their sum */
+    SHERD__OP_STATE = 13,     /* of a circle: parameters, and what belongs to them */
     SHERD__OP_SIGMOID = 16,
     SHERD__OP_MINUS = 17,
     SHERD__OP_SQUARE = 18,
@@ -66,6 +72,7 @@ typedef struct sherd__task {
 /* sherd__hello.features */
 #define SHERD__FEATURE_GRADIENTS 1u /* a node that computes SHERD__OP_GRADIENT */
 #define SHERD__FEATURE_SECURE 4u    /* ... SHERD__OP_JOIN to SHERD__OP_OPEN */
+#define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, and OP_STATE */
 #define SHERD__FEATURE_DATA 8u      /* a node that has examples of its own */
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */

@@ -1,0 +1,91 @@
+/*
+ * --aggregate ring|halving-doubling: nodes add up gradients among themselves and make the updates;
+ * plans go out from here, and costs come back. What cannot be had that way is refused by name.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "scheduler/circle.h"
+
+enum { PLAIN, SECURE, RING, HALVING };
+
+struct sherd__train_circle {
+    sherd__reduce kind;
+    sherd__circle_lead lead; /* the stepper's; ops NULL: not open */
+    sherd__circle_stats stats;
+};
+
+int sherd__train_circle_read(sherd__train *t, sherd_diag *d)
+{
+    static const struct { const char *name, *why; } against[] = {
+        { "async", "a sum among nodes waits for all of them" },
+        { "float-gradients", "sums of floats hang on their order, and nodes would not agree" },
+        { "in-process", "threads of one process have nothing to send each other" },
+    };
+    sherd__cli *cli = t->cli;
+    int how = sherd__opt_choice(cli, "aggregate");
+    const char *name = sherd__opt_text(cli, "aggregate");
+    if (how != RING && how != HALVING) return 0;
+    for (size_t i = 0; i < sizeof against / sizeof *against; i++)
+        if (sherd__opt_flag(cli, against[i].name))
+            return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
+                               "--%s and --aggregate %s do not go together: %s", against[i].name,
+                               name, against[i].why);
+    sherd__train_circle *c = t->circle = sherd__calloc(1, sizeof *c);
+    if (c == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    c->kind = how == RING ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
+    return 0;
+}
+
+int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g, bool allow_drop,
+                             sherd_diag *d)
+{
+    sherd__train_circle *c = t->circle;
+    sherd__circle_options o = {
+        .recipe = &t->recipe, .data = &t->data.train, .network = g->network,
+        .optimiser = g->optimiser, .kind = c->kind, .shards = g->shards,
+        .batch = sherd__trainer_order(t->trainer)->batch, .bits = g->bits,
+        .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
+                     t->recipe.order == SHERD__ORDER_BATCHES,
+        .allow_drop = allow_drop };
+    int err = sherd__circle_open(&c->lead, t->over.cluster, &o, d);
+    if (err) return err;
+    err = sherd__stepper_circle(&t->stepper, g, c->lead, t->keep != NULL, d);
+    if (err) {
+        c->lead.ops->free(c->lead.ctx);
+        c->lead = (sherd__circle_lead){ 0 };
+    }
+    return err;
+}
+
+static const sherd__circle_stats *count(const sherd__train *t)
+{
+    sherd__train_circle *c = t->circle;
+    if (c->lead.ops != NULL) sherd__circle_count(&c->lead, &c->stats);
+    return &c->stats;
+}
+
+void sherd__train_circle_print(const sherd__train *t)
+{
+    char out[24];
+    const sherd__circle_stats *s = count(t);
+    printf(", %s among %" PRIu32 " nodes: %s on links between them", sherd__reduce_name(
+           t->circle->kind), s->members, sherd__cli_bytes(s->link_out + s->link_in, out));
+    if (s->repeated) printf("; %" PRIu64 " rounds were made anew", s->repeated);
+}
+
+json_t *sherd__train_circle_json(const sherd__train *t)
+{
+    const sherd__circle_stats *s = count(t);
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "by", sherd__reduce_name(t->circle->kind),
+                     "members", (json_int_t)s->members, "rounds", (json_int_t)s->rounds,
+                     "repeated", (json_int_t)s->repeated, "link_bytes_out",
+                     (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in);
+}
+
+void sherd__train_circle_free(sherd__train_circle *c)
+{
+    sherd__free(c);
+}

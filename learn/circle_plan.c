@@ -1,0 +1,142 @@
+/* Plans of a circle as bytes. Every range is checked where a number enters, so that nodes rely on a
+ * plan that was parsed. */
+#include "learn/circle_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/diag.h"
+
+enum { STEP_BITS = 8, ROUND_BITS = 24 };
+
+static uint64_t bits_of(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double number_at(const uint8_t *bytes)
+{
+    uint64_t bits = sherd__get_u64(bytes);
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static int none(sherd_diag *d, const char *what, uint64_t v)
+{
+    return sherd__fail(d, SHERD_EFORMAT, NULL, "%s %" PRIu64 " in a plan of a circle", what, v);
+}
+
+/* ---- MEET ------------------------------------------------------------------------------------ */
+
+void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__circle_plan *p)
+{
+    const uint64_t v[SHERD__CIRCLE_PLAN] = {
+        SHERD__CIRCLE_FORMAT, p->kind, p->members, p->self, p->id, p->recipe, p->state, p->bits,
+        p->batch, p->optimiser.method, bits_of(p->optimiser.beta1), bits_of(p->optimiser.beta2),
+        bits_of(p->optimiser.epsilon) };
+    for (size_t i = 0; i < SHERD__CIRCLE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
+}
+
+int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size_t len,
+                             sherd_diag *d)
+{
+    static const struct { const char *name; uint64_t least, most; } of[10] = {
+        { "format", SHERD__CIRCLE_FORMAT, SHERD__CIRCLE_FORMAT },
+        { "schedule", SHERD__REDUCE_RING, SHERD__REDUCE_HALVING },
+        { "members", 1, SHERD__CIRCLE_MOST },
+        { "member", 0, SHERD__CIRCLE_MOST - 1 },
+        { "name", 1, UINT64_MAX },
+        { "recipe", 1, UINT32_MAX },
+        { "state", 0, UINT32_MAX },
+        { "bits", 2, 53 },
+        { "batch", 1, UINT32_MAX },
+        { "optimiser", SHERD__SGD, SHERD__ADAM },
+    };
+    uint64_t v[10];
+    if (len != 8 * SHERD__CIRCLE_PLAN)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of a circle of %zu bytes", len);
+    for (size_t i = 0; i < 10; i++) {
+        v[i] = sherd__get_u64(bytes + 8 * i);
+        if (v[i] < of[i].least || v[i] > of[i].most) return none(d, of[i].name, v[i]);
+    }
+    if (v[3] >= v[2]) return none(d, "member", v[3]);
+    *out = (sherd__circle_plan){
+        .kind = (sherd__reduce)v[1], .members = (uint32_t)v[2], .self = (uint32_t)v[3],
+        .id = v[4], .recipe = (uint32_t)v[5], .state = (uint32_t)v[6], .bits = (unsigned)v[7],
+        .batch = (size_t)v[8],
+        .optimiser = { .method = (sherd__method)v[9], .beta1 = number_at(bytes + 80),
+                       .beta2 = number_at(bytes + 88), .epsilon = number_at(bytes + 96) } };
+    return SHERD_OK; /* the optimiser judges its own numbers */
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r)
+{
+    const uint64_t v[SHERD__CIRCLE_STEP] = { SHERD__CIRCLE_FORMAT, r->round, r->commit,
+                                             bits_of(r->rate), bits_of(r->by), r->local };
+    for (size_t i = 0; i < SHERD__CIRCLE_STEP; i++) sherd__put_u64(out + 8 * i, v[i]);
+}
+
+int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, const uint8_t *bytes,
+                              size_t len, sherd_diag *d)
+{
+    const size_t head = 8 * SHERD__CIRCLE_STEP;
+    if (len < head)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a step of a circle of %zu bytes", len);
+    uint64_t format = sherd__get_u64(bytes), local = sherd__get_u64(bytes + 40);
+    sherd__circle_round r = { .round = sherd__get_u64(bytes + 8),
+                              .commit = sherd__get_u64(bytes + 16),
+                              .rate = number_at(bytes + 24), .by = number_at(bytes + 32),
+                              .local = local != 0 };
+    if (format != SHERD__CIRCLE_FORMAT) return none(d, "format", format);
+    if (r.round == 0) return none(d, "round", r.round);
+    if (r.commit >= r.round) return none(d, "update", r.commit);
+    if (local > 1) return none(d, "kind of steps", local);
+    if (!isfinite(r.rate) || !isfinite(r.by) || r.by <= 0)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a step at rate %g, divided by %g", r.rate,
+                           r.by);
+    int err = sherd__plan_parse(shards, bytes + head, len - head, d);
+    if (err) return err;
+    *out = r;
+    return SHERD_OK;
+}
+
+void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate)
+{
+    sherd__put_u64(out, SHERD__CIRCLE_FORMAT);
+    sherd__put_u64(out + 8, commit);
+    sherd__put_u64(out + 16, bits_of(rate));
+}
+
+int sherd__circle_state_parse(const uint8_t *bytes, size_t len, uint64_t *commit, double *rate,
+                              sherd_diag *d)
+{
+    if (len != 8 * SHERD__CIRCLE_STATE || sherd__get_u64(bytes) != SHERD__CIRCLE_FORMAT)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a question of %zu bytes that is none", len);
+    *commit = sherd__get_u64(bytes + 8);
+    *rate = number_at(bytes + 16);
+    return isfinite(*rate) ? SHERD_OK
+                           : sherd__fail(d, SHERD_EFORMAT, NULL, "an update at rate %g", *rate);
+}
+
+/* Steps count from 1 here, so that no number is 0. */
+uint32_t sherd__circle_block(uint64_t round, uint32_t step)
+{
+    return (uint32_t)(round << STEP_BITS) | (step + 1);
+}
+
+void sherd__circle_block_of(uint32_t number, uint64_t near, uint64_t *round, uint32_t *step)
+{
+    const uint64_t all = (uint64_t)1 << ROUND_BITS;
+    uint64_t ahead = ((number >> STEP_BITS) - near) & (all - 1);
+    uint32_t s = number & ((1u << STEP_BITS) - 1);
+    *step = s - 1; /* of 0: beyond all steps */
+    if (ahead < all / 2) *round = near + ahead;
+    else *round = near + ahead >= all ? near + ahead - all : 0;
+}

@@ -1,0 +1,63 @@
+/*
+ * What those who lead a circle send its members (docs/PROTOCOL.md, "Circles"): 64-bit numbers,
+ * little-endian. Written by the leader, read by nodes, which trust nothing of it.
+ */
+#ifndef LEARN_CIRCLE_PLAN_H
+#define LEARN_CIRCLE_PLAN_H
+
+#include "learn/circle.h"
+#include "learn/plan.h"
+
+enum {
+    SHERD__CIRCLE_FORMAT = 1,
+    SHERD__CIRCLE_PLAN = 13,   /* numbers of a plan of MEET */
+    SHERD__CIRCLE_STEP = 6,    /* of STEP, before the plan of its shards */
+    SHERD__CIRCLE_STATE = 3,   /* of STATE */
+    SHERD__CIRCLE_FIGURES = 5  /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
+                                  links so far; of these, bodies that came */
+};
+
+/* ---- MEET ------------------------------------------------------------------------------------ */
+
+typedef struct sherd__circle_plan {
+    sherd__reduce kind;
+    uint32_t members, self;
+    uint64_t id;       /* not 0; the job of what members send each other */
+    uint32_t recipe;   /* block: text of the network */
+    uint32_t state;    /* block: where the training begins; 0: what the member has */
+    unsigned bits;     /* 2 to 53 */
+    size_t batch;      /* most examples of a shard */
+    sherd__optimiser_spec optimiser;
+} sherd__circle_plan;
+
+void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__circle_plan *p);
+/** SHERD_EFORMAT: not one, or out of range. */
+int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size_t len,
+                             sherd_diag *d) SHERD_MUST;
+
+/* ---- STEP, REDUCE, STATE --------------------------------------------------------------------- */
+
+/** The head of a step; a sherd__plan of its shards, which may be none, stands behind it. */
+typedef struct sherd__circle_round {
+    uint64_t round;    /* ascending, from 1 */
+    uint64_t commit;   /* the round whose sum is to be in the parameters */
+    double rate;       /* of that update */
+    double by;         /* what this round's sum is divided by, above 0 */
+    bool local;        /* it is of local steps */
+} sherd__circle_round;
+
+void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r);
+/** Also the plan behind it, of which block numbers alone are not checked. SHERD_EFORMAT. */
+int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, const uint8_t *bytes,
+                              size_t len, sherd_diag *d) SHERD_MUST;
+/** Of commit and rate alone. */
+void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate);
+int sherd__circle_state_parse(const uint8_t *bytes, size_t len, uint64_t *commit, double *rate,
+                              sherd_diag *d) SHERD_MUST;
+/** The number of a block between members: of step `step` of this round, whose lowest 24 bits it
+ *  has. Not 0. */
+uint32_t sherd__circle_block(uint64_t round, uint32_t step);
+/** Back; of all rounds that it may be, the one nearest to `near`. Round 0: none. */
+void sherd__circle_block_of(uint32_t number, uint64_t near, uint64_t *round, uint32_t *step);
+
+#endif

@@ -1,0 +1,212 @@
+/*
+ * The arithmetic is that of the parameter server (gradients.c), by the same functions: sums become
+ * a gradient, L2 is added, the optimiser is applied. The grader has a network of its own, whose
+ * parameters are copied before a pass, since local steps change them.
+ */
+#include "learn/member.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "learn/gradients_state.h"
+
+struct sherd__member {
+    sherd__recipe recipe;
+    sherd__grader *grader;
+    gradients *g;          /* tiers, network, optimiser: no more of it is in use */
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    uint64_t committed, absorbed;
+    bool local;            /* what was absorbed */
+    uint64_t print, next_print; /* of all that is committed; with what is absorbed */
+};
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+/* a += b * c, saturating. */
+static void grow(uint64_t *a, uint64_t b, uint64_t c)
+{
+    uint64_t product;
+    if (__builtin_mul_overflow(b, c, &product) || __builtin_add_overflow(*a, product, a))
+        *a = UINT64_MAX;
+}
+
+int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_diag *d)
+{
+    uint64_t grader, own;
+    int err = sherd__grader_memory(o->recipe, o->batch, &grader, d);
+    if (!err) err = sherd__grader_memory(o->recipe, 1, &own, d); /* with the optimiser's vector */
+    if (err) return err;
+    grow(&grader, own, 1);
+    grow(&grader, sizeof(sherd__member), 1);
+    *bytes = grader;
+    return SHERD_OK;
+}
+
+int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd_diag *d)
+{
+    sherd__member *m = *out = sherd__calloc(1, sizeof *m);
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    m->recipe = *o->recipe;
+    m->recipe.precision = SHERD_F64;
+    int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, false, d);
+    if (!err) err = sherd__recipe_network(&m->recipe, 1, &m->network, d);
+    if (!err) err = sherd__optimiser_init(&m->optimiser, &o->optimiser,
+                                          sherd__network_count(m->network), d);
+    if (!err && !(m->g = sherd__calloc(1, sizeof *m->g))) err = SHERD_ENOMEM;
+    if (!err) {
+        m->g->o.recipe = &m->recipe;
+        m->g->o.network = m->network;
+        m->g->o.optimiser = &m->optimiser;
+        err = sherd__gradients_number(m->g);
+    }
+    if (!err) return SHERD_OK;
+    sherd__member_free(m);
+    *out = NULL;
+    return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
+}
+
+void sherd__member_free(sherd__member *m)
+{
+    if (!m) return;
+    if (m->g) sherd__gradients_fini(m->g);
+    sherd__optimiser_fini(&m->optimiser);
+    sherd__network_free(m->network);
+    sherd__grader_free(m->grader);
+    sherd__free(m);
+}
+
+size_t sherd__member_tiers(const sherd__member *m)
+{
+    return m->g->tiers;
+}
+
+size_t sherd__member_count(const sherd__member *m)
+{
+    return m->g->count;
+}
+
+size_t sherd__member_inputs(const sherd__member *m)
+{
+    return sherd__grader_inputs(m->grader);
+}
+
+size_t sherd__member_width(const sherd__member *m)
+{
+    return sherd__grader_width(m->grader);
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+static double *gradient(const sherd__member *m)
+{
+    return sherd__network_layer(m->network, m->g->layers[0])->weights_gradient;
+}
+
+size_t sherd__member_state_len(const sherd__member *m)
+{
+    return 2 * m->g->count + m->optimiser.state_len + 1;
+}
+
+int sherd__member_load(sherd__member *m, uint64_t round, const double *state, uint64_t len,
+                       sherd_diag *d)
+{
+    size_t count = m->g->count, all = sherd__member_state_len(m), rest = m->optimiser.state_len;
+    if (len != count && len != all)
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a state of %llu numbers: expected %zu or %zu",
+                           (unsigned long long)len, count, all);
+    for (size_t i = 0; i < len; i++)
+        if (!isfinite(state[i]))
+            return sherd__fail(d, SHERD_EINVAL, NULL, "a state that holds no numbers");
+    double steps = len == all ? state[all - 1] : 0;
+    if (!(steps >= 0 && steps <= 0x1p53))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a state after %g steps", steps);
+    memcpy(sherd__network_params(m->network), state, count * sizeof *state);
+    if (len == all) {
+        memcpy(gradient(m), state + count, count * sizeof *state);
+        if (rest) memcpy(m->optimiser.state, state + 2 * count, rest * sizeof *state);
+    } else {
+        memset(gradient(m), 0, count * sizeof *state);
+        if (rest) memset(m->optimiser.state, 0, rest * sizeof *state);
+    }
+    sherd__optimiser_resume(&m->optimiser, (uint64_t)steps);
+    m->committed = m->absorbed = round;
+    m->print = m->next_print = 0;
+    return SHERD_OK;
+}
+
+void sherd__member_state(const sherd__member *m, double *out, size_t len)
+{
+    const double steps = (double)m->optimiser.steps;
+    const struct { const double *from; size_t len; } parts[] = {
+        { sherd__network_params(m->network), m->g->count },
+        { gradient(m), m->g->count },
+        { m->optimiser.state, m->optimiser.state_len },
+        { &steps, 1 },
+    };
+    for (size_t i = 0; i < 4 && len > 0; i++) {
+        size_t n = parts[i].len < len ? parts[i].len : len;
+        if (n) memcpy(out, parts[i].from, n * sizeof *out);
+        out += n;
+        len -= n;
+    }
+}
+
+int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_diag *d)
+{
+    if (m->committed == round) return SHERD_OK;
+    if (m->absorbed != round)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "the sum of round %llu is not here",
+                           (unsigned long long)round);
+    sherd__optimiser_begin(&m->optimiser);
+    sherd__optimiser_apply(&m->optimiser, rate, 0, m->g->count, sherd__network_params(m->network),
+                           gradient(m));
+    m->committed = round;
+    m->print = m->next_print;
+    return SHERD_OK;
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
+                        int64_t *sums, double *cost, uint64_t *hits, sherd_diag *d)
+{
+    void *of[SHERD__RECIPE_LAYERS_MAX];
+    const double *params = sherd__network_params(m->network);
+    sherd__grading all = { .scales = how->scales, .room = how->room, .local = how->local,
+                           .sums = of };
+    for (size_t t = 0; t < m->g->tiers; t++) {
+        of[t] = sums + m->g->at[t];
+        memcpy(sherd__grader_params(m->grader, t), params + m->g->at[t],
+               m->g->counts[t] * sizeof *params);
+    }
+    return sherd__grader_run(m->grader, s, &all, cost, hits, d);
+}
+
+static uint64_t print_of(uint64_t print, uint64_t round, const int64_t *sums, size_t n)
+{
+    uint64_t h = print ^ round * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ (uint64_t)sums[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
+                          const int32_t *scales, double by, bool local,
+                          sherd__member_figures *out)
+{
+    gradients *g = m->g;
+    void *of[SHERD__RECIPE_LAYERS_MAX];
+    sherd__sums s = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
+    for (size_t t = 0; t < g->tiers; t++) of[t] = (void *)(uintptr_t)(sums + g->at[t]);
+    sherd__gradients_take(g, &s, scales, by, false);
+    if (!local) sherd__gradients_add_l2(g); /* local steps have it in them */
+    sherd__gradients_most(g, out->most);
+    out->l2 = sherd__gradients_l2(g);
+    out->print = m->next_print = print_of(m->print, round, sums, g->count);
+    m->absorbed = round;
+}

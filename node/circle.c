@@ -1,0 +1,300 @@
+/*
+ * Tasks of a circle: what each of them waits for, what the compute thread does for it, and what
+ * follows. A STEP's shards are found and held on the loop's thread; then the compute thread alone
+ * has the member and the sum, until it is done.
+ */
+#include "node/circle_state.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+
+bool sherd__circle_op(uint32_t op)
+{
+    return (op >= SHERD__OP_MEET && op <= SHERD__OP_REDUCE) || op == SHERD__OP_STATE;
+}
+
+int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site)
+{
+    sherd__circle *c = *out = sherd__calloc(1, sizeof *c);
+    if (!c) return SHERD_ENOMEM;
+    c->site = *site;
+    return SHERD_OK;
+}
+
+void sherd__circle_free(sherd__circle *c)
+{
+    if (!c) return;
+    sherd__circle_leave(c);
+    sherd__free(c);
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+int sherd__circle_admit(sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                        const sherd__block *right, sherd_diag *d)
+{
+    (void)left;
+    if (!c->site.identity)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in circles");
+    if (t->primes_len || (t->op == SHERD__OP_MEET) != (right != NULL))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
+                           t->op, t->op == SHERD__OP_MEET ? 2u : 1u);
+    return SHERD_OK;
+}
+
+static int check_result(const sherd__task *t, uint8_t dtype, uint64_t cols, sherd_diag *d)
+{
+    const sherd__fragment_info *i = &t->result;
+    if (i->encoding == SHERD__DENSE && i->groups == 0 && i->dtype == dtype && i->rows == 1 &&
+        i->cols == cols)
+        return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, NULL, "the result is %llu x %llu of dtype %u, expected 1 "
+                       "x %llu of %u", (unsigned long long)i->rows, (unsigned long long)i->cols,
+                       i->dtype, (unsigned long long)cols, dtype);
+}
+
+static int read_head(const sherd__block *left, sherd__circle_round *head, sherd__plan *shards,
+                     sherd_diag *d)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
+    const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
+    if (i->dtype != SHERD_I64 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no step", left->number);
+    return sherd__circle_round_parse(head, shards, bytes, (size_t)i->len, d);
+}
+
+/* ---- STEP ------------------------------------------------------------------------------------ */
+
+static int take_shards(sherd__circle *c, sherd_diag *d)
+{
+    const sherd__member *m = c->member;
+    uint32_t n = c->shards_of.shards;
+    int err = SHERD_OK;
+    if (c->shards_of.tiers != sherd__member_tiers(m))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a plan of %u tiers for a network of %zu",
+                           c->shards_of.tiers, sherd__member_tiers(m));
+    if (c->shards_of.batch != c->plan.batch || c->shards_of.bits != c->plan.bits)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a step of another training");
+    c->shards = sherd__calloc(n, sizeof *c->shards);
+    if (!c->shards) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    c->shards_len = n;
+    for (uint32_t i = 0; i < n && !err; i++)
+        err = sherd__examples_take(&c->shards[i], c->site.store, c->job, &c->shards_of, i,
+                                   sherd__member_inputs(m), sherd__member_width(m), d);
+    return err;
+}
+
+static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                     sherd_diag *d)
+{
+    sherd__circle_round head;
+    int err = read_head(left, &head, &c->shards_of, d);
+    if (err) return err;
+    if (head.round <= c->round)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu comes after round %llu",
+                           (unsigned long long)head.round, (unsigned long long)c->round);
+    err = check_result(t, SHERD_I64, 2 * (uint64_t)c->shards_of.shards + 1, d);
+    sherd__circle_drop_round(c);
+    if (!err) err = sherd__circle_sum_new(c, d);
+    if (!err) err = take_shards(c, d);
+    if (err) {
+        sherd__circle_drop_shards(c);
+        return err;
+    }
+    c->head = head;
+    c->round = head.round;
+    c->open = true;
+    return SHERD_OK;
+}
+
+static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
+{
+    int32_t scales[SHERD__RECIPE_LAYERS_MAX];
+    sherd__grading how = { .scales = scales, .room = c->shards_of.room };
+    int err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
+    for (uint32_t t = 0; t < c->shards_of.tiers; t++)
+        scales[t] = sherd__plan_scale(&c->shards_of, t);
+    memset(c->sum->values, 0, 8 * c->sum->len);
+    for (uint32_t i = 0; i < c->shards_len && !err; i++) {
+        sherd__examples *e = &c->shards[i];
+        sherd__shard s = sherd__examples_shard(e);
+        how.local = e->what.local;
+        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &e->cost, &e->hits, d);
+        memcpy(out + 16 * (size_t)i, &e->cost, 8);
+        sherd__put_u64(out + 16 * (size_t)i + 8, e->hits);
+    }
+    sherd__put_u64(out + 16 * (size_t)c->shards_len, c->head.round);
+    return err;
+}
+
+/* ---- REDUCE, STATE --------------------------------------------------------------------------- */
+
+/* Of the step that this REDUCE belongs to, which was checked when it was taken. */
+static int check_reduce(const sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                        sherd_diag *d)
+{
+    sherd__circle_round head;
+    sherd__plan shards;
+    int err = read_head(left, &head, &shards, d);
+    if (err) return err;
+    if (head.round != c->round)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu is not under way",
+                           (unsigned long long)head.round);
+    return check_result(t, SHERD_F64, shards.tiers + SHERD__CIRCLE_FIGURES, d);
+}
+
+static int run_reduce(sherd__circle *c, const sherd_fragment *left, uint8_t *out, sherd_diag *d)
+{
+    int32_t scales[SHERD__RECIPE_LAYERS_MAX];
+    sherd__member_figures f;
+    sherd__circle_round head;
+    sherd__plan p; /* the block's own: what the step has read may be gone */
+    int err = sherd__circle_round_parse(&head, &p, sherd__fragment_bytes(left),
+                                        (size_t)sherd__fragment_info_of(left)->len, d);
+    if (err) return err;
+    for (uint32_t t = 0; t < p.tiers; t++) scales[t] = sherd__plan_scale(&p, t);
+    sherd__member_absorb(c->member, head.round, c->sum->values, scales, head.by, head.local, &f);
+    memcpy(out, f.most, 8 * (size_t)p.tiers);
+    out += 8 * (size_t)p.tiers;
+    memcpy(out, &f.l2, 8);
+    sherd__put_u64(out + 8, f.print);
+    for (int i = 0; i < 3; i++) sherd__put_u64(out + 16 + 8 * i, c->bytes[i]);
+    return SHERD_OK;
+}
+
+static int run_state(sherd__circle *c, const sherd__task *t, const sherd_fragment *left,
+                     uint8_t *out, sherd_diag *d)
+{
+    uint64_t commit;
+    double rate;
+    int err = sherd__circle_state_parse(sherd__fragment_bytes(left),
+                                        (size_t)sherd__fragment_info_of(left)->len, &commit, &rate,
+                                        d);
+    if (!err) err = sherd__member_commit(c->member, commit, rate, d);
+    if (!err)
+        sherd__member_state(c->member, (double *)(void *)out, (size_t)t->result.cols);
+    return err;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static int open_state(const sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                      sherd_diag *d)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
+    if (i->dtype != SHERD_I64 || !sherd__fragment_bytes(left->fragment))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no question", left->number);
+    if (t->result.cols == 0 || t->result.cols > sherd__member_state_len(c->member))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a state has %zu numbers",
+                           sherd__member_state_len(c->member));
+    return check_result(t, SHERD_F64, t->result.cols, d);
+}
+
+/* Whether the task is to be asked for anew later; else SHERD_OK in *err, or why not at all. */
+static bool must_wait(sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                      const sherd__block *right, int *err, sherd_diag *d)
+{
+    if (c->running) return true;
+    *err = SHERD_OK;
+    if (t->op == SHERD__OP_MEET) {
+        *err = check_result(t, SHERD_I64, 1, d);
+        if (!*err) *err = sherd__circle_open_plan(c, t, left, right, d);
+        return false;
+    }
+    if (!c->met || t->job != c->job) {
+        *err = sherd__fail(d, SHERD_EINVAL, NULL, "no MEET in this job");
+        return false;
+    }
+    switch (t->op) {
+    case SHERD__OP_CONNECT:
+        *err = check_result(t, SHERD_I64, c->plan.members, d);
+        if (!*err && !sherd__circle_connected(c)) return true;
+        for (uint32_t i = 0; i < c->plan.members; i++) c->links[i] = c->peers[i].err;
+        break;
+    case SHERD__OP_STEP: *err = open_step(c, t, left, d); break;
+    case SHERD__OP_REDUCE:
+        *err = check_reduce(c, t, left, d);
+        if (*err) break;
+        if (c->err) *err = sherd__fail(d, c->err, NULL, "%s", c->why.message);
+        else if (!c->open && !c->summed)
+            *err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+        else if (!c->summed) return true;
+        break;
+    default: *err = open_state(c, t, left, d); break;
+    }
+    return false;
+}
+
+sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
+                                       const sherd__block *left, const sherd__block *right,
+                                       sherd_diag *d)
+{
+    int err = SHERD_OK;
+    if (must_wait(c, t, left, right, &err, d)) return SHERD__CIRCLE_WAIT;
+    if (err) return SHERD__CIRCLE_REFUSE;
+    c->running = true;
+    return SHERD__CIRCLE_GO;
+}
+
+int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragment *left,
+                      const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)right;
+    switch (t->op) {
+    case SHERD__OP_MEET: {
+        int err = sherd__circle_meet(c, d);
+        if (!err) sherd__put_u64(out, sherd__member_state_len(c->member));
+        return err;
+    }
+    case SHERD__OP_CONNECT:
+        for (uint32_t i = 0; i < c->plan.members; i++)
+            sherd__put_u64(out + 8 * (size_t)i, (uint64_t)c->links[i]);
+        return SHERD_OK;
+    case SHERD__OP_STEP: return run_step(c, out, d);
+    case SHERD__OP_REDUCE: return run_reduce(c, left, out, d);
+    case SHERD__OP_STATE: return run_state(c, t, left, out, d);
+    default: return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "operation %u", t->op);
+    }
+}
+
+void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wanted)
+{
+    c->running = false;
+    if (c->forget) {
+        sherd__circle_leave(c);
+        return;
+    }
+    switch (t->op) {
+    case SHERD__OP_MEET:
+        sherd__block_release(c->state);
+        c->state = NULL;
+        c->met = !err && wanted;
+        if (!c->met) sherd__circle_leave(c);
+        break;
+    case SHERD__OP_STEP:
+        sherd__circle_drop_shards(c);
+        if (err || !wanted) sherd__circle_drop_round(c);
+        else sherd__circle_exchange(c);
+        break;
+    case SHERD__OP_REDUCE: sherd__circle_drop_round(c); break;
+    default: break;
+    }
+}
+
+void sherd__circle_cancel(sherd__circle *c, uint64_t job)
+{
+    if (c->job != job || !job) return;
+    if (!c->running) sherd__circle_drop_round(c); /* else when it is done, unwanted */
+}
+
+void sherd__circle_forget(sherd__circle *c, uint64_t job)
+{
+    if (job && c->job != job) return;
+    c->met = false;
+    sherd__circle_disconnect(c);
+    if (c->running) c->forget = true;
+    else sherd__circle_leave(c);
+}

@@ -1,0 +1,95 @@
+/* Inside of a member of a circle, for circle.c (tasks), circle_meet.c (who it is, and links) and
+ * circle_reduce.c (blocks). Nobody else includes this. */
+#ifndef NODE_CIRCLE_STATE_H
+#define NODE_CIRCLE_STATE_H
+
+#include "learn/circle_plan.h"
+#include "learn/member.h"
+#include "node/circle.h"
+#include "node/examples.h"
+
+enum { CIRCLE_STEPS = 2 * (SHERD__CIRCLE_MOST - 1) };
+
+/* A sum under way. Fragments that are being sent hold it, also after their round was given up. */
+typedef struct circle_sum {
+    uint32_t holders;
+    sherd__pool *pool;
+    size_t len;
+    int64_t *values;
+} circle_sum;
+
+/* One whom this member sends to. */
+typedef struct circle_peer {
+    bool wanted;
+    void *link;             /* NULL: not opened, or lost */
+    sherd_session *session; /* NULL: not up */
+    int err;                /* why it is not */
+    uint64_t out, in;       /* bytes of links that were closed */
+} circle_peer;
+
+typedef struct circle_piece {
+    uint64_t round;
+    sherd_fragment *body;   /* NULL: none is here */
+} circle_piece;
+
+struct sherd__circle {
+    sherd__circle_site site;
+    bool running;           /* between GO and done */
+    bool forget;            /* then */
+    /* since MEET */
+    uint64_t job;           /* 0: none */
+    bool met;
+    sherd__circle_plan plan;
+    sherd__recipe recipe;
+    sherd__peers roster;
+    sherd__member *member;
+    sherd__block *state;    /* of MEET, held while it runs */
+    uint64_t reserved;
+    circle_peer peers[SHERD__CIRCLE_MOST];
+    int64_t links[SHERD__CIRCLE_MOST]; /* what CONNECT tells */
+    /* since STEP */
+    uint64_t round;
+    sherd__plan shards_of;
+    sherd__circle_round head;
+    sherd__examples *shards;
+    uint32_t shards_len;
+    circle_sum *sum;        /* NULL: none */
+    uint32_t step, steps;
+    bool open;              /* from STEP to the sum, or the round's end without one */
+    bool exchanging, summed;
+    uint64_t bytes[3];      /* out, in, and bodies in: as REDUCE tells them */
+    uint64_t bodies_in;
+    int err;                /* the round cannot be ended */
+    sherd_diag why;
+    circle_piece pieces[CIRCLE_STEPS];
+};
+
+/* circle_meet.c */
+
+/** Reads plan and roster of MEET and makes room. What was before is gone, but for the member where
+ *  the plan keeps it. */
+int sherd__circle_open_plan(sherd__circle *c, const sherd__task *t, const sherd__block *left,
+                            const sherd__block *right, sherd_diag *d) SHERD_MUST;
+/** Makes the member, or keeps it. */
+int sherd__circle_meet(sherd__circle *c, sherd_diag *d) SHERD_MUST;
+/** Opens links to all whom the schedule names, once; false while one is neither up nor failed. */
+bool sherd__circle_connected(sherd__circle *c);
+void sherd__circle_disconnect(sherd__circle *c);
+void sherd__circle_drop_shards(sherd__circle *c);
+/** Forgets everything. */
+void sherd__circle_leave(sherd__circle *c);
+
+/* circle_reduce.c */
+
+/** Memory for this round's sum. */
+int sherd__circle_sum_new(sherd__circle *c, sherd_diag *d) SHERD_MUST;
+/** What is being sent keeps it alive. */
+void sherd__circle_sum_free(sherd__circle *c);
+/** The sum is this member's own; the exchange begins. */
+void sherd__circle_exchange(sherd__circle *c);
+/** The round is given up, or over. */
+void sherd__circle_drop_round(sherd__circle *c);
+/** Blocks that came for rounds before this one, or with UINT64_MAX all. */
+void sherd__circle_drop_pieces(sherd__circle *c, uint64_t before);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Two kinds of connection on one list. One that was opened here belongs to a circle, which closes
+ * it or hears of its end. One that came belongs to a key; bodies that it brought live on in the
+ * circle after it is gone, and hold its record, since they go back to the pool through it.
+ */
+#include "node/members.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "sherd/version.h"
+
+typedef struct conn {
+    sherd__members *members;
+    sherd_link *link;
+    sherd__circle *circle;  /* opened here, and the circle still has it */
+    uint32_t member;
+    bool came, over;
+    sherd__fingerprint key; /* of who came, and the circle it came for */
+    uint64_t id;
+    uint64_t bodies;        /* of it, that somebody has */
+    struct conn *prev, *next;
+} conn;
+
+struct sherd__members {
+    sherd__members_options opt;
+    sherd__worker *worker;
+    conn *conns;
+    uint32_t count;
+};
+
+static void say(const sherd__members *m, bool problem, const char *what, const char *who,
+                const char *why)
+{
+    char line[800];
+    snprintf(line, sizeof line, "%s %s%s%s", what, who, why[0] ? ": " : "", why);
+    m->opt.say(m->opt.ctx, problem, line);
+}
+
+static conn *new_conn(sherd__members *m)
+{
+    conn *c = sherd__calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->members = m;
+    c->next = m->conns;
+    if (c->next) c->next->prev = c;
+    m->conns = c;
+    m->count++;
+    return c;
+}
+
+static void unlist(conn *c)
+{
+    sherd__members *m = c->members;
+    *(c->prev ? &c->prev->next : &m->conns) = c->next;
+    if (c->next) c->next->prev = c->prev;
+    m->count--;
+}
+
+static void on_closed(void *ctx, sherd_link *l)
+{
+    conn *c = ctx;
+    sherd__members *m = c->members;
+    (void)l;
+    unlist(c);
+    c->over = true;
+    if (c->bodies == 0) sherd__free(c);
+    if (m->count == 0) m->opt.drained(m->opt.ctx);
+}
+
+/* ---- opened here ----------------------------------------------------------------------------- */
+
+static void on_event_out(void *ctx, sherd_link *l, sherd__event *e)
+{
+    conn *c = ctx;
+    sherd__worker *w = c->members->worker;
+    sherd__circle *circle = c->circle;
+    sherd__fragment_free(e->fragment); /* nobody was given a task there */
+    e->fragment = NULL;
+    if (!circle) return;
+    switch (e->kind) {
+    case SHERD__EV_READY:
+        sherd__worker_link_up(w, circle, c->member, sherd__link_session(l));
+        break;
+    case SHERD__EV_REFUSED:
+        sherd__worker_link_refused(w, circle, c->member, &e->refusal);
+        break;
+    case SHERD__EV_CLOSED:
+        c->circle = NULL;
+        say(c->members, true, "no link to", sherd__link_peer_address(l), e->text);
+        sherd__worker_link_down(w, circle, c->member, e->err, e->text);
+        break;
+    default: break;
+    }
+}
+
+static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t member,
+                     const sherd__peer *peer)
+{
+    sherd__members *m = ctx;
+    sherd_diag d = { .code = 0 };
+    sherd__link_options o = {
+        .loop = m->opt.loop, .identity = m->opt.identity,
+        .session = { .role = SHERD__COORDINATOR,
+                     .hello = { .minor_max = SHERD__MINOR, .software = "sherd " SHERD_VERSION } } };
+    conn *c = new_conn(m);
+    if (!c) return SHERD_ENOMEM;
+    c->circle = circle;
+    c->member = member;
+    o.owner = (sherd__link_owner){ on_event_out, on_closed, c };
+    int err = sherd__link_connect(&c->link, &o, peer->host, peer->port, &peer->key, &d);
+    if (err) {
+        say(m, true, "no link to", peer->host, d.message);
+        unlist(c);
+        sherd__free(c);
+        return err;
+    }
+    *link = c;
+    return SHERD_OK;
+}
+
+static void flush_link(void *ctx, void *link)
+{
+    (void)ctx;
+    sherd__link_flush(((conn *)link)->link);
+}
+
+static void close_link(void *ctx, void *link)
+{
+    conn *c = link;
+    (void)ctx;
+    c->circle = NULL;
+    sherd__link_close(c->link, 0, "the circle is over");
+}
+
+/* ---- that came ------------------------------------------------------------------------------- */
+
+static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    conn *c = ctx;
+    uint8_t *bytes = sherd__worker_member_place(c->members->worker, &c->key, job, number, len);
+    if (bytes) c->bodies++;
+    return bytes;
+}
+
+static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    conn *c = ctx;
+    sherd__worker_unplace(sherd__worker_pool(c->members->worker), bytes, len);
+    if (--c->bodies == 0 && c->over) sherd__free(c);
+}
+
+static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
+{
+    conn *c = ctx;
+    sherd__members *m = c->members;
+    const char *from = sherd__link_peer_address(l);
+    int err = SHERD_OK;
+    switch (e->kind) {
+    case SHERD__EV_READY: say(m, false, "member is here:", from, ""); return;
+    case SHERD__EV_CLOSED:
+        say(m, false, "member is gone:", from, e->text);
+        sherd__worker_member_gone(m->worker, &c->key, c->id);
+        return;
+    case SHERD__EV_BLOCK: {
+        sherd_fragment *f = e->fragment;
+        e->fragment = NULL;
+        err = sherd__worker_member_block(m->worker, &c->key, e->job, e->block, f);
+        break;
+    }
+    default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send its blocks only */
+    }
+    if (!err) return;
+    say(m, true, "turned away member", from, "it sent what is not a member's to send");
+    sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
+}
+
+int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
+                          sherd__session_options *session, sherd__link_owner *owner)
+{
+    conn *c = new_conn(m);
+    if (!c) return SHERD_ENOMEM;
+    c->link = l;
+    c->came = true;
+    c->key = *key;
+    c->id = sherd__worker_member(m->worker, key);
+    session->role = SHERD__NODE;
+    session->place = place;
+    session->unplace = unplace;
+    session->place_ctx = c;
+    *owner = (sherd__link_owner){ on_event_in, on_closed, c };
+    return SHERD_OK;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+int sherd__members_new(sherd__members **out, const sherd__members_options *opt)
+{
+    sherd__members *m = *out = sherd__calloc(1, sizeof *m);
+    if (!m) return SHERD_ENOMEM;
+    m->opt = *opt;
+    return SHERD_OK;
+}
+
+void sherd__members_free(sherd__members *m)
+{
+    sherd__free(m);
+}
+
+sherd__circle_links sherd__members_links(sherd__members *m)
+{
+    return (sherd__circle_links){ open_link, flush_link, close_link, m };
+}
+
+void sherd__members_serve(sherd__members *m, sherd__worker *w)
+{
+    m->worker = w;
+}
+
+uint32_t sherd__members_count(const sherd__members *m)
+{
+    return m->count;
+}
+
+void sherd__members_close(sherd__members *m)
+{
+    for (conn *c = m->conns, *next; c; c = next) {
+        next = c->next;
+        sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
+    }
+}

@@ -1,0 +1,171 @@
+/*
+ * Circles in the task loop. A task of a circle is accepted like any other, memory for its result
+ * included, and then stands aside until the circle says that it can be done (node/circle.h); then
+ * it is queued with its client. What members send comes in here too, and may be what a task waits
+ * for.
+ */
+#include "core/diag.h"
+#include "node/worker_state.h"
+
+static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
+{
+    const sherd__worker *w = ctx;
+    return w->opt.coordinator && w->opt.coordinator(w->opt.coordinator_ctx, key);
+}
+
+int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd__block *left,
+                         const sherd__block *right, sherd_diag *d)
+{
+    sherd__worker *w = c->worker;
+    sherd__circle_site site = { .identity = w->opt.self.identity, .peers = w->opt.self.peers,
+                                .links = w->opt.links, .coordinator = is_coordinator,
+                                .coordinator_ctx = w, .pool = w->pool, .store = &c->store };
+    if (!c->circle && sherd__circle_new(&c->circle, &site))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__circle_admit(c->circle, what, left, right, d);
+}
+
+void sherd__worker_set_aside(sherd__client *c, task *t)
+{
+    task **at = &c->aside;
+    while (*at) at = &(*at)->next;
+    *at = t;
+    sherd__worker_move(c);
+}
+
+/* One of those that stand aside is done with standing there. */
+static bool move_one(sherd__client *c)
+{
+    for (task **at = &c->aside; *at; at = &(*at)->next) {
+        task *t = *at;
+        sherd_diag d = { .code = 0 };
+        sherd__circle_turn turn = sherd__circle_ready(c->circle, &t->what, t->left, t->right, &d);
+        if (turn == SHERD__CIRCLE_WAIT) continue;
+        *at = t->next;
+        t->next = NULL;
+        if (turn == SHERD__CIRCLE_GO) {
+            t->begun = true;
+            sherd__worker_queue(c, t);
+        } else {
+            if (c->session) sherd__worker_refuse(c, &t->what, d.code, d.message);
+            sherd__worker_release(t);
+        }
+        return true;
+    }
+    return false;
+}
+
+void sherd__worker_move(sherd__client *c)
+{
+    if (!c->circle || c->moving || c->closed) return;
+    c->moving = true;
+    while (move_one(c)) continue;
+    c->moving = false;
+    sherd__worker_pump(c->worker);
+}
+
+void sherd__worker_circle_over(task *t)
+{
+    sherd__client *c = t->client;
+    if (t->begun) sherd__circle_done(c->circle, &t->what, t->err, t->answered);
+}
+
+void sherd__worker_drop_aside(sherd__client *c, const sherd__event *e)
+{
+    for (task **at = &c->aside; *at;) {
+        task *t = *at;
+        bool gone = !e || (t->what.job == e->job &&
+                           (e->number == 0 || (t->what.task == e->number &&
+                                               t->what.attempt == e->task.attempt)));
+        if (!gone) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        c->worker->stats.cancelled++;
+        sherd__worker_release(t);
+    }
+    if (c->circle && e && e->number == 0) sherd__circle_cancel(c->circle, e->job);
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* Something came from a member: what waits for it goes on. Called last. */
+static void go_on(sherd__client *c)
+{
+    sherd__worker_move(c);
+    sherd__worker_flush(c->worker, c);
+}
+
+static sherd__client *client_of(sherd__worker *w, const sherd__circle *circle)
+{
+    for (sherd__client *c = w->clients; c; c = c->next)
+        if (c->circle == circle) return c;
+    return NULL;
+}
+
+void sherd__worker_link_up(sherd__worker *w, sherd__circle *circle, uint32_t member,
+                           sherd_session *s)
+{
+    sherd__client *c = client_of(w, circle);
+    sherd__circle_link_up(circle, member, s);
+    if (c) go_on(c);
+}
+
+void sherd__worker_link_down(sherd__worker *w, sherd__circle *circle, uint32_t member, int err,
+                             const char *why)
+{
+    sherd__client *c = client_of(w, circle);
+    sherd__circle_link_down(circle, member, err, why);
+    if (c) go_on(c);
+}
+
+void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_t member,
+                                const sherd__refusal *r)
+{
+    sherd__client *c = client_of(w, circle);
+    sherd__circle_link_refused(circle, member, r);
+    if (c) go_on(c);
+}
+
+uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key)
+{
+    uint64_t id = 0;
+    for (const sherd__client *c = w->clients; c && !id; c = c->next)
+        if (c->circle && !c->closed) id = sherd__circle_knows(c->circle, key);
+    return id;
+}
+
+uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
+                                    uint32_t number, uint64_t len)
+{
+    for (sherd__client *c = w->clients; c; c = c->next) {
+        uint8_t *bytes = c->circle && !c->closed
+                             ? sherd__circle_place(c->circle, key, id, number, len) : NULL;
+        if (bytes) return bytes;
+    }
+    return NULL;
+}
+
+int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
+                               uint32_t number, sherd_fragment *f)
+{
+    for (sherd__client *c = w->clients; c; c = c->next) {
+        if (!c->circle || c->closed || !sherd__circle_is(c->circle, id)) continue;
+        int err = sherd__circle_block_in(c->circle, key, id, number, f);
+        go_on(c);
+        return err;
+    }
+    sherd__fragment_free(f); /* of a circle that has ended meanwhile */
+    return SHERD_OK;
+}
+
+void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id)
+{
+    for (sherd__client *c = w->clients; c; c = c->next) {
+        if (!c->circle || c->closed || !sherd__circle_is(c->circle, id)) continue;
+        sherd__circle_lost(c->circle, key, id);
+        go_on(c);
+        return;
+    }
+}

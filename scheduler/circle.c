@@ -1,0 +1,161 @@
+/*
+ * The calling thread's side of a circle: hands a step, or the question for the state, to the
+ * cluster's loop and waits as for a product (log lines, interruption).
+ */
+#include "scheduler/circle.h"
+
+#include "core/alloc.h"
+#include "core/buf.h"
+#include "core/diag.h"
+#include "scheduler/circle_job.h"
+#include "scheduler/cluster_state.h"
+
+typedef struct leader {
+    sherd_cluster *cluster;
+    sherd__circle_job *job;
+    sherd__circle_ask ask;
+} leader;
+
+static void changed(void *ctx)
+{
+    sherd_cluster *c = ctx;
+    pthread_mutex_lock(&c->lock);
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static const sherd__peer *peer_of(void *ctx, uint32_t node)
+{
+    const sherd_cluster *c = ctx;
+    return &c->nodes[node].peer;
+}
+
+/* Why the job is over. */
+static int ended(const leader *l, sherd_diag *d)
+{
+    sherd__work w = sherd__circle_job_work(l->job);
+    sherd_diag why = { 0 };
+    int err = SHERD_EINTERNAL;
+    (void)w.ops->done(w.ctx, &err, &why);
+    return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
+                       why.message[0] ? why.message : "the training is over");
+}
+
+static int ask(leader *l, sherd_diag *d)
+{
+    sherd_cluster *c = l->cluster;
+    bool answered;
+    sherd__circle_job_ask(l->job, &l->ask);
+    uv_async_send(&c->wake);
+    pthread_mutex_lock(&c->lock);
+    while (!(answered = sherd__circle_job_answered(l->job)) && !c->job_done)
+        sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!answered) return ended(l, d);
+    return l->ask.err ? sherd__fail(d, l->ask.err, NULL, "%s", l->ask.why.message) : SHERD_OK;
+}
+
+static int step(void *ctx, sherd__circle_step *s, sherd_diag *d)
+{
+    leader *l = ctx;
+    l->ask = (sherd__circle_ask){ .step = s };
+    return ask(l, d);
+}
+
+static int state(void *ctx, double *out, size_t len, sherd_diag *d)
+{
+    leader *l = ctx;
+    l->ask = (sherd__circle_ask){ .state = out, .len = len };
+    return ask(l, d);
+}
+
+static void free_leader(void *ctx)
+{
+    leader *l = ctx;
+    sherd_cluster *c = l->cluster;
+    sherd__circle_job_finish(l->job);
+    uv_async_send(&c->wake);
+    pthread_mutex_lock(&c->lock);
+    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    sherd__circle_job_free(l->job);
+    sherd__free(l);
+}
+
+static const sherd__circle_ops cluster_ops = {
+    .name = "circle", .step = step, .state = state, .free = free_leader };
+
+static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
+{
+    size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
+    sherd__job_options job = { 0 };
+    sherd_buf text;
+    bool fresh = opt->optimiser->steps == 0; /* nothing but parameters is not 0 then */
+    sherd__version *v = sherd__version_new(fresh ? opt->optimiser->count
+                                                 : sherd__circle_state_len(opt->optimiser), 0);
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = v ? sherd__recipe_tiers(opt->recipe, &tiers, counts, d) : SHERD_ENOMEM;
+    if (!err) err = sherd__recipe_print(opt->recipe, SHERD__RECIPE_NETWORK, &text);
+    if (!err) {
+        if (fresh) sherd__network_get(opt->network, v->values);
+        else sherd__circle_state_of(opt->network, opt->optimiser, v->values);
+        sherd__cluster_job_options(l->cluster, &job);
+        sherd__circle_job_options o = {
+            .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
+            .state = v, .id = job.id, .nodes = job.nodes, .owner = job.owner, .peer = peer_of,
+            .peer_ctx = l->cluster, .changed = changed, .changed_ctx = l->cluster,
+        };
+        if (!o.train.shards) o.train.shards = SHERD__SHARDS_DEFAULT;
+        err = sherd__circle_job_new(&l->job, &o);
+    }
+    sherd__version_release(v);
+    sherd__buf_fini(&text);
+    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
+               : SHERD_OK;
+}
+
+/* Hands the job to the loop, and waits until the circle stands. */
+static int start(leader *l, sherd_diag *d)
+{
+    sherd_cluster *c = l->cluster;
+    bool ready;
+    pthread_mutex_lock(&c->lock);
+    sherd__cluster_post(c, sherd__circle_job_work(l->job), true, false, 0);
+    while (!(ready = sherd__circle_job_ready(l->job)) && !c->job_done)
+        sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+    return ready ? SHERD_OK : ended(l, d);
+}
+
+int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__circle_options *opt,
+                       sherd_diag *d)
+{
+    *out = (sherd__circle_lead){ 0 };
+    if (sherd_cluster_size(c) > SHERD__CIRCLE_MOST)
+        return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or --aggregate plain",
+                           "%u nodes: at most %d add up among themselves", sherd_cluster_size(c),
+                           SHERD__CIRCLE_MOST);
+    leader *l = sherd__calloc(1, sizeof *l);
+    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    l->cluster = c;
+    int err = make_job(l, opt, d);
+    if (err) {
+        sherd__free(l);
+        return err;
+    }
+    err = start(l, d);
+    if (err) {
+        free_leader(l);
+        return err;
+    }
+    *out = (sherd__circle_lead){ &cluster_ops, l };
+    return SHERD_OK;
+}
+
+void sherd__circle_count(const sherd__circle_lead *lead, sherd__circle_stats *out)
+{
+    sherd__circle_job_count(((const leader *)lead->ctx)->job, out);
+}

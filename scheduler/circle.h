@@ -1,0 +1,53 @@
+/*
+ * Training by a circle of nodes (learn/circle.h): nodes hold examples and parameters in clear, add
+ * up their gradients among themselves, and each makes the update. From here go plans, and examples
+ * where a node has not got them; back come costs, hits, and parameters when they are asked for.
+ *
+ *     sherd__circle_options o = { .recipe = &recipe, .data = &data, .kind = SHERD__REDUCE_RING,
+ *                                 .network = ..., .optimiser = ..., .shards = shards, ... };
+ *     err = sherd__circle_open(&lead, cluster, &o, d);
+ *     if (!err) err = sherd__stepper_circle(&stepper, &g, lead, whole, d); // takes the leader
+ *     if (err) lead.ops->free(lead.ctx);
+ *
+ * From the leader's start to its end the cluster does nothing else.
+ */
+#ifndef SCHEDULER_CIRCLE_H
+#define SCHEDULER_CIRCLE_H
+
+#include "learn/circle.h"
+#include "sherd/cluster.h"
+
+typedef struct sherd__circle_options {
+    const sherd__recipe *recipe;       /* borrowed, until the leader is freed, as is the data */
+    const sherd__dataset *data;
+    const sherd__network *network;     /* where the training begins; read once */
+    const sherd__optimiser *optimiser;
+    sherd__reduce kind;
+    uint32_t shards;                   /* as the stepper's */
+    size_t batch;                      /* most examples of a step */
+    unsigned bits;                     /* as the stepper's, not 0 */
+    bool recurring;                    /* as of sherd__train_options */
+    bool allow_drop;                   /* a lost node's shards do not count in the step that it is
+                                          lost in; else others grade them */
+} sherd__circle_options;
+
+/** What the leader has seen. */
+typedef struct sherd__circle_stats {
+    uint32_t members;                  /* now */
+    uint64_t rounds, repeated;         /* complete; and those that were begun anew */
+    uint64_t link_out, link_in;        /* bytes on links between members, as their openers tell:
+                                          both ways of every link */
+} sherd__circle_stats;
+
+/**
+ * All nodes of the cluster that can, at most SHERD__CIRCLE_MOST, meet and connect; each is told the
+ * addresses and keys of all. A node that is lost later stays out, and the round that it was in is
+ * made anew by the others. SHERD_EFEWNODES: none is left; SHERD_ECONNECT: nodes that cannot reach
+ * each other; SHERD_EAUTH: nodes that do not believe each other; SHERD_EWRONG: sums that differ.
+ */
+int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__circle_options *opt,
+                       sherd_diag *d) SHERD_MUST;
+/** Of a leader that this made; any time. */
+void sherd__circle_count(const sherd__circle_lead *lead, sherd__circle_stats *out);
+
+#endif

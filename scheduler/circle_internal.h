@@ -1,0 +1,101 @@
+/* What a circle's leader (circle_job.c), its meetings (circle_meet.c), its rounds (circle_round.c)
+ * and what sends for it (circle_send.c) share. Nobody else includes this. */
+#ifndef SCHEDULER_CIRCLE_INTERNAL_H
+#define SCHEDULER_CIRCLE_INTERNAL_H
+
+#include <pthread.h>
+
+#include "learn/circle_plan.h"
+#include "scheduler/circle_job.h"
+#include "scheduler/train_keep.h"
+#include "scheduler/work_state.h"
+
+typedef enum phase { HEARING, MEETING, CONNECTING, IDLE, STEPPING, FETCHING } phase;
+
+typedef struct member {
+    sherd__work_node w;      /* first */
+    bool out;                /* takes no part, or no more */
+    bool in;                 /* of the circle, as number `self` */
+    uint32_t self;
+    uint32_t asked;          /* tasks that are open */
+    bool has_text;
+    uint32_t state;          /* block of it, until the node has read it; 0: none */
+    sherd__keep keep;
+    sherd__plan_shard *spent; /* examples that it is to drop after the round */
+    uint32_t spent_len;
+    uint32_t from, to;       /* its shards, as numbers in the job's list */
+    bool graded, summed;     /* in this round */
+    int64_t links[SHERD__CIRCLE_MOST];
+    uint64_t figures[SHERD__RECIPE_LAYERS_MAX + SHERD__CIRCLE_FIGURES];
+} member;
+
+struct sherd__circle_job {
+    sherd__work_state w;     /* first */
+    sherd__circle_job_options o;
+    char *text;
+    member *nodes;
+    uint32_t node_of[SHERD__CIRCLE_MOST];
+    uint32_t members;
+    phase phase;
+    uint64_t meetings;
+    uint64_t id;             /* of the circle as it last met */
+    bool loaded;             /* all members have had the state */
+    bool broken;             /* it has to meet before anything else */
+    uint32_t tasks;          /* numbers given */
+    uint64_t now_ms;
+    uint64_t round, commit;  /* the last that was begun; the last that is complete */
+    double rate;             /* of its update */
+    uint32_t failed;         /* rounds, since one was complete */
+    uint64_t graded_ms;      /* when the last member of this round had graded */
+    double usual_ms;         /* moving average from there to its end; 0: not known */
+    sherd__circle_ask *ask;  /* under way */
+    uint32_t *shards;        /* that count in this round, ascending */
+    uint32_t shards_len;
+    pthread_mutex_t lock;    /* guards what follows */
+    sherd__circle_ask *asked;
+    sherd__circle_stats stats;
+    bool answered, ready, finish;
+};
+
+/* circle_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session
+ * takes none, which is about to end then; SHERD_ENOMEM. */
+
+int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *roster,
+                            size_t len) SHERD_MUST;
+int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node) SHERD_MUST;
+/** STEP and REDUCE; `by` is what the sum is divided by. */
+int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by) SHERD_MUST;
+int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len) SHERD_MUST;
+/** The round is over: the node drops examples that it was not to keep. */
+void sherd__circle_send_drops(sherd__circle_job *j, uint32_t node);
+
+/* circle_job.c */
+
+/** What came of sending. */
+void sherd__circle_sent(sherd__circle_job *j, uint32_t node, int err);
+/** Nothing that is under way is wanted: from no member. */
+void sherd__circle_call_off(sherd__circle_job *j);
+/** It takes no part any more, and does not know it: `why` is told. */
+void sherd__circle_leave_out(sherd__circle_job *j, uint32_t node, const char *why);
+/** What was asked for is over, with this error. */
+void sherd__circle_answer(sherd__circle_job *j, int err, const char *why);
+
+/* circle_meet.c */
+
+void sherd__circle_begin_meet(sherd__circle_job *j);
+void sherd__circle_begin_connect(sherd__circle_job *j);
+/** All have told which links they have: the circle stands, or somebody is left out. */
+void sherd__circle_judge_links(sherd__circle_job *j);
+
+/* circle_round.c */
+
+void sherd__circle_begin_step(sherd__circle_job *j);
+/** False: numbers that are none. */
+bool sherd__circle_take_costs(sherd__circle_job *j, member *m, const uint8_t *bytes) SHERD_MUST;
+void sherd__circle_take_figures(sherd__circle_job *j, member *m, const uint8_t *bytes);
+/** Every member has summed. */
+void sherd__circle_end_step(sherd__circle_job *j);
+/** The round cannot be ended as it was begun; what was asked for is made anew after a meeting. */
+void sherd__circle_break(sherd__circle_job *j, const char *why);
+
+#endif

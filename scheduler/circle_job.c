@@ -1,0 +1,410 @@
+/*
+ * Who leads a circle: what comes next, and what becomes of it when a node is slow, lost or refuses.
+ * Whatever goes wrong in a round ends it in one way: nothing of it is wanted any more, those who
+ * are left meet anew, and it is begun again.
+ *
+ * Trusts nodes for the values of what they sum, which nobody can check without computing them, and
+ * for the parameters that they give; for nothing else.
+ */
+#include "scheduler/circle_job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "scheduler/circle_internal.h"
+
+#define PATIENCE_MS 60000.0 /* at least, from the last shard graded to the sum */
+#define PATIENCE_FIRST_MS 600000.0
+#define PATIENCE_TIMES 30.0
+
+/* Whoever waits only for the others' sums is not slow. */
+static bool busy(const sherd__work_node *n)
+{
+    const member *m = (const member *)n;
+    return m->asked > 0 && !m->graded;
+}
+
+/* ---- what others ask for --------------------------------------------------------------------- */
+
+void sherd__circle_sent(sherd__circle_job *j, uint32_t node, int err)
+{
+    j->w.owner.touch(j->w.owner.ctx, node);
+    if (err == SHERD_ENOMEM)
+        sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
+}
+
+void sherd__circle_call_off(sherd__circle_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        member *m = &j->nodes[i];
+        if (!m->in || !m->w.session) continue;
+        if (m->asked) (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
+        sherd__circle_send_drops(j, i);
+        m->asked = 0;
+        m->graded = m->summed = false;
+        j->w.owner.touch(j->w.owner.ctx, i);
+    }
+}
+
+void sherd__circle_leave_out(sherd__circle_job *j, uint32_t node, const char *why)
+{
+    member *m = &j->nodes[node];
+    sherd__work_say(&j->w, "%s %s: it takes no part in the training any more",
+                    sherd__work_name(&j->w, node), why);
+    m->out = true;
+    m->in = false;
+    m->asked = 0;
+    sherd__work_forget(&j->w, node);
+}
+
+void sherd__circle_answer(sherd__circle_job *j, int err, const char *why)
+{
+    if (err) j->ask->err = sherd__fail(&j->ask->why, err, NULL, "%s", why);
+    if (err) sherd__circle_call_off(j);
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        j->nodes[i].graded = false;
+        if (j->nodes[i].spent_len == 0) continue;
+        sherd__circle_send_drops(j, i);
+        j->w.owner.touch(j->w.owner.ctx, i);
+    }
+    j->phase = IDLE;
+    j->ask = NULL;
+    pthread_mutex_lock(&j->lock);
+    j->answered = true;
+    pthread_mutex_unlock(&j->lock);
+    j->w.changed(j->w.changed_ctx);
+}
+
+/* ---- moving on ------------------------------------------------------------------------------- */
+
+static bool open_tasks(const sherd__circle_job *j)
+{
+    for (uint32_t i = 0; i < j->members; i++)
+        if (j->nodes[j->node_of[i]].asked) return true;
+    return false;
+}
+
+static bool all_heard(const sherd__circle_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++)
+        if (!j->nodes[i].w.heard) return false;
+    return true;
+}
+
+static void begin_ask(sherd__circle_job *j)
+{
+    if (j->ask->step) {
+        sherd__circle_begin_step(j);
+        return;
+    }
+    j->phase = FETCHING;
+    uint32_t node = j->node_of[0];
+    sherd__circle_sent(j, node, sherd__circle_send_state(j, node, j->ask->len));
+}
+
+static void move(sherd__circle_job *j)
+{
+    if (j->w.done) return;
+    switch (j->phase) {
+    case HEARING:
+        if (all_heard(j)) sherd__circle_begin_meet(j);
+        break;
+    case MEETING:
+        if (!open_tasks(j)) sherd__circle_begin_connect(j);
+        break;
+    case CONNECTING:
+        if (!open_tasks(j)) sherd__circle_judge_links(j);
+        if (j->phase == IDLE) move(j);
+        break;
+    case IDLE:
+        if (j->broken) sherd__circle_begin_meet(j);
+        else if (j->ask) begin_ask(j);
+        break;
+    case STEPPING:
+        if (!open_tasks(j)) sherd__circle_end_step(j);
+        break;
+    case FETCHING: break;
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void take_state(sherd__circle_job *j, const sherd__event *e)
+{
+    memcpy(j->ask->state, sherd__fragment_bytes(e->fragment), j->ask->len * sizeof(double));
+    sherd__circle_answer(j, SHERD_OK, "");
+}
+
+static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
+{
+    member *m = &j->nodes[node];
+    const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
+    m->asked--;
+    m->w.accepted++;
+    switch (e->task.op) {
+    case SHERD__OP_CONNECT:
+        memcpy(m->links, bytes, j->members * sizeof *m->links);
+        break;
+    case SHERD__OP_STEP:
+        sherd__work_took(&j->w, node, j->now_ms);
+        if (!sherd__circle_take_costs(j, m, bytes))
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
+        break;
+    case SHERD__OP_REDUCE: sherd__circle_take_figures(j, m, bytes); break;
+    case SHERD__OP_STATE: take_state(j, e); break;
+    default: break;
+    }
+}
+
+/* What it means depends on what was asked. A code that speaks of the node leaves it out; one that
+ * speaks of a link, or of a round that is over, ends the round alone. */
+static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *e)
+{
+    const sherd__refusal *r = &e->refusal;
+    uint32_t op = r->task ? e->task.op : SHERD__OP_MEET;
+    char text[SHERD__TEXT_MAX + 420];
+    if (r->task) j->nodes[node].asked--;
+    snprintf(text, sizeof text, "%s: %s", sherd__work_name(&j->w, node), r->text);
+    if (op == SHERD__OP_STEP && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE)) {
+        sherd__circle_answer(j, r->code, text);
+    } else if (op == SHERD__OP_REDUCE) {
+        sherd__work_say(&j->w, "%s; the round is made anew", text);
+        sherd__circle_break(j, text);
+    } else if (!j->loaded) {
+        sherd__work_stop(&j->w, r->code,
+                         r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
+                         text);
+    } else {
+        snprintf(text, sizeof text, "refuses (%s)", r->text);
+        sherd__circle_leave_out(j, node, text);
+        sherd__circle_break(j, text);
+    }
+}
+
+/* ---- as the cluster's loop sees it ----------------------------------------------------------- */
+
+static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+                    uint64_t now_ms)
+{
+    sherd__circle_job *j = ctx;
+    member *m = &j->nodes[node];
+    bool again = m->w.heard && !m->out;
+    (void)session_number;
+    j->now_ms = now_ms;
+    m->w.session = s;
+    if (m->w.heard) { /* what it had went with its session */
+        if (again)
+            sherd__work_say(&j->w, "%s is back, and stays out of this training",
+                            sherd__work_name(&j->w, node));
+        m->out = true;
+        return;
+    }
+    m->w.heard = true;
+    if (!(sherd__session_peer(s)->features & SHERD__FEATURE_CIRCLE)) {
+        sherd__work_say(&j->w, "%s cannot add up with other nodes: it is an older one",
+                        sherd__work_name(&j->w, node));
+        m->out = true;
+    }
+}
+
+/* Its shards go to the others, or nowhere. */
+static void lose_shards(sherd__circle_job *j, const member *m)
+{
+    if (j->phase != STEPPING || !j->o.train.allow_drop) return;
+    for (uint32_t i = m->from; i < m->to; i++) j->ask->step->dropped[j->shards[i]] = true;
+}
+
+static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint64_t now_ms)
+{
+    sherd__circle_job *j = ctx;
+    member *m = &j->nodes[node];
+    bool was = m->in || (m->w.session && !m->out), stood = m->in;
+    (void)back;
+    j->now_ms = now_ms;
+    m->w.session = NULL;
+    m->w.heard = true;
+    m->asked = 0;
+    m->spent_len = 0;
+    m->out = true;
+    m->in = false;
+    if (!was) return;
+    sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
+                    j->phase != STEPPING ? ""
+                    : j->o.train.allow_drop
+                        ? "; the step is made anew, and its shards do not count in it"
+                        : "; the step is made anew by those who are left");
+    if (!stood) return;
+    lose_shards(j, m);
+    sherd__circle_break(j, why);
+    j->failed = 0; /* whom it was about is gone */
+}
+
+static void node_banned(void *ctx, uint32_t node, const char *why)
+{
+    sherd__circle_job *j = ctx;
+    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+}
+
+static void node_barred(void *ctx, uint32_t node)
+{
+    ((sherd__circle_job *)ctx)->nodes[node].out = true;
+}
+
+static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
+{
+    sherd__circle_job *j = ctx;
+    member *m = &j->nodes[node];
+    j->now_ms = now_ms;
+    if (e->job != j->o.id || j->w.done || !m->in || !m->w.session) return;
+    if (e->kind == SHERD__EV_RESULT && m->asked) on_result(j, node, e);
+    else if (e->kind == SHERD__EV_REFUSED && (m->asked || !e->refusal.task))
+        on_refused(j, node, e);
+    move(j);
+}
+
+/* A sum that does not come though all have graded: nobody can be blamed from here. */
+static void tick(void *ctx, uint64_t now_ms)
+{
+    sherd__circle_job *j = ctx;
+    double patience = PATIENCE_TIMES * j->usual_ms;
+    j->now_ms = now_ms;
+    if (patience < PATIENCE_MS) patience = PATIENCE_MS;
+    if (j->usual_ms <= 0) patience = PATIENCE_FIRST_MS;
+    sherd__work_tick(ctx, now_ms);
+    if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
+        (double)(now_ms - j->graded_ms) <= patience)
+        return;
+    sherd__work_say(&j->w, "a sum among the nodes does not come; the round is made anew");
+    sherd__circle_break(j, "it did not come");
+}
+
+static void pump(void *ctx, uint64_t now_ms)
+{
+    sherd__circle_job *j = ctx;
+    j->now_ms = now_ms;
+    pthread_mutex_lock(&j->lock);
+    if (!j->ask && j->asked) {
+        j->ask = j->asked;
+        j->asked = NULL;
+    }
+    bool finish = j->finish;
+    pthread_mutex_unlock(&j->lock);
+    if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
+    move(j);
+}
+
+static bool idle(const void *ctx)
+{
+    (void)ctx;
+    return true; /* it has nothing with the executor */
+}
+
+static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
+{
+    const sherd__circle_job *j = ctx;
+    *so_far = j->commit;
+    *all = j->round;
+}
+
+static const sherd__work_ops circle_ops = {
+    .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
+    .node_barred = node_barred, .event = event, .tick = tick, .pump = pump,
+    .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
+    .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
+    .progress = progress, .waiting = sherd__work_waiting,
+};
+
+sherd__work sherd__circle_job_work(sherd__circle_job *j)
+{
+    return (sherd__work){ &circle_ops, j };
+}
+
+/* ---- other threads --------------------------------------------------------------------------- */
+
+bool sherd__circle_job_ready(sherd__circle_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    bool ready = j->ready;
+    pthread_mutex_unlock(&j->lock);
+    return ready;
+}
+
+void sherd__circle_job_ask(sherd__circle_job *j, sherd__circle_ask *a)
+{
+    if (a->step) memset(a->step->dropped, 0, a->step->shards * sizeof *a->step->dropped);
+    a->err = SHERD_OK;
+    a->why = (sherd_diag){ 0 };
+    pthread_mutex_lock(&j->lock);
+    j->asked = a;
+    j->answered = false;
+    pthread_mutex_unlock(&j->lock);
+}
+
+bool sherd__circle_job_answered(sherd__circle_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    bool answered = j->answered;
+    pthread_mutex_unlock(&j->lock);
+    return answered;
+}
+
+void sherd__circle_job_count(sherd__circle_job *j, sherd__circle_stats *out)
+{
+    pthread_mutex_lock(&j->lock);
+    *out = j->stats;
+    pthread_mutex_unlock(&j->lock);
+}
+
+void sherd__circle_job_finish(sherd__circle_job *j)
+{
+    pthread_mutex_lock(&j->lock);
+    j->finish = true;
+    pthread_mutex_unlock(&j->lock);
+}
+
+/* ---- beginning and end ----------------------------------------------------------------------- */
+
+int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_options *opt)
+{
+    sherd__circle_job *j = *out = sherd__calloc(1, sizeof *j);
+    if (!j) return SHERD_ENOMEM;
+    uint32_t shards = opt->train.shards;
+    j->o = *opt;
+    sherd__version_hold(j->o.state);
+    j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
+                                .owner = opt->owner, .changed = opt->changed,
+                                .changed_ctx = opt->changed_ctx, .busy = busy,
+                                .wanted = "gradients of ", .silent = "computes no gradient" };
+    pthread_mutex_init(&j->lock, NULL);
+    j->text = sherd__alloc(opt->text_len);
+    j->shards = sherd__calloc(shards, sizeof *j->shards);
+    j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
+    bool fits = j->text && j->shards && j->nodes;
+    for (uint32_t i = 0; i < opt->nodes && fits; i++)
+        fits = (j->nodes[i].spent = sherd__calloc(shards, sizeof *j->nodes[i].spent)) != NULL;
+    if (!fits) {
+        sherd__circle_job_free(j);
+        *out = NULL;
+        return SHERD_ENOMEM;
+    }
+    memcpy(j->text, opt->text, opt->text_len);
+    return SHERD_OK;
+}
+
+void sherd__circle_job_free(sherd__circle_job *j)
+{
+    if (!j) return;
+    for (uint32_t i = 0; j->nodes && i < j->o.nodes; i++) {
+        sherd__keep_forget(&j->nodes[i].keep, 0);
+        sherd__free(j->nodes[i].keep.list);
+        sherd__free(j->nodes[i].spent);
+    }
+    sherd__version_release(j->o.state);
+    sherd__free(j->nodes);
+    sherd__free(j->shards);
+    sherd__free(j->text);
+    pthread_mutex_destroy(&j->lock);
+    sherd__free(j);
+}

@@ -1,0 +1,137 @@
+/*
+ * Rounds: which member grades which shards, what they cost, and whether all came to one sum. How
+ * shards are dealt changes no bit. Members tell figures of a sum that each has made for itself, so
+ * they must agree to the bit: where they do not, somebody's memory or program is broken, and nobody
+ * could say whose.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "scheduler/circle_internal.h"
+
+#define FAILED_MOST 3u /* rounds in a row that were broken off, until somebody is to look */
+
+/* What the sum is divided by: the weight of the shards that count. */
+static double divisor(const sherd__circle_step *s)
+{
+    double weight = s->weight;
+    for (uint32_t i = 0; i < s->shards; i++)
+        if (s->dropped[i])
+            weight -= s->local ? s->local[i].weight : (double)(s->at[i + 1] - s->at[i]);
+    return s->local ? weight * s->rate : weight;
+}
+
+static void deal(sherd__circle_job *j)
+{
+    const sherd__circle_step *s = j->ask->step;
+    j->shards_len = 0;
+    for (uint32_t i = 0; i < s->shards; i++)
+        if (!s->dropped[i]) j->shards[j->shards_len++] = i;
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        m->from = (uint32_t)((uint64_t)j->shards_len * i / j->members);
+        m->to = (uint32_t)((uint64_t)j->shards_len * (i + 1) / j->members);
+        m->graded = m->summed = false;
+    }
+}
+
+void sherd__circle_begin_step(sherd__circle_job *j)
+{
+    deal(j);
+    if (j->shards_len == 0) { /* all that it had was lost: the stepper says so */
+        sherd__circle_answer(j, SHERD_EFEWNODES, "every shard of the step was lost");
+        return;
+    }
+    double by = divisor(j->ask->step);
+    j->phase = STEPPING;
+    j->round++;
+    j->graded_ms = 0;
+    for (uint32_t i = 0; i < j->members && !j->w.done; i++)
+        sherd__circle_sent(j, j->node_of[i], sherd__circle_send_step(j, j->node_of[i], by));
+}
+
+bool sherd__circle_take_costs(sherd__circle_job *j, member *m, const uint8_t *bytes)
+{
+    sherd__circle_step *s = j->ask->step;
+    for (uint32_t i = m->from; i < m->to; i++, bytes += 16) {
+        uint32_t k = j->shards[i];
+        double cost;
+        memcpy(&cost, bytes, 8);
+        uint64_t hits = sherd__get_u64(bytes + 8);
+        if (!isfinite(cost) || hits > s->at[k + 1] - s->at[k]) return false;
+        s->costs[k] = cost;
+        s->hits[k] = hits;
+    }
+    m->graded = true;
+    for (uint32_t i = 0; i < j->members; i++)
+        if (!j->nodes[j->node_of[i]].graded) return true;
+    j->graded_ms = j->now_ms;
+    return true;
+}
+
+void sherd__circle_take_figures(sherd__circle_job *j, member *m, const uint8_t *bytes)
+{
+    for (size_t i = 0; i < j->o.tiers + SHERD__CIRCLE_FIGURES; i++)
+        m->figures[i] = sherd__get_u64(bytes + 8 * i);
+    m->summed = true;
+}
+
+static double number(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+void sherd__circle_end_step(sherd__circle_job *j)
+{
+    sherd__circle_step *s = j->ask->step;
+    const member *first = &j->nodes[j->node_of[0]];
+    size_t tiers = j->o.tiers;
+    double took = (double)(j->now_ms - j->graded_ms);
+    uint64_t out = 0, in = 0;
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        out += m->figures[tiers + 2];
+        in += m->figures[tiers + 3];
+        if (!memcmp(m->figures, first->figures, (tiers + 2) * sizeof *m->figures)) continue;
+        char text[1000];
+        snprintf(text, sizeof text, "%s and %s came to different sums",
+                 sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
+        sherd__work_stop(&j->w, SHERD_EWRONG, "one of them computes wrongly: train without them "
+                         "in turn, from the last checkpoint", text);
+        return;
+    }
+    for (size_t t = 0; t < tiers; t++) s->most[t] = number(first->figures[t]);
+    s->l2 = number(first->figures[tiers]);
+    s->members = j->members;
+    j->commit = j->round;
+    j->rate = s->rate;
+    j->failed = 0;
+    j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
+    pthread_mutex_lock(&j->lock);
+    j->stats.rounds++;
+    j->stats.link_out = out;
+    j->stats.link_in = in;
+    pthread_mutex_unlock(&j->lock);
+    sherd__circle_answer(j, SHERD_OK, "");
+}
+
+void sherd__circle_break(sherd__circle_job *j, const char *why)
+{
+    sherd__circle_call_off(j);
+    j->phase = IDLE;
+    j->broken = true;
+    pthread_mutex_lock(&j->lock);
+    j->stats.repeated++;
+    pthread_mutex_unlock(&j->lock);
+    if (++j->failed < FAILED_MOST) return;
+    char text[1000];
+    snprintf(text, sizeof text, "a sum among the nodes was broken off %u times: %s", j->failed,
+             why);
+    sherd__work_stop(&j->w, SHERD_ENET, "are links between the nodes cut by something on the way?",
+                     text);
+}

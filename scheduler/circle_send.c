@@ -1,0 +1,161 @@
+/* Questions to members as blocks and tasks. Examples go with the first step that needs them; all
+ * else of a step is some hundred bytes. */
+#include "scheduler/circle_internal.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "scheduler/train_put.h"
+
+enum { TEXT_BLOCK = 1, FIRST_BLOCK };
+
+/* A copy of these bytes as a block of one row. */
+static int put_copy(sherd__circle_job *j, member *m, uint32_t block, uint8_t dtype,
+                    const void *bytes, size_t cols)
+{
+    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
+    void *copy = sherd__alloc(len);
+    if (!copy) return SHERD_ENOMEM;
+    memcpy(copy, bytes, len);
+    return sherd__train_put(m->w.session, j->o.id, block, dtype, 1, cols,
+                            (sherd__train_bytes){ copy, NULL, NULL });
+}
+
+static int ask(sherd__circle_job *j, uint32_t node, uint32_t op, uint32_t left, uint32_t right,
+               unsigned flags, uint8_t dtype, uint64_t cols)
+{
+    member *m = &j->nodes[node];
+    sherd__task t = { .job = j->o.id, .task = ++j->tasks, .attempt = 1, .op = op, .left = left,
+                      .right = right, .flags = flags,
+                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = 1,
+                                  .cols = cols, .len = 8 * cols } };
+    int err = sherd__session_task(m->w.session, &t);
+    if (err) return err;
+    m->asked++;
+    sherd__work_asked(&j->w, node, j->now_ms);
+    return SHERD_OK;
+}
+
+static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)bytes;
+    (void)len;
+    sherd__version_release(ctx);
+}
+
+static int put_state(sherd__circle_job *j, member *m, uint32_t block)
+{
+    sherd__version *v = j->o.state;
+    sherd__version_hold(v);
+    return sherd__train_put(m->w.session, j->o.id, block, SHERD_F64, 1, v->count,
+                            (sherd__train_bytes){ v->values, release_version, v });
+}
+
+int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *roster, size_t len)
+{
+    member *m = &j->nodes[node];
+    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    int err = SHERD_OK;
+    if (!m->has_text) {
+        sherd__keep_forget(&m->keep, FIRST_BLOCK);
+        err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, j->text, j->o.text_len);
+        m->has_text = !err;
+    }
+    sherd__circle_plan p = {
+        .kind = j->o.train.kind, .members = j->members, .self = m->self, .id = j->id,
+        .recipe = TEXT_BLOCK, .bits = j->o.train.bits,
+        .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
+        .optimiser = j->o.train.optimiser->spec };
+    if (!j->loaded) p.state = m->keep.next_block++;
+    m->state = p.state;
+    if (!err && p.state) err = put_state(j, m, p.state);
+    sherd__circle_plan_write(plan, &p);
+    uint32_t at = m->keep.next_block;
+    m->keep.next_block += 2;
+    if (!err) err = put_copy(j, m, at, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    if (!err) err = put_copy(j, m, at + 1, SHERD_U8, roster, len);
+    return err ? err : ask(j, node, SHERD__OP_MEET, at, at + 1,
+                           SHERD__DROP_LEFT | SHERD__DROP_RIGHT, SHERD_I64, 1);
+}
+
+int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    int err = m->state ? sherd__session_drop(m->w.session, j->o.id, m->state) : SHERD_OK;
+    m->state = 0;
+    return err ? err : ask(j, node, SHERD__OP_CONNECT, TEXT_BLOCK, 0, 0, SHERD_I64, j->members);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int send_shards(sherd__circle_job *j, member *m, uint8_t *bytes, const sherd__plan *plan)
+{
+    const sherd__circle_step *s = j->ask->step;
+    const sherd__keep_to to = { m->w.session, j->o.id, j->o.train.data, j->o.train.recurring };
+    int err = SHERD_OK;
+    m->spent_len = 0;
+    for (uint32_t i = 0; i < plan->shards && !err; i++) {
+        uint32_t k = j->shards[m->from + i];
+        sherd__plan_shard shard;
+        err = sherd__keep_send(&m->keep, &to, s->rows + s->at[k], s->at[k + 1] - s->at[k], &shard);
+        if (err) break;
+        if (shard.drop) m->spent[m->spent_len++] = shard;
+        shard.drop = false; /* when the round is over, not when it has been graded once */
+        if (s->local) shard.local = s->local[k];
+        sherd__plan_write_shard(bytes, plan, i, &shard);
+    }
+    return err;
+}
+
+int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
+{
+    member *m = &j->nodes[node];
+    const sherd__circle_step *s = j->ask->step;
+    const size_t head = 8 * SHERD__CIRCLE_STEP;
+    sherd__circle_round r = { .round = j->round, .commit = j->commit, .rate = j->rate, .by = by,
+                              .local = s->local != NULL };
+    sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = s->room,
+                         .tiers = (uint32_t)j->o.tiers, .params = 1, .shards = m->to - m->from,
+                         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
+    if (m->keep.next_block > UINT32_MAX - 4 - 2 * plan.shards) /* come round */
+        return SHERD_EINVAL;
+    uint8_t *bytes = sherd__alloc(len);
+    if (!bytes) return SHERD_ENOMEM;
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + head, &plan, s->scales);
+    int err = send_shards(j, m, bytes + head, &plan);
+    if (err) {
+        sherd__free(bytes);
+        return err;
+    }
+    uint32_t at = m->keep.next_block++;
+    err = sherd__train_put(m->w.session, j->o.id, at, SHERD_I64, 1, len / 8,
+                           (sherd__train_bytes){ bytes, NULL, NULL });
+    if (!err)
+        err = ask(j, node, SHERD__OP_STEP, at, 0, 0, SHERD_I64, 2 * (uint64_t)plan.shards + 1);
+    if (err) return err;
+    return ask(j, node, SHERD__OP_REDUCE, at, 0, SHERD__DROP_LEFT, SHERD_F64,
+               j->o.tiers + SHERD__CIRCLE_FIGURES);
+}
+
+void sherd__circle_send_drops(sherd__circle_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    for (uint32_t i = 0; i < m->spent_len && m->w.session; i++) {
+        (void)!sherd__session_drop(m->w.session, j->o.id, m->spent[i].x);
+        (void)!sherd__session_drop(m->w.session, j->o.id, m->spent[i].targets);
+    }
+    m->spent_len = 0;
+}
+
+int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len)
+{
+    member *m = &j->nodes[node];
+    uint8_t question[8 * SHERD__CIRCLE_STATE];
+    uint32_t at = m->keep.next_block++;
+    sherd__circle_state_write(question, j->commit, j->rate);
+    int err = put_copy(j, m, at, SHERD_I64, question, SHERD__CIRCLE_STATE);
+    return err ? err : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT, SHERD_F64, len);
+}
