@@ -54,12 +54,14 @@ static const measurement measurements[] = {
     {"train-batch", "a batch by products in shares", sherd__bench_train_batch},
     {"gradients-spiral", "an iteration by gradients over two nodes",
      sherd__bench_gradients_spiral},
+    {"gradients-large", "a round of many parameters, beside its links alone",
+     sherd__bench_gradients_large},
     {"gradients-async", "asynchronous training with a slow node", sherd__bench_gradients_async},
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
     "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-deep, "               \
-    "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-async"
+    "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-large, gradients-async"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)

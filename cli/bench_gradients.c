@@ -1,8 +1,8 @@
 /*
- * Training by gradients over two local nodes: one iteration of the spiral with everything on the
- * wire each time (examples dealt anew, parameters, gradients), and what one node that is four times
- * slower costs synchronous and asynchronous training. Nothing is kept at the nodes between
- * iterations.
+ * Training by gradients over local nodes: one iteration of the spiral with everything on the wire
+ * each time (examples dealt anew, parameters, gradients), a round of a network of 100 MB beside the
+ * links alone, and what one node that is four times slower costs synchronous and asynchronous
+ * training. Nothing is kept at the nodes between iterations.
  */
 #include <math.h>
 #include <pthread.h>
@@ -14,6 +14,7 @@
 #include "cli/bench.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "scheduler/measure.h"
 #include "scheduler/train.h"
 
 #define BITS 17u
@@ -41,6 +42,14 @@ static void on_trace(void *ctx, const sherd__train_trace *x)
     t->passes++;
 }
 
+/* Examples of the recipe's shape. */
+static int generate(training *t, size_t examples, sherd_diag *d)
+{
+    size_t inputs = t->recipe.in.height * t->recipe.in.width * t->recipe.in.channels;
+    return inputs == 2 ? sherd__generate_spiral(&t->data, examples, 3, seed, d)
+                       : sherd__generate_random(&t->data, examples, inputs, 10, seed, d);
+}
+
 static int begin(training *t, const char *text, size_t examples, sherd_cluster *cluster,
                  uint32_t shards, bool async, sherd_diag *d)
 {
@@ -50,10 +59,7 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
     memset(t, 0, sizeof *t);
     int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK,
                                   d);
-    size_t inputs = t->recipe.in.height * t->recipe.in.width * t->recipe.in.channels;
-    if (!err)
-        err = inputs == 2 ? sherd__generate_spiral(&t->data, examples, 3, seed, d)
-                          : sherd__generate_random(&t->data, examples, inputs, 10, seed, d);
+    if (!err) err = generate(t, examples, d);
     if (!err) err = sherd__train_order_init(&t->order, SHERD__ORDER_SHUFFLED, examples, 0, seed, d);
     if (!err && !(t->rows = sherd__calloc(examples, sizeof *t->rows)))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
@@ -128,6 +134,95 @@ int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d)
                              t.compute / (double)(t.passes ? t.passes : 1) * 1e6, "us");
         sherd__bench_tell(b, &f);
     }
+    end(&t);
+    sherd_cluster_close(cluster);
+    return err;
+}
+
+/* ---- many parameters ------------------------------------------------------------------------- */
+
+enum { LARGE_NODES = 4, LARGE_TIERS = 4 };
+
+/* One node and its connection, which carries what a round would: every tier there, and back. */
+typedef struct carrier {
+    sherd__measure *measure;
+    size_t units; /* a tier is units x units */
+    double seconds;
+    int err;
+    sherd_diag why;
+    pthread_t thread;
+    bool runs;
+} carrier;
+
+static void *carry(void *arg)
+{
+    carrier *c = arg;
+    c->err = sherd__measure_exchange(c->measure, c->units, c->units, LARGE_TIERS, &c->seconds,
+                                     &c->why);
+    return NULL;
+}
+
+/* All connections at once; the slowest one's time. */
+static int carry_all(carrier *c, double *seconds, sherd_diag *d)
+{
+    int err = 0;
+    *seconds = 0;
+    for (int i = 0; i < LARGE_NODES && !err; i++) {
+        c[i].runs = pthread_create(&c[i].thread, NULL, carry, &c[i]) == 0;
+        if (!c[i].runs) err = sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
+    }
+    for (int i = 0; i < LARGE_NODES; i++) {
+        if (c[i].runs) pthread_join(c[i].thread, NULL);
+        if (c[i].runs && c[i].err && !err)
+            err = sherd__fail(d, c[i].err, c[i].why.hint, "%s", c[i].why.message);
+        c[i].runs = false;
+        if (c[i].seconds > *seconds) *seconds = c[i].seconds;
+    }
+    return err;
+}
+
+int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
+{
+    sherd__figure f = {.name = "gradients-large", .unit = "% of link", .better = SHERD__HIGHER,
+                       .target = 60, .what = "100 MB of parameters, 4 nodes, a round"};
+    double round[SHERD__BENCH_RUNS_MAX], link[SHERD__BENCH_RUNS_MAX], ignored;
+    char text[256];
+    size_t units = b->quick ? 200 : 1768;
+    int runs = sherd__bench_runs(b, 7);
+    carrier c[LARGE_NODES] = {{.measure = NULL}};
+    sherd__measure_options mo = {.interrupted = sherd__bench_interrupted, .ctx = b};
+    sherd_cluster *cluster = NULL;
+    training t = {0};
+    int len = snprintf(text, sizeof text, "input = %zu\n", units);
+    for (int i = 0; i < LARGE_TIERS; i++)
+        len += snprintf(text + len, sizeof text - (size_t)len, "layer = dense %zu\n%s", units,
+                        i + 1 < LARGE_TIERS ? "layer = relu\n" : "loss = cross-entropy\n");
+    int err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
+    if (!err) err = begin(&t, text, LARGE_NODES, cluster, LARGE_NODES, false, d);
+    for (int i = 0; i < LARGE_NODES && !err; i++) {
+        c[i].units = units;
+        err = sherd__measure_new(&c[i].measure, &mo, d);
+    }
+    if (!err) err = steps(&t, 2, 0.001, &ignored, d); /* everything is warm after these */
+    if (!err) err = carry_all(c, &ignored, d);
+    t.compute = 0;
+    t.passes = 0;
+    for (int i = 0; i < runs && !err; i++) {
+        err = steps(&t, 1, 0.001, &round[i], d);
+        if (!err) err = carry_all(c, &link[i], d);
+        if (!err) sherd__figure_add(&f, 100 * link[i] / round[i]);
+    }
+    if (!err) {
+        double bytes = 2 * LARGE_NODES * 8.0 * (double)sherd__network_count(t.network);
+        sherd__figure_beside(&f, "round_ms", "a round", 1e3 * sherd__median(round, runs), "ms");
+        sherd__figure_beside(&f, "link_ms", "its bytes alone", 1e3 * sherd__median(link, runs),
+                             "ms");
+        sherd__figure_beside(&f, "mb", "on the wire", bytes * 1e-6, "MB");
+        sherd__figure_beside(&f, "compute_ms", "a node's pass",
+                             t.compute / (double)(t.passes ? t.passes : 1) * 1e3, "ms");
+        sherd__bench_tell(b, &f);
+    }
+    for (int i = 0; i < LARGE_NODES; i++) sherd__measure_free(c[i].measure);
     end(&t);
     sherd_cluster_close(cluster);
     return err;

@@ -19,6 +19,7 @@
 #include "core/diag.h"
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
+#include "scheduler/buffers.h"
 #include "scheduler/launch.h"
 #include "sherd/mat.h"
 #include "sherd/version.h"
@@ -32,6 +33,8 @@
 #define BLOCK_ONE 1u         /* 1 x 1, stays */
 #define BLOCK_KEPT 2u        /* the right operand that stays */
 #define BLOCK_ROW 3u         /* 1 x rows, to look into a large block */
+#define BLOCK_COL 4u         /* rows x 1 and 1 x cols, whose product is as large as a block */
+#define BLOCK_LINE 5u
 #define BLOCK_FIRST 16u      /* of the blocks that come and go */
 
 /* What is being measured. */
@@ -40,6 +43,7 @@ typedef struct course {
     size_t rows, cols;        /* of the block of each request */
     uint32_t depth, total, sent, received;
     bool whole;               /* the task multiplies with the block, else it only follows it */
+    bool back;                /* what follows it answers with as many bytes */
     const double *block;      /* of every request; rows x cols */
     const double *expected;   /* whole: its product with BLOCK_KEPT, rows x kept_cols */
     size_t kept_cols;
@@ -55,6 +59,7 @@ struct sherd__measure {
     sherd_identity *identity;
     sherd__launch *launch;
     sherd_link *link;
+    sherd__buffers *answers;
     bool ready, over, gone;   /* over: nothing can be sent any more */
     uint64_t deadline_ms;
     course *now;
@@ -111,6 +116,7 @@ static int send_one(sherd__measure *m, course *c)
     if (err) return err;
     if (c->whole)
         return ask(m, c->job, number, block, BLOCK_KEPT, SHERD__DROP_LEFT, c->rows, c->kept_cols);
+    if (c->back) return ask(m, c->job, number, BLOCK_COL, BLOCK_LINE, 0, c->rows, c->cols);
     return ask(m, c->job, number, BLOCK_ONE, BLOCK_ONE, 0, 1, 1);
 }
 
@@ -280,6 +286,24 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
     return err;
 }
 
+int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
+                            double *seconds, sherd_diag *d)
+{
+    size_t n;
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1, .rows = rows, .cols = cols,
+                 .depth = count, .total = count, .back = true };
+    double *values = sherd__mul(rows, cols, &n) ? integers(n, c.job) : NULL;
+    if (!values) return no_memory(d);
+    c.block = values;
+    int err = put(m, c.job, BLOCK_COL, values, rows, 1);
+    if (!err) err = put(m, c.job, BLOCK_LINE, values, 1, cols);
+    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    else err = run(m, &c, seconds, d);
+    forget(m, c.job);
+    sherd__free(values);
+    return err;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -348,12 +372,27 @@ static int start_node(sherd__measure *m, sherd_diag *d)
     return sherd__launch_start(&m->launch, &lo, d);
 }
 
+static uint8_t *place_answer(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    return sherd__buffers_get(ctx, len);
+}
+
+static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)len;
+    sherd__buffers_give(ctx, bytes);
+}
+
 static int connect_node(sherd__measure *m, sherd_diag *d)
 {
     const sherd__peer *p = &sherd__launch_node(m->launch, 0)->peer;
     sherd__link_options lo = { .loop = &m->loop, .identity = m->identity,
                                .session = { .role = SHERD__COORDINATOR,
-                                            .hello = { .software = "sherd " SHERD_VERSION } },
+                                            .hello = { .software = "sherd " SHERD_VERSION },
+                                            .place = place_answer, .unplace = unplace_answer,
+                                            .place_ctx = m->answers },
                                .owner = { on_event, on_gone, m } };
     int err = sherd__link_connect(&m->link, &lo, p->host, p->port, &p->key, d);
     if (err) return err;
@@ -369,7 +408,8 @@ int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt, 
     if (!m) return no_memory(d);
     m->o = *opt;
     m->entropy = sherd__entropy_os();
-    int err = start_node(m, d);
+    int err = sherd__buffers_new(&m->answers);
+    if (!err) err = start_node(m, d);
     if (!err) err = start_loop(m, d);
     if (!err) err = connect_node(m, d);
     if (err) {
@@ -394,5 +434,6 @@ void sherd__measure_free(sherd__measure *m)
     }
     sherd__launch_stop(m->launch, 0);
     sherd__identity_free(m->identity);
+    sherd__buffers_free(m->answers);
     sherd__free(m);
 }

@@ -41,6 +41,15 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
                           double *seconds, sherd_diag *d) SHERD_MUST;
 
 /**
+ * Sends `count` blocks of `rows` x `cols` doubles and has as many bytes sent back for each, in both
+ * directions at once where both have something; nothing is computed but the product of a column and
+ * a row, as it is sent. *seconds runs from the first put to the last answer. The blocks stay until
+ * then.
+ */
+int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
+                            double *seconds, sherd_diag *d) SHERD_MUST;
+
+/**
  * `tasks` products of a fresh dim x dim block with one that stays, `depth` of them on their way at
  * a time; each result comes back whole, one of 64 is compared in every bit (SHERD_EDIFFERS).
  * *seconds is for all of them; *median (NULL: not wanted) half the tasks were answered within, from
