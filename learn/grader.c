@@ -223,16 +223,28 @@ static void add_whole(int64_t *restrict sums, const double *restrict g, size_t n
         sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)(int64_t)rint(g[i] * factor));
 }
 
-bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, unsigned room)
+SHERD__CLONES_DQ
+static void set_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor)
+{
+    for (size_t i = 0; i < n; i++) sums[i] = (int64_t)rint(g[i] * factor);
+}
+
+static bool whole(int64_t *sums, const double *g, size_t n, double factor, unsigned room,
+                  bool fresh)
 {
     enum { STRIP = 1024 }; /* in cache between the two */
     double most = ldexp(1, (int)room);
     for (size_t at = 0, len; at < n; at += len) {
         len = n - at < STRIP ? n - at : STRIP;
         if (!all_within(g + at, len, factor, most)) return false;
-        add_whole(sums + at, g + at, len, factor);
+        (fresh ? set_whole : add_whole)(sums + at, g + at, len, factor);
     }
     return true;
+}
+
+bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, unsigned room)
+{
+    return whole(sums, g, n, factor, room, false);
 }
 
 /* weight * v, as agreed for the tier. */
@@ -241,11 +253,11 @@ static int add_tier(sherd__grader *g, size_t tier, const double *v, double weigh
     size_t n = sherd__grader_count(g, tier);
     if (g->bits == 0) {
         double *sums = g->how->sums[tier];
-        for (size_t i = 0; i < n; i++) sums[i] += weight * v[i];
+        for (size_t i = 0; i < n; i++) sums[i] = (g->how->fresh ? 0 : sums[i]) + weight * v[i];
         return SHERD_OK;
     }
     int scale = g->how->scales[tier];
-    if (sherd__grader_add(g->how->sums[tier], v, n, ldexp(weight, scale), g->how->room))
+    if (whole(g->how->sums[tier], v, n, ldexp(weight, scale), g->how->room, g->how->fresh))
         return SHERD_OK;
     return sherd__fail(d, SHERD_EBUSY, NULL,
                        "a gradient of layer %zu is beyond 2^%d: it does not fit its fixed point",

@@ -49,6 +49,7 @@ typedef struct sherd__grading {
     sherd__local_steps local;
     void *const *sums;     /* tier's count of int64_t (bits 0: double), added to; on failure
                               undefined */
+    bool fresh;            /* sums hold nothing yet, whatever is there */
     /** Called before parameters of a tier are read: they must be in sherd__grader_params when it
      *  returns. NULL: they are. A failure ends the pass with that error. */
     int (*need)(void *ctx, size_t tier, sherd_diag *d);

@@ -12,6 +12,8 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "learn/gradients_state.h"
+#include "matrix/clones.h"
+#include "matrix/view.h"
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
@@ -42,11 +44,13 @@ void sherd__version_release(sherd__version *v)
 sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d)
 {
     if (!g->current) {
-        g->current = sherd__version_new(g->count, g->updates);
+        g->current = g->spare ? g->spare : sherd__version_new(g->count, g->updates);
+        g->spare = NULL;
         if (!g->current) {
             (void)sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a copy of the parameters");
             return NULL;
         }
+        g->current->number = g->updates;
         memcpy(g->current->values, sherd__network_params(g->o.network),
                g->count * sizeof(double));
     }
@@ -120,17 +124,13 @@ unsigned sherd__gradients_room(uint32_t shards)
     return 62 - bits; /* so many times 2^room is at most 2^62 */
 }
 
-static double largest(const double *v, size_t n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n; i++) most = fabs(v[i]) > most ? fabs(v[i]) : most;
-    return most;
-}
-
 void sherd__gradients_most(const gradients *g, double *most)
 {
     const double *gradient = sherd__network_gradient(g->o.network);
-    for (size_t t = 0; t < g->tiers; t++) most[t] = largest(gradient + g->at[t], g->counts[t]);
+    for (size_t t = 0; t < g->tiers; t++) {
+        sherd_view v = sherd_view_c(gradient + g->at[t], SHERD_F64, 1, g->counts[t]);
+        if (!sherd__view_peak(v, &most[t])) most[t] = INFINITY; /* as if nothing were known */
+    }
 }
 
 void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
@@ -188,18 +188,27 @@ static const sherd__layer *tier_layer(const gradients *g, size_t t)
     return sherd__network_layer(g->o.network, g->layers[t]);
 }
 
+SHERD__CLONES_DQ
+static void take_whole(double *restrict to, const int64_t *restrict from, size_t n, double unit,
+                       double by, bool add)
+{
+    if (add)
+        for (size_t i = 0; i < n; i++) to[i] += (double)from[i] * unit / by;
+    else
+        for (size_t i = 0; i < n; i++) to[i] = (double)from[i] * unit / by;
+}
+
 void sherd__gradients_take(gradients *g, const sherd__sums *s, const int32_t *scales, double by,
                            bool add)
 {
     for (size_t t = 0; t < g->tiers; t++) {
         double *to = tier_layer(g, t)->weights_gradient;
-        const int64_t *whole = s->of[t];
         const double *real = s->of[t];
-        double unit = s->whole ? ldexp(1, -scales[t]) : 1;
-        for (size_t i = 0; i < g->counts[t]; i++) {
-            double v = (s->whole ? (double)whole[i] * unit : real[i]) / by;
-            to[i] = add ? to[i] + v : v;
+        if (s->whole) {
+            take_whole(to, s->of[t], g->counts[t], ldexp(1, -scales[t]), by, add);
+            continue;
         }
+        for (size_t i = 0; i < g->counts[t]; i++) to[i] = (add ? to[i] : 0) + real[i] / by;
     }
 }
 
@@ -223,14 +232,26 @@ double sherd__gradients_l2(const gradients *g)
     return g->o.recipe->l2 / 2 * sum;
 }
 
+/* The copy of parameters is out of date. Its memory is used again if nobody else has it: that of a
+ * large network costs as much to get as to fill. */
+static void retire(gradients *g)
+{
+    if (g->current && atomic_load_explicit(&g->current->holders, memory_order_acquire) == 1) {
+        sherd__version_release(g->spare);
+        g->spare = g->current;
+    } else {
+        sherd__version_release(g->current);
+    }
+    g->current = NULL;
+}
+
 void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u)
 {
     if (g->o.local_steps == 0) sherd__gradients_add_l2(g); /* local steps have it in them */
     sherd__optimiser_begin(g->o.optimiser);
     sherd__optimiser_apply(g->o.optimiser, rate, 0, g->count, sherd__network_params(g->o.network),
                            sherd__network_gradient(g->o.network));
-    sherd__version_release(g->current);
-    g->current = NULL;
+    retire(g);
     g->updates++;
     g->stats.updates++;
     g->stats.parts += u->parts;
@@ -357,6 +378,7 @@ static int settle(void *ctx, sherd_diag *d)
 void sherd__gradients_fini(gradients *g)
 {
     sherd__version_release(g->current);
+    sherd__version_release(g->spare);
     sherd__sums_fini(&g->sums);
     sherd__free(g->layers);
     sherd__free(g->at);

@@ -76,12 +76,11 @@ static void grade(hand *h, sherd__part *p)
     sherd__grading how = { .scales = p->scales, .room = p->room, .sums = h->sums };
     p->err = SHERD_OK;
     p->why = (sherd_diag){ 0 };
-    for (size_t t = 0; t < sherd__grader_tiers(h->grader); t++)
-        memset(h->sums[t], 0, 8 * sherd__grader_count(h->grader, t));
     for (uint32_t i = p->first; i < p->first + p->shards && !p->err; i++) {
         size_t len = p->at[i + 1] - p->at[i];
         sherd__shard s = shard_of(h, p->rows + p->at[i], len);
         if (p->local) how.local = p->local[i];
+        how.fresh = i == p->first;
         if (i == p->first || p->local) take_params(h, p->params);
         p->err = sherd__grader_run(h->grader, &s, &how, &p->costs[i], &p->hits[i], &p->why);
     }

@@ -23,6 +23,7 @@ typedef struct gradients {
     uint64_t updates;
     sherd__gradients_stats stats;
     sherd__version *current;     /* parameters as they are; NULL: not copied since they changed */
+    sherd__version *spare;       /* memory for the next copy; nobody else holds it */
     bool broken;                 /* the engine has failed */
     /* synchronous */
     sherd__part *parts;          /* room for SHERD__SHARDS_MAX */

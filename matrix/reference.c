@@ -12,9 +12,11 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "matrix/gemm.h"
+#include "matrix/thin.h"
 #include "matrix/view.h"
 
 #define PANEL 1024u
+#define CACHED 65536u /* doubles: half a megabyte */
 
 int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
 {
@@ -62,12 +64,35 @@ static sherd_view rows_of(sherd_view v, size_t r0, size_t rows)
 
 /* --- exact ----------------------------------------------------------------------------------- */
 
+/* Sums below 2^53, A of a few rows: B is used as it lies. */
+static int exact_thin(sherd_view a, sherd_view b, const sherd__fixed *fa, const sherd__fixed *fb,
+                      double *c, size_t ldc, sherd_diag *d)
+{
+    double *qa = doubles(a.rows, a.cols);
+    if (qa == NULL) return no_memory(d, "A in fixed point", a.rows, a.cols);
+    sherd__fixed_dense(fa, a, qa, a.cols);
+    sherd__thin_exact(qa, a.rows, b, fb, c, ldc);
+    for (size_t i = 0; i < a.rows; i++) sherd__fixed_unscale(fa, fb, c + i * ldc, b.cols);
+    sherd__free(qa);
+    return SHERD_OK;
+}
+
+/* Rows of C that are still in cache when they are unscaled; more where BLAS needs more to be
+ * quick. */
+static size_t rows_in_cache(sherd_view a, size_t m)
+{
+    size_t rows = CACHED / m, least = a.cols < 16 ? 16 : 256;
+    if (rows < least) rows = least;
+    if (rows > PANEL) rows = PANEL;
+    return a.rows < rows ? a.rows : rows;
+}
+
 /* Sums below 2^53: one dgemm a panel. A whose columns lie in one piece is quantised as it lies, and
  * BLAS transposes while it packs. */
 static int exact_direct(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
                         const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
 {
-    size_t k = a.cols, panel = panel_rows(a), ld;
+    size_t k = a.cols, panel = rows_in_cache(a, m), ld;
     bool lies_t = sherd__view_borrow_f64(a, &ld) == NULL &&
                   sherd__view_borrow_f64(sherd_view_t(a), &ld) != NULL;
     double *qa = doubles(panel, k);
@@ -149,12 +174,13 @@ int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
     int err = sherd__product_shapes(a, b, ldc, d);
     if (err != 0) return err;
     if (a.rows == 0 || b.cols == 0) return SHERD_OK;
+    bool direct = sherd__exact_in_f64(a.cols, fa->largest, fb->largest);
+    if (direct && sherd__thin_fits(a.rows, b, fb)) return exact_thin(a, b, fa, fb, c, ldc, d);
     double *qb = doubles(b.rows, b.cols);
     if (qb == NULL) return no_memory(d, "B in fixed point", b.rows, b.cols);
     sherd__fixed_dense(fb, b, qb, b.cols);
-    err = sherd__exact_in_f64(a.cols, fa->largest, fb->largest)
-              ? exact_direct(a, qb, b.cols, fa, fb, c, ldc, d)
-              : exact_residues(a, qb, b.cols, fa, fb, c, ldc, d);
+    err = direct ? exact_direct(a, qb, b.cols, fa, fb, c, ldc, d)
+                 : exact_residues(a, qb, b.cols, fa, fb, c, ldc, d);
     sherd__free(qb);
     return err;
 }

@@ -62,7 +62,6 @@ static int need(void *ctx, size_t t, sherd_diag *d)
     int err = wait_for(r, (uint32_t)t, d);
     pthread_mutex_unlock(&r->lock);
     if (err) return err;
-    if (r->at == 0) memset(r->tier[t].out, 0, r->tier[t].what.result.len);
     memcpy(sherd__grader_params(r->model->grader, t),
            sherd__fragment_bytes(r->tier[t].params->fragment),
            sherd__grader_count(r->model->grader, t) * sizeof(double));
@@ -110,6 +109,7 @@ void sherd__round_run(sherd__round *r)
         sherd__examples *s = &r->shard[r->at];
         sherd__shard examples = sherd__examples_shard(s);
         how.local = s->what.local;
+        how.fresh = r->at == 0;
         r->err = sherd__grader_run(r->model->grader, &examples, &how, &s->cost, &s->hits, &r->why);
     }
     if (r->err) return;

@@ -81,6 +81,43 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
         }
 }
 
+/* All ways through a product of a few rows: B either way round and in larger memory, columns beyond
+ * a block, sums along rows with and without a rest. */
+static void a_few_rows_have_the_same_bits_too(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {{1, 1, 1},  {1, 64, 5},   {2, 67, 40}, {4, 33, 31},
+                                       {3, 5, 70}, {1, 3, 5000}, {5, 40, 9},  {4, 100, 1}};
+    static const unsigned bits[] = {2, 17, 21, 23};
+    for (size_t z = 0; z < 8; z++)
+        for (size_t i = 0; i < 4; i++) {
+            size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
+            double *a = values(n * k, 12), *b = values((k + 2) * (m + 3), 3);
+            sherd_view va = sherd_view_c(a, SHERD_F64, n, k);
+            both_ways(va, sherd_view_c(b, SHERD_F64, k, m), bits[i]);
+            both_ways(va, sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
+            both_ways(va, sherd_view_sub(sherd_view_c(b, SHERD_F64, k + 2, m + 3), 1, k, 2, m),
+                      bits[i]);
+            both_ways(va, sherd_view_sub(sherd_view_t(sherd_view_c(b, SHERD_F64, m + 3, k + 2)), 2,
+                                         k, 1, m), bits[i]);
+            free(a);
+            free(b);
+        }
+}
+
+/* Halves go to the even neighbour, of either sign, as in the definition. */
+static void halves_are_rounded_to_even_in_thin_products(void **s)
+{
+    (void)s;
+    double b[40];
+    for (size_t j = 0; j < 40; j++) b[j] = ((double)j - 20) / 2;
+    b[0] = 1 << 15; /* one bit behind the point is half a unit */
+    const double one = 1;
+    sherd_view va = sherd_view_c(&one, SHERD_F64, 1, 1);
+    both_ways(va, sherd_view_c(b, SHERD_F64, 1, 40), 17);
+    both_ways(va, sherd_view_t(sherd_view_c(b, SHERD_F64, 40, 1)), 17);
+}
+
 static void integers_multiply_exactly_beyond_2_53(void **s)
 {
     (void)s;
@@ -167,6 +204,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_gives_the_same_bits_within_the_bound),
+        cmocka_unit_test(a_few_rows_have_the_same_bits_too),
+        cmocka_unit_test(halves_are_rounded_to_even_in_thin_products),
         cmocka_unit_test(integers_multiply_exactly_beyond_2_53),
         cmocka_unit_test(the_bound_is_reached_within_a_small_factor),
         cmocka_unit_test(shapes_that_disagree_and_sums_too_large_are_refused),
