@@ -83,6 +83,7 @@ typedef struct forecast {
     uint32_t *domain;
     char domain_fault[900];
     double *c, *own_c;
+    double prepare_s; /* what it took: a scan of the operands, room for the result */
     bool alike; /* shapes alone */
     sherd__prepared p;
 } forecast;
@@ -218,7 +219,7 @@ static double conversions(const sherd__traffic *t, bool as_they_travel)
     const sherd__pace *p = sherd__pace_here();
     if (as_they_travel) return 0;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
-           t->streamed / p->stream;
+           t->laid / p->lay + t->streamed / p->stream;
 }
 
 /* Of packed residues that are multiplied as they travel; 0: they are not, as far as is known. */
@@ -253,7 +254,7 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     in.node_gflops = out->rates.node_gflops;
     in.node_threads = w->nodes.threads;
     sherd__cost_predict(&cost, &in);
-    out->seconds = cost.seconds;
+    out->seconds = w->prepare_s + cost.seconds; /* nothing is sent before */
     out->nodes_s = cost.nodes_s;
     out->links_s = cost.links_s;
     out->here_s = cost.here_s;
@@ -296,8 +297,10 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     if (!err) {
         /* Masks of blind are for a run to come. */
         bool look_only = f->no_time || opt->scheme == SHERD_BLIND;
+        double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
                                       opt, d);
+        w.prepare_s = sherd__clock_busy_s() - began;
         if (!err) {
             err = run(out, &w, f, d);
             sherd__prepared_fini(&w.p);

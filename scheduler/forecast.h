@@ -19,6 +19,7 @@ typedef struct sherd__traffic {
     bool residues;         /* both operands of all of them travel as packed residues */
     double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */
     double widened;          /* of narrower types that they make doubles of, as floats */
+    double laid;             /* of right blocks of doubles, once for each product with them */
     double streamed;         /* of answers that are made as they are sent */
     double busiest;        /* share of the answers' and operands' bytes that one slot has */
     bool at_most;          /* how much of it travels depends on who is first: spare shares that come

@@ -1,12 +1,14 @@
 /*
  * A few cells of a product, hidden and folded here without a node: their time, times how many there
  * are. The first position of a tile makes what the others use (projections, permutations, weights),
- * so it counts once a tile. Answers are zeros: folding does not care what it adds. They are not
- * checked, since a check that fails stops early; that part is counted by its bytes.
+ * so it counts once a tile. Answers are zeros: folding does not care what it adds. Each lies
+ * elsewhere than the one before, since what has just come from a node is in no cache near this core.
+ * They are not checked, since a check that fails stops early; that part is counted by its bytes.
  */
 #include "scheduler/forecast.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -15,12 +17,15 @@
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
+#define CHUNKS_MAX 4u       /* of a slot's resident block */
+#define ANSWERS_BYTES (16u << 20) /* more than a core's caches keep */
 #define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
 typedef struct rehearsal {
     sherd__prepared *p;
     sherd__scheme_shape shape;
-    uint8_t *zeros;
+    uint8_t *zeros; /* zeros_len, at least one answer */
+    uint64_t zeros_len, at;
     double hide_s, fold_s; /* of the last position */
 } rehearsal;
 
@@ -40,6 +45,14 @@ static int hide(rehearsal *r, uint32_t panel, bool *empty)
     return err;
 }
 
+static const uint8_t *answer(rehearsal *r)
+{
+    uint64_t len = r->shape.result_max;
+    if (r->at + len > r->zeros_len) r->at = 0;
+    r->at += len;
+    return r->zeros + r->at - len;
+}
+
 static int fold(rehearsal *r, uint32_t panel, const bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
@@ -48,10 +61,10 @@ static int fold(rehearsal *r, uint32_t panel, const bool *empty)
     double began = sherd__clock_busy_s();
     int err = SHERD_OK;
     assert(len <= ANSWERS_MAX);
-    for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = r->zeros;
+    for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = answer(r);
     if (len) err = h->ops->decode(h->ctx, 0, panel, slots, bodies, len);
     for (uint32_t slot = 0; slot < r->shape.slots && !len && !err; slot++)
-        err = h->ops->fold(h->ctx, (sherd__cell){ slot, 0, panel }, empty[slot] ? NULL : r->zeros);
+        err = h->ops->fold(h->ctx, (sherd__cell){ slot, 0, panel }, empty[slot] ? NULL : answer(r));
     r->fold_s = sherd__clock_busy_s() - began;
     return err;
 }
@@ -85,17 +98,21 @@ static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
     uint8_t *part = sherd__alloc(SHERD__CHUNK);
     uint32_t slots = r->shape.shared ? 1 : r->shape.slots;
     uint64_t read = 0;
-    double began = sherd__clock_busy_s();
     int err = part ? SHERD_OK : SHERD_ENOMEM;
+    if (part) memset(part, 0, SHERD__CHUNK); /* the session's buffer has its pages, too */
+    double began = sherd__clock_busy_s();
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
         sherd_fragment *f;
         err = h->ops->resident(h->ctx, slot, 0, &f);
         if (err) break;
-        uint64_t len = sherd__fragment_info_of(f)->len;
-        size_t n = len < SHERD__CHUNK ? (size_t)len : SHERD__CHUNK;
-        err = sherd__fragment_read(f, 0, part, n);
+        uint64_t len = sherd__fragment_info_of(f)->len, at = 0;
+        for (unsigned i = 0; i < CHUNKS_MAX && at < len && !err; i++) {
+            size_t n = len - at < SHERD__CHUNK ? (size_t)(len - at) : SHERD__CHUNK;
+            err = sherd__fragment_read(f, at, part, n);
+            at += n;
+        }
         sherd__fragment_free(f);
-        read += n;
+        read += at;
     }
     double took = sherd__clock_busy_s() - began;
     out->fill_s = read ? took * (double)bytes / (double)read : 0;
@@ -116,8 +133,10 @@ int sherd__rehearse(sherd__rehearsal *out, sherd__prepared *p, const sherd__traf
         out->fold_s = (double)t->answer * (2 / here->unpack + 1 / here->judge_residues);
         return SHERD_OK;
     }
-    r.zeros = sherd__calloc(r.shape.result_max ? r.shape.result_max : 1, 1);
-    if (!r.zeros) err = SHERD_ENOMEM;
+    r.zeros_len = r.shape.result_max > ANSWERS_BYTES ? r.shape.result_max : ANSWERS_BYTES;
+    r.zeros = sherd__alloc(r.zeros_len);
+    if (r.zeros) memset(r.zeros, 0, r.zeros_len);
+    else err = SHERD_ENOMEM;
     if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
     if (!err) err = rehearse_cells(&r, out);
     double judge = r.shape.primes_len ? here->judge_residues : here->judge_f64;

@@ -21,6 +21,7 @@ typedef struct count {
     uint64_t *weight;          /* by slot: bytes of its bodies */
     uint32_t *cells;           /* by slot: those of the tile that are not empty */
     double *panels;            /* by slot: the node's panels in them */
+    double *products;          /* by slot: calls of BLAS with all of the right block, of doubles */
 } count;
 
 static uint32_t right_number(const count *c, sherd__cell cell)
@@ -59,12 +60,13 @@ static double node_panels(uint64_t n)
     return n ? (double)((n - 1) / NODE_PANEL + 1) : 0;
 }
 
-static void count_answer(count *c, const sherd__cell_sizes *s)
+static void count_answer(count *c, uint32_t slot, const sherd__cell_sizes *s)
 {
     double bytes = (double)s->result.len;
-    bool outer = !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
+    bool real = !c->shape.primes_len;
     if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
-    else if (outer) c->t->streamed += bytes;
+    else if (real && s->left.encoding == SHERD__DENSE && s->left.cols <= 1) c->t->streamed += bytes;
+    else if (real) c->products[slot] += s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows);
     count_converted(c, &s->left, node_panels(s->result.cols));
     if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
 }
@@ -96,7 +98,7 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     t->tasks_csr += s->left.encoding == SHERD__CSR;
     c->cells[cell.slot]++;
     c->panels[cell.slot] += node_panels(s->left.rows);
-    count_answer(c, s);
+    count_answer(c, cell.slot, s);
     c->weight[cell.slot] += s->left.len + s->result.len;
 }
 
@@ -115,6 +117,7 @@ static int count_resident(count *c, uint32_t tile)
         const sherd__fragment_info *info = sherd__fragment_info_of(f);
         uint64_t bytes = sherd__size_put(info);
         count_converted(c, info, c->panels[slot]);
+        if (info->dtype == SHERD_F64) c->t->laid += (double)info->len * c->products[slot];
         c->t->first += bytes;
         c->t->out += bytes;
         sherd__fragment_free(f);
@@ -156,13 +159,14 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
     c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);
     c.cells = sherd__calloc(c.shape.slots, sizeof *c.cells);
     c.panels = sherd__calloc(c.shape.slots, sizeof *c.panels);
-    if (!c.weight || !c.cells || !c.panels) err = SHERD_ENOMEM;
+    c.products = sherd__calloc(c.shape.slots, sizeof *c.products);
+    if (!c.weight || !c.cells || !c.panels || !c.products) err = SHERD_ENOMEM;
     out->at_most = (c.shape.threshold && c.shape.threshold < c.shape.slots) ||
                    (c.shape.shared && !c.shape.threshold && c.shape.tiles > 1);
     for (uint32_t tile = 0; tile < c.shape.tiles && !err; tile++) {
         for (uint32_t slot = 0; slot < c.shape.slots && !err; slot++) {
             c.cells[slot] = 0;
-            c.panels[slot] = 0;
+            c.panels[slot] = c.products[slot] = 0;
             err = count_slot(&c, tile, slot, alike);
         }
         if (!err && c.shape.resident) err = count_resident(&c, tile);
@@ -171,5 +175,6 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
     sherd__free(c.weight);
     sherd__free(c.cells);
     sherd__free(c.panels);
+    sherd__free(c.products);
     return err;
 }

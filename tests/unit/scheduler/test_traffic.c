@@ -1,0 +1,95 @@
+/* What nodes do to right blocks beside multiplying: doubles are laid out by BLAS once for each
+ * product with them; where single columns are products of their own, nothing is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "scheduler/forecast.h"
+
+enum { N = 400, K = 90, M = 70, NODES = 5 };
+
+static double a_data[N * K], b_data[K * M], c_data[N * M];
+static const uint8_t seed[32] = { 4 };
+static const uint32_t domain[] = { 0, 1, 2, 3, 4 };
+
+static int begin(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N * K; i++) a_data[i] = 1.0 / (1 + i); /* no float holds it */
+    for (int i = 0; i < K * M; i++) b_data[i] = 1.0 / (1 + i);
+    return 0;
+}
+
+static double tiles;
+
+static sherd__traffic count(sherd_product_options *o, uint64_t memory)
+{
+    const sherd__nodes nodes = { .count = NODES, .domain = domain, .domains = NODES, .usable = NODES,
+                                 .memory = 1 << 24 };
+    sherd__prepared p;
+    sherd__traffic t;
+    o->seed = seed;
+    o->memory = memory;
+    assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(a_data, SHERD_F64, N, K),
+                                             sherd_view_c(b_data, SHERD_F64, K, M), c_data, M,
+                                             &nodes, o, NULL), SHERD_OK);
+    assert_int_equal(sherd__traffic_count(&t, &p, false), SHERD_OK);
+    tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
+    sherd__prepared_fini(&p);
+    return t;
+}
+
+static void a_right_block_of_doubles_is_laid_out_for_each_task(void **state)
+{
+    (void)state;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_PLAIN;
+    sherd__traffic t = count(&o, 1 << 20); /* several panels */
+    double tasks = (double)t.tasks, tables = 8 * tasks, all = K * M * sizeof(double);
+    assert_true(tasks > NODES * tiles);
+    assert_true(t.laid == tasks / tiles * all + tables);
+    o.scheme = SHERD_PERMUTE;
+    t = count(&o, 1 << 20);
+    tasks = (double)t.tasks, tables = 8 * tasks;
+    assert_true(tasks > NODES * tiles);
+    assert_true(t.laid == tasks / NODES / tiles * all + tables); /* B's rows are dealt to nodes */
+}
+
+static void single_columns_are_multiplied_where_they_lie(void **state)
+{
+    (void)state;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.group = 1;
+    sherd__traffic t = count(&o, 1 << 20);
+    assert_true(t.tasks > NODES && t.laid == 0);
+    assert_true(t.streamed == (double)t.answer && t.answer > 0);
+}
+
+static void residues_are_counted_as_what_is_taken_apart(void **state)
+{
+    (void)state;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    o.exact = true;
+    sherd__traffic t = count(&o, 64 << 20);
+    assert_true(t.laid == 0 && t.streamed == 0 && t.widened == 0);
+    assert_true(t.unpacked >= (double)t.left && t.packed == (double)t.answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_right_block_of_doubles_is_laid_out_for_each_task),
+        cmocka_unit_test(single_columns_are_multiplied_where_they_lie),
+        cmocka_unit_test(residues_are_counted_as_what_is_taken_apart),
+    };
+    return cmocka_run_group_tests_name("scheduler/traffic", tests, begin, NULL);
+}
