@@ -220,21 +220,6 @@ static int open_deal(deal *d)
     return err ? err : wide_sums(d);
 }
 
-void sherd__deal_probe_drop(deal_probe *p)
-{
-    if (!p || --p->refs) return;
-    if (p->s) sherd__wipe(p->s, p->width * sizeof *p->s);
-    if (p->s61) sherd__wipe(p->s61, p->width * sizeof *p->s61);
-    sherd__free(p->s);
-    sherd__free(p->vs);
-    sherd__free(p->abs_vs);
-    sherd__free(p->taint);
-    sherd__free(p->s61);
-    sherd__free(p->vs61);
-    sherd__free(p->vs127);
-    sherd__free(p);
-}
-
 void sherd__deal_cell_free(deal_cell *cell)
 {
     if (!cell) return;

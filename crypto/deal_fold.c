@@ -141,9 +141,9 @@ static void redraw(deal *d)
 int sherd__deal_check(void *ctx, sherd__cell at, const uint8_t *body)
 {
     deal *d = ctx;
-    const deal_cell *cell = d->cells[deal_index(d, at)];
-    if (!cell) return SHERD_EINTERNAL;
-    int err = judge(d, cell, at, body);
+    size_t cell = deal_index(d, at);
+    int err = d->cells[cell] ? sherd__deal_renew(d, at) : SHERD_EINTERNAL;
+    if (!err) err = judge(d, d->cells[cell], at, body);
     if (err == SHERD_EWRONG) redraw(d);
     return err;
 }

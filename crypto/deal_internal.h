@@ -17,7 +17,7 @@ typedef struct deal_group {
 /**
  * V*s of a resident block, for the check: one entry per column of A in the slot. Lives as long as
  * the current check vectors of the block and the cells that were hidden under them: after a wrong
- * answer a new one is drawn.
+ * answer a new one is drawn, and those cells are weighed once more before they are judged.
  */
 typedef struct deal_probe {
     unsigned refs;              /* one is the block's own, while it is the current one */
@@ -135,8 +135,17 @@ void sherd__deal_body_begin(deal_body *b, const deal *d, const deal_slot *s, con
                             uint8_t *bytes);
 void sherd__deal_body_row(deal_body *b, const double *x, uint32_t len);
 void sherd__deal_cell_free(deal_cell *cell);
+/** Draws s and computes V*s: one pass over the slot's rows of B. */
+int sherd__deal_probe_make(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out);
 /** Lets go of a probe; the last one to do so wipes and frees it. NULL is allowed. */
 void sherd__deal_probe_drop(deal_probe *p);
+/** Row `at` of the slot's resident block (of group q), columns of the tile, as the node is given it.
+ *  line, scratch: m each; *perm: the group's order, NULL before its first row. */
+int sherd__deal_shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at, uint32_t tile,
+                             double *line, uint32_t *scratch, const uint32_t **perm, double *out);
+/** Has a cell that was hidden under a probe that is no longer current weighed under the current
+ *  one; what was sent of it stays as it is. */
+int sherd__deal_renew(deal *d, sherd__cell at);
 
 int sherd__deal_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__deal_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);

@@ -23,8 +23,8 @@
 
 #define MEMORY (16u << 20) /* at either end: more than a core's caches keep */
 #define WARM (4u << 20)    /* bytes before the clocks run: windows open, pages are there */
-#define MEASURED (8u << 20) /* and between two looks at them */
-#define ROUNDS 7
+#define MEASURED (6u << 20) /* and between two looks at them */
+#define ROUNDS 5
 #define PATIENCE_S 5       /* of either end for the other */
 
 static double rate;

@@ -622,6 +622,76 @@ static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
     }
 }
 
+static bool nothing_drawn;
+
+static void fill_or_nothing(void *ctx, void *out, size_t len)
+{
+    (void)ctx;
+    if (nothing_drawn) memset(out, 0, len);
+    else rng.fill(rng.ctx, out, len);
+}
+
+/* The only slot's cell, hidden and answered here. */
+static double *answer_of(const sherd__hiding *h, sherd__cell c, const sherd__deal_params *p,
+                         size_t rows, size_t cols)
+{
+    const double *a = p->a.data, *b = p->b.data;
+    double unit = p->exact ? ldexp(1, p->fixed_a.scale + p->fixed_b.scale) : 1;
+    sherd__cell_work w;
+    double *y = calloc(rows * cols, sizeof *y);
+    assert_int_equal(h->ops->hide(h->ctx, c, &w), SHERD_OK);
+    assert_int_equal(w.result.rows, rows);
+    assert_int_equal(w.result.cols, cols);
+    sherd__fragment_free(w.left);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j++)
+            for (size_t k = 0; k < p->a.cols; k++)
+                y[i * cols + j] += a[(c.panel * rows + i) * p->a.cols + k] *
+                                   b[k * p->b.cols + c.tile * cols + j] * unit;
+    return y;
+}
+
+/* Weights that are all alike let a lie pass that takes from one row what it gives to another. r is
+ * the cell's own, s that of its tile. */
+static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void **state)
+{
+    (void)state;
+    enum { N = 4, K = 3, M = 4, ROWS = 2, COLS = 2 };
+    for (int round = 0; round < 4; round++) {
+        double a_data[N * K], b_data[K * M], c[N * M] = { 0 };
+        for (int i = 0; i < N * K; i++) a_data[i] = i + 1;
+        for (int i = 0; i < K * M; i++) b_data[i] = 100 - 7 * i;
+        sherd__deal_params p = { .a = sherd_view_c(a_data, SHERD_F64, N, K),
+                                 .b = sherd_view_c(b_data, SHERD_F64, K, M), .c = c, .ldc = M,
+                                 .slots = 1, .group = SHERD__GROUP_ALL, .panel_rows = ROWS,
+                                 .tile_cols = COLS,
+                                 .finite = true, .exact = round & 2,
+                                 .entropy = { fill_or_nothing, NULL } };
+        sherd__cell liar = { 0, 0, 0 }, other = { 0, round & 1, 1 };
+        sherd__hiding h;
+        assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
+        assert_int_equal(sherd__deal_open(&h, &p), 0);
+        double *wrong = answer_of(&h, liar, &p, ROWS, COLS);
+        nothing_drawn = true;
+        double *y = answer_of(&h, other, &p, ROWS, COLS);
+        nothing_drawn = false;
+        uint64_t skipped, before, after;
+        sherd__deal_counts(&h, &skipped, &before);
+        wrong[0] += 1;
+        assert_int_equal(h.ops->check(h.ctx, liar, (uint8_t *)wrong), SHERD_EWRONG);
+        y[0] += 1, y[COLS] -= 1;
+        assert_int_equal(h.ops->check(h.ctx, other, (uint8_t *)y), SHERD_EWRONG);
+        y[0] -= 1, y[COLS] += 1;
+        assert_int_equal(h.ops->check(h.ctx, other, (uint8_t *)y), SHERD_OK);
+        sherd__deal_counts(&h, &skipped, &after);
+        assert_int_equal(before, after); /* weighed once more, not sent */
+        h.ops->free(h.ctx);
+        free(wrong);
+        free(y);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -670,6 +740,7 @@ int main(void)
         cmocka_unit_test(a_wrong_element_wise_answer_is_noticed),
         cmocka_unit_test(zero_entries_are_not_sent),
         cmocka_unit_test(groups_travel_in_a_drawn_order_and_add_up_in_their_own),
+        cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("crypto/scheme", tests, open_backend, close_backend);

@@ -29,7 +29,7 @@ static void it_is_what_the_two_ends_took_for_their_bytes(void **state)
     assert_true(rate > 1e6 && rate < 1e12);
     assert_true(all > mine); /* the other end is a thread of its own */
     /* The bytes at this rate are most of what was done, less keys, pages and the first of them. */
-    double ends = 2.0 * (7 * 8 << 20) / rate;
+    double ends = 2.0 * (5 * 6 << 20) / rate;
     assert_true(ends < 1.5 * all && ends > 0.45 * all);
 }
 
