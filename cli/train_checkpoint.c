@@ -39,6 +39,10 @@ static int digest_data(const sherd__train *t, sherd__digest *out, sherd_diag *d)
 {
     const sherd__dataset *s = &t->data.train;
     uint8_t both[2 * SHERD__DIGEST_BYTES];
+    if (s->x.rows == 0) { /* nodes have them */
+        memset(both, 0, sizeof both);
+        return sherd__digest_labelled(out, "sherd-data-v1", both, sizeof both);
+    }
     sherd__digest part;
     sherd_view y = s->targets.labels != NULL
                        ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
@@ -83,7 +87,10 @@ static bool same_text(const sherd_buf *a, const sherd_buf *b)
 /* What decides, besides recipe, data and seed, every bit of the result. */
 static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 {
-    if (t->by != NULL)
+    if (t->secure != NULL)
+        snprintf(out, ARITHMETIC, "secure sums of gradients, fixed point of %u bits",
+                 t->over.bits);
+    else if (t->by != NULL)
         sherd__train_by_name(t, out, ARITHMETIC);
     else if (t->over.bits == 0)
         snprintf(out, ARITHMETIC, "float64");
@@ -141,7 +148,8 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     const sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
     const int64_t step = (int64_t)s->step, epoch = (int64_t)(s->step / each),
-                  hits = (int64_t)s->hits, seen = (int64_t)s->seen;
+                  hits = (int64_t)s->hits, seen = (int64_t)s->seen,
+                  examples = (int64_t)s->step_examples;
     size_t layers = sherd__network_len(n), len = 0;
     sherd_buf recipe;
     sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
@@ -166,6 +174,8 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     m[len++] = reals("epoch_cost", &s->cost, 1);
     m[len++] = count("epoch_hits", &hits);
     m[len++] = count("epoch_seen", &seen);
+    m[len++] = reals("step_cost", &s->step_cost, 1);
+    m[len++] = count("step_examples", &examples);
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
     err = sherd__chain_add(k->chain, s->step, m, len, d);
@@ -245,13 +255,17 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__train_state s = { 0 };
-    int64_t step = -1, hits = -1, seen = -1;
+    int64_t step = -1, hits = -1, seen = -1, examples = -1;
     size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
     void *state = sherd__alloc(bytes);
     if (state == NULL) return no_memory(d);
     int err = sherd__npz_take(z, "step", SHERD_I64, &step, sizeof step, d);
     if (!err) err = sherd__npz_take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
     if (!err) err = sherd__npz_take(z, "epoch_seen", SHERD_I64, &seen, sizeof seen, d);
+    if (!err)
+        err = sherd__npz_take(z, "step_examples", SHERD_I64, &examples, sizeof examples, d);
+    if (!err)
+        err = sherd__npz_take(z, "step_cost", SHERD_F64, &s.step_cost, sizeof s.step_cost, d);
     if (!err) err = sherd__npz_take(z, "epoch_cost", SHERD_F64, &s.cost, sizeof s.cost, d);
     if (!err) err = sherd__npz_take(z, "cost", SHERD_F64, &s.last_cost, sizeof s.last_cost, d);
     if (!err)
@@ -261,7 +275,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         err = sherd__npz_take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
                               sizeof s.last_validation, d);
     if (!err) err = sherd__npz_take(z, "optimiser", o->spec.dtype, state, bytes, d);
-    if (!err && (step < 0 || hits < 0 || seen < 0 ||
+    if (!err && (step < 0 || hits < 0 || seen < 0 || examples < 0 ||
                  (uint64_t)step > sherd__trainer_steps(t->trainer)))
         err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
                           "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
@@ -272,6 +286,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         s.step = (uint64_t)step;
         s.hits = (uint64_t)hits;
         s.seen = (uint64_t)seen;
+        s.step_examples = (uint64_t)examples;
         *sherd__trainer_state(t->trainer) = s;
         if (bytes > 0) memcpy(o->state, state, bytes);
         sherd__optimiser_resume(o, s.step);

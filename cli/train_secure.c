@@ -31,10 +31,7 @@ static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
         { "allow-drop", "who is lost is always left out" },
         { "float-gradients", "masks are of whole numbers" },
         { "trace", "what a node does when is its own affair" },
-        { "check", "the examples are not here" },
-        { "plot", "the examples are not here" },
-        { "checkpoint", "scales follow from sums that are not kept" },
-        { "resume", "scales follow from sums that are not kept" },
+        { "check", "it trains on the examples here, and these are the nodes'" },
         { "examples", "how many a node has is its own affair" },
     };
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
@@ -127,7 +124,8 @@ int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
                                 .deal = s->simulate ? &t->data.train : NULL };
     int err = sherd__secure_open(&summer, t->over.cluster, &o, d);
     if (err) return err;
-    err = sherd__stepper_summed(&t->stepper, g, summer, d);
+    const sherd__train_state *state = sherd__trainer_state(t->trainer);
+    err = sherd__stepper_summed(&t->stepper, g, summer, state->step_examples, state->step_cost, d);
     if (err) summer.ops->free(summer.ctx);
     return err;
 }

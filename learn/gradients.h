@@ -188,13 +188,16 @@ typedef struct sherd__summer {
 
 /**
  * A stepper over these: a step is one sum, its gradient over all examples in it, and one update.
- * Rows of steps mean nothing to it; step_result.examples says how many examples it was. Of opt only
- * recipe, network, optimiser, note and note_ctx count. The summer is taken on success.
+ * Rows of steps mean nothing to it; step_result.examples says how many examples it was. What scales
+ * a step takes is decided by the gradient of the step before, as the network holds it, and by
+ * `examples` and `cost` of that step; examples 0: there was none. Of opt only recipe, network,
+ * optimiser, note and note_ctx count. The summer is taken on success.
  * SHERD_ENOMEM; steps fail with SHERD_EWRONG where a sum is none, with SHERD_ERANGE, and as the
  * summer does.
  */
 int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *opt,
-                          sherd__summer summer, sherd_diag *d) SHERD_MUST;
+                          sherd__summer summer, uint64_t examples, double cost,
+                          sherd_diag *d) SHERD_MUST;
 
 /** Of a stepper that one of these two made. */
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s);

@@ -89,7 +89,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     take(s, examples);
     sherd__gradients_apply(g, at->rate, &u);
     s->examples = examples;
-    s->cost = fabs(cost);
+    s->cost = fabs(r.cost); /* as it is told: a run that is resumed knows no other */
     *out = r;
     return SHERD_OK;
 }
@@ -124,7 +124,7 @@ const sherd__stepper_ops sherd__summed_ops = {
 };
 
 int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *opt,
-                          sherd__summer summer, sherd_diag *d)
+                          sherd__summer summer, uint64_t examples, double cost, sherd_diag *d)
 {
     size_t len = 0;
     *out = (sherd__stepper){ 0 };
@@ -134,7 +134,8 @@ int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *o
                                          .optimiser = opt->optimiser, .note = opt->note,
                                          .note_ctx = opt->note_ctx, .shards = 1, .bits = 2 };
     s->summer = summer;
-    s->examples = FIRST_EXAMPLES;
+    s->examples = examples ? (double)examples : FIRST_EXAMPLES;
+    s->cost = examples ? fabs(cost) : 0;
     int err = sherd__gradients_lay_out(&s->g);
     if (!err && sherd__add(s->g.count, SHERD__SECURE_EXTRA, &len)) {
         s->scales = sherd__calloc(s->g.tiers + 1, sizeof *s->scales);

@@ -317,6 +317,8 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     st->cost += result.cost * (double)examples;
     st->hits += result.hits;
     st->seen += examples;
+    st->step_cost = result.cost;
+    st->step_examples = examples;
     *rate = s.rate;
     return r->calls->step != NULL ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
 }

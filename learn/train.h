@@ -105,6 +105,8 @@ typedef struct sherd__train_state {
     double cost;    /* sum over the epoch's steps so far of cost times examples */
     uint64_t hits;  /* of them */
     uint64_t seen;  /* examples of them */
+    double step_cost;       /* of the last step, per example */
+    uint64_t step_examples; /* of it; 0: there was none */
     double last_cost, last_accuracy, last_validation; /* of the last epoch that was evaluated; NAN:
                                                          none */
 } sherd__train_state;

@@ -4,7 +4,7 @@
  * the command:
  *
  *     err = sherd__secure_open(&summer, cluster, &o, d);
- *     if (!err) err = sherd__stepper_summed(&stepper, &g, summer, d);   // takes it
+ *     if (!err) err = sherd__stepper_summed(&stepper, &g, summer, 0, 0, d); // takes it
  *     ...
  *     sherd__stepper_free(stepper);  // before the cluster is closed
  *

@@ -133,6 +133,30 @@ print("difference", d)
 sys.exit(int(d != 0))'
 report $? "other masks and thresholds make the same bits"
 
+secure() { run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    --batch 60 "$@"; }
+newest() { sed -n 's/^checkpoint-0*\([0-9]*\)\.npz.*/\1/p' kept/head 2>/dev/null; }
+"$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
+    --checkpoint kept --checkpoint-every 7 --epochs 1000000 --progress none >out 2>err </dev/null &
+run=$!
+for _ in $(seq 200); do [ "$(newest || echo 0)" -ge 70 ] 2>/dev/null && break; sleep 0.1; done
+kill -9 $run
+wait $run 2>/dev/null
+steps=$(($(newest) + 40))
+secure --checkpoint kept --resume --epochs $steps -o resumed.npz
+bad=$code
+secure --epochs $steps -o straight.npz --log straight.jsonl --plot curves.svg
+[ $bad = 0 ] && [ $code = 0 ] && py '
+a, b = np.load("resumed.npz"), np.load("straight.npz")
+sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))' &&
+    "$S" verify kept >out 2>>err
+report $? "killed and resumed it has the weights of a run that was not, bit for bit"
+[ -n "$(ls curves.*)" ] && grep -q '"event":"epoch"' straight.jsonl
+report $? "--plot draws its curves, and --log has its epochs"
+fails 2 'trained on other data\|another arithmetic' small.conf --by gradients -n 2 --data mine-5.npz \
+    --seed seed --batch 60 --checkpoint kept --resume --epochs $steps
+report $? "another training does not go on with its checkpoints"
+
 fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure \
     --nodes nodes.txt --key here.key --survivors 3
 report $? "fewer survivors than are safe are refused"
@@ -269,8 +293,9 @@ fails 2 'nothing of them is hidden' small.conf --by gradients --aggregate secure
     --data mine-5.npz && fails 2 'needs --nodes' small.conf --by gradients --aggregate secure -n 3
 report $? "data that the coordinator deals are refused otherwise"
 bad=0
-for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--trace t' --check \
-    '--checkpoint c' '--spare 1'; do
+fails 2 "go together: it trains on the examples here, and these are the nodes'" small.conf --by gradients \
+    --aggregate secure -n 3 --simulate --data mine-5.npz --check || bad=1
+for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--trace t' '--spare 1'; do
     fails 2 'do not go together\|no effect' small.conf --by gradients --aggregate secure -n 3 \
         --simulate --data mine-5.npz $o || { bad=1; echo "# $o"; }
 done
