@@ -12,7 +12,6 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "learn/gradients_state.h"
-#include "matrix/clones.h"
 #include "matrix/view.h"
 
 /* ---- versions -------------------------------------------------------------------------------- */
@@ -44,13 +43,11 @@ void sherd__version_release(sherd__version *v)
 sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d)
 {
     if (!g->current) {
-        g->current = g->spare ? g->spare : sherd__version_new(g->count, g->updates);
-        g->spare = NULL;
+        g->current = sherd__version_new(g->count, g->updates);
         if (!g->current) {
             (void)sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a copy of the parameters");
             return NULL;
         }
-        g->current->number = g->updates;
         memcpy(g->current->values, sherd__network_params(g->o.network),
                g->count * sizeof(double));
     }
@@ -127,6 +124,10 @@ unsigned sherd__gradients_room(uint32_t shards)
 void sherd__gradients_most(const gradients *g, double *most)
 {
     const double *gradient = sherd__network_gradient(g->o.network);
+    if (g->peaks_known) {
+        memcpy(most, g->peaks, g->tiers * sizeof *most);
+        return;
+    }
     for (size_t t = 0; t < g->tiers; t++) {
         sherd_view v = sherd_view_c(gradient + g->at[t], SHERD_F64, 1, g->counts[t]);
         if (!sherd__view_peak(v, &most[t])) most[t] = INFINITY; /* as if nothing were known */
@@ -179,84 +180,6 @@ double sherd__gradients_local(const gradients *g, double rate, const size_t *cut
         sum += l->weight;
     }
     return sum;
-}
-
-/* ---- updates --------------------------------------------------------------------------------- */
-
-static const sherd__layer *tier_layer(const gradients *g, size_t t)
-{
-    return sherd__network_layer(g->o.network, g->layers[t]);
-}
-
-SHERD__CLONES_DQ
-static void take_whole(double *restrict to, const int64_t *restrict from, size_t n, double unit,
-                       double by, bool add)
-{
-    if (add)
-        for (size_t i = 0; i < n; i++) to[i] += (double)from[i] * unit / by;
-    else
-        for (size_t i = 0; i < n; i++) to[i] = (double)from[i] * unit / by;
-}
-
-void sherd__gradients_take(gradients *g, const sherd__sums *s, const int32_t *scales, double by,
-                           bool add)
-{
-    for (size_t t = 0; t < g->tiers; t++) {
-        double *to = tier_layer(g, t)->weights_gradient;
-        const double *real = s->of[t];
-        if (s->whole) {
-            take_whole(to, s->of[t], g->counts[t], ldexp(1, -scales[t]), by, add);
-            continue;
-        }
-        for (size_t i = 0; i < g->counts[t]; i++) to[i] = (add ? to[i] : 0) + real[i] / by;
-    }
-}
-
-void sherd__gradients_add_l2(gradients *g)
-{
-    double l2 = g->o.recipe->l2;
-    for (size_t t = 0; t < g->tiers && l2 > 0; t++) {
-        const sherd__layer *l = tier_layer(g, t);
-        for (size_t i = 0; i < l->rows * l->cols; i++)
-            l->weights_gradient[i] += l2 * l->weights[i];
-    }
-}
-
-double sherd__gradients_l2(const gradients *g)
-{
-    double sum = 0;
-    for (size_t t = 0; t < g->tiers && g->o.recipe->l2 > 0; t++) {
-        const sherd__layer *l = tier_layer(g, t);
-        for (size_t i = 0; i < l->rows * l->cols; i++) sum += l->weights[i] * l->weights[i];
-    }
-    return g->o.recipe->l2 / 2 * sum;
-}
-
-/* The copy of parameters is out of date. Its memory is used again if nobody else has it: that of a
- * large network costs as much to get as to fill. */
-static void retire(gradients *g)
-{
-    if (g->current && atomic_load_explicit(&g->current->holders, memory_order_acquire) == 1) {
-        sherd__version_release(g->spare);
-        g->spare = g->current;
-    } else {
-        sherd__version_release(g->current);
-    }
-    g->current = NULL;
-}
-
-void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u)
-{
-    if (g->o.local_steps == 0) sherd__gradients_add_l2(g); /* local steps have it in them */
-    sherd__optimiser_begin(g->o.optimiser);
-    sherd__optimiser_apply(g->o.optimiser, rate, 0, g->count, sherd__network_params(g->o.network),
-                           sherd__network_gradient(g->o.network));
-    retire(g);
-    g->updates++;
-    g->stats.updates++;
-    g->stats.parts += u->parts;
-    g->stats.examples += u->examples;
-    if (g->o.note) g->o.note(g->o.note_ctx, u);
 }
 
 /* ---- a synchronous step ---------------------------------------------------------------------- */
@@ -351,9 +274,9 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "no shard of step %llu was graded",
                            (unsigned long long)s->number);
     r.cost = cost / (double)u.examples + sherd__gradients_l2(g);
-    sherd__gradients_take(g, &g->sums, g->scales, g->o.local_steps ? weight * s->rate : weight,
-                          false);
-    sherd__gradients_apply(g, s->rate, &u);
+    sherd__gradients_sum sum = { &g->sums, g->scales,
+                                 g->o.local_steps ? weight * s->rate : weight, false };
+    sherd__gradients_apply(g, s->rate, &u, &sum);
     *out = r;
     return SHERD_OK;
 }
@@ -378,7 +301,9 @@ static int settle(void *ctx, sherd_diag *d)
 void sherd__gradients_fini(gradients *g)
 {
     sherd__version_release(g->current);
-    sherd__version_release(g->spare);
+    sherd__free(g->peaks);
+    sherd__free(g->block_peaks);
+    sherd__team_free(g->team);
     sherd__sums_fini(&g->sums);
     sherd__free(g->layers);
     sherd__free(g->at);
@@ -444,6 +369,7 @@ int sherd__gradients_shards(gradients *g)
 int sherd__gradients_lay_out(gradients *g)
 {
     int err = sherd__gradients_number(g);
+    if (!err) err = sherd__gradients_blocks(g);
     if (!err) err = sherd__gradients_shards(g);
     return err ? err : sherd__sums_init(&g->sums, g->tiers, g->counts, g->o.bits > 0);
 }

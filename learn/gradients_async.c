@@ -86,14 +86,14 @@ static void apply_held(gradients *g)
     sherd__gradients_update u = { .version = g->updates };
     double weight = 0, rate = 0;
     for (piece *p = g->held; p; p = p->next) weight += p->weight;
-    bool add = false;
-    for (piece *p = g->held, *next; p; p = next) {
+    sherd__gradients_sum last = { 0 };
+    for (piece *p = g->held; p; p = p->next) {
         size_t examples = p->cuts[1];
         uint64_t stale = staleness(g, p);
-        next = p->next;
-        sherd__gradients_take(g, &p->sums, p->scales,
-                              g->o.local_steps ? weight * p->rate : weight, add);
-        add = true;
+        last = (sherd__gradients_sum){ &p->sums, p->scales,
+                                       g->o.local_steps ? weight * p->rate : weight,
+                                       p != g->held };
+        if (p->next) sherd__gradients_take(g, &last);
         rate += p->rate * (double)examples / (double)p->whole;
         if (stale >= u.staleness) {
             u.staleness = stale;
@@ -106,10 +106,13 @@ static void apply_held(gradients *g)
         g->applied_cost += p->cost;
         g->applied_hits += p->hits;
         g->applied += examples;
+    }
+    sherd__gradients_apply(g, rate, &u, &last);
+    for (piece *p = g->held, *next; p; p = next) {
+        next = p->next;
         give_piece(g, p);
     }
     g->held = NULL;
-    sherd__gradients_apply(g, rate, &u);
 }
 
 /* Whether one more update would make nobody too old who is still under way. */

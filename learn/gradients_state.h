@@ -3,6 +3,7 @@
 #ifndef LEARN_GRADIENTS_STATE_H
 #define LEARN_GRADIENTS_STATE_H
 
+#include "core/team.h"
 #include "learn/gradients.h"
 
 /* Headroom of a scale: a shard may exceed the sum of the step before by 2^24 before the step is
@@ -23,7 +24,10 @@ typedef struct gradients {
     uint64_t updates;
     sherd__gradients_stats stats;
     sherd__version *current;     /* parameters as they are; NULL: not copied since they changed */
-    sherd__version *spare;       /* memory for the next copy; nobody else holds it */
+    size_t blocks;               /* of an update */
+    double *block_peaks, *peaks; /* max |gradient|, by block and by tier; not finite: unknown */
+    bool peaks_known;
+    sherd__team *team;           /* NULL: the network is small */
     bool broken;                 /* the engine has failed */
     /* synchronous */
     sherd__part *parts;          /* room for SHERD__SHARDS_MAX */
@@ -41,10 +45,20 @@ typedef struct gradients {
     uint64_t applied, applied_hits;
 } gradients;
 
+/** A sum of gradients, over `by` examples or what they weigh. */
+typedef struct sherd__gradients_sum {
+    const sherd__sums *sums;
+    const int32_t *scales; /* by tier; not looked at for floats */
+    double by;
+    bool add;              /* to the gradient, else in its place */
+} sherd__gradients_sum;
+
 /** Memory for a network's tiers; what was given before a failure is sherd__gradients_fini's. */
 int sherd__gradients_lay_out(gradients *g) SHERD_MUST;
 /** Parts of that: which tiers there are and where; what belongs to shards and scales. */
 int sherd__gradients_number(gradients *g) SHERD_MUST;
+/** What updates need, once tiers are numbered. */
+int sherd__gradients_blocks(gradients *g) SHERD_MUST;
 int sherd__gradients_shards(gradients *g) SHERD_MUST;
 /** Options that no stepper over shards can be made of. */
 int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d) SHERD_MUST;
@@ -72,11 +86,12 @@ uint32_t sherd__gradients_cut(gradients *g, size_t len);
 unsigned sherd__gradients_room(uint32_t shards);
 /** The parameters as they are now, with one more holder for the caller. */
 sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d);
-/** Network's gradient += (or =) sum / by, with `add` what was there before it. */
-void sherd__gradients_take(gradients *g, const sherd__sums *s, const int32_t *scales, double by,
-                           bool add);
-/** L2, and the optimiser. Tells whom it concerns. */
-void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u);
+/** Network's gradient = s, or with s->add += s. */
+void sherd__gradients_take(gradients *g, const sherd__gradients_sum *s);
+/** The gradient of s (NULL: as the network holds it), L2, and the optimiser; a copy of what the
+ *  parameters are then. Tells whom it concerns. */
+void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u,
+                            const sherd__gradients_sum *s);
 double sherd__gradients_l2(const gradients *g);
 /** The part of L2 in the network's gradient. */
 void sherd__gradients_add_l2(gradients *g);

@@ -62,7 +62,7 @@ static void take(summed *s, double examples)
     void *of[SHERD__RECIPE_LAYERS_MAX];
     sherd__sums sums = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
     for (size_t t = 0; t < g->tiers; t++) of[t] = s->sum + g->at[t];
-    sherd__gradients_take(g, &sums, s->scales, examples, false);
+    sherd__gradients_take(g, &(sherd__gradients_sum){ &sums, s->scales, examples, false });
 }
 
 static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd_diag *d)
@@ -87,7 +87,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
                              .examples = u.examples };
     g->stats.dropped += u.dropped;
     take(s, examples);
-    sherd__gradients_apply(g, at->rate, &u);
+    sherd__gradients_apply(g, at->rate, &u, NULL);
     s->examples = examples;
     s->cost = fabs(r.cost); /* as it is told: a run that is resumed knows no other */
     *out = r;

@@ -203,7 +203,7 @@ void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
     void *of[SHERD__RECIPE_LAYERS_MAX];
     sherd__sums s = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
     for (size_t t = 0; t < g->tiers; t++) of[t] = (void *)(uintptr_t)(sums + g->at[t]);
-    sherd__gradients_take(g, &s, scales, by, false);
+    sherd__gradients_take(g, &(sherd__gradients_sum){ &s, scales, by, false });
     if (!local) sherd__gradients_add_l2(g); /* local steps have it in them */
     sherd__gradients_most(g, out->most);
     out->l2 = sherd__gradients_l2(g);

@@ -39,12 +39,17 @@ static uint64_t next_random(void)
     return state >> 33;
 }
 
+static void choose(const char *which)
+{
+    sherd_diag d = { 0 };
+    if (sherd__recipe_parse(&recipe, which, strlen(which), "test", SHERD__RECIPE_NETWORK, &d))
+        fail_msg("%s", d.message);
+}
+
 static int set_up(void **s)
 {
     (void)s;
-    sherd_diag d = { 0 };
-    if (sherd__recipe_parse(&recipe, text, sizeof text - 1, "test", SHERD__RECIPE_NETWORK, &d))
-        fail_msg("%s", d.message);
+    choose(text);
     for (size_t i = 0; i < ROWS * INPUTS; i++)
         inputs[i] = (double)next_random() / 0x1p30 - 1;
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -161,6 +166,8 @@ typedef struct mock {
     uint32_t posts, most;     /* most: under way at once */
     unsigned fail_after;      /* next fails then; 0: never */
     unsigned nexts;
+    const sherd__sums *sums;  /* of the last part */
+    int32_t scales[3];
 } mock;
 
 static uint32_t mock_workers(void *ctx)
@@ -173,6 +180,8 @@ static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)
     mock *m = ctx;
     (void)d;
     p->by = m->posts++;
+    m->sums = p->sums;
+    memcpy(m->scales, p->scales, sizeof m->scales);
     m->queue[m->len++] = p;
     if (m->len > m->most) m->most = m->len;
     return SHERD_OK;
@@ -255,6 +264,61 @@ static void the_bits_depend_on_neither_threads_nor_the_order_of_arrival(void **s
             }
         }
     }
+}
+
+/* Number by number what a step makes of its sums; their greatest by tier. */
+static void update_by_hand(const run *r, const mock *m, sherd__optimiser *o, double *params,
+                           double *gradient, double most[3])
+{
+    size_t at = 0, tier = 0;
+    for (size_t i = 0; i < sherd__network_len(r->network); i++) {
+        const sherd__layer *l = sherd__network_layer(r->network, i);
+        const int64_t *sum = l->cols ? m->sums->of[tier] : NULL;
+        if (!sum) continue;
+        most[tier] = 0;
+        for (size_t k = 0; k < l->rows * l->cols + l->cols; k++, at++) {
+            gradient[at] = (double)sum[k] * ldexp(1, -m->scales[tier]) / ROWS;
+            if (k < l->rows * l->cols) gradient[at] += recipe.l2 * params[at];
+            most[tier] = fmax(most[tier], fabs(gradient[at]));
+        }
+        tier++;
+    }
+    sherd__optimiser_begin(o);
+    sherd__optimiser_apply(o, 0.1, 0, at, params, gradient);
+}
+
+/* More numbers than are updated at a time, by one thread: peaks decide the next step's scales. */
+static void an_update_of_many_numbers_is_one_of_each(void **s)
+{
+    (void)s;
+    sherd_diag d = { 0 };
+    mock m = { .workers = 2 };
+    run r;
+    choose("input = 6\nlayer = dense 9000\nlayer = relu\nlayer = dense 21\nlayer = tanh\n"
+           "layer = dense 3\nloss = cross-entropy\nl2 = 0.01\n");
+    begin(&r, mock_engine(&m, 17), (sherd__gradients_options){ .bits = 17, .shards = 4 });
+    size_t count = sherd__network_count(r.network), bytes = count * sizeof(double);
+    double *params = malloc(bytes), *gradient = malloc(bytes), most[3];
+    sherd__optimiser o;
+    sherd__optimiser_spec spec = { .method = SHERD__MOMENTUM };
+    assert_int_equal(sherd__optimiser_init(&o, &spec, count, &d), 0);
+    memcpy(params, sherd__network_params(r.network), bytes);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(one_step(&r, i, ROWS, 0.1, &d), 0);
+        for (size_t t = 0; t < 3 && i > 0; t++) {
+            int e;
+            frexp(most[t] * ROWS, &e);
+            assert_int_equal(m.scales[t], 60 - 24 - e);
+        }
+        update_by_hand(&r, &m, &o, params, gradient, most);
+        assert_memory_equal(params, sherd__network_params(r.network), bytes);
+        assert_memory_equal(gradient, sherd__network_gradient(r.network), bytes);
+    }
+    sherd__optimiser_fini(&o);
+    free(params);
+    free(gradient);
+    end(&r);
+    choose(text);
 }
 
 static void a_step_is_that_of_the_whole_batch(void **s)
@@ -573,6 +637,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bits_depend_on_neither_threads_nor_the_order_of_arrival),
+        cmocka_unit_test(an_update_of_many_numbers_is_one_of_each),
         cmocka_unit_test(a_step_is_that_of_the_whole_batch),
         cmocka_unit_test(a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one),
         cmocka_unit_test(what_diverges_is_said_and_changes_nothing),
