@@ -124,6 +124,73 @@ print("found", n)
 sys.exit(int(n[0] != n[1]))'
 report $? "(where the coordinator deals them, the record holds every one)"
 
+# Each node's own gradient of each step: from weights that the checkpoints hold, by plain aggregation,
+# whose record has it in clear. Then as it might be found elsewhere: under any scale, as a whole number
+# and as a residue, as a sum and as a mean.
+cat >gradients.py <<'END'
+import glob
+import numpy as np
+from search import search
+Q = 2**61 - 1
+def clear(step, node):
+    """exact sums that the record of plain aggregation holds, and their scale, by tier"""
+    c = np.load(sorted(glob.glob("g-%d-%d/*.npz" % (step, node)))[-1])
+    m = np.load("mine-%d.npz" % node)["y"].size
+    out = []
+    for t in "12":
+        want = np.concatenate([c["gradient_w" + t].ravel(), c["gradient_b" + t].ravel()]) * m
+        hit = None
+        for f in [f for f in glob.glob("clear-%d-%d/**" % (step, node), recursive=True) if f.endswith(".received")]:
+            data = open(f, "rb").read()
+            for at in range(8):
+                a = np.frombuffer(data[at:at + (len(data) - at) // 8 * 8], "<i8").astype(float)
+                near = np.abs(a[:-1] * want[1] - a[1:] * want[0]) <= 1e-9 * np.abs(a[:-1] * want[1])
+                for p in np.flatnonzero(near & (np.abs(a[:-1]) > 2**20)):
+                    scale = np.log2(a[p] / want[0])
+                    whole = np.frombuffer(data, "<i8", want.size, at + 8 * p) if p + want.size <= a.size else a[:0]
+                    if whole.size and np.allclose(whole * 2.0**-round(scale), want, rtol=1e-9, atol=1e-12):
+                        hit = [int(v) for v in whole], round(scale)
+        assert hit, (step, node, t)
+        out.append(hit)
+    return out, m
+def needles(step, node):
+    out = set()
+    tiers, m = clear(step, node)
+    for whole, scale in tiers:
+        for v in whole:
+            if v == 0: continue
+            out |= {np.float64(v * 2.0**-scale).tobytes(), np.float64(v * 2.0**-scale / m).tobytes()}
+            for less in range(41):
+                r = (abs(v) + (1 << less >> 1)) >> less
+                if r < 2**24: break
+                for s in {r, r - 1, r + 1}: # a tie may go either way
+                    s = s if v > 0 else -s
+                    out |= {(s % 2**64).to_bytes(8, "little"), (s % Q).to_bytes(8, "little")}
+    return out
+END
+run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --epochs 3 \
+    --checkpoint steps --checkpoint-every 1 --record heard
+bad=$code
+for k in 0 1 2; do
+    for i in 1 2 3 4 5; do
+        "$S" train small.conf --by gradients -n 1 --data mine-$i.npz --initial steps/checkpoint-00000000000$k.npz \
+            --epochs 1 --batch all --shards 1 --record clear-$k-$i --checkpoint g-$k-$i >>out 2>>err </dev/null || bad=1
+    done
+done
+[ $bad = 0 ] && FILES=$(find heard -name "*.received" -size +0 | tr '\n' ' ') py '
+import os
+from gradients import *
+bad = 0
+for step in range(3):
+    for node in range(1, 6):
+        n = needles(step, node)
+        here = search(n, os.environ["FILES"].split())[0]
+        plain = search(n, glob.glob("clear-%d-%d/**/*.received" % (step, node), recursive=True))[0]
+        print(step, node, "found", here, "where it is in clear", plain, "of", len(n))
+        bad |= here != 0 or plain < 60
+sys.exit(bad)'
+report $? "no node's gradient is in it, under any scale, as bytes or residues, which plain aggregation shows"
+
 run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
     --colluding 2 --survivors 5 -o again.npz
 [ $code = 0 ] && py '
