@@ -108,12 +108,9 @@ static int step(runner *r, double *seconds, sherd_diag *d)
     double began = sherd__clock_s(), cost;
     sherd__batch b = {.x = c->x, .targets.labels = c->labels};
     if (c->drawn > 0) b = draw(r);
-    int err = sherd__network_learn(r->n, r->e, &b, &cost, &y, d);
+    int err = sherd__network_step(r->n, r->e, &b, &r->o, c->rate, false, &cost, &y, d);
     if (err) return err;
     size_t hits = sherd__labels_hit(y, b.x.rows, sherd__network_width(r->n), b.targets.labels);
-    sherd__optimiser_begin(&r->o);
-    sherd__optimiser_apply_all(&r->o, c->rate, sherd__network_params(r->n),
-                               sherd__network_gradient(r->n), sherd__network_team(r->e));
     *seconds = sherd__clock_s() - began;
     if (hits > b.x.rows) return sherd__fail(d, SHERD_EINTERNAL, NULL, "hits beyond the batch");
     if (!sherd__bench_interrupted(NULL)) return 0;

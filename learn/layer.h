@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/team.h"
+#include "learn/optimiser.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
@@ -59,8 +60,18 @@ typedef struct sherd__layer {
     union { double *biases_gradient; float *biases_gradient32; };
     union { double *scratch; float *scratch32; };
     sherd_kept *held;  /* between two passes: the left operand of both (engine.keeps) */
+    size_t from;     /* of all parameters of the network, the first of this layer */
+    bool updated;    /* set by the pass back: call->update has been made of the weights */
     bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
 } sherd__layer;
+
+/** What becomes of a layer's gradient: a step of the optimiser (begun), which a layer may make part
+ *  by part while gradients are in cache. */
+typedef struct sherd__layer_update {
+    sherd__optimiser *optimiser;
+    double rate, l2; /* l2 times the weights is added to their gradient first */
+    bool keep;       /* the gradient is to be in the layer's memory afterwards, l2 included */
+} sherd__layer_update;
 
 /** One pass over a batch, in either direction. */
 typedef struct sherd__layer_call {
@@ -80,6 +91,7 @@ typedef struct sherd__layer_call {
     /** A layer that says SHERD__LAYER_FINISHES: the sherd_op of the layer above, which it then is
      *  too: y and dy are those of that layer. 0: none. Only where sherd__local_is. */
     uint32_t then;
+    const sherd__layer_update *update; /* backward; NULL: gradients only */
 } sherd__layer_call;
 
 enum {
@@ -158,9 +170,13 @@ bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
 int sherd__here_forward(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                         double *y, sherd_diag *d);
 /** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T
- *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. SHERD_ENOMEM. */
+ *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. call->update is made
+ *  of the weights (l->updated), unless dx is where x is. SHERD_ENOMEM. */
 int sherd__here_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                          const double *y, double *dy, double *dx, sherd_diag *d);
+/** g += l2 w, n numbers. */
+void sherd__here_l2(double l2, size_t n, const double *w, double *g);
+void sherd__here_l232(double l2, size_t n, const float *w, float *g);
 int sherd__here_forward32(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                           float *y, sherd_diag *d);
 int sherd__here_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,

@@ -13,7 +13,6 @@
 #include "core/diag.h"
 #include "learn/draw.h"
 #include "learn/network_state.h"
-#include "matrix/local.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -69,6 +68,7 @@ static void cut_vectors(sherd__network *n)
     for (size_t i = 0; i < n->len; i++) {
         sherd__layer *l = &n->layers[i];
         size_t biases = at + l->rows * l->cols;
+        l->from = at;
         if (n->dtype == SHERD_F32) {
             l->weights32 = n->params32 + at;
             l->weights_gradient32 = n->gradient32 + at;
@@ -242,11 +242,6 @@ void sherd__network_set(sherd__network *n, const double *params)
     if (n->dtype == SHERD_F64) memcpy(n->params, params, n->count * sizeof *params);
     for (size_t k = 0; k < n->count && n->dtype == SHERD_F32; k++)
         n->params32[k] = (float)params[k];
-}
-
-sherd__team *sherd__network_team(sherd__engine e)
-{
-    return sherd__local_team(e.products);
 }
 
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)

@@ -13,6 +13,7 @@
 #include "core/rand.h"
 #include "learn/layer.h"
 #include "learn/loss.h"
+#include "learn/optimiser.h"
 
 typedef struct sherd__network_spec {
     sherd__form in;
@@ -75,14 +76,12 @@ size_t sherd__network_width(const sherd__network *n);
 size_t sherd__network_count(const sherd__network *n);
 double *sherd__network_params(sherd__network *n);
 const double *sherd__network_gradient(const sherd__network *n);
-/** A network of f32: the two above are floats (sherd__optimiser_apply_all takes them as they are;
+/** A network of f32: the two above are floats (sherd__optimiser_apply_here takes them as they are;
  *  others cast). These are for either: all parameters, or the gradient, to and from f64. */
 sherd_dtype sherd__network_dtype(const sherd__network *n);
 void sherd__network_get(const sherd__network *n, double *params);
 void sherd__network_set(sherd__network *n, const double *params);
 void sherd__network_get_gradient(const sherd__network *n, double *gradient);
-/** The threads behind an engine, for sherd__optimiser_apply_all; NULL where there are none. */
-sherd__team *sherd__network_team(sherd__engine e);
 /** Copied; NULL: none. */
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
 
@@ -109,5 +108,15 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
  */
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d) SHERD_MUST;
+/**
+ * sherd__network_learn and one step of the optimiser (begun here) at this rate: the same bits as one
+ * after the other. Where products are computed here and there are no hooks, weights change while
+ * their gradient is in cache, and the gradient is to be had afterwards only if `keep` is set. On
+ * failure parameters and optimiser are untouched, unless it is SHERD_ENOMEM: then the step may have
+ * been made in part.
+ */
+int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                        sherd__optimiser *o, double rate, bool keep, double *cost,
+                        const double **y, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -129,16 +129,28 @@ static int run_forward(sherd__network *n, sherd__engine e, const sherd__batch *b
 
 static void add_l2(const sherd__network *n, sherd__layer *l)
 {
-    const size_t count = n->l2 > 0 ? l->rows * l->cols : 0;
-    const float by = (float)n->l2;
+    if (n->l2 <= 0) return;
     if (n->dtype == SHERD_F32)
-        for (size_t k = 0; k < count; k++) l->weights_gradient32[k] += by * l->weights32[k];
+        sherd__here_l232(n->l2, l->rows * l->cols, l->weights32, l->weights_gradient32);
     else
-        for (size_t k = 0; k < count; k++) l->weights_gradient[k] += n->l2 * l->weights[k];
+        sherd__here_l2(n->l2, l->rows * l->cols, l->weights, l->weights_gradient);
 }
 
+static int learnt(const sherd__network *n, size_t i, sherd_diag *d)
+{
+    return n->hooks.after_backward != NULL ? n->hooks.after_backward(n->hooks.ctx, i, d) : SHERD_OK;
+}
+
+/* Whether layers may update weights on the way back: nobody else is to see gradients, and nothing
+ * but memory can fail. */
+static bool updates(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
+{
+    return how != NULL && sherd__local_is(e.products) && !e.maps && n->hooks.after_backward == NULL;
+}
+
+/* `how` NULL: gradients only. */
 static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *b, sherd_view input,
-                        sherd_diag *d)
+                        const sherd__layer_update *how, sherd_diag *d)
 {
     unsigned at = 0;
     int err = SHERD_OK;
@@ -148,15 +160,32 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
         sherd__layer_call call = call_of(n, e, b, input, i);
         if (i > n->first && l->spec.kind->op != 0 && call_of(n, e, b, input, i - 1).then != 0)
             continue; /* the layer below does it */
+        if (updates(n, e, how)) call.update = how;
         call.dy = n->delta[at];
         if (!in_place) at = 1 - at;
         call.dx = i > n->first ? n->delta[at] : NULL;
+        l->updated = false;
         err = backward(l, &call, d);
         if (err != 0 || l->cols == 0) continue;
-        add_l2(n, l);
+        if (!l->updated) add_l2(n, l);
         if (n->hooks.after_backward != NULL) err = n->hooks.after_backward(n->hooks.ctx, i, d);
     }
     return err;
+}
+
+/* Of all parameters but those that layers have updated. */
+static void finish_update(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
+{
+    const size_t size = sherd_dtype_size(n->dtype);
+    for (size_t i = n->first; i < n->len; i++) {
+        const sherd__layer *l = &n->layers[i];
+        size_t weights = l->rows * l->cols, from = l->from + (l->updated ? weights : 0);
+        sherd__optimiser_apply_here(how->optimiser, how->rate, from,
+                                    l->from + weights + l->cols - from,
+                                    (char *)n->params + from * size,
+                                    (const char *)n->gradient + from * size,
+                                    sherd__local_team(e.products));
+    }
 }
 
 static double l2_cost(const sherd__network *n)
@@ -197,9 +226,9 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
     return err;
 }
 
-/* Forward, loss and back. */
-static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch, sherd_view input,
-                 double *c, sherd_diag *d)
+/* Forward, loss and back; `how` NULL: gradients only. */
+static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, sherd_view input,
+                const sherd__layer_update *how, double *c, sherd_diag *d)
 {
     int err = run_forward(n, e, batch, input, false, true, d);
     const void *out = output_of(n, input);
@@ -214,20 +243,40 @@ static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch, 
     if (!isfinite(*c))
         return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                            "the cost is %g: training diverged", *c);
-    return run_backward(n, e, batch, input, d);
+    const bool begins = updates(n, e, how);
+    if (begins) sherd__optimiser_begin(how->optimiser);
+    err = run_backward(n, e, batch, input, how, d);
+    if (err != 0 || how == NULL) return err;
+    if (!begins) sherd__optimiser_begin(how->optimiser);
+    finish_update(n, e, how);
+    return SHERD_OK;
 }
 
-int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                         double *cost, const double **y, sherd_diag *d)
+static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                 const sherd__layer_update *how, double *cost, const double **y, sherd_diag *d)
 {
     double c;
     int err = check_batch(n, e, batch, d);
     if (err != 0) return err;
     sherd_view input = input_of(n, batch);
-    err = learn(n, e, batch, input, &c, d);
+    err = pass(n, e, batch, input, how, &c, d);
     for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
     if (err != 0) return err;
     *cost = c;
     if (y != NULL) *y = tell(n, output_of(n, input), input.rows);
     return SHERD_OK;
+}
+
+int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                         double *cost, const double **y, sherd_diag *d)
+{
+    return learn(n, e, batch, NULL, cost, y, d);
+}
+
+int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
+                        sherd__optimiser *o, double rate, bool keep, double *cost,
+                        const double **y, sherd_diag *d)
+{
+    sherd__layer_update how = { .optimiser = o, .rate = rate, .l2 = n->l2, .keep = keep };
+    return learn(n, e, batch, &how, cost, y, d);
 }

@@ -100,12 +100,13 @@ void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps)
 void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
                             double *params, const double *gradient)
 {
-    apply(o, rate, from, n, params, gradient);
+    apply(o, rate, from, n, params + from, gradient + from);
 }
 
 typedef struct passing {
     sherd__optimiser *o;
     double rate;
+    size_t from, n;
     void *params;
     const void *gradient;
 } passing;
@@ -113,19 +114,21 @@ typedef struct passing {
 static void apply_piece(void *ctx, size_t i, unsigned thread)
 {
     const passing *p = ctx;
-    size_t from = i * PIECE, n = p->o->count - from < PIECE ? p->o->count - from : PIECE;
+    size_t at = i * PIECE, n = p->n - at < PIECE ? p->n - at : PIECE;
     (void)thread;
     if (p->o->spec.dtype == SHERD_F32)
-        apply32(p->o, p->rate, from, n, p->params, p->gradient);
+        apply32(p->o, p->rate, p->from + at, n, (float *)p->params + at,
+                (const float *)p->gradient + at);
     else
-        apply(p->o, p->rate, from, n, p->params, p->gradient);
+        apply(p->o, p->rate, p->from + at, n, (double *)p->params + at,
+              (const double *)p->gradient + at);
 }
 
-void sherd__optimiser_apply_all(sherd__optimiser *o, double rate, void *params,
-                                const void *gradient, sherd__team *team)
+void sherd__optimiser_apply_here(sherd__optimiser *o, double rate, size_t from, size_t n,
+                                 void *params, const void *gradient, sherd__team *team)
 {
-    sherd__team_run(team, (o->count + PIECE - 1) / PIECE, apply_piece,
-                    &(passing){ o, rate, params, gradient });
+    sherd__team_run(team, (n + PIECE - 1) / PIECE, apply_piece,
+                    &(passing){ o, rate, from, n, params, gradient });
 }
 
 /* ---- the rate over time ---------------------------------------------------------------------- */

@@ -59,10 +59,11 @@ void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps);
 void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
                             double *params, const double *gradient);
 
-/** All `count` parameters of the step begun, by several threads (NULL: one); the same bits. params
- *  and gradient are of the spec's dtype. */
-void sherd__optimiser_apply_all(sherd__optimiser *o, double rate, void *params,
-                                const void *gradient, sherd__team *team);
+/** The same by several threads (NULL: one), params and gradient being of the spec's dtype and
+ *  pointing at number `from` itself: a gradient need not lie with all others. Ranges that are apart
+ *  may be updated at the same time. */
+void sherd__optimiser_apply_here(sherd__optimiser *o, double rate, size_t from, size_t n,
+                                 void *params, const void *gradient, sherd__team *team);
 
 /* ---- the rate over time ---------------------------------------------------------------------- */
 

@@ -306,6 +306,7 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     sherd__step_result result = { 0 };
     sherd_diag mine = { 0 };
     sherd__step s = prepare(t, st->step, r->stepper.ops->traits & SHERD__STEPPER_ROWS);
+    s.gradient = r->calls->checkpoint != NULL; /* it may be asked for after any step */
     int err = r->stepper.ops->step(r->stepper.ctx, &s, &result, &mine);
     if (err == SHERD_EINTERRUPTED) return err; /* told by stop */
     if (err == 0 && !isfinite(result.cost))

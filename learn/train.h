@@ -58,6 +58,7 @@ typedef struct sherd__step {
     size_t len;
     sherd__batch batch;   /* the same rows, gathered; x.data is NULL for a stepper that says
                              SHERD__STEPPER_ROWS */
+    bool gradient;        /* the network's gradient is to be that of the step afterwards */
 } sherd__step;
 
 typedef struct sherd__step_result {
@@ -76,7 +77,8 @@ typedef struct sherd__stepper_ops {
     unsigned traits;  /* SHERD__STEPPER_* */
     /** Makes one step: the gradient of the batch, and the optimiser applied to the network's
      *  parameters, now or by `settle` at the latest. On failure *out is untouched, and parameters
-     *  are those of before the step unless SHERD_ERANGE says that they became useless. */
+     *  are those of before the step unless SHERD_ERANGE says that they became useless, or
+     *  SHERD_ENOMEM that there was no room to go on. */
     int (*step)(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d);
     /** Afterwards network and optimiser hold all steps made: before an evaluation, a checkpoint and
      *  the end. */

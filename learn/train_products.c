@@ -19,16 +19,13 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
     const double *y;
     double cost;
     sherd__rounding_step(p->engine.products, s->number);
-    int err = sherd__network_learn(p->network, p->engine, &s->batch, &cost, &y, d);
+    int err = sherd__network_step(p->network, p->engine, &s->batch, p->optimiser, s->rate,
+                                  s->gradient, &cost, &y, d);
     if (err != 0) return err;
     out->cost = cost;
     out->hits = s->batch.targets.labels == NULL
                     ? 0 : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
                                             s->batch.targets.labels);
-    sherd__optimiser_begin(p->optimiser);
-    sherd__optimiser_apply_all(p->optimiser, s->rate, sherd__network_params(p->network),
-                               sherd__network_gradient(p->network),
-                               sherd__network_team(p->engine));
     return SHERD_OK;
 }
 

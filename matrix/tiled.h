@@ -24,19 +24,22 @@ void sherd__tiled_room_fini(sherd__tiled_room *room);
 typedef struct sherd__tiled {
     sherd_dtype type; /* SHERD_F64 or SHERD_F32: of C, and what operands are turned into */
     sherd_view a, b;  /* n x k and k x m, such that sherd__tiled_takes says yes */
-    void *c;          /* n x m, row-major, overlaps neither; aligned as its type */
+    void *c;          /* n x m, row-major, overlaps neither; aligned as its type. NULL: only
+                         `finish` gets to see it */
     size_t ldc;       /* m or more */
     /** Called once for each part of C, when it is complete, by any thread: rows x cols, its first
-     *  element at `c`, being (row, col) of C. All parts together are C. NULL: nothing. */
-    void (*finish)(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c);
+     *  element at `c`, being (row, col) of C, rows ld apart. All parts together are C. NULL:
+     *  nothing. */
+    void (*finish)(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld);
     void *ctx;
+    bool add;         /* C += A*B; then c is not NULL */
 } sherd__tiled;
 
 /** A dtype of f64, f32 or u8, with rows or columns whose elements lie together. */
 bool sherd__tiled_takes(sherd_view v);
 
 /**
- * C = A*B. Sums go by ascending k, in pieces whose cuts depend on k alone, in chains of fused
+ * C = A*B, or C += A*B, the sum added to C piece by piece. Sums go by ascending k, in pieces whose cuts depend on k alone, in chains of fused
  * multiply-adds where the processor has them: the bits depend on values and the processor's
  * instruction set, not on threads, layouts or other elements. team may be NULL.
  * SHERD_ENOMEM; C is undefined then. SHERD_EINVAL: another type.

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "matrix/tiled.h"
+
 /** The inner dimension is cut into equal pieces of at most so many bytes: a piece of a panel of A
  *  and one of B stay in a first cache of 48 KB. */
 #define SHERD__TILED_BYTES 1024u
@@ -14,6 +16,9 @@
 #define SHERD__TILED_STRIDE (SHERD__TILED_BYTES + 64u)
 /** Numbers from one column to the next where they are kept as columns; no tile has more rows. */
 #define SHERD__TILED_ROWS 16u
+#define SHERD__TILED_LINE 64u
+/** Bytes of an operand that stays in the second cache while the other one passes by. */
+#define SHERD__TILED_SECOND ((size_t)1 << 20)
 
 typedef double __attribute__((aligned(1), may_alias)) f64_any;
 typedef float __attribute__((aligned(1), may_alias)) f32_any;
@@ -25,9 +30,13 @@ typedef struct sherd__ahead {
     ptrdiff_t stride; /* in bytes */
 } sherd__ahead;
 
-/** rows x cols of C (+)= a panel of A times one of B, over k steps. */
-typedef void sherd__tiles_fn(unsigned rows, unsigned cols, size_t k, const void *a, const void *b,
-                             void *c, size_t ldc, bool add, sherd__ahead next);
+/** rows x cols of C (+)= a panel of A times one of B, over k steps. a_stride: numbers from one row
+ *  of A to the next (by rows) or from one step to the next (by columns); b_stride: from one step to
+ *  the next. B has as many columns as the tile is wide, however many of them count; as many as one
+ *  vector, where those suffice. */
+typedef void sherd__tiles_fn(unsigned rows, unsigned cols, size_t k, const void *a, size_t a_stride,
+                             const void *b, size_t b_stride, void *c, size_t ldc, bool add,
+                             sherd__ahead next);
 
 /** How panels are made of operands of one dtype. Strides in elements. */
 typedef struct sherd__tiles_reader {
@@ -48,6 +57,34 @@ typedef struct sherd__tiles {
     sherd__tiles_fn *by_rows, *by_columns; /* how A's panel lies */
     sherd__tiles_reader readers[SHERD__READS];
 } sherd__tiles;
+
+/** Which operand stays in the second cache while the other one passes by. */
+typedef enum sherd__tiled_order { SHERD__PAST_A, SHERD__PAST_B, SHERD__BY_PIECES } sherd__tiled_order;
+
+/** A product as its parts see it. */
+typedef struct sherd__tiled_job {
+    const sherd__tiled *p;
+    const sherd__tiles *t;
+    const sherd__tiles_reader *read_a, *read_b;
+    bool a_rows, b_rows;        /* how operands lie */
+    bool direct_a, direct_b;    /* read where they are; of B, panels below shared_b */
+    bool share_a;               /* A is brought into panels beforehand */
+    size_t shared_b;            /* so are the panels of B from here on */
+    size_t n, k, m;
+    size_t rows, cols, depths;  /* panels of A, panels of B, pieces of k */
+    size_t row_parts, col_parts;
+    sherd__tiled_order order;
+    size_t slot_a, slot_b;      /* bytes of a panel's piece */
+    char *all_a, *all_b;        /* panels made beforehand, piece by piece */
+    char *own;                  /* for each thread: panels of A, one of B, and C if nobody has it */
+    size_t own_a, own_ldc, own_size;
+} sherd__tiled_job;
+
+/** Where piece i of `pieces` nearly equal ones of n begins. */
+size_t sherd__tiled_cut(size_t n, size_t pieces, size_t i);
+/** For sherd__team_run, ctx a job: one piece of a shared panel, A's before B's; one part. */
+void sherd__tiled_share(void *ctx, size_t i, unsigned thread);
+void sherd__tiled_part(void *ctx, size_t i, unsigned thread);
 
 /** level 1 any x86-64 (and other processors), 2 AVX2 and FMA, 3 AVX-512; NULL where not built. */
 const sherd__tiles *sherd__tiles_f64(unsigned level);

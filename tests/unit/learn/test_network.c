@@ -415,14 +415,26 @@ static void a_product_that_fails_ends_the_pass(void **s)
     sherd__engine e = { .products = { &plain_ops, NULL } };
     sherd__network *n = made(&plans[11]);
     sherd__batch batch = batch_of(&plans[11], ROWS);
+    sherd__optimiser_spec how = { .method = SHERD__SGD };
+    sherd__optimiser o;
+    size_t count = sherd__network_count(n);
+    double before[COUNT_MAX];
     unsigned at_most = 3 + 5;
+    assert_int_equal(sherd__optimiser_init(&o, &how, count, NULL), SHERD_OK);
+    sherd__network_get(n, before);
     for (plain_seen.fail_at = 1; plain_seen.fail_at <= at_most; plain_seen.fail_at++) {
         double cost = 42;
         plain_seen.products = 0;
         assert_int_equal(sherd__network_learn(n, e, &batch, &cost, NULL, NULL), SHERD_EFEWNODES);
         assert_int_equal(plain_seen.products, plain_seen.fail_at);
         assert_true(cost == 42);
+        plain_seen.products = 0;
+        assert_int_equal(sherd__network_step(n, e, &batch, &o, 0.1, true, &cost, NULL, NULL),
+                         SHERD_EFEWNODES);
+        assert_memory_equal(sherd__network_params(n), before, count * sizeof *before);
+        assert_true(o.steps == 0 && cost == 42);
     }
+    sherd__optimiser_fini(&o);
     plain_seen.products = 0;
     cost_of(n, e, &batch);
     assert_int_equal(plain_seen.products, at_most);

@@ -289,6 +289,66 @@ static void products_and_activations_in_one_are_what_they_are_apart(void **s)
     sherd_multiplier_free(e.products);
 }
 
+static int nothing_to_say(void *ctx, size_t layer, sherd_diag *d)
+{
+    (void)layer;
+    (void)d;
+    ++*(unsigned *)ctx;
+    return SHERD_OK;
+}
+
+/* One network learns and is updated afterwards, its twin takes steps. */
+static void check_steps(const plan *p, sherd_dtype type, sherd__method method, unsigned bits,
+                        bool keep, bool hooked)
+{
+    sherd__network *n[2];
+    sherd__optimiser o[2];
+    sherd__engine e = here(bits);
+    sherd__batch b = batch_of(p, type, ROWS);
+    unsigned called = 0;
+    sherd__network_hooks hooks = { .after_backward = nothing_to_say, .ctx = &called };
+    for (size_t i = 0; i < 2; i++) {
+        sherd__optimiser_spec how = { .method = method, .dtype = type };
+        n[i] = made(p, type, false);
+        assert_int_equal(sherd__optimiser_init(&o[i], &how, sherd__network_count(n[i]), NULL), 0);
+    }
+    if (hooked) sherd__network_hook(n[1], &hooks);
+    size_t count = sherd__network_count(n[0]), size = sherd_dtype_size(type);
+    for (size_t step = 0; step < 3; step++) {
+        double cost = cost_of(n[0], e, &b), same = NAN;
+        sherd__optimiser_begin(&o[0]);
+        sherd__optimiser_apply_here(&o[0], 0.05, 0, count, sherd__network_params(n[0]),
+                                    sherd__network_gradient(n[0]), NULL);
+        assert_int_equal(sherd__network_step(n[1], e, &b, &o[1], 0.05, keep, &same, NULL, NULL),
+                         SHERD_OK);
+        assert_true(cost == same);
+        assert_memory_equal(sherd__network_params(n[0]), sherd__network_params(n[1]), count * size);
+        if (keep)
+            assert_memory_equal(sherd__network_gradient(n[0]), sherd__network_gradient(n[1]),
+                                count * size);
+        assert_memory_equal(o[0].state, o[1].state, o[0].state_len * size);
+    }
+    assert_true(hooked == (called > 0));
+    for (size_t i = 0; i < 2; i++) {
+        sherd__network_free(n[i]);
+        sherd__optimiser_fini(&o[i]);
+    }
+    sherd_multiplier_free(e.products);
+}
+
+static void a_step_is_a_gradient_and_an_update_whoever_computes(void **s)
+{
+    static const sherd__method methods[] = { SHERD__SGD, SHERD__MOMENTUM, SHERD__ADAM };
+    (void)s;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        for (size_t q = 0; q < 3; q++)
+            for (unsigned way = 0; way < 4; way++) {
+                check_steps(&plans[i], SHERD_F64, methods[q], 0, way & 1, way & 2);
+                check_steps(&plans[i], SHERD_F32, methods[q], 0, way & 1, way & 2);
+                check_steps(&plans[i], SHERD_F64, methods[q], 17, way & 1, way & 2);
+            }
+}
+
 /* Large enough for several threads in every pass. */
 static void threads_change_no_bit(void **s)
 {
@@ -322,11 +382,9 @@ static void threads_change_no_bit(void **s)
             assert_int_equal(sherd__optimiser_init(&o, &how, count, NULL), SHERD_OK);
             sherd__network_draw(n, &entropy, 0);
             for (size_t i = 0; i < 3; i++) {
-                cost_of(n, e, &b);
-                sherd__optimiser_begin(&o);
-                sherd__optimiser_apply_all(&o, 0.01, sherd__network_params(n),
-                                           sherd__network_gradient(n),
-                                           sherd__network_team(e));
+                double cost;
+                assert_int_equal(sherd__network_step(n, e, &b, &o, 0.01, false, &cost, NULL, NULL),
+                                 SHERD_OK);
             }
             after[threads / 2] = malloc(count * sizeof(double));
             sherd__network_get(n, after[threads / 2]);
@@ -349,6 +407,7 @@ int main(void)
         cmocka_unit_test(nobody_else_computes_a_network_of_f32),
         cmocka_unit_test(other_dtypes_and_missing_memory_are_refused),
         cmocka_unit_test(products_and_activations_in_one_are_what_they_are_apart),
+        cmocka_unit_test(a_step_is_a_gradient_and_an_update_whoever_computes),
         cmocka_unit_test(threads_change_no_bit),
     };
     return cmocka_run_group_tests(tests, fill_inputs, NULL);

@@ -148,6 +148,37 @@ static void large_products_equal_integers_too(void **s)
     one(1100, 350, 11, SHERD_F64, SHERD_F64, 3, team);
     one(53, 300, 1000, SHERD_F64, SHERD_F64, 2, team); /* turned as a whole */
     one(53, 300, 1000, SHERD_F32, SHERD_U8, 2, team);
+    for (unsigned turned = 0; turned < 4; turned++) {
+        one(90, 300, 190, SHERD_F64, SHERD_F64, turned, team); /* A stays in cache */
+        one(190, 300, 90, SHERD_F64, SHERD_F64, turned, team); /* B does */
+        one(70, 2000, 75, SHERD_F64, SHERD_F64, turned, team); /* neither */
+    }
+    one(30, 40, 128, SHERD_F64, SHERD_F64, 0, team); /* rows that would share cache sets */
+}
+
+/* What sums were before them stays in them, whole numbers all. */
+static void sums_are_added_to_what_is_there(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = { { 1, 1, 1 },   { 29, 300, 33 }, { 33, 300, 29 },
+                                        { 15, 0, 17 }, { 70, 700, 9 },  { 40, 20, 400 } };
+    for (size_t q = 0; q < 6; q++)
+        for (size_t i = 0; i < 2; i++) {
+            size_t n = shapes[q][0], k = shapes[q][1], m = shapes[q][2];
+            operand a = made(n, k, types[i], q % 2, true), b = made(k, m, types[i], i, true);
+            double *want = malloc(n * m * sizeof *want);
+            void *c = malloc(n * m * sizeof *want);
+            sherd__tiled p = { .type = types[i], .a = a.v, .b = b.v, .c = c, .ldc = m };
+            assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
+            for (size_t at = 0; at < n * m; at++) want[at] = 2 * result(&p, at);
+            p.add = true;
+            assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
+            for (size_t at = 0; at < n * m; at++) assert_true(result(&p, at) == want[at]);
+            free(a.memory);
+            free(b.memory);
+            free(want);
+            free(c);
+        }
 }
 
 static void bits_do_not_depend_on_threads_layout_or_neighbours(void **s)
@@ -195,9 +226,10 @@ static struct {
     atomic_uint times[ROWS * COLS];
 } parts;
 
-static void finish(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c)
+static void finish(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld)
 {
     assert_ptr_equal(ctx, &parts);
+    assert_int_equal(ld, COLS);
     assert_ptr_equal(c, parts.c + row * COLS + col);
     assert_true(row + rows <= ROWS && col + cols <= COLS);
     for (size_t r = row; r < row + rows; r++)
@@ -215,7 +247,7 @@ static void each_part_is_finished_once_when_it_is_complete(void **s)
         operand a = made(ROWS, depths[q], SHERD_U8, false, true);
         operand b = made(depths[q], COLS, SHERD_F64, false, true);
         memset(&parts, 0, sizeof parts);
-        sherd__tiled p = { SHERD_F64, a.v, b.v, parts.c, COLS, finish, &parts };
+        sherd__tiled p = { SHERD_F64, a.v, b.v, parts.c, COLS, finish, &parts, false };
         assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
         for (size_t i = 0; i < ROWS * COLS; i++) {
             double want = 1000;
@@ -227,6 +259,50 @@ static void each_part_is_finished_once_when_it_is_complete(void **s)
         free(a.memory);
         free(b.memory);
     }
+}
+
+typedef struct collection {
+    char *c;
+    size_t cols, size;
+} collection;
+
+static void collect(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld)
+{
+    const collection *to = ctx;
+    assert_true(cols <= ld);
+    for (size_t r = 0; r < rows; r++)
+        memcpy(to->c + ((row + r) * to->cols + col) * to->size, (char *)c + r * ld * to->size,
+               cols * to->size);
+}
+
+static void a_product_that_nobody_keeps_is_seen_by_its_finishing_step(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {
+        { 1, 1, 1 },     { 200, 100, 190 }, { 15, 0, 17 },  { 190, 100, 200 },
+        { 90, 700, 45 }, { 45, 700, 190 },  { 70, 2000, 75 },
+    };
+    for (size_t q = 0; q < 7; q++)
+        for (unsigned way = 0; way < 16; way++) {
+            size_t n = shapes[q][0], k = shapes[q][1], m = shapes[q][2], size;
+            sherd_dtype type = types[way & 1];
+            operand a = made(n, k, type, way & 2, false), b = made(k, m, type, way & 4, false);
+            size = sherd_dtype_size(type);
+            char *want = malloc(n * m * size);
+            collection got = { malloc(n * m * size), m, size };
+            sherd__tiled p = { .type = type, .a = a.v, .b = b.v, .c = want, .ldc = m };
+            assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
+            p.c = NULL;
+            p.finish = collect;
+            p.ctx = &got;
+            memset(got.c, 0xff, n * m * size);
+            assert_int_equal(sherd__tiled_multiply(&p, way & 8 ? team : NULL, &room), SHERD_OK);
+            assert_memory_equal(got.c, want, n * m * size);
+            free(a.memory);
+            free(b.memory);
+            free(want);
+            free(got.c);
+        }
 }
 
 static void other_views_and_types_are_not_taken(void **s)
@@ -264,8 +340,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_integers_in_every_layout_and_type),
         cmocka_unit_test(large_products_equal_integers_too),
+        cmocka_unit_test(sums_are_added_to_what_is_there),
         cmocka_unit_test(bits_do_not_depend_on_threads_layout_or_neighbours),
         cmocka_unit_test(each_part_is_finished_once_when_it_is_complete),
+        cmocka_unit_test(a_product_that_nobody_keeps_is_seen_by_its_finishing_step),
         cmocka_unit_test(other_views_and_types_are_not_taken),
         cmocka_unit_test(without_memory_there_is_no_product),
     };
