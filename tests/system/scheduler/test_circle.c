@@ -1,0 +1,262 @@
+/*
+ * Sums among real node processes: the bits of threads of this process, for 2, 3, 5, 7 and 8 nodes
+ * and both schedules; what passes the coordinator, and what passes between nodes; nodes that die or
+ * stop in the middle of a round.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "scheduler/circle.h"
+#include "scheduler/cluster_internal.h"
+
+static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
+                           "loss = cross-entropy\nl2 = 0.0001\n";
+enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, WARM = 2, STEPS = 6 };
+static const uint8_t seed[32] = "sums among nodes";
+
+typedef struct world {
+    sherd__recipe recipe;
+    sherd__dataset data;
+    sherd_cluster *cluster;
+    char warnings[4000];
+} world;
+
+typedef struct run {
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    sherd__stepper stepper;
+} run;
+
+static bool patience(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+static void on_log(void *ctx, sherd_log_level level, const char *line)
+{
+    world *w = ctx;
+    size_t len = strlen(w->warnings);
+    if (level == SHERD_LOG_WARN)
+        snprintf(w->warnings + len, sizeof w->warnings - len, "%s\n", line);
+}
+
+static void world_open(world *w, uint32_t nodes)
+{
+    sherd_diag d = { 0 };
+    memset(w, 0, sizeof *w);
+    signal(SIGPIPE, SIG_IGN);
+    if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
+        fail_msg("%s", d.message);
+    assert_int_equal(sherd__generate_random(&w->data, ROWS, 200, 10, seed, &d), 0);
+    sherd_cluster_options o = { .local_nodes = nodes, .program = getenv("SHERD"),
+                                .interrupted = patience, .log = on_log,
+                                .ctx = w };
+    if (sherd_cluster_open(&w->cluster, &o, &d)) fail_msg("%s", d.message);
+}
+
+static void world_close(world *w)
+{
+    sherd_cluster_close(w->cluster);
+    sherd__dataset_fini(&w->data);
+}
+
+static sherd__gradients_options begin(run *r, world *w)
+{
+    sherd_diag d = { 0 };
+    *r = (run){ 0 };
+    assert_int_equal(sherd__recipe_network(&w->recipe, 1, &r->network, &d), 0);
+    double *p = sherd__network_params(r->network);
+    for (size_t i = 0; i < COUNT; i++) p[i] = ((double)((i * 37) % 1009) / 1009 - 0.5) / 8;
+    assert_int_equal(sherd__optimiser_init(&r->optimiser,
+                                           &(sherd__optimiser_spec){ .method = SHERD__MOMENTUM },
+                                           COUNT, &d), 0);
+    return (sherd__gradients_options){ .recipe = &w->recipe, .data = &w->data, .shards = 8,
+                                       .network = r->network, .optimiser = &r->optimiser,
+                                       .bits = 17 };
+}
+
+static void end(run *r)
+{
+    sherd__stepper_free(r->stepper);
+    sherd__network_free(r->network);
+    sherd__optimiser_fini(&r->optimiser);
+}
+
+static void here(run *r, world *w)
+{
+    sherd_diag d = { 0 };
+    sherd__gradients_options g = begin(r, w);
+    assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
+                                           sherd__shard_most(ROWS, 8), 17, 1, &d), 0);
+    assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
+}
+
+static sherd__circle_lead among(run *r, world *w, sherd__reduce kind)
+{
+    sherd_diag d = { 0 };
+    sherd__circle_lead lead;
+    sherd__gradients_options g = begin(r, w);
+    sherd__circle_options o = { .recipe = &w->recipe, .data = &w->data, .network = r->network,
+                                .optimiser = &r->optimiser, .kind = kind, .shards = 8,
+                                .batch = ROWS, .bits = 17, .recurring = true };
+    if (sherd__circle_open(&lead, w->cluster, &o, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd__stepper_circle(&r->stepper, &g, lead, true, &d), 0);
+    return lead;
+}
+
+static void steps(run *r, world *w, uint64_t from, uint64_t to)
+{
+    static uint32_t rows[ROWS];
+    for (uint32_t i = 0; i < ROWS; i++) rows[i] = (i * 7) % ROWS;
+    for (uint64_t k = from; k < to; k++) {
+        sherd__step_result out;
+        sherd_diag d = { 0 };
+        sherd__step s = { .number = k, .rate = 0.05, .rows = rows, .len = ROWS };
+        if (r->stepper.ops->step(r->stepper.ctx, &s, &out, &d))
+            fail_msg("%s\n%s", d.message, w->warnings);
+    }
+}
+
+static void assert_same(run *a, run *b)
+{
+    sherd_diag d = { 0 };
+    assert_int_equal(a->stepper.ops->settle(a->stepper.ctx, &d), 0);
+    if (b->stepper.ops->settle(b->stepper.ctx, &d)) fail_msg("%s", d.message);
+    assert_memory_equal(sherd__network_params(a->network), sherd__network_params(b->network),
+                        COUNT * sizeof(double));
+    assert_memory_equal(a->optimiser.state, b->optimiser.state, COUNT * sizeof(double));
+}
+
+/* Bytes that have passed the coordinator. */
+static uint64_t passed(world *w)
+{
+    uint64_t sum = 0;
+    sherd__cluster_refresh(w->cluster);
+    for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
+        sherd_node_info info;
+        sherd_cluster_node(w->cluster, i, &info);
+        sum += info.bytes_out + info.bytes_in;
+    }
+    return sum;
+}
+
+static pid_t pid_of(world *w, uint32_t node)
+{
+    sherd_node_info info;
+    sherd_cluster_node(w->cluster, node, &info);
+    return info.pid;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* What follows is of the steps behind the first: examples and weights are there then. */
+static void nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything(void **unused)
+{
+    (void)unused;
+    static const uint32_t numbers[] = { 2, 3, 5, 7, 8 };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        for (int kind = 1; kind <= 2; kind++) {
+            world w;
+            run a, b;
+            sherd__circle_stats s0, s1;
+            uint32_t n = numbers[i];
+            world_open(&w, n);
+            here(&a, &w);
+            sherd__circle_lead lead = among(&b, &w, (sherd__reduce)kind);
+            steps(&b, &w, 0, WARM);
+            sherd__circle_count(&lead, &s0);
+            uint64_t before = passed(&w);
+            steps(&b, &w, WARM, STEPS);
+            sherd__circle_count(&lead, &s1);
+            uint64_t through = passed(&w) - before;
+            double links = (double)(s1.link_out + s1.link_in - s0.link_out - s0.link_in);
+            double vector = 8.0 * COUNT * (STEPS - WARM);
+            double least = 2.0 * (n - 1) * vector; /* of all nodes together */
+            assert_in_range(s1.members, n, n);
+            assert_true(links >= 0.999 * least && links <= 1.01 * least);
+            assert_true((double)through < 0.01 * ((double)through + links));
+            steps(&a, &w, 0, STEPS);
+            assert_same(&a, &b);
+            end(&b);
+            end(&a);
+            world_close(&w);
+        }
+}
+
+static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
+{
+    world w;
+    run a, b;
+    sherd__circle_stats s;
+    world_open(&w, nodes);
+    here(&a, &w);
+    sherd__circle_lead lead = among(&b, &w, kind);
+    steps(&b, &w, 0, WARM);
+    assert_int_equal(kill(pid_of(&w, 1), signal_number), 0);
+    double began = sherd__clock_s();
+    steps(&b, &w, WARM, STEPS);
+    assert_true(sherd__clock_s() - began < 60);
+    sherd__circle_count(&lead, &s);
+    assert_int_equal(s.members, nodes - 1);
+    assert_int_equal(s.rounds, STEPS);
+    assert_true(strstr(w.warnings, "lost") != NULL);
+    steps(&a, &w, 0, STEPS);
+    assert_same(&a, &b);
+    if (signal_number == SIGSTOP) kill(pid_of(&w, 1), SIGCONT);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
+static void a_node_that_is_killed_is_left_behind(void **unused)
+{
+    (void)unused;
+    mishap(SIGKILL, 3, SHERD__REDUCE_RING);
+    mishap(SIGKILL, 4, SHERD__REDUCE_HALVING);
+    mishap(SIGKILL, 2, SHERD__REDUCE_RING);
+}
+
+static void a_node_that_stops_ends_the_round_and_not_the_training(void **unused)
+{
+    (void)unused;
+    mishap(SIGSTOP, 3, SHERD__REDUCE_RING);
+}
+
+static void one_node_is_a_circle(void **unused)
+{
+    (void)unused;
+    world w;
+    run a, b;
+    world_open(&w, 1);
+    here(&a, &w);
+    (void)among(&b, &w, SHERD__REDUCE_HALVING);
+    steps(&a, &w, 0, STEPS);
+    steps(&b, &w, 0, STEPS);
+    assert_same(&a, &b);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
+        cmocka_unit_test(a_node_that_is_killed_is_left_behind),
+        cmocka_unit_test(a_node_that_stops_ends_the_round_and_not_the_training),
+        cmocka_unit_test(one_node_is_a_circle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
