@@ -11,6 +11,7 @@
 #include "core/bytes.h"
 #include "crypto/deal.h"
 #include "crypto/share_internal.h"
+#include "matrix/exact.h"
 #include "matrix/residue.h"
 
 /* --- weights --------------------------------------------------------------------------------- */
@@ -55,7 +56,10 @@ static int weights(share *d)
 static void close_right(share *d)
 {
     sherd__share_forget_right(d);
-    for (uint32_t t = 0; d->tile && t < d->tiles; t++) sherd__share_forget(d->tile[t].sum);
+    for (uint32_t t = 0; d->tile && t < d->tiles; t++) {
+        sherd__share_forget(d->tile[t].sum);
+        sherd__share_forget(d->tile[t].whole);
+    }
     for (size_t i = 0; d->spot && i < (size_t)d->tiles * d->panels; i++)
         sherd__share_batch_close(d, &d->spot[i].batch);
     sherd__free(d->tile);
@@ -260,6 +264,14 @@ static int open_left(share *d)
     return err ? err : sherd__masks_new(&d->a_masks, &d->p.entropy);
 }
 
+size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b)
+{
+    sherd__u128 all = 1, most;
+    for (uint32_t q = 0; q < len; q++) all *= primes[q];
+    most = (all - 1) / 2 / (a ? a : 1) / (b ? b : 1);
+    return most < SIZE_MAX ? (size_t)most : SIZE_MAX;
+}
+
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
 {
     *out = (sherd__hiding){ 0 };
@@ -281,15 +293,24 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
     return SHERD_OK;
 }
 
-/* Whether sums of `terms` products stay within the primes that A was encoded for. */
-static bool in_range(const share *d, size_t terms, const sherd__fixed *b)
+/*
+ * Whether sums of `terms` products stay within the primes that A was encoded for. Sums over panels
+ * may be larger: they are taken for whole numbers every `group` panels, and added up as those.
+ */
+static bool in_range(const share *d, size_t terms, bool transposed, const sherd__fixed *b,
+                     uint32_t *group)
 {
-    sherd__primes table = { .block = 0 };
-    size_t needed;
-    for (size_t q = 0; q < SHERD__TABLE_PRIMES; q++)
-        table.p[q] = q < d->p.primes_len ? d->p.primes[q] : 1;
-    int err = sherd__exact_primes_needed(terms, d->p.fixed_a.bound, b->bound, &table, &needed);
-    return !err && needed <= d->p.primes_len;
+    size_t most = sherd__share_sum_max(d->p.primes, d->p.primes_len, d->p.fixed_a.bound, b->bound);
+    size_t panel = d->p.code.blocks * share_panel_most(d);
+    *group = 0;
+    if (terms <= most) return true;
+    if (!transposed || d->p.primes_len > SHERD__SHARE_GROUPED || panel == 0 || panel > most)
+        return false;
+    most /= panel;
+    *group = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+    sherd__u128 all;
+    return !__builtin_mul_overflow((sherd__u128)terms * d->p.fixed_a.bound,
+                                   (sherd__u128)b->bound, &all) && all <= INT64_MAX;
 }
 
 int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
@@ -298,10 +319,12 @@ int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool tran
     share *d = h->ctx;
     if (!d->p.left_stays || (transposed && d->p.public_b)) return SHERD_EINVAL;
     if (b.rows != (transposed ? rows.count : d->k) || ldc < b.cols) return SHERD_ESHAPE;
-    if (!in_range(d, b.rows, fixed_b)) return SHERD_ERANGE;
+    uint32_t group;
+    if (!in_range(d, b.rows, transposed, fixed_b, &group)) return SHERD_ERANGE;
     close_right(d);
     if (!take_rows(d, rows)) return SHERD_EINVAL;
     d->transposed = transposed;
+    d->group = group;
     d->p.c = c;
     d->p.ldc = ldc;
     int err = open_right(d, b, fixed_b);

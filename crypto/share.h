@@ -47,6 +47,12 @@ typedef struct sherd__share_params {
  * than A has rows, shapes that do not agree.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
+/** With so many primes at most, sums over A's rows may be larger than the primes hold, as long as
+ *  those over one panel are not and 63 bits hold the whole: 45 bits of a panel's sum are a whole
+ *  number that is added up. */
+#define SHERD__SHARE_GROUPED 2u
+/** How many products of numbers up to a and b in magnitude the primes hold the sum of. */
+size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b);
 /**
  * Another B for the same shares of A (left_stays), with masks of its own, and A being `rows` of it,
  * whole parts; transposed: C = A^T * B, B has as many rows as they are. Nothing of the product

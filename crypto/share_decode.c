@@ -6,13 +6,16 @@
  * oracle.
  *
  * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the
- * sum over blocks, panels add up modulo each prime, and the last one converts.
+ * sum over blocks, panels add up modulo each prime, and the last one converts. Where that would
+ * take more primes than the products of one panel do, some panels at a time add up so, and their
+ * sums as whole numbers.
  */
 #include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "crypto/share_internal.h"
+#include "matrix/exact.h"
 #include "matrix/residue.h"
 
 #define PIECE 1024u /* values of a block that are decoded at a time */
@@ -145,32 +148,68 @@ static int decode_blocks(share *d, const answers *a)
     return SHERD_OK;
 }
 
+/* Adds values [from, from+n) of a panel's sum, in d->line, to those of the group, and leaves the
+ * group's there. */
+static void add_panel(const share *d, share_tile *tile, size_t all, size_t from, size_t n)
+{
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        double *sum = tile->sum + q * all + from, *add = d->line + (size_t)q * PIECE;
+        for (size_t i = 0; i < n; i++) add[i] += sum[i];
+        sherd__residue_from_f64(add, n, d->p.primes[q], add);
+        memcpy(sum, add, n * sizeof *sum);
+    }
+}
+
+/* Adds the group's values, which d->line has, to the whole ones, and begins the next group. Two
+ * primes hold less than 2^53: the doubles are integers. */
+static void add_group(const share *d, share_tile *tile, size_t all, size_t from, size_t n,
+                      double *x)
+{
+    const double *residues[4];
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        residues[q] = d->line + (size_t)q * PIECE;
+        memset(tile->sum + q * all + from, 0, n * sizeof *tile->sum);
+    }
+    sherd__crt_f64(&d->crt, residues, n, 0, x);
+    for (size_t i = 0; i < n; i++) tile->whole[from + i] += (int64_t)x[i];
+}
+
+static int room_for_sum(const share *d, share_tile *tile, size_t all)
+{
+    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof *tile->sum);
+    if (d->group && !tile->whole)
+        tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
+    return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
+}
+
 /* Adds a panel's sum to that of the tile; the last one of the tile writes C. */
 static int decode_sum(share *d, const answers *a)
 {
     share_tile *tile = &d->tile[a->tile];
     size_t all = a->rows * a->width;
     double *x = d->line + (size_t)d->p.primes_len * PIECE;
-    if (!tile->sum && !(tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof *x)))
-        return SHERD_ENOMEM;
+    int shift = d->a.fixed.scale + d->b.fixed.scale, err = room_for_sum(d, tile, all);
+    if (err) return err;
     bool last = tile->decoded + 1 == d->panels;
+    bool full = d->group && (last || tile->summed + 1 == d->group);
     for (size_t from = 0; from < all; from += PIECE) {
         size_t n = all - from < PIECE ? all - from : PIECE;
-        int err = interpolate(d, a, from, n);
+        err = interpolate(d, a, from, n);
         if (err) return err;
-        for (uint32_t q = 0; q < d->p.primes_len; q++) {
-            double *sum = tile->sum + q * all + from, *add = d->line + (size_t)q * PIECE;
-            for (size_t i = 0; i < n; i++) add[i] += sum[i];
-            sherd__residue_from_f64(add, n, d->p.primes[q], add);
-            memcpy(sum, add, n * sizeof *sum);
-        }
+        add_panel(d, tile, all, from, n);
+        if (full) add_group(d, tile, all, from, n, x);
         if (!last) continue;
-        recombine(d, 0, n, x);
+        if (!d->group) recombine(d, 0, n, x);
+        for (size_t i = 0; d->group && i < n; i++) x[i] = (double)tile->whole[from + i];
+        if (d->group) sherd__exact_unscale(x, n, shift);
         place(d, a, 0, d->k, from, n, x);
     }
+    tile->summed = full ? 0 : tile->summed + 1;
     if (!last) return SHERD_OK;
     sherd__share_forget(tile->sum);
+    sherd__share_forget(tile->whole);
     tile->sum = NULL;
+    tile->whole = NULL;
     return SHERD_OK;
 }
 

@@ -74,8 +74,10 @@ typedef struct share_panel {
 typedef struct share_tile {
     double *s;   /* [q][t][width] */
     double *vs;  /* [q][t][term][k] = terms of B * s */
-    double *sum; /* transposed: [q][k][width] of the panels decoded so far */
+    double *sum; /* transposed: [q][k][width] of the panels decoded so far, or of the group's */
+    int64_t *whole;   /* [k][width] of the groups before */
     uint32_t decoded; /* panels */
+    uint32_t summed;  /* of them in sum */
 } share_tile;
 
 /** One (tile, panel): open until it is decoded. */
@@ -122,6 +124,7 @@ typedef struct share {
     uint32_t part_panels, lefts; /* panels of a whole part, and of A */
     sherd_rows rows;     /* of A, in this product */
     size_t tile_cols;
+    uint32_t group; /* transposed: panels whose sum the primes hold; 0: all of them */
     uint32_t first, panels, tiles; /* of this product: its first panel of A, and how many */
     sherd__crt crt;
     double *weights;     /* all of the operands' w */

@@ -19,6 +19,7 @@
 #define DEPTH 2u
 #define KEPT 0.3 /* of the memory, for what checks know of a kept operand's panels */
 #define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
+#define GROUPED_MIN 512u /* rows of a panel of an operand that is kept: fewer is too many answers */
 
 #define U8_BITS 9u    /* with a sign */
 
@@ -220,23 +221,47 @@ static double check_error(const sherd__prepared *p)
 }
 
 /*
+ * Primes and code of an A that is kept in parts. The primes hold sums over columns; sums over the
+ * rows of a part (A^T*B) they hold too, or those over one panel, of *panel_rows rows at most, if
+ * that is no small one: a third prime would take half as much again of everything.
+ */
+static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
+                     const sherd_product_options *opt, size_t *panel_rows, sherd_diag *d)
+{
+    double widest = 1;
+    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    *panel_rows = SIZE_MAX;
+    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    if (!err) err = choose_code(p, part, nodes, opt, d);
+    if (err || part <= a.cols || opt->scheme != SHERD_SHARE) return err;
+    uint32_t few = p->primes_len;
+    size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
+                                       p->fixed_b.bound);
+    if (most >= part) return SHERD_OK;
+    if (few <= SHERD__SHARE_GROUPED && most / p->code.blocks >= GROUPED_MIN) {
+        *panel_rows = most / p->code.blocks;
+        return SHERD_OK;
+    }
+    err = sherd__prepare_bounds(p, a, b, part, opt, d);
+    return err ? err : choose_code(p, part, nodes, opt, d);
+}
+
+/*
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
- * as they like, and may be multiplied from either side, so the primes hold sums over the rows of a
- * part as well.
+ * as they like, and may be multiplied from either side.
  */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    size_t panel_rows;
     if (part > a.rows) part = a.rows ? a.rows : 1;
-    size_t inner = part > a.cols && opt->scheme == SHERD_SHARE ? part : a.cols;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
                             .entropy = sherd__entropy_os() };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    int err = sherd__prepare_bounds(p, a, b, inner, opt, d);
-    if (!err) err = choose_code(p, part, nodes, opt, d);
+    int err = kept_code(p, a, part, nodes, opt, &panel_rows, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p);
@@ -251,6 +276,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const she
     p->kept_bytes = (uint64_t)share;
     err = plan(&p->plan, p, rows, a.cols, KEPT_COLS, a.cols, memory,
                nodes->memory - p->kept_bytes, d);
+    if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
     return err ? err : open_scheme(p, a, part, b, NULL, 1, nodes, opt);
 }
 

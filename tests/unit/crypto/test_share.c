@@ -50,6 +50,8 @@ typedef struct fixture {
     unsigned bits, primes; /* primes: at least */
     sherd_dtype type;      /* of A and B */
     size_t check_bytes;
+    double all;            /* f64: what all entries of A, and of D, are; 0: they are drawn */
+    bool grouped;          /* primes hold sums over columns alone */
 } fixture;
 
 typedef struct product {
@@ -65,12 +67,13 @@ typedef struct product {
     bool transposed;
 } product;
 
-static void *random_matrix(size_t rows, size_t cols, sherd_dtype t, bool zero)
+static void *random_matrix(size_t rows, size_t cols, sherd_dtype t, bool zero, double all)
 {
     size_t n = rows * cols;
     uint8_t *data = calloc(n * sherd_dtype_size(t) + 1, 1);
     for (size_t i = 0; i < n && !zero; i++) {
         double x = below(8) == 0 ? 0 : ((double)below(2001) - 1000) / 64;
+        if (all != 0) x = all;
         if (t == SHERD_F64) memcpy(data + 8 * i, &x, 8);
         if (t == SHERD_U8) data[i] = (uint8_t)fabs(x);
         if (t == SHERD_I32) memcpy(data + 4 * i, &(int32_t){ (int32_t)x * 1000 }, 4);
@@ -82,7 +85,7 @@ static void set_view(fixture f, size_t rows, size_t cols, bool zero, void **data
                      sherd__fixed *fixed)
 {
     free(*data);
-    *data = random_matrix(rows, cols, f.type, zero);
+    *data = random_matrix(rows, cols, f.type, zero, f.all);
     *v = sherd_view_c(*data, f.type, rows, cols);
     assert_int_equal(sherd__fixed_choose(*v, f.bits, "X", fixed, NULL), 0);
     if (fixed->integers) fixed->bound = f.type == SHERD_U8 ? 255 : 16383; /* of all, not of these */
@@ -109,7 +112,7 @@ static void open_product(product *x, fixture f)
     set_view(f, f.n, f.k, f.zero_a, &x->da, &x->a, &x->fa);
     set_view(f, f.k, f.m, false, &x->db, &x->b, &x->fb);
     set_reference(x);
-    size_t terms = f.k > f.n ? f.k : f.n;
+    size_t terms = f.k > f.n || f.grouped ? f.k : f.n;
     assert_int_equal(sherd__exact_primes_needed(terms, x->fa.bound, x->fb.bound,
                                                 &sherd__primes_default, &primes), 0);
     x->p = (sherd__share_params){
@@ -311,6 +314,50 @@ static void run_product(product *x, const uint32_t *sets, size_t nsets)
     }
     assert_int_equal(x->h.ops->finish(x->h.ctx), 0);
     result_is_exact(x);
+}
+
+/* 9000 rows of the largest numbers: their sum is beyond two primes, which hold those of two panels
+ * of 1000 rows of two blocks. One panel less is in the last group, and rows of some parts alone. */
+static void sums_over_many_rows_need_no_third_prime(void **state)
+{
+    (void)state;
+    static const double signs[] = { 1, -1, 0 };
+    for (size_t i = 0; i < 9; i++) {
+        fixture f = { .n = 9000, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
+                      .left_stays = true, .panel_rows = i < 6 ? 1000 : 300, .tile_cols = 1,
+                      .type = SHERD_F64, .bits = 17, .grouped = true,
+                      .all = signs[i % 3] * 65535 / 65536, .part = i < 3 ? 0 : 4500 };
+        product x;
+        open_product(&x, f);
+        assert_int_equal(x.p.primes_len, 2);
+        for (unsigned round = 0; round < 2; round++) {
+            next_product(&x, 2, true);
+            run_product(&x, NULL, 0);
+            next_product(&x, 2, false);
+            run_product(&x, NULL, 0);
+        }
+        close_product(&x);
+    }
+}
+
+/* A panel's sum must fit the primes, and more than two primes are not summed up so. */
+static void sums_that_no_group_holds_are_refused(void **state)
+{
+    (void)state;
+    fixture f = { .n = 9000, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
+                  .left_stays = true, .panel_rows = 2048, .tile_cols = 1, .type = SHERD_F64,
+                  .bits = 17, .grouped = true, .all = 65535.0 / 65536 };
+    for (unsigned i = 0; i < 4; i++) {
+        product x;
+        f.panel_rows = i == 0 ? 2049 : 2048;
+        f.primes = i == 3 ? 3 : 2;
+        open_product(&x, f);
+        set_view(f, f.n, 2, false, &x.db, &x.b, &x.fb);
+        if (i >= 2) x.fb.bound = UINT64_C(1) << (i == 2 ? 17 : 40);
+        int err = sherd__share_next(&x.h, all_rows(&x), x.b, true, x.c, 2, &x.fb);
+        assert_int_equal(err, i == 1 ? SHERD_OK : SHERD_ERANGE);
+        close_product(&x);
+    }
 }
 
 static fixture random_fixture(void)
@@ -1137,6 +1184,8 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_over_many_rows_need_no_third_prime),
+        cmocka_unit_test(sums_that_no_group_holds_are_refused),
         cmocka_unit_test(any_product_is_the_exact_one),
         cmocka_unit_test(shapes_at_their_limits_work),
         cmocka_unit_test(empty_products_have_no_cells),

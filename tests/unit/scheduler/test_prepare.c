@@ -532,6 +532,38 @@ static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
     sherd__prepared_fini(&p);
 }
 
+/* 17 bits: two primes hold 4096 products. Two blocks of 2048 rows are a panel then; with 20 bits it
+ * would be 32 rows, and a third prime is taken. */
+static void sums_over_kept_rows_take_small_panels_before_more_primes(void **state)
+{
+    (void)state;
+    enum { ROWS = 30000, COLS = 4 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
+                                .memory = UINT64_C(1) << 30 };
+    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
+        { 17, 4096, 2, 2048 }, { 17, ROWS, 2, 2048 }, { 20, ROWS, 3, 15000 }, { 16, ROWS, 2, 8192 },
+    };
+    double *x = malloc(ROWS * COLS * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = 1.0 - 1.0 / (1 << 20);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        o.scheme = SHERD_SHARE;
+        o.bits = of[i].bits;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
+                                             of[i].part, &five, &o, NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        assert_int_equal(p.code.blocks, 2);
+        assert_int_equal(p.primes_len, of[i].primes);
+        if (s->p.panel_rows > of[i].rows) fail_msg("case %zu: %zu", i, s->p.panel_rows);
+        if (i == 1) assert_int_equal(s->p.panel_rows, 2048); /* 3750 were planned */
+        sherd__prepared_fini(&p);
+    }
+    free(x);
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -578,6 +610,7 @@ int main(void)
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
         cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
+        cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
