@@ -1,0 +1,419 @@
+/*
+ * What a node lets others do in a circle: a coordinator names members, but none that may give tasks
+ * here and none but those of --peers; a member brings the blocks of its steps, once each, and
+ * nothing else. Every task is answered once, whatever plans say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "learn/circle_plan.h"
+#include "node/worker.h"
+
+static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\n";
+enum { COUNT = 8, N = 3, SELF = 1, JOB = 7, CIRCLE = 99, TEXT = 1, STATE = 2, FIRST = 10 };
+
+static sherd_identity *identity[N + 1]; /* of members; the last one is a stranger */
+static sherd_executor *executor;
+static sherd__worker *worker;
+static sherd__client *client;
+static sherd_session *co, *no;
+static uint32_t tasks, answered, next_block, opened;
+static bool coordinators;               /* member 2's key may give tasks */
+static int refused;
+static uint64_t state = 11;
+
+static uint64_t next_random(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return state >> 33;
+}
+
+static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
+    return SHERD_EINTERNAL;
+}
+
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
+                                     .run = never_run };
+
+static const sherd__fingerprint *key(uint32_t member)
+{
+    return sherd__identity_fingerprint(identity[member]);
+}
+
+static bool is_coordinator(void *ctx, const sherd__fingerprint *k)
+{
+    (void)ctx;
+    return coordinators && sherd__fingerprint_equal(k, key(2));
+}
+
+static int open_link(void *ctx, void **link, sherd__circle *c, uint32_t member,
+                     const sherd__peer *peer)
+{
+    (void)ctx, (void)c;
+    assert_true(sherd__fingerprint_equal(&peer->key, key(member)));
+    *link = &opened;
+    opened++;
+    return SHERD_OK;
+}
+
+static void no_link(void *ctx, void *link)
+{
+    (void)ctx, (void)link;
+}
+
+/* ---- a coordinator's session --------------------------------------------------------------- */
+
+static size_t move(sherd_session *from, sherd_session *to)
+{
+    const uint8_t *out;
+    size_t n = sherd__session_pending(from, 1, &out);
+    for (size_t at = 0, used; at < n; at += used) {
+        sherd__event e;
+        assert_int_equal(sherd__session_feed(to, out + at, n - at, 1, &used, &e), 0);
+        if (to == no) {
+            sherd__worker_event(client, no, &e);
+            continue;
+        }
+        if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) answered++;
+        if (e.kind == SHERD__EV_RESULT) refused = 0;
+        if (e.kind == SHERD__EV_REFUSED) refused = e.refusal.code;
+        sherd__fragment_free(e.fragment);
+    }
+    sherd__session_sent(from, n);
+    return n;
+}
+
+static void settle(void)
+{
+    do {
+        while (move(co, no) + move(no, co)) {}
+    } while (sherd__executor_drain(executor));
+    while (move(no, co)) {}
+}
+
+static void put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols)
+{
+    sherd_fragment *f;
+    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
+    uint8_t *copy = malloc(len);
+    assert_non_null(copy);
+    memcpy(copy, bytes, len);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols,
+                               .len = len };
+    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(co, JOB, block, f), 0);
+}
+
+/* Its answer: 0 or the code of the refusal; 1: none yet. */
+static int ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t cols)
+{
+    sherd__task t = { .job = JOB, .task = ++tasks, .attempt = 1, .op = op, .left = left,
+                      .right = right, .result = { .origin = SHERD__RESULT, .dtype = dtype,
+                                                  .rows = 1, .cols = cols, .len = 8 * cols } };
+    uint32_t before = answered;
+    assert_int_equal(sherd__session_task(co, &t), 0);
+    settle();
+    return answered == before ? 1 : refused;
+}
+
+static void start(const sherd__peers *peers)
+{
+    double params[COUNT] = { 0.5, -0.25 };
+    for (uint32_t i = 0; i <= N; i++)
+        if (!identity[i]) assert_int_equal(sherd__identity_new(&identity[i]), 0);
+    assert_int_equal(sherd__executor_new_inline(&executor), 0);
+    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)1 << 22,
+                                .executor = executor,
+                                .self = { .identity = identity[SELF], .peers = peers },
+                                .links = { open_link, no_link, no_link, NULL },
+                                .coordinator = is_coordinator };
+    assert_int_equal(sherd__worker_new(&worker, &o), 0);
+    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
+    assert_int_equal(sherd__session_new(&co, &s), 0);
+    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
+    sherd__worker_session(worker, &s);
+    assert_int_equal(sherd__worker_join(worker, &client, NULL), 0);
+    assert_int_equal(sherd__session_new(&no, &s), 0);
+    tasks = answered = opened = 0;
+    next_block = FIRST;
+    settle();
+    put(TEXT, SHERD_U8, text, strlen(text));
+    put(STATE, SHERD_F64, params, COUNT);
+}
+
+static void stop(void)
+{
+    sherd__event e;
+    sherd__session_eof(no, SHERD_ECLOSED, "end", &e);
+    sherd__worker_event(client, no, &e);
+    assert_int_equal(sherd__worker_member(worker, key(0)), 0);
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+    assert_int_equal(sherd__worker_memory(worker)->used, 0);
+    sherd__session_free(co);
+    sherd__session_free(no);
+    sherd__worker_free(worker);
+    sherd__executor_free(executor);
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static sherd__circle_plan usual(void)
+{
+    return (sherd__circle_plan){ .kind = SHERD__REDUCE_RING, .members = N, .self = SELF,
+                                 .id = CIRCLE, .recipe = TEXT, .state = STATE, .bits = 20,
+                                 .batch = 4, .optimiser = { .method = SHERD__SGD } };
+}
+
+static int meet_with(const sherd__circle_plan *p, const uint32_t who[N])
+{
+    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    char roster[1024];
+    size_t len = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        char fp[SHERD__FINGERPRINT_TEXT];
+        sherd__fingerprint_text(key(who[i]), fp);
+        len += (size_t)snprintf(roster + len, sizeof roster - len, "127.0.0.1:%u key=%s\n",
+                                7000 + i, fp);
+    }
+    sherd__circle_plan_write(plan, p);
+    put(next_block, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    put(next_block + 1, SHERD_U8, roster, len);
+    next_block += 2;
+    return ask(SHERD__OP_MEET, next_block - 2, next_block - 1, SHERD_I64, 1);
+}
+
+static int meet(void)
+{
+    static const uint32_t who[N] = { 0, 1, 2 };
+    sherd__circle_plan p = usual();
+    return meet_with(&p, who);
+}
+
+/* A round without shards of this node's own: it takes part with a sum of nothing. */
+static int step(uint64_t round, uint64_t commit)
+{
+    uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1)];
+    const int32_t scale = 20;
+    sherd__circle_round r = { .round = round, .commit = commit, .rate = 0.5, .by = 3 };
+    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1,
+                      .batch = 4 };
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, &scale);
+    put(next_block++, SHERD_I64, bytes, sizeof bytes / 8);
+    return ask(SHERD__OP_STEP, next_block - 1, 0, SHERD_I64, 1);
+}
+
+static int reduce(void)
+{
+    return ask(SHERD__OP_REDUCE, next_block - 1, 0, SHERD_F64, 1 + SHERD__CIRCLE_FIGURES);
+}
+
+static uint64_t len_of(uint32_t step_number)
+{
+    sherd__reduce_step s = sherd__reduce_step_of(SHERD__REDUCE_RING, N, SELF, step_number);
+    return 8 * sherd__reduce_len(COUNT, N, s.in);
+}
+
+/* As a connection of this member would: 1 where there is no place for it. */
+static int bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, uint8_t dtype)
+{
+    sherd_fragment *f;
+    uint8_t *bytes = sherd__worker_member_place(worker, key(member), id, number, len);
+    if (!bytes) return 1;
+    memset(bytes, 0, len);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1,
+                               .cols = len / 8, .len = len };
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace,
+                                          sherd__worker_pool(worker)), 0);
+    int err = sherd__worker_member_block(worker, key(member), id, number, f);
+    settle();
+    return err;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void only_members_of_a_circle_that_stands_may_connect(void **unused)
+{
+    (void)unused;
+    start(NULL);
+    assert_int_equal(sherd__worker_member(worker, key(0)), 0);
+    assert_int_equal(meet(), 0);
+    assert_int_equal(sherd__worker_member(worker, key(0)), CIRCLE);
+    assert_int_equal(sherd__worker_member(worker, key(2)), CIRCLE);
+    assert_int_equal(sherd__worker_member(worker, key(N)), 0);
+    assert_int_equal(sherd__worker_member(worker, key(SELF)), 0);
+    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
+    settle();
+    assert_int_equal(sherd__worker_member(worker, key(0)), 0);
+    stop();
+}
+
+static void a_member_brings_the_blocks_of_its_steps_and_nothing_else(void **unused)
+{
+    (void)unused;
+    start(NULL);
+    assert_int_equal(meet(), 0);
+    assert_int_equal(step(1, 0), 0);
+    uint32_t first = sherd__circle_block(1, 0);
+    uint64_t len = len_of(0);
+    assert_int_equal(bring(N, CIRCLE, first, len, SHERD_I64), 1);      /* a stranger */
+    assert_int_equal(bring(2, CIRCLE, first, len, SHERD_I64), 1);      /* not this member's step */
+    assert_int_equal(bring(0, CIRCLE + 1, first, len, SHERD_I64), 1);  /* another circle */
+    assert_int_equal(bring(0, JOB, first, len, SHERD_I64), 1);         /* the coordinator's job */
+    assert_int_equal(bring(0, CIRCLE, first, len + 8, SHERD_I64), 1);
+    assert_int_equal(bring(0, CIRCLE, first, len - 8, SHERD_I64), 1);
+    assert_int_equal(bring(0, CIRCLE, first, 0, SHERD_I64), 1);
+    assert_int_equal(bring(0, CIRCLE, sherd__circle_block(1, 4), len_of(0), SHERD_I64), 1);
+    assert_int_equal(bring(0, CIRCLE, 1u << 8, len, SHERD_I64), 1);    /* no step at all */
+    assert_int_equal(bring(0, CIRCLE, first, len, SHERD_F64), SHERD_EUNASKED);
+    uint32_t later = sherd__circle_block(1, 1);
+    assert_int_equal(bring(0, CIRCLE, later, len_of(1), SHERD_I64), 0); /* early: it waits */
+    assert_int_equal(bring(0, CIRCLE, later, len_of(1), SHERD_I64), SHERD_EUNASKED); /* twice */
+    stop();
+}
+
+/* Whatever numbers a member makes up, memory stays what one round may bring. */
+static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
+{
+    (void)unused;
+    start(NULL);
+    assert_int_equal(meet(), 0);
+    uint64_t before = sherd__worker_memory(worker)->used;
+    for (unsigned i = 0; i < 5000; i++)
+        (void)bring((uint32_t)(next_random() % 2) * 2, CIRCLE, (uint32_t)next_random(),
+                    len_of((uint32_t)(next_random() % 4)), SHERD_I64);
+    for (uint64_t round = 1; round < 2000; round++)
+        for (uint32_t s = 0; s < 4; s++)
+            (void)bring(s < 2 ? 0 : 2, CIRCLE, sherd__circle_block(round, s), len_of(s),
+                        SHERD_I64);
+    assert_true(sherd__worker_memory(worker)->used - before < 4 * (1024 + 512));
+    stop();
+}
+
+static void a_roster_that_this_node_does_not_believe_is_refused(void **unused)
+{
+    (void)unused;
+    static const uint32_t moved[N] = { 1, 0, 2 }, absent[N] = { 0, 3, 2 }, good[N] = { 0, 1, 2 };
+    sherd__peer friends[2] = { { .has_key = true }, { .has_key = true } };
+    sherd__circle_plan p = usual();
+    start(NULL);
+    assert_int_equal(meet_with(&p, moved), SHERD_EAUTH);
+    assert_int_equal(meet_with(&p, absent), SHERD_EAUTH);
+    p.members = 2;
+    assert_int_equal(meet_with(&p, good), SHERD_EFORMAT); /* three lines for two */
+    p.members = N;
+    coordinators = true; /* who may give tasks is no member */
+    assert_int_equal(meet_with(&p, good), SHERD_EAUTH);
+    coordinators = false;
+    assert_int_equal(meet_with(&p, good), 0);
+    assert_int_equal(meet_with(&p, moved), SHERD_EAUTH); /* and what stood goes on standing */
+    assert_int_equal(sherd__worker_member(worker, key(0)), CIRCLE);
+    stop();
+    friends[0].key = *key(0);
+    friends[1].key = *key(3);
+    start(&(sherd__peers){ friends, 2 });
+    assert_int_equal(meet_with(&p, good), SHERD_EAUTH); /* 2 is nobody of --peers */
+    friends[1].key = *key(2);
+    assert_int_equal(meet_with(&p, good), 0);
+    stop();
+}
+
+static void plans_that_make_no_sense_are_refused(void **unused)
+{
+    (void)unused;
+    static const uint32_t good[N] = { 0, 1, 2 };
+    start(NULL);
+    assert_int_equal(step(1, 0), SHERD_EINVAL); /* nobody has met */
+    sherd__circle_plan p = usual();
+    p.state = 0;
+    assert_int_equal(meet_with(&p, good), SHERD_EINVAL); /* nothing to go on from */
+    p = usual();
+    p.state = TEXT;
+    assert_int_equal(meet_with(&p, good), SHERD_EINVAL);
+    p = usual();
+    p.bits = 1;
+    assert_int_equal(meet_with(&p, good), SHERD_EFORMAT);
+    p = usual();
+    p.optimiser.method = SHERD__MOMENTUM;
+    p.optimiser.beta1 = 1.5;
+    assert_int_equal(meet_with(&p, good), SHERD_EINVAL);
+    assert_int_equal(sherd__worker_member(worker, key(0)), 0);
+    assert_int_equal(meet(), 0);
+    assert_int_equal(step(3, 0), 0);
+    assert_int_equal(step(3, 0), SHERD_EINVAL); /* not again */
+    assert_int_equal(step(2, 0), SHERD_EINVAL);
+    assert_int_equal(step(4, 1), SHERD_EINVAL); /* the sum of a round that never was */
+    uint8_t noise[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1)];
+    for (unsigned i = 0; i < 500; i++) {
+        for (size_t k = 0; k < sizeof noise; k++) noise[k] = (uint8_t)(next_random() % 3);
+        put(next_block++, SHERD_I64, noise, sizeof noise / 8);
+        assert_true(ask(SHERD__OP_STEP, next_block - 1, 0, SHERD_I64, 1) < 0);
+    }
+    stop();
+}
+
+/* A link that is lost ends the round, and the next one is another. */
+static void what_waits_for_a_lost_link_is_refused(void **unused)
+{
+    (void)unused;
+    start(NULL);
+    assert_int_equal(meet(), 0);
+    assert_int_equal(step(1, 0), 0);
+    int answer = reduce(); /* nobody has connected: nothing can be sent */
+    assert_true(answer < 0);
+    assert_int_equal(step(2, 0), 0);
+    stop();
+}
+
+static void numbers_of_blocks_tell_rounds_apart_for_ever(void **unused)
+{
+    (void)unused;
+    static const uint64_t near[] = { 0, 1, 77, (1u << 23) + 5, (1u << 24) - 1, 1u << 24,
+                                     UINT64_C(1) << 40 };
+    for (size_t i = 0; i < sizeof near / sizeof *near; i++)
+        for (int64_t off = -3; off <= 3; off++)
+            for (uint32_t s = 0; s < 126; s += 25) {
+                uint64_t round, want = near[i] + (uint64_t)off;
+                uint32_t got;
+                if (off < 0 && near[i] < (uint64_t)-off) continue;
+                uint32_t number = sherd__circle_block(want, s);
+                assert_int_not_equal(number, 0);
+                sherd__circle_block_of(number, near[i], &round, &got);
+                assert_true(round == want);
+                assert_int_equal(got, s);
+            }
+}
+
+static int free_identities(void **unused)
+{
+    (void)unused;
+    for (uint32_t i = 0; i <= N; i++) sherd__identity_free(identity[i]);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
+        cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
+        cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
+        cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),
+        cmocka_unit_test(plans_that_make_no_sense_are_refused),
+        cmocka_unit_test(what_waits_for_a_lost_link_is_refused),
+        cmocka_unit_test(numbers_of_blocks_tell_rounds_apart_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, free_identities);
+}
