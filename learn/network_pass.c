@@ -136,11 +136,6 @@ static void add_l2(const sherd__network *n, sherd__layer *l)
         sherd__here_l2(n->l2, l->rows * l->cols, l->weights, l->weights_gradient);
 }
 
-static int learnt(const sherd__network *n, size_t i, sherd_diag *d)
-{
-    return n->hooks.after_backward != NULL ? n->hooks.after_backward(n->hooks.ctx, i, d) : SHERD_OK;
-}
-
 /* Whether layers may update weights on the way back: nobody else is to see gradients, and nothing
  * but memory can fail. */
 static bool updates(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
