@@ -233,7 +233,7 @@ static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, 
         blocks[b] = sherd__calloc(rows, a->cols * sizeof **blocks);
         if (!blocks[b]) err = SHERD_ENOMEM;
         for (size_t r = 0; r < rows && !err; r++) {
-            uint64_t row = a->row ? a->row[r] : b * share_rows + r;
+            uint64_t row = a->row ? a->row[b * a->rows + r] : b * share_rows + r;
             if (row < t->a.rows) sherd__truth_row(t, (size_t)row, blocks[b] + r * a->cols);
         }
     }
@@ -286,8 +286,8 @@ static int independence(sherd__audit_report *r, const sherd__shares *s, const sh
         size_t rows = KNOWN_ENTRIES / e->cols + 1;
         if (!placed(s, e) || e->cols != truth->a.cols) continue;
         if (rows > e->rows) rows = e->rows;
-        for (size_t k = 0; e->row && k < rows; k++)
-            if (e->row[k] >= truth->a.rows) rows = k;
+        for (size_t k = 0; e->row && k < rows; k++) /* padding is known: it is zeros */
+            if (e->row[k] >= truth->a.rows && e->row[k] != SHERD__SEEN_PADDING) rows = k;
         if (rows == 0) continue;
         if (cut_blocks(&blocks, e, s->share_rows, rows, truth))
             err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for what is known of A");
@@ -379,7 +379,7 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
                                  .domain_names = names };
     size_t first = r->findings.len;
-    r->colluding = plan->colluding ? plan->colluding : 1;
+    r->colluding = !s->apart ? s->code.masks : plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
     int err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = independence(r, s, truth, &opt, d);

@@ -150,9 +150,12 @@ int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const s
     sherd__finding f = sherd__clear_about(k, "zero mask", "F1");
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     double hit = 0, said = 0, is = 0, all = 0;
+    size_t rows = 0;
     for (size_t i = 0; i < k->tests; i++) {
         size_t r = k->test[i];
+        if (sherd__clear_row(k, i) == SHERD__TRUTH_NONE) continue;
         sherd__truth_row(t, k->row[r], line);
+        rows++;
         for (size_t j = 0; j < h->cols; j++) {
             uint32_t c = k->col[k->first + j];
             if (c == SHERD__TRUTH_NONE) continue;
@@ -169,7 +172,7 @@ int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const s
     snprintf(f.sentence, sizeof f.sentence,
              "zeros of A among the entries that it holds: F1 %.3f (the same guesses in random "
              "places: %.3f); %.0f entries of %zu rows",
-             f.value, f.chance, all, k->tests);
+             f.value, f.chance, all, rows);
     f.flagged = f.value > f.chance + 0.05;
     return sherd__findings_add(l, &f);
 }
@@ -202,18 +205,21 @@ int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sher
                   const sherd__inferred *in, unsigned which)
 {
     sherd__finding f = sherd__clear_about(k, "labels", which ? "5 nearest public rows" : "linear");
-    size_t right = 0, of[256] = { 0 }, most = 0;
-    if (!t->labels || !in->label[which] || k->tests == 0) return SHERD_OK;
+    size_t right = 0, of[256] = { 0 }, most = 0, rows = 0;
+    if (!t->labels || !in->label[which]) return SHERD_OK;
     for (size_t i = 0; i < k->tests; i++) {
-        uint8_t is = t->labels[k->row[k->test[i]]];
+        if (sherd__clear_row(k, i) == SHERD__TRUTH_NONE) continue;
+        uint8_t is = t->labels[sherd__clear_row(k, i)];
         right += in->label[which][i] == is;
+        rows++;
         if (++of[is] > most) most = of[is];
     }
-    sherd__clear_hits(&f, (double)right, k->tests, (double)most / (double)k->tests);
+    if (rows == 0) return SHERD_OK;
+    sherd__clear_hits(&f, (double)right, rows, (double)most / (double)rows);
     snprintf(f.sentence, sizeof f.sentence,
              "labels of %.1f %% of %zu rows read, %s (always naming the most frequent one: %.1f "
              "%%)",
-             100 * f.value, k->tests, f.statistic, 100 * f.chance);
+             100 * f.value, rows, f.statistic, 100 * f.chance);
     return sherd__findings_add(l, &f);
 }
 
@@ -234,19 +240,22 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
 {
     sherd__finding f =
         sherd__clear_about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
-    size_t cols = t->a.cols, better = 0;
+    size_t cols = t->a.cols, better = 0, rows = 0;
     double scale = k->scale, off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
     if (!mean) return SHERD_ENOMEM;
+    for (size_t i = 0; i < k->tests; i++) rows += sherd__clear_row(k, i) != SHERD__TRUTH_NONE;
     for (size_t i = 0; i < k->tests; i++) {
-        sherd__truth_row(t, k->row[k->test[i]], line);
-        for (size_t c = 0; c < cols; c++) mean[c] += line[c] * scale / (double)k->tests;
+        if (sherd__clear_row(k, i) == SHERD__TRUTH_NONE) continue;
+        sherd__truth_row(t, sherd__clear_row(k, i), line);
+        for (size_t c = 0; c < cols; c++) mean[c] += line[c] * scale / (double)rows;
     }
     for (size_t r = 0; r < pub->rows; r++)
         for (size_t c = 0; c < cols; c++) guess[c] += pub->x[r * cols + c] / (double)pub->rows;
     for (size_t i = 0; i < k->tests; i++) {
         double mine = 0, by_mean = 0;
-        sherd__truth_row(t, k->row[k->test[i]], line);
+        if (sherd__clear_row(k, i) == SHERD__TRUTH_NONE) continue;
+        sherd__truth_row(t, sherd__clear_row(k, i), line);
         for (size_t c = 0; c < cols; c++) {
             double x = line[c] * scale, e = x - in->rebuilt[which][i * cols + c], m = x - guess[c];
             mine += e * e;
@@ -261,11 +270,11 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
     if (!(spread > 0)) return SHERD_OK;
     f.value = *r2 = 1 - off / spread;
     f.chance = 1 - off_mean / spread;
-    f.log_p = better ? sherd__tail_binomial(better, k->tests, 0.5) : 0;
+    f.log_p = better ? sherd__tail_binomial(better, rows, 0.5) : 0;
     snprintf(f.sentence, sizeof f.sentence,
              "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer "
              "than it in %zu rows, by chance half)",
-             cols, k->tests, f.value, which ? "5 nearest public rows" : "linear", f.chance, better);
+             cols, rows, f.value, which ? "5 nearest public rows" : "linear", f.chance, better);
     return sherd__findings_add(l, &f);
 }
 

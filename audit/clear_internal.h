@@ -17,6 +17,12 @@ typedef struct sherd__counting {
     double scale;          /* what A's values are multiplied by, to be compared with public ones */
 } sherd__counting;
 
+/** The row of A that test i comes from, or SHERD__TRUTH_NONE: it is not counted. */
+static inline uint32_t sherd__clear_row(const sherd__counting *k, size_t i)
+{
+    return k->row[k->test[i]];
+}
+
 /** Values of the test rows of the widest sheaf, over the sight's largest: tests x its columns.
  *  NULL: no memory. */
 double *sherd__clear_test_rows(const sherd__counting *k);

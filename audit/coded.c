@@ -88,14 +88,17 @@ static double scale_of(const sherd__truth *t, double *line)
     return largest > 0 ? 1 / largest : 0;
 }
 
-/* Row r of the share is row r of block b: those that A has are tested. */
+/* Which row of A stands in block b at each row of the share; how many do. */
 static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__seen *seen,
                        uint64_t height, uint32_t b)
 {
     size_t first = (size_t)b * (size_t)height, kept = k->s->sheaves[0].kept, have = 0;
-    if (seen->row) { /* as far as they are known from the first one on */
-        while (have < kept && seen->row[have] < t->a.rows) have++;
-        for (size_t r = 0; r < kept; r++) k->row[r] = r < have ? seen->row[r] : SHERD__TRUTH_NONE;
+    if (seen->row) {
+        for (size_t r = 0; r < kept; r++) {
+            uint32_t row = seen->row[b * seen->rows + r];
+            k->row[r] = row < t->a.rows ? row : SHERD__TRUTH_NONE;
+            have += row < t->a.rows;
+        }
         return have;
     }
     if (first < t->a.rows) have = t->a.rows - first < kept ? t->a.rows - first : kept;
@@ -105,12 +108,13 @@ static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__s
 }
 
 static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, double p,
-                    size_t have, double *line)
+                    double *line)
 {
     sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
     const sherd__sheaf *h = &k->s->sheaves[0];
     uint64_t same = 0, all = 0;
-    for (size_t r = 0; r < have; r++) {
+    for (size_t r = 0; r < h->kept; r++) {
+        if (k->row[r] == SHERD__TRUTH_NONE) continue;
         sherd__truth_row(t, k->row[r], line);
         for (size_t j = 0; j < h->cols; j++) same += h->values[r * h->cols + j] == line[j];
         all += h->cols;
@@ -147,20 +151,16 @@ static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share
 }
 
 static int count_block(sherd__findings *l, sherd__counting *k, const sherd__truth *t,
-                       const sherd__public *pub, const sherd__inferred *in, double p, size_t have,
+                       const sherd__public *pub, const sherd__inferred *in, double p,
                        double *line)
 {
     double r2;
-    int err = verbatim(l, k, t, p, have, line);
-    size_t all = k->tests, tests = 0;
-    while (tests < all && k->row[k->test[tests]] != SHERD__TRUTH_NONE) tests++;
-    k->tests = tests; /* the last block may be short */
-    if (!err && tests > 0) err = sherd__clear_zero_mask(l, k, t, line);
-    for (unsigned which = 0; which < 2 && !err && pub && tests > 0; which++) {
+    int err = verbatim(l, k, t, p, line);
+    if (!err) err = sherd__clear_zero_mask(l, k, t, line);
+    for (unsigned which = 0; which < 2 && !err && pub; which++) {
         err = sherd__clear_labels(l, k, t, in, which);
         if (!err) err = sherd__clear_rebuilt(l, k, t, pub, in, which, line, &r2);
     }
-    k->tests = all;
     return err;
 }
 
@@ -194,11 +194,11 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
         err = x ? sherd__infer(&in, x, k.tests, f.cols, to, pub) : SHERD_ENOMEM;
     }
     for (uint32_t b = 0; b < seen->code->blocks && !err; b++) {
-        if (seen->row) snprintf(subject, sizeof subject, "A");
+        if (seen->code->blocks == 1) snprintf(subject, sizeof subject, "A");
         else snprintf(subject, sizeof subject, "A, block %u", b + 1);
         k.subject = subject;
         size_t have = at_block(&k, truth, seen, opt->share_rows ? opt->share_rows : seen->rows, b);
-        err = count_block(l, &k, truth, pub, &in, p, have, line);
+        err = count_block(l, &k, truth, pub, &in, p, line);
         if (!err && g && b == 0 && pub && have >= f.kept)
             err = sherd__clear_draw(g, &k, truth, to, in.rebuilt[0]);
     }

@@ -1,10 +1,9 @@
 /*
- * From blocks to shares. The left blocks of a domain's tasks, in the order of the tasks' numbers,
- * are the panels of its share of A, each counted once, however often and to whichever of its nodes
- * it was sent; the right blocks, in the order in which they are first used, are the tiles of its
- * share of B. Tiles are judged as encodings of their own: that they are parts of one mask, and not
- * one mask used twice, is for the attacks to find. A domain whose share is not as high as that of
- * the others, since it was lost or came late, is left out.
+ * Which code it was, and its shares as the arrays that attacks take. Tiles of B are judged as
+ * encodings of their own: that they are parts of one mask, and not one mask used twice, is for the
+ * attacks to find. How A was cut is what the record says, where it does and what travelled agrees;
+ * else it is taken as cut once, and the code is what gives shares of that height. A domain whose
+ * share is not as high as that of the others, since it was lost or came late, is left out.
  */
 #include "audit/shares.h"
 
@@ -12,52 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "audit/shares_internal.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/lagrange.h"
 
-#define PANELS_MAX 65536u
 #define JOBS_MAX 64u
-
-typedef struct panel {
-    uint32_t *of[SHERD__TABLE_PRIMES]; /* kept x cols */
-    size_t rows, kept, cols;
-} panel;
-
-/* Where a panel stands: the number of the first task that used it, and its rows. */
-typedef struct place {
-    uint32_t task;
-    size_t rows, at; /* of the share: its first row */
-} place;
-
-/* A domain: what its nodes hold of A and of B. */
-typedef struct node {
-    panel a, b[SHERD__SHARES_TILES];
-    uint64_t rights[SHERD__SHARES_TILES]; /* hashes of right blocks, those of tiles */
-    uint32_t tiles, more;                 /* read; beyond what is read */
-    uint64_t *known;     /* hashes of panels that are in */
-    place *places;       /* of each of these */
-    size_t known_len;
-} node;
-
-/* A task of one of a domain's nodes. */
-typedef struct turn {
-    const sherd__node_view *v;
-    const sherd__view_task *t;
-} turn;
-
-/* A product whose left block is coded; its right block may be public, and then is of any kind. */
-static bool coded(const sherd__node_view *v, const sherd__view_task *t)
-{
-    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
-    const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
-    bool right = b->info.dtype != SHERD__RESIDUES ||
-                 (b->info.groups <= 1 && b->info.primes == t->primes_len);
-    bool left = a->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && a->info.rows > 0 &&
-                a->info.cols > 0 && a->info.primes == t->primes_len;
-    return t->primes_len > 0 && a->whole && b->whole && left && right;
-}
 
 typedef struct moved {
     uint64_t job, bytes;
@@ -77,7 +37,7 @@ size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room)
     for (size_t i = 0; i < v->len; i++)
         for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
             const sherd__view_task *task = &v->nodes[i].tasks[t];
-            if (!coded(&v->nodes[i], task)) continue;
+            if (!sherd__shares_coded(&v->nodes[i], task)) continue;
             size_t at = 0;
             while (at < len && seen[at].job != task->job) at++;
             if (at == len && len == JOBS_MAX) continue;
@@ -90,165 +50,9 @@ size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room)
     return len;
 }
 
-static uint64_t hash_bytes(const uint8_t *p, size_t len)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8)
-        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
-    for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
-    return h;
-}
-
-/* Appends a block's rows to a panel, as far as rows_max allows. */
-static int append(panel *p, const sherd__fragment_info *info, const uint8_t *body, size_t rows_max)
-{
-    size_t rows = (size_t)info->rows, cols = (size_t)info->cols, bytes;
-    size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
-    if (p->cols != 0 && p->cols != cols) return SHERD_OK;
-    p->cols = cols;
-    p->rows += rows;
-    if (take == 0) return SHERD_OK;
-    if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
-        return SHERD_ENOMEM;
-    for (uint32_t q = 0; q < info->primes; q++) {
-        uint32_t *to = sherd__realloc(p->of[q], bytes);
-        if (!to) return SHERD_ENOMEM;
-        p->of[q] = to;
-        const uint8_t *from = body + 8 * (size_t)info->groups + (size_t)q * rows * cols * 3;
-        for (size_t i = 0; i < take * cols; i++, from += 3)
-            to[p->kept * cols + i] =
-                (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
-    }
-    p->kept += take;
-    return SHERD_OK;
-}
-
-static int read_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t **out)
-{
-    *out = sherd__alloc((size_t)b->info.len);
-    if (!*out) return SHERD_ENOMEM;
-    int err = sherd__view_body(v, b, *out);
-    if (err) {
-        sherd__free(*out);
-        *out = NULL;
-    }
-    return err;
-}
-
-static int take_left(node *n, const turn *at, size_t rows_max)
-{
-    uint8_t *body;
-    const sherd__view_block *b = &at->v->blocks[at->t->left];
-    int err = read_body(at->v, b, &body);
-    if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = hash_bytes(body, (size_t)b->info.len);
-    bool is_known = n->known_len == PANELS_MAX;
-    for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
-    if (!is_known) {
-        uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
-        if (known) n->known = known;
-        place *places =
-            known ? sherd__realloc(n->places, (n->known_len + 1) * sizeof *places) : NULL;
-        if (places) {
-            n->places = places;
-            places[n->known_len] = (place){ at->t->number, (size_t)b->info.rows, n->a.rows };
-            n->known[n->known_len++] = h;
-            err = append(&n->a, &b->info, body, rows_max);
-        } else {
-            err = SHERD_ENOMEM;
-        }
-    }
-    sherd__free(body);
-    return err;
-}
-
-/* A tile of B, the first time that it is used. */
-static int take_right(node *n, const turn *at, size_t rows_max)
-{
-    uint8_t *body;
-    const sherd__view_block *b = &at->v->blocks[at->t->right];
-    int err = read_body(at->v, b, &body);
-    if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = hash_bytes(body, (size_t)b->info.len) | 1;
-    uint32_t i = 0;
-    while (i < n->tiles && n->rights[i] != h) i++;
-    if (i == n->tiles && i == SHERD__SHARES_TILES) {
-        n->more = 1;
-    } else if (i == n->tiles) {
-        n->rights[n->tiles++] = h;
-        if (b->info.dtype == SHERD__RESIDUES) err = append(&n->b[i], &b->info, body, rows_max);
-    }
-    sherd__free(body);
-    return err;
-}
-
-static int compare_turns(const void *a, const void *b)
-{
-    const turn *x = a, *y = b;
-    if (x->t->number != y->t->number) return x->t->number < y->t->number ? -1 : 1;
-    return (x->t > y->t) - (x->t < y->t);
-}
-
-/* The coded tasks of a domain's nodes, in the order of their numbers. */
-static int list_turns(const sherd__views *v, uint32_t domain, uint64_t job, turn **out, size_t *len)
-{
-    size_t all = 0, n = 0;
-    for (size_t i = 0; i < v->len; i++)
-        if (v->nodes[i].domain == domain) all += v->nodes[i].tasks_len;
-    turn *list = sherd__calloc(all, sizeof *list);
-    if (!list) return SHERD_ENOMEM;
-    for (size_t i = 0; i < v->len; i++) {
-        const sherd__node_view *w = &v->nodes[i];
-        for (size_t k = 0; w->domain == domain && k < w->tasks_len; k++)
-            if (w->tasks[k].job == job && coded(w, &w->tasks[k]))
-                list[n++] = (turn){ w, &w->tasks[k] };
-    }
-    if (n) qsort(list, n, sizeof *list, compare_turns);
-    *out = list;
-    *len = n;
-    return SHERD_OK;
-}
-
-static int read_domain(node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                       size_t rows_max, sherd__seen_code *code)
-{
-    const turn *left = NULL, *right = NULL; /* of the task before: most blocks are used again */
-    turn *list;
-    size_t len;
-    int err = list_turns(v, domain, job, &list, &len);
-    if (err) return err;
-    for (size_t i = 0; i < len && !err; i++) {
-        const sherd__view_task *t = list[i].t;
-        if (code->primes_len == 0) {
-            code->primes_len = t->primes_len;
-            memcpy(code->primes, t->primes, sizeof t->primes);
-        }
-        if (code->primes_len != t->primes_len ||
-            memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes))
-            continue;
-        if (!right || right->v != list[i].v || right->t->right != t->right)
-            err = take_right(n, &list[i], rows_max);
-        if (!err && (!left || left->v != list[i].v || left->t->left != t->left))
-            err = take_left(n, &list[i], rows_max);
-        left = right = &list[i];
-    }
-    sherd__free(list);
-    return err;
-}
-
-static void free_node(node *n)
-{
-    for (unsigned q = 0; q < SHERD__TABLE_PRIMES; q++) {
-        sherd__free(n->a.of[q]);
-        for (uint32_t i = 0; i < SHERD__SHARES_TILES; i++) sherd__free(n->b[i].of[q]);
-    }
-    sherd__free(n->known);
-    sherd__free(n->places);
-}
-
 /* --- which code ------------------------------------------------------------------------------- */
 
-static sherd__shares_kind kind_of(const node *nodes, size_t len, uint64_t n)
+static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t n)
 {
     uint64_t right = 0, rows = 0;
     size_t have = 0;
@@ -295,7 +99,7 @@ static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t m
 
 /* --- as arrays -------------------------------------------------------------------------------- */
 
-static void give(sherd__shares *s, const uint32_t **index, uint32_t share, panel *p,
+static void give(sherd__shares *s, const uint32_t **index, uint32_t share, shares_panel *p,
                  uint32_t primes)
 {
     for (uint32_t q = 0; q < primes; q++) {
@@ -306,21 +110,21 @@ static void give(sherd__shares *s, const uint32_t **index, uint32_t share, panel
 }
 
 /* A's panel, or a tile of B; NULL: a domain that holds other tiles than most. */
-static panel *part_of(node *n, uint32_t part, uint32_t tiles)
+static shares_panel *part_of(shares_node *n, uint32_t part, uint32_t tiles)
 {
     return part == 0 ? &n->a : n->tiles == tiles ? &n->b[part - 1] : NULL;
 }
 
 /* The shape that most domains have; others are left out. */
-static const panel *common(node *nodes, size_t len, uint32_t part, uint32_t tiles)
+static const shares_panel *common(shares_node *nodes, size_t len, uint32_t part, uint32_t tiles)
 {
-    const panel *best = NULL;
+    const shares_panel *best = NULL;
     size_t most = 0;
     for (size_t i = 0; i < len; i++) {
-        const panel *p = part_of(&nodes[i], part, tiles);
+        const shares_panel *p = part_of(&nodes[i], part, tiles);
         size_t same = 0;
         for (size_t j = 0; p && p->kept && j < len; j++) {
-            const panel *o = part_of(&nodes[j], part, tiles);
+            const shares_panel *o = part_of(&nodes[j], part, tiles);
             same += o && o->rows == p->rows && o->cols == p->cols && o->kept == p->kept;
         }
         if (same > most) {
@@ -331,33 +135,35 @@ static const panel *common(node *nodes, size_t len, uint32_t part, uint32_t tile
     return best;
 }
 
+static const char *const right_names[] = { "right 1", "right 2", "right 3", "right 4",
+                                           "right 5", "right 6", "right 7", "right 8" };
 static const char *const part_names[] = { "A",           "B",           "B, tile 2", "B, tile 3",
                                           "B, tile 4", "B, tile 5", "B, tile 6", "B, tile 7",
                                           "B, tile 8" };
 
-static void take_code(sherd__shares *s, node *nodes, size_t len, uint32_t part, uint32_t tiles,
-                      const panel *shape)
+static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t part,
+                      uint32_t tiles, const shares_panel *shape)
 {
-    const panel want = *shape;
+    const shares_panel want = *shape;
     uint32_t primes = s->code.primes_len;
     const uint32_t **index = s->index + part * len * primes;
     for (size_t i = 0; i < len; i++) {
-        panel *p = part_of(&nodes[i], part, tiles);
+        shares_panel *p = part_of(&nodes[i], part, tiles);
         if (p && p->rows == want.rows && p->cols == want.cols && p->kept == want.kept)
             give(s, index, (uint32_t)i, p, primes);
-        else if (part == 0)
+        else if (part == 0 && !s->note[0])
             snprintf(s->note, sizeof s->note,
                      "a node's share is not as high as the others' and was left out: it was lost, "
                      "or came late");
     }
-    s->seen[s->seen_len++] = (sherd__seen){ .name = part_names[part],
-                                            .code = &s->code,
-                                            .rows = want.kept,
-                                            .cols = want.cols,
-                                            .residues = index };
+    s->seen[s->seen_len++] = (sherd__seen){
+        .name = part && s->stays ? right_names[part - 1] : part_names[part], .code = &s->code,
+        .rows = want.kept, .cols = want.cols, .residues = index,
+        .row = part == 0 && s->rows_len ? s->rows[0] : NULL,
+    };
 }
 
-static void take_apart(sherd__shares *s, const uint32_t **index, panel *p, size_t domain,
+static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p, size_t domain,
                        const char *name, const uint32_t *row)
 {
     if (p->kept == 0) return;
@@ -373,7 +179,8 @@ static void take_apart(sherd__shares *s, const uint32_t **index, panel *p, size_
  * go round the slots, then on to the next panel, then to the next tile. The panel at the head of
  * the first range is the highest, so that all of it can be told from what a listener sees.
  */
-static int rows_of_blind(sherd__shares *s, const node *nodes, size_t len, size_t slots, uint64_t n)
+static int rows_of_blind(sherd__shares *s, const shares_node *nodes, size_t len, size_t slots,
+                         uint64_t n)
 {
     uint64_t each = n / slots, more = n % slots, first = each + (more > 0), high = 0;
     for (size_t i = 0; i < len; i++)
@@ -382,13 +189,13 @@ static int rows_of_blind(sherd__shares *s, const node *nodes, size_t len, size_t
     if (high == 0 || first == 0 || n > UINT32_MAX) return SHERD_OK;
     uint64_t panels = (first - 1) / high + 1;
     for (size_t i = 0; i < len; i++) {
-        const node *d = &nodes[i];
+        const shares_node *d = &nodes[i];
         uint32_t *row = sherd__calloc(d->a.kept, sizeof *row);
         if (!row) return SHERD_ENOMEM;
         s->rows[s->rows_len++] = row;
-        for (size_t k = 0; k < d->a.kept; k++) row[k] = UINT32_MAX;
+        for (size_t k = 0; k < d->a.kept; k++) row[k] = SHERD__SEEN_UNKNOWN;
         for (size_t k = 0; k < d->known_len; k++) {
-            const place *p = &d->places[k];
+            const shares_place *p = &d->places[k];
             uint64_t ordinal = p->task ? p->task - 1 : UINT64_MAX, slot = ordinal % slots;
             uint64_t begin = slot * each + (slot < more ? slot : more), rows = each + (slot < more);
             uint64_t from = ordinal / slots % panels * high;
@@ -401,8 +208,8 @@ static int rows_of_blind(sherd__shares *s, const node *nodes, size_t len, size_t
 }
 
 /* Every domain by itself; of B too, but where it is public. */
-static int take_all_apart(sherd__shares *s, node *nodes, size_t len, size_t slots, uint64_t n,
-                          sherd_diag *d)
+static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size_t slots,
+                          uint64_t n, sherd_diag *d)
 {
     bool blind = s->kind == SHERD__SHARES_BLIND;
     s->apart = true;
@@ -421,43 +228,71 @@ static int take_all_apart(sherd__shares *s, node *nodes, size_t len, size_t slot
     return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
 }
 
-static int arrange(sherd__shares *s, node *nodes, size_t len, const sherd__views *v, uint64_t n,
-                   uint32_t masks, uint32_t spare, sherd_diag *d)
+/* One code over all domains: A's shares and every tile of a coded B. cut: it is known already. */
+static int take_together(sherd__shares *s, shares_node *nodes, size_t len, uint64_t n, bool cut,
+                         uint32_t masks, uint32_t spare, sherd_diag *d)
 {
-    size_t parts = SHERD__SHARES_TILES + 1, most = parts * len * SHERD__TABLE_PRIMES;
     uint32_t tiles = 0;
     bool more = false;
-    s->kind = kind_of(nodes, len, n);
-    s->arrays = sherd__calloc(most, sizeof *s->arrays);
-    s->index = sherd__calloc(most, sizeof *s->index);
-    s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
-    s->domains = sherd__calloc(len, sizeof *s->domains);
-    s->rows = sherd__calloc(len, sizeof *s->rows);
-    if (!s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
     for (size_t i = 0; i < len; i++) {
         if (nodes[i].tiles > tiles) tiles = nodes[i].tiles;
         more = more || nodes[i].more;
     }
-    if (s->kind == SHERD__SHARES_BLIND || !v->of_coordinator) {
-        if (!v->of_coordinator)
-            snprintf(s->note, sizeof s->note,
-                     "nodes' own records do not tell which share is whose: coalitions are attacked "
-                     "in the coordinator's");
-        return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, n, d);
-    }
-    const panel *a = common(nodes, len, 0, tiles), *b = common(nodes, len, 1, tiles);
+    const shares_panel *a = common(nodes, len, 0, tiles), *b = common(nodes, len, 1, tiles);
     if (!a || (!b && s->kind == SHERD__SHARES_BOTH))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
     s->share_rows = a->rows;
-    int err = choose_code(s, (uint32_t)len, n, masks, spare, d);
+    int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, n, masks, spare, d);
     if (err) return err;
     take_code(s, nodes, len, 0, tiles, a);
     for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH; t++)
         if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
     if (more && s->kind == SHERD__SHARES_BOTH && !s->note[0])
-        snprintf(s->note, sizeof s->note, "B was sent in more than %u tiles: the first %u are "
-                 "attacked", SHERD__SHARES_TILES, SHERD__SHARES_TILES);
+        snprintf(s->note, sizeof s->note, s->stays
+                 ? "A was multiplied by more than %u operands: shares of the first %u are attacked"
+                 : "B was sent in more than %u tiles: the first %u are attacked",
+                 SHERD__SHARES_TILES, SHERD__SHARES_TILES);
+    return SHERD_OK;
+}
+
+static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
+                   uint64_t n, bool cut, uint32_t masks, uint32_t spare, sherd_diag *d)
+{
+    size_t parts = SHERD__SHARES_TILES + 1, most = parts * len * SHERD__TABLE_PRIMES;
+    if (!cut) s->kind = kind_of(nodes, len, n);
+    if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
+    s->arrays = sherd__calloc(most, sizeof *s->arrays);
+    s->index = sherd__calloc(most, sizeof *s->index);
+    s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
+    s->domains = sherd__calloc(len, sizeof *s->domains);
+    if (!s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
+    if (!v->of_coordinator)
+        snprintf(s->note, sizeof s->note,
+                 "nodes' own records do not tell which share is whose: coalitions are attacked in "
+                 "the coordinator's");
+    if (s->kind == SHERD__SHARES_BLIND || !v->of_coordinator)
+        return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, n, d);
+    return take_together(s, nodes, len, n, cut, masks, spare, d);
+}
+
+/* By what the record says of the job; *cut is false where it says nothing that can be used. */
+static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
+                    uint64_t n, size_t rows_max, bool *cut, sherd_diag *d)
+{
+    const sherd__view_coded *c = v->of_coordinator ? sherd__view_coding(v, job) : NULL;
+    int err = SHERD_OK;
+    *cut = false;
+    if (!c) return SHERD_OK;
+    for (uint32_t i = 0; i < v->domains_len && !err; i++)
+        err = sherd__shares_domain(&nodes[i], v, i, job, rows_max, false, &s->code);
+    if (!err) err = sherd__shares_cut(s, nodes, v, job, c, n, rows_max, d);
+    *cut = !err;
+    if (err != SHERD_EFORMAT) return err;
+    for (uint32_t i = 0; i < v->domains_len; i++) sherd__shares_node_fini(&nodes[i]);
+    memset(nodes, 0, v->domains_len * sizeof *nodes);
+    *s = (sherd__shares){ .note = "what the record says of the code (coded.jsonl) is not what "
+                                  "travelled, and is not used" };
     return SHERD_OK;
 }
 
@@ -466,13 +301,15 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, 
 {
     sherd__shares s = { 0 };
     size_t len = v->domains_len;
-    node *nodes = sherd__calloc(len, sizeof *nodes);
-    int err = nodes ? SHERD_OK : SHERD_ENOMEM;
-    for (uint32_t i = 0; i < len && !err; i++)
-        err = read_domain(&nodes[i], v, i, job, rows_max, &s.code);
-    if (err) err = sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
-    if (!err) err = arrange(&s, nodes, len, v, n, masks, spare, d);
-    for (size_t i = 0; nodes && i < len; i++) free_node(&nodes[i]);
+    bool cut = false;
+    shares_node *nodes = sherd__calloc(len, sizeof *nodes);
+    int err = nodes ? read_cut(&s, nodes, v, job, n, rows_max, &cut, d) : SHERD_ENOMEM;
+    for (uint32_t i = 0; i < len && !err && !cut; i++)
+        err = sherd__shares_domain(&nodes[i], v, i, job, rows_max, true, &s.code);
+    if (err == SHERD_ENOMEM) err = sherd__fail(d, err, "give fewer --rows",
+                                               "out of memory for the shares");
+    if (!err) err = arrange(&s, nodes, len, v, n, cut, masks, spare, d);
+    for (size_t i = 0; nodes && i < len; i++) sherd__shares_node_fini(&nodes[i]);
     sherd__free(nodes);
     *out = s;
     if (err) {

@@ -78,6 +78,9 @@ typedef struct sherd__seen_code {
     bool one_time;         /* blind: K = T = 1, and every share is block + mask */
 } sherd__seen_code;
 
+#define SHERD__SEEN_UNKNOWN UINT32_MAX
+#define SHERD__SEEN_PADDING (UINT32_MAX - 1)
+
 /** What all nodes together were sent of one encoding of one operand; a share that was sent again,
  *  the same bytes to the same domain, is still one. Borrowed. */
 typedef struct sherd__seen {
@@ -88,8 +91,9 @@ typedef struct sherd__seen {
                                         its prime, row-major; NULL: nobody was sent this share */
     const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain
                                    with two shares counts as what it is */
-    const uint32_t *row;        /* [row]: the row of the operand that it hides, UINT32_MAX where
-                                   that is not known; NULL: row r of block j is row j*height + r */
+    const uint32_t *row;        /* [block * rows + row]: the row of the operand that stands there in
+                                   that block, SHERD__SEEN_PADDING: zeros, SHERD__SEEN_UNKNOWN;
+                                   NULL: row r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
 } sherd__seen;

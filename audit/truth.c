@@ -48,14 +48,29 @@ static int quantise(sherd__truth *t, double largest)
     return SHERD_OK;
 }
 
-int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double largest, sherd_diag *d)
+/* The factor is a power of two where the unit is that of what was coded, or another by such a
+ * power; else it is known as well as the largest value is. */
+static int quantise_to(sherd__truth *t, double largest)
 {
-    sherd__truth t = { .a = a };
-    if (a.rows >= SHERD__TRUTH_NONE || a.cols >= SHERD__TRUTH_NONE)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%zu x %zu is too large to audit", a.rows,
-                           a.cols);
-    bool floats = a.dtype == SHERD_F64 || a.dtype == SHERD_F32;
-    int err = integers && floats ? quantise(&t, largest) : SHERD_OK;
+    sherd__scan scan;
+    size_t len, cols = t->a.cols;
+    sherd__view_scan(t->a, &scan);
+    if (scan.nonfinite || scan.max_abs == 0 || largest == 0 || scan.max_abs == largest)
+        return SHERD_OK;
+    double factor = largest / scan.max_abs, power = exp2(rint(log2(factor)));
+    if (fabs(rint(scan.max_abs * power) - largest) < 0.5) factor = power;
+    if (!sherd__mul(t->a.rows, cols, &len) || !sherd__mul(len, sizeof *t->quantised, &len) ||
+        !(t->quantised = sherd__alloc(len)))
+        return SHERD_ENOMEM;
+    sherd__view_dense_f64(t->a, t->quantised, cols);
+    for (size_t i = 0; i < t->a.rows * cols; i++) t->quantised[i] = rint(t->quantised[i] * factor);
+    return SHERD_OK;
+}
+
+/* What columns are told by, of a truth as it travelled; err: what making it so has met. */
+static int open_columns(sherd__truth *out, sherd__truth t, int err, sherd_diag *d)
+{
+    sherd_view a = t.a;
     t.by_key = sherd__calloc(a.cols, sizeof *t.by_key);
     t.first = sherd__calloc(a.cols, sizeof *t.first);
     double *line = sherd__calloc(a.cols, sizeof *line);
@@ -77,6 +92,31 @@ int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double lar
     if (err) sherd__truth_fini(&t);
     else *out = t;
     return err;
+}
+
+static int too_large(sherd_view a, sherd_diag *d)
+{
+    if (a.rows < SHERD__TRUTH_NONE && a.cols < SHERD__TRUTH_NONE) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, NULL, "%zu x %zu is too large to audit", a.rows, a.cols);
+}
+
+int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double largest, sherd_diag *d)
+{
+    sherd__truth t = { .a = a };
+    bool floats = a.dtype == SHERD_F64 || a.dtype == SHERD_F32;
+    int err = too_large(a, d);
+    if (err) return err;
+    err = integers && floats ? quantise(&t, largest) : SHERD_OK;
+    return open_columns(out, t, err, d);
+}
+
+int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, uint64_t largest, sherd_diag *d)
+{
+    sherd__truth t = { .a = a };
+    int err = too_large(a, d);
+    if (err) return err;
+    err = quantise_to(&t, (double)largest);
+    return open_columns(out, t, err, d);
 }
 
 void sherd__truth_fini(sherd__truth *t)

@@ -31,6 +31,10 @@ typedef struct sherd__truth {
  */
 int sherd__truth_open(sherd__truth *out, sherd_view a, bool integers, double largest,
                       sherd_diag *d) SHERD_MUST;
+/** The same where the largest magnitude that was coded is known: `a` may then be in any unit, as
+ *  bytes are of which a training took fractions. 0: not known. */
+int sherd__truth_open_scaled(sherd__truth *out, sherd_view a, uint64_t largest,
+                             sherd_diag *d) SHERD_MUST;
 void sherd__truth_fini(sherd__truth *t);
 
 /** Row r as it travelled. */

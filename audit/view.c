@@ -5,12 +5,25 @@
  * session's greeting behind it: reading takes up again there. Where nothing more can be made out,
  * the view ends and says so.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "audit/view_internal.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
+
+void sherd__view_say(char *text, size_t size, const char *fmt, ...)
+{
+    size_t at = strlen(text);
+    va_list args;
+    if (at + 4 >= size) return;
+    if (at) at += (size_t)snprintf(text + at, size - at, "; ");
+    va_start(args, fmt);
+    vsnprintf(text + at, size - at, fmt, args);
+    va_end(args);
+}
 
 /* One more element of a growing array. */
 void *sherd__view_grown(void *list, size_t len, size_t *room, size_t size)
@@ -112,7 +125,8 @@ static int take_task(sherd__node_view *v, const sherd__reading *r, const names *
     size_t right = n->room && t.right ? *find_name(n, v, r->job, t.right) : 0;
     sherd__view_task *task = &v->tasks[v->tasks_len++];
     *task = (sherd__view_task){
-        .job = r->job, .number = r->number, .op = t.op, .primes_len = t.primes_len,
+        .job = r->job, .number = r->number, .attempt = r->part, .op = t.op,
+        .primes_len = t.primes_len,
         .left = left ? left - 1 : SHERD__VIEW_NONE, .right = right ? right - 1 : SHERD__VIEW_NONE,
     };
     memcpy(task->primes, t.primes, sizeof task->primes);

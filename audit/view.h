@@ -24,7 +24,7 @@ typedef struct sherd__view_block {
 
 typedef struct sherd__view_task {
     uint64_t job;
-    uint32_t number;
+    uint32_t number, attempt;
     uint32_t op;              /* 1: multiply, see docs/PROTOCOL.md */
     size_t left, right;       /* indices of blocks; SHERD__VIEW_NONE: none, or not in the record */
     uint32_t primes_len, primes[SHERD__READ_PRIMES];
@@ -65,6 +65,15 @@ typedef struct sherd__view_domain {
     uint32_t nodes;   /* how many of the record's are of it */
 } sherd__view_domain;
 
+/** How an operand of a job was cut and coded, as the coordinator wrote it down (store/record.h). */
+typedef struct sherd__view_coded {
+    uint64_t job;
+    bool both;                       /* share; else share1 */
+    uint32_t blocks, masks, shares;  /* K, T, N */
+    uint64_t rows, cols, part, panel, largest;
+    bool stays;
+} sherd__view_coded;
+
 typedef struct sherd__views {
     sherd__node_view *nodes;
     size_t len;
@@ -73,7 +82,12 @@ typedef struct sherd__views {
     bool domains_known; /* a coordinator's record of version 2 says which nodes are one domain */
     bool of_coordinator;
     bool cut;           /* it has no end, or more of it is left out than trouble of nodes says */
-    char trouble[200]; /* of the record as a whole: no index, not complete */
+    sherd__view_coded *coded; /* of a coordinator's record, as far as it says */
+    size_t coded_len, coded_room;
+    uint32_t *order;     /* of an operand of a training that is kept: the row of the data that row i
+                            is; NULL: in order */
+    size_t order_len;
+    char trouble[400]; /* of the record as a whole: no index, not complete */
 } sherd__views;
 
 /**
@@ -84,6 +98,8 @@ typedef struct sherd__views {
  * that is none, or none of its bytes can be read; SHERD_ENOMEM. On failure *v is as it was.
  */
 int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d) SHERD_MUST;
+/** What was said of a job; NULL: nothing. */
+const sherd__view_coded *sherd__view_coding(const sherd__views *v, uint64_t job);
 /** Safe on a zeroed struct and twice. */
 void sherd__views_fini(sherd__views *v);
 

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +16,6 @@
 
 #define INDEX_MAX ((size_t)16 << 20)
 #define NODES_MAX 4096u
-
-/* Adds to what was said already, as far as there is room. */
-static void say(char *text, size_t size, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void say(char *text, size_t size, const char *fmt, ...)
-{
-    size_t at = strlen(text);
-    va_list args;
-    if (at + 4 >= size) return;
-    if (at) at += (size_t)snprintf(text + at, size - at, "; ");
-    va_start(args, fmt);
-    vsnprintf(text + at, size - at, fmt, args);
-    va_end(args);
-}
-
-#define SAY(text, ...) say(text, sizeof(text), __VA_ARGS__)
 
 static int no_memory(sherd_diag *d)
 {
@@ -82,7 +65,7 @@ typedef struct folder {
     int version;
     int side; /* -1 until it is known */
     bool cut;
-    char trouble[200];
+    char trouble[400];
 } folder;
 
 static void make_plain(char *text)
@@ -95,12 +78,14 @@ static void make_plain(char *text)
 static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t said)
 {
     if (said != UINT64_MAX && said != f->map.len)
-        SAY(v->trouble, "%s is %zu bytes long and the index says %llu: it was cut or added to",
-            f->name, f->map.len, (unsigned long long)said);
+        SHERD__SAY(v->trouble,
+                   "%s is %zu bytes long and the index says %llu: it was cut or added to", f->name,
+                   f->map.len, (unsigned long long)said);
     if (f->good < f->map.len)
-        SAY(v->trouble, "%s cannot be read from byte %zu of %zu on", f->name, f->good, f->map.len);
+        SHERD__SAY(v->trouble, "%s cannot be read from byte %zu of %zu on", f->name, f->good,
+                   f->map.len);
     else if (f->midway)
-        SAY(v->trouble, "%s ends at byte %zu in the middle of a block", f->name, f->map.len);
+        SHERD__SAY(v->trouble, "%s ends at byte %zu in the middle of a block", f->name, f->map.len);
 }
 
 static int add_node(folder *f, const char *name, const char *about, sherd_diag *d)
@@ -142,8 +127,9 @@ static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag 
     int side = err ? -1 : side_of(&sent, &received);
     if (err || side < 0 || (f->side >= 0 && f->side != side)) {
         if (!err && (sent.map.len || received.map.len)) {
-            SAY(f->trouble, "%s.sent and %s.received do not open with a greeting and were left out",
-                name, name);
+            SHERD__SAY(f->trouble,
+                       "%s.sent and %s.received do not open with a greeting and were left out",
+                       name, name);
             f->cut = true;
         }
         sherd__map_close(&sent.map);
@@ -272,7 +258,7 @@ static int read_folder(folder *f, sherd_diag *d)
     snprintf(path, sizeof path, "%s/index.json", f->dir);
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
-        SAY(f->trouble, "the record has no index: its writer was ended before its time");
+        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time");
         f->cut = true;
         return by_listing(f, d);
     }
@@ -285,7 +271,7 @@ static int read_folder(folder *f, sherd_diag *d)
         return err;
     }
     if (!json_is_true(json_object_get(root, "complete"))) {
-        SAY(f->trouble, "the index says that the record is not complete");
+        SHERD__SAY(f->trouble, "the index says that the record is not complete");
         f->cut = true;
     }
     err = by_index(f, json_object_get(root, "peers"), d);
@@ -336,7 +322,7 @@ static int number_domains(sherd__views *v, folder *f)
                     list[k].nodes++;
                 }
     } else if (f->side == 1) {
-        SAY(f->trouble,
+        SHERD__SAY(f->trouble,
             "the record does not say which nodes are one domain: each counts as one");
     }
     sherd__free(v->domains);
@@ -371,9 +357,13 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
         memcpy(all + v->len, f.nodes, f.len * sizeof *all);
         v->len += f.len;
         v->of_coordinator = f.side == 1;
-        if (f.trouble[0]) SAY(v->trouble, "%s", f.trouble);
+        if (f.trouble[0]) SHERD__SAY(v->trouble, "%s", f.trouble);
         v->cut = v->cut || f.cut;
         f.len = 0;
+        if (v->of_coordinator && sherd__view_coded_read(v, dir)) {
+            sherd__views_fini(v); /* there was nothing before it */
+            err = no_memory(d);
+        }
     }
     for (size_t i = 0; i < f.len; i++) sherd__node_view_fini(&f.nodes[i]);
     sherd__free(f.nodes);
@@ -386,5 +376,7 @@ void sherd__views_fini(sherd__views *v)
     for (size_t i = 0; i < v->len; i++) sherd__node_view_fini(&v->nodes[i]);
     sherd__free(v->nodes);
     sherd__free(v->domains);
+    sherd__free(v->coded);
+    sherd__free(v->order);
     memset(v, 0, sizeof *v);
 }

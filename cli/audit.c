@@ -229,14 +229,16 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
 static int open_truth(sherd__auditing *a, sherd_diag *d)
 {
     bool integers = a->coded;
-    /* Of residues it cannot be told: the default of 17 bits */
+    /* Of residues it cannot be told, unless the record does: the default of 17 bits */
     double largest = a->coded ? 65535 : 0;
     if (!a->data.there) return 0;
     for (uint32_t i = 0; i < a->nodes && !a->coded; i++) {
         integers |= a->sights[i].integers;
         if (a->sights[i].largest > largest) largest = a->sights[i].largest;
     }
-    int err = sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
+    int err = a->shares.largest > 0
+                  ? sherd__truth_open_scaled(&a->truth, a->data.view, a->shares.largest, d)
+                  : sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
     a->truth.labels = a->label_bytes;
     if (!err && a->elements[0] != NULL && a->right.there)
         err = sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
@@ -476,9 +478,10 @@ static const sherd__option options[] = {
     {.name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
      .help = "which of the possible draws of exposures and coalitions"},
     {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 64, .preset = "1",
-     .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run"},
+     .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run, "
+             "where the record does not say it"},
     {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
-     .help = "share: the --spare S of the recorded run"},
+     .help = "share: the --spare S of the recorded run, likewise"},
     {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000, .preset = "200",
      .help = "of one size at most; drawn where there are more"},
     {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",

@@ -314,8 +314,8 @@ static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], she
     qsort(rows + held, n - held, sizeof *rows, compare_rows);
     int err = sherd__dataset_copy(&validation, &x->train, rows, held, 1, d);
     if (!err) err = sherd__dataset_copy(&train, &x->train, rows + held, n - held, 1, d);
-    sherd__free(rows);
     if (err) {
+        sherd__free(rows);
         sherd__dataset_fini(&validation);
         return err;
     }
@@ -323,6 +323,8 @@ static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], she
     sherd__dataset_fini(&x->validation);
     x->train = train;
     x->validation = validation;
+    memmove(rows, rows + held, (n - held) * sizeof *rows);
+    x->from = rows;
     return 0;
 }
 
@@ -378,6 +380,7 @@ void sherd__data_fini(sherd__data *x)
 {
     sherd__dataset_fini(&x->train);
     sherd__dataset_fini(&x->validation);
+    sherd__free(x->from);
     memset(x, 0, sizeof *x);
 }
 

@@ -14,6 +14,7 @@
 
 typedef struct sherd__data {
     sherd__dataset train, validation; /* validation.x.rows 0: there are none */
+    uint32_t *from; /* of each training row: which of those that were read; NULL: all, in order */
     char says[200]; /* what they are and where they come from, for people */
     bool embedded;  /* digits stand in for images that were not given */
 } sherd__data;

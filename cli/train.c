@@ -157,6 +157,7 @@ static int run(sherd__train *t, sherd_diag *d)
     int err = sherd__over_open(&t->over, t->cli, products, d);
     sherd__wipe(products, sizeof products);
     sherd__wipe(&state, sizeof state);
+    if (!err) err = sherd__train_record_rows(t, d);
     if (!err && t->by != NULL)
         err = sherd__train_by_open(t, d);
     else if (!err)

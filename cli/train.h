@@ -1,7 +1,8 @@
 /*
- * `sherd train`, in six files: options and the order of things (train.c), --by gradients
- * (train_gradients.c), what is said, logged and drawn (train_tell.c), the same training here beside
- * it (train_check.c), checkpoints (train_checkpoint.c), and recipes by name (train_recipes.c).
+ * `sherd train`, in eight files: options and the order of things (train.c), --by gradients
+ * (train_gradients.c, train_circle.c), what is said, logged and drawn (train_tell.c), the same
+ * training here beside it (train_check.c), checkpoints (train_checkpoint.c), what a record needs
+ * (train_record.c), and recipes by name (train_recipes.c).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
@@ -113,6 +114,12 @@ void sherd__train_circle_print(const sherd__train *t);
 json_t *sherd__train_circle_json(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_circle_free(sherd__train_circle *c);
+
+/* ---- records (train_record.c) ---------------------------------------------------------------- */
+
+/** By products, with --record: writes DIR/rows.npy where the kept data are not in the order of the
+ *  data that were read. The cluster is open. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM. */
+int sherd__train_record_rows(const sherd__train *t, sherd_diag *d) SHERD_MUST;
 
 /* ---- words (train_tell.c) -------------------------------------------------------------------- */
 

@@ -56,9 +56,13 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
                        const sherd__resident_part *part, sherd_diag *d) SHERD_MUST;
 /** Bytes that one node holds of it between products, at most. */
 uint64_t sherd__resident_bytes(const sherd_resident *k);
+/** Tells a record, if there is one, how a coded operand of the job is cut. SHERD_EOPEN,
+ *  SHERD_EIO. */
+int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared *p,
+                          sherd_diag *d) SHERD_MUST;
 /** A job for what was prepared, over all of the cluster's nodes. */
-int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p,
-                       bool strict) SHERD_MUST;
+int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
+                       sherd_diag *d) SHERD_MUST;
 /** Runs a prepared job and fills the caller's report, if there is one. */
 int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,

@@ -263,6 +263,20 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
     out->owner = (sherd__job_owner){ job_touch, job_expel, sherd__cluster_log, job_name, c };
 }
 
+int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared *p, sherd_diag *d)
+{
+    sherd__scheme_shape shape;
+    if (!c->record || !p->threshold) return SHERD_OK;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    const sherd__record_coded coded = {
+        .job = job, .scheme = p->hiding.ops->name, .blocks = p->code.blocks,
+        .masks = p->code.masks, .shares = p->code.shares, .rows = p->coded_rows,
+        .cols = p->coded_cols, .part = p->coded_part, .panel = p->plan.panel_rows,
+        .stays = shape.left_stays, .largest = p->fixed_a.largest,
+    };
+    return sherd__record_coding(c->record, &coded, d);
+}
+
 /* The calling thread has the job back. */
 static void release_job(sherd_cluster *c)
 {

@@ -42,7 +42,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     if (k->nodes.usable > k->alive) k->nodes.usable = k->alive;
     k->alive = NOT_STARVED;
     int err = sherd__prepare_kept(&k->p, k->a, k->part, &k->nodes, &k->opt, d);
-    if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict);
+    if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict, d);
     if (!err) {
         sherd__cluster_hold(k->cluster, k->p.kept_bytes);
         k->encodings++;

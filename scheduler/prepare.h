@@ -56,6 +56,7 @@ typedef struct sherd__prepared {
     sherd__encoding encoding;
     sherd__lcc code;       /* share: the code, and how many answers decode */
     uint32_t threshold;
+    size_t coded_rows, coded_cols, coded_part; /* share: A, and rows of it that are cut together */
     uint64_t kept_bytes;   /* of an A that stays, at each node */
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */

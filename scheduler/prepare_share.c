@@ -207,6 +207,9 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
     if (err) return err;
+    p->coded_rows = a.rows;
+    p->coded_cols = a.cols;
+    p->coded_part = part ? part : a.rows;
     size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
     for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
     return set_up_ledger(p, nodes);

@@ -97,7 +97,8 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->seconds = run->seconds;
 }
 
-int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict)
+int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
+                       sherd_diag *d)
 {
     sherd__job_options jo = { 0 };
     sherd__cluster_job_options(c, &jo);
@@ -107,7 +108,8 @@ int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared 
     jo.depth = p->plan.depth;
     jo.return_ms = RETURN_MS;
     jo.strict = strict;
-    return sherd__job_new(out, &jo);
+    int err = sherd__cluster_coding(c, jo.id, p, d);
+    return err ? err : sherd__job_new(out, &jo);
 }
 
 int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
@@ -135,9 +137,9 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
 static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
                 const sherd_product_options *opt, sherd_report *r, uint32_t *alive, sherd_diag *d)
 {
-    sherd_job *job;
+    sherd_job *job = NULL;
     *alive = NOT_STARVED;
-    int err = sherd__product_job(&job, c, p, opt->strict);
+    int err = sherd__product_job(&job, c, p, opt->strict, d);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     else err = sherd__prepared_ready(p, d);
     if (!err) {
@@ -328,7 +330,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     if (!err) k->bytes = bytes_of(&k->p, b, opt->scheme);
     if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
-        err = sherd__product_job(&k->job, c, &k->p, opt->strict);
+        err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
         if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     }
     if (err) {

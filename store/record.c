@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -241,6 +242,25 @@ void sherd__record_peer_end(sherd__record_peer *p)
     if (p->sent.fd >= 0) close(p->sent.fd);
     if (p->received.fd >= 0) close(p->received.fd);
     p->sent.fd = p->received.fd = -1;
+}
+
+/* ---- codes ----------------------------------------------------------------------------------- */
+
+int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_diag *d)
+{
+    char line[512];
+    int len = snprintf(line, sizeof line,
+                       "{\"job\": \"%016" PRIx64 "\", \"scheme\": \"%.16s\", \"blocks\": %" PRIu32
+                       ", \"masks\": %" PRIu32 ", \"shares\": %" PRIu32 ", \"rows\": %" PRIu64
+                       ", \"cols\": %" PRIu64 ", \"part\": %" PRIu64 ", \"panel\": %" PRIu64
+                       ", \"stays\": %s, \"largest\": %" PRIu64 "}\n",
+                       c->job, c->scheme, c->blocks, c->masks, c->shares, c->rows, c->cols,
+                       c->part, c->panel, c->stays ? "true" : "false", c->largest);
+    int fd = openat(r->dir_fd, "coded.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) return fail_record(r, SHERD_EOPEN, "open coded.jsonl", errno, d);
+    int e = sherd__write_all(fd, -1, (const uint8_t *)line, (size_t)len);
+    close(fd);
+    return e ? fail_record(r, SHERD_EIO, "write coded.jsonl", e, d) : SHERD_OK;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -11,6 +11,10 @@
  *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes
  *                     of one number count as one adversary. Version 1 had neither key nor domain,
  *                     and groups of columns travelled in A's order then.
+ *     DIR/coded.jsonl one line for each coded operand (share, share1), as it is coded: see
+ *                     sherd__record_coding
+ *     DIR/rows.npy    a training's, by sherd train: which row of its data is row i of the operand
+ *                     that is kept at the nodes
  *
  * Who learns it: the folder contains enough to rebuild the data; it is made with mode 0700, its
  * files 0600. Every byte is written when it is tapped, so a killed process leaves all that it saw.
@@ -54,6 +58,25 @@ uint64_t sherd__record_sent(const sherd__record_peer *p);
 uint64_t sherd__record_received(const sherd__record_peer *p);
 /** The peer says nothing more: its files are closed, and stay. Frees no peer. */
 void sherd__record_peer_end(sherd__record_peer *p);
+
+/**
+ * How an operand is cut and coded: what a listener sees of it, but not which row of the operand a
+ * row of a share has to do with. Share i is domain i's.
+ */
+typedef struct sherd__record_coded {
+    uint64_t job;
+    const char *scheme;     /* "share", "share1" */
+    uint32_t blocks, masks, shares; /* K, T, N */
+    uint64_t rows, cols;    /* of the operand */
+    uint64_t part;          /* rows that are cut into K blocks together; the last may be less */
+    uint64_t panel;         /* rows of a share in one block that travels, at most */
+    bool stays;             /* blocks are numbered by panels, and serve many products */
+    uint64_t largest;       /* magnitude in fixed point: the scale, in whatever unit the data are */
+} sherd__record_coded;
+
+/** Appends a line to DIR/coded.jsonl, at once: a killed process leaves it. From any thread, but one
+ *  at a time. SHERD_EIO, SHERD_EOPEN, SHERD_ENOMEM. */
+int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_diag *d) SHERD_MUST;
 
 /** 0, or the first write that failed. */
 int sherd__record_error(const sherd__record *r, sherd_diag *d) SHERD_MUST;

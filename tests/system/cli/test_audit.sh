@@ -228,6 +228,91 @@ run audit new -q; [ $code = 3 ] && grep -q 'sherd/record/3' err && grep -q 'vers
 report $? "a record of a later version is exit 3"
 for p in $pids; do kill $p 2>/dev/null; done; pids=
 
+# A training: data that stay at the nodes in an order of their own, in parts, the last of them shorter.
+/usr/bin/python3 -c "
+import numpy as np
+x, y = np.load('A.npy')[:1003, :20], np.load('L.npy')[:1003]
+np.savez('t.npz', x=x, y=y); np.save('X.npy', x); np.save('Y.npy', y); np.save('half.npy', x[:500])"
+cat >t.conf <<'E1'
+input = 20
+layer = dense 7
+layer = relu
+layer = dense 10
+loss = cross-entropy
+data = file
+divide_inputs = 256
+holdout = 0.1
+batch = 65
+order = batches
+epochs = 2
+method = sgd
+rate = 0.1
+E1
+"$S" train t.conf --data t.npz -n 5 --scheme share --record learnt -q >out 2>err
+SIDE2="--data X.npy --labels Y.npy --public-data X.npy --public-labels Y.npy"
+run audit learnt $SIDE2 --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+assert d['flagged'] == 0 and d['form'].startswith('share') and not d['cut'], d['warnings']
+A = [f for f in d['findings'] if f['subject'].startswith('A') and f['size'] == 2]
+guessed = [f['value'] for f in A if f['statistic'] == 'entries as guessed']
+assert len(guessed) == 20 and set(guessed) == {458 * 20}, guessed
+V = [f for f in d['findings'] if f['test'] == 'verbatim']
+assert {f['subject'] for f in V} == {'A, block 1', 'A, block 2'} and sum(f['value'] for f in V) < 1e-3"
+report $? "a training under share: rows of every part are held against their own, and nothing is flagged"
+# Node 3's share without a mask, as it were at block 2's own point: in the parts' rows, in the training's order.
+cp -r learnt leaky; chmod -R u+w leaky
+/usr/bin/python3 - leaky <<'E1' 2>err
+import glob, json, struct, sys
+import numpy as np
+rec = sys.argv[1]
+o = json.loads(open(rec + '/coded.jsonl').readline())
+a = np.load('X.npy').astype(int)[np.load(rec + '/rows.npy').ravel()] * 256
+assert a.max() == o['largest'] and o['rows'] == len(a) == 903 and o['blocks'] == 2
+of_panel = []                      # rows of block 2
+for first in range(0, o['rows'], o['part']):
+    part = a[first:first + o['part']]
+    h = -(-len(part) // 2)
+    block = np.vstack([part[h:], np.zeros((2 * h - len(part), 20), int)])
+    of_panel += [block[i:i + o['panel']] for i in range(0, h, o['panel'])]
+path = sorted(glob.glob(rec + '/*-3.sent'))[0]
+b, at, done = bytearray(open(path, 'rb').read()), 0, 0
+while at < len(b):
+    magic, kind, flags, job, number, part, size = struct.unpack_from('<IHHQIIQ', b, at)
+    at += 32
+    if kind == 3 and part == 1 and '%016x' % job == o['job'] and 2 * len(of_panel) < number <= 3 * len(of_panel):
+        x = of_panel[number - 1 - 2 * len(of_panel)].ravel()
+        body = b''.join(int(v).to_bytes(3, 'little') for v in x)
+        assert size % len(body) == 0
+        b[at:at + size] = body * (size // len(body)); done += 1
+    at += size
+assert done == len(of_panel), (done, len(of_panel))
+open(path, 'wb').write(b)
+E1
+run audit leaky $SIDE2 --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+f = {(f['test'], f['statistic'], f['subject']): f for f in d['findings'] if f['who'].endswith('-3')}
+own = f['verbatim', 'fraction of the entries of A', 'A, block 2']
+assert own['value'] == 1 and own['flagged']
+assert f['zero mask', 'F1', 'A, block 2']['value'] == 1
+assert any(g['flagged'] for g in f.values() if g['test'] == 'independence')
+assert any(g['flagged'] for g in f.values() if g['test'] == 'uniformity')
+assert f['labels', '5 nearest public rows', 'A, block 2']['flagged']
+assert {g['who'][-1] for g in d['findings'] if g['flagged'] and not g['control']} == {'3'}"
+report $? "a share of it without its mask is flagged, every row found in its place"
+run audit learnt --data half.npy -q
+[ $code = 2 ] && grep -q 'rows.npy: row .* of the recorded operand is row .* of its data, and --data has 500' err
+report $? "and data of which rows are missing are refused, with the row: exit 2"
+"$S" train t.conf --data t.npz -n 3 --scheme share --record three -q >out 2>err
+run audit three --data X.npy --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+R = [f['value'] for f in d['findings'] if f['statistic'] == 'entries rebuilt exactly' and f['subject'] == 'A']
+assert R == [1, 1, 1] and d['flagged'] == 0, R"
+report $? "two of three nodes, one more than T, rebuild every entry of it"
+rm three/coded.jsonl three/rows.npy
+run audit three --data X.npy -q
+[ $code = 2 ] && grep -q 'no code of 3 nodes' err
+report $? "without what the record says of the cut, that is refused and not guessed"
+
 # A record that was damaged is used as far as it goes, and said to be so.
 cp -r perm cut; f=$(ls cut/*.sent | head -1); truncate -s 20000 "$f"
 run audit cut --data A.npy -q; [ $code = 0 ] && grep -q 'note: ' out

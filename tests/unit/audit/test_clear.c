@@ -284,7 +284,8 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     /* beside a sheaf of its own */
     const sherd__sight *parts[2] = { &two, &s };
     sherd__sight joined;
-    assert_int_equal(sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0, N, 400), 0);
+    assert_int_equal(
+        sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0, N, 400), 0);
     s.sheaves[0].keys[0].sum++; /* the narrower one */
     assert_int_equal(sherd__sight_join(&joined, parts, 2, K), 0);
     assert_int_equal(joined.len, 2);

@@ -257,6 +257,165 @@ static void every_tile_of_a_coded_b_is_attacked(void **state)
     sherd__views_fini(&v);
 }
 
+/* --- a cut that the record tells -------------------------------------------------------------- */
+
+#define PANELS 5u
+#define PAD SHERD__SEEN_PADDING
+
+/* 11 rows in parts of 5, each in two blocks: of 3, 3 and 1 rows, two of them at most at a time. */
+static const unsigned cut_at[PANELS + 1] = { 0, 2, 3, 5, 6, 7 };
+
+static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
+{
+    static spool in, out;
+    static const unsigned turns[PANELS] = { 4, 1, 0, 3, 2 };
+    char name[32];
+    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                          .primes = 2, .rows = 2, .cols = COLS,
+                                          .len = 2 * 2 * COLS * 3 };
+    in.len = out.len = 0;
+    spool_hello(&in);
+    spool_welcome(&out);
+    sherd__fragment_info info = residues(node, 0, COLS, 1);
+    spool_put(&in, JOB, 100, &info, body);
+    for (unsigned i = 0; i < PANELS; i++) {
+        unsigned p = turns[i], block = 1 + node * PANELS + p;
+        if (without >> p & 1) continue;
+        info = residues(node, cut_at[p], cut_at[p + 1] - cut_at[p], 0);
+        spool_put(&in, JOB, stays ? block : 200 + i, &info, body);
+        spool_task(&in, JOB, stays ? node + 1 : p * NODES + node + 1, stays ? block : 200 + i, 100,
+                   primes, 2, &result);
+    }
+    snprintf(name, sizeof name, "node-%u.sent", node + 1);
+    spool_file(dir, name, in.bytes, in.len);
+    snprintf(name, sizeof name, "node-%u.received", node + 1);
+    spool_file(dir, name, out.bytes, out.len);
+}
+
+static void open_kept(sherd__views *v, const unsigned without[NODES], unsigned panel, bool stays)
+{
+    const char *dir = spool_folder();
+    char line[400];
+    *v = (sherd__views){ 0 };
+    for (unsigned i = 0; i < NODES; i++) a_kept(dir, i, without[i], stays);
+    int len = snprintf(line, sizeof line,
+                       "{\"job\": \"%016x\", \"scheme\": \"share\", \"blocks\": 2, \"masks\": 1, "
+                       "\"shares\": %u, \"rows\": 11, \"cols\": %u, \"part\": 5, \"panel\": %u, "
+                       "\"stays\": %s, \"largest\": 255}\n",
+                       JOB, NODES, COLS, panel, stays ? "true" : "false");
+    spool_file(dir, "coded.jsonl", line, (size_t)len);
+    assert_int_equal(sherd__views_add(v, dir, NULL), 0);
+}
+
+static const unsigned whole[NODES] = { 0, 0, 0, 0 };
+
+static void check_rows(const sherd__seen *s, const uint32_t *want)
+{
+    for (size_t i = 0; i < 2 * s->rows; i++) assert_int_equal(s->row[i], want[i]);
+}
+
+static void rows_are_those_of_their_part_whatever_came_first(void **state)
+{
+    (void)state;
+    static const uint32_t want[14] = { 0, 1, 2, 5, 6, 7, 10, 3, 4, PAD, 8, 9, PAD, PAD };
+    for (unsigned stays = 0; stays < 2; stays++) {
+        sherd__views v;
+        sherd__shares s;
+        open_kept(&v, whole, 2, stays);
+        /* T, S and n are not asked for: the record says it */
+        assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 7, 9, 100, NULL), 0);
+        assert_true(s.kind == SHERD__SHARES_BOTH && s.code.blocks == 2 && s.code.masks == 1);
+        assert_true(s.largest == 255 && s.seen[0].rows == 7 && s.share_rows == 7);
+        for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[0], i, i, 0);
+        check_rows(&s.seen[0], want);
+        assert_null(s.seen[1].row);
+        assert_string_equal(s.seen[1].name, stays ? "right 1" : "B");
+        assert_string_equal(s.note, "");
+        sherd__shares_fini(&s);
+        assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 1, 0, 4, NULL), 0);
+        assert_int_equal(s.seen[0].rows, 4);
+        assert_true(s.seen[0].row[3] == 5 && s.seen[0].row[4] == 3 && s.seen[0].row[6] == PAD);
+        sherd__shares_fini(&s);
+        assert_int_equal(sherd__shares_read(&s, &v, JOB, 12, 1, 0, 100, NULL), SHERD_EINVAL);
+        sherd__views_fini(&v);
+    }
+}
+
+static void rows_are_named_by_the_order_of_the_training(void **state)
+{
+    (void)state;
+    static const uint32_t want[14] = { 10, 9, 8, 5, 4, 3, 0, 7, 6, PAD, 2, 1, PAD, PAD };
+    sherd__views v;
+    sherd__shares s;
+    sherd_diag d = { 0 };
+    open_kept(&v, whole, 2, true);
+    v.order = sherd__calloc(11, sizeof *v.order);
+    v.order_len = 11;
+    for (uint32_t i = 0; i < 11; i++) v.order[i] = 10 - i;
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some held out */
+    check_rows(&s.seen[0], want);
+    sherd__shares_fini(&s);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "row 0 of the recorded operand is row 10"));
+    sherd__views_fini(&v);
+}
+
+/* A position may have enough answers before a domain's turn: the same rows are taken of all. */
+static void panels_that_were_not_sent_to_all_are_left_out(void **state)
+{
+    (void)state;
+    static const unsigned without[NODES] = { 0, 1u << 1, 0, 1u << 0 | 1u << 2 | 1u << 3 };
+    static const uint32_t want[12] = { 0, 1, 5, 6, 7, 10, 3, 4, 8, 9, PAD, PAD };
+    static const unsigned share_row[6] = { 0, 1, 3, 4, 5, 6 };
+    sherd__views v;
+    sherd__shares s;
+    open_kept(&v, without, 2, true);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 1, 0, 100, NULL), 0);
+    assert_int_equal(s.seen[0].rows, 6);
+    check_rows(&s.seen[0], want);
+    assert_null(s.seen[0].residues[2 * 3]);
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned r = 0; r < 6; r++)
+            assert_int_equal(s.seen[0].residues[2 * i][r * COLS],
+                             residue(i, 0, share_row[r], 0, 0));
+    assert_string_equal(s.note, "4 of 5 panels of A are attacked, of 3 of 4 shares: not all were "
+                                "sent");
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void a_cut_that_is_not_what_travelled_is_not_used(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    open_kept(&v, whole, 3, true);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
+    assert_non_null(strstr(s.note, "coded.jsonl"));
+    assert_true(s.seen[0].row == NULL && s.largest == 0 && s.code.blocks == 1);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void want_of_memory_is_told_of_a_known_cut(void **state)
+{
+    (void)state;
+    sherd__views v;
+    open_kept(&v, whole, 2, true);
+    for (size_t n = 1; n < 1000; n++) {
+        sherd__shares s;
+        sherd__alloc_fail_nth(n);
+        int err = sherd__shares_read(&s, &v, JOB, 11, 1, 0, 100, NULL);
+        bool reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (err) continue;
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+        return;
+    }
+    fail();
+}
+
 static void want_of_memory_is_told(void **state)
 {
     (void)state;
@@ -286,6 +445,11 @@ int main(void)
         cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
         cmocka_unit_test(further_products_are_numbered),
         cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
+        cmocka_unit_test(rows_are_those_of_their_part_whatever_came_first),
+        cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
+        cmocka_unit_test(panels_that_were_not_sent_to_all_are_left_out),
+        cmocka_unit_test(a_cut_that_is_not_what_travelled_is_not_used),
+        cmocka_unit_test(want_of_memory_is_told_of_a_known_cut),
         cmocka_unit_test(want_of_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

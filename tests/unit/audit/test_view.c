@@ -275,6 +275,45 @@ static void half_an_answer_before_another_greeting_is_no_cut(void **state)
     sherd__views_fini(&v);
 }
 
+/* Lines that are no code are told by number; those that are one are used. */
+static void what_is_said_of_codes_is_read_with_care(void **state)
+{
+    (void)state;
+    static const char good[] =
+        "{\"job\": \"00000000deadbeef\", \"scheme\": \"share1\", \"blocks\": 3, \"masks\": 1, "
+        "\"shares\": 7, \"rows\": 60, \"cols\": 5, \"part\": 20, \"panel\": 4, \"stays\": true, "
+        "\"largest\": 9}";
+    static const char *const edits[][2] = {
+        { "deadbeef", "xyzdbeef" }, { "share1", "plain" }, { "\"blocks\": 3", "\"blocks\": 0" },
+        { "\"blocks\": 3", "\"blocks\": 64" }, { "\"part\": 20", "\"part\": 61" },
+        { "\"part\": 20", "\"part\": 2" }, { "\"panel\": 4", "\"panel\": 0" },
+        { "\"rows\": 60", "\"rows\": -1" }, { "true", "1" }, { "\"shares\": 7, ", "" },
+        { "}", "" },
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        sherd__views v = { 0 };
+        char text[1024], bad[400];
+        const char *at = strstr(good, edits[i][0]);
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - good), good, edits[i][1],
+                 at + strlen(edits[i][0]));
+        int len = snprintf(text, sizeof text, "%s\n%s\n", bad, good);
+        a_conversation(&in);
+        const char *dir = a_folder(&in);
+        spool_file(dir, "coded.jsonl", text, (size_t)len);
+        spool_file(dir, "rows.npy", "no array", 8);
+        assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+        assert_int_equal(v.coded_len, 1);
+        assert_non_null(strstr(v.trouble, "coded.jsonl:1 says of no operand"));
+        assert_non_null(strstr(v.trouble, "rows.npy holds no numbers of rows"));
+        assert_null(v.order);
+        const sherd__view_coded *c = sherd__view_coding(&v, 0xdeadbeef);
+        assert_true(c && !c->both && c->blocks == 3 && c->part == 20 && c->stays &&
+                    c->largest == 9);
+        assert_null(sherd__view_coding(&v, 1));
+        sherd__views_fini(&v);
+    }
+}
+
 /* Four nodes, and what an index says of the domain of each. */
 static int four_nodes(sherd__views *v, unsigned version, const char *const domain[4],
                       sherd_diag *d)
@@ -429,6 +468,7 @@ int main(void)
         cmocka_unit_test(an_index_cannot_send_us_elsewhere),
         cmocka_unit_test(a_file_that_was_cut_is_told),
         cmocka_unit_test(half_an_answer_before_another_greeting_is_no_cut),
+        cmocka_unit_test(what_is_said_of_codes_is_read_with_care),
         cmocka_unit_test(nodes_of_one_domain_are_told_by_its_number),
         cmocka_unit_test(without_domains_each_node_counts_by_itself),
         cmocka_unit_test(a_later_version_and_a_domain_that_is_none_are_refused),

@@ -38,6 +38,31 @@ static void assert_file(const char *name, const char *text)
     free(got);
 }
 
+/* At once, a line each; an audit's reader has its own test. */
+static void codes_are_written_as_they_are_told(void **s)
+{
+    (void)s;
+    static const char program[] =
+        "import json, os\n"
+        "l = [json.loads(x) for x in open('rec/coded.jsonl')]\n"
+        "assert [x['job'] for x in l] == ['fedcba9876543210', '0000000000000001'], l\n"
+        "assert l[0] == {'job': 'fedcba9876543210', 'scheme': 'share', 'blocks': 3, 'masks': 2,\n"
+        "                'shares': 9, 'rows': 60000, 'cols': 784, 'part': 128, 'panel': 43,\n"
+        "                'stays': True, 'largest': 65280}\n"
+        "assert l[1]['stays'] is False and os.stat('rec/coded.jsonl').st_mode & 0o777 == 0o600\n";
+    sherd__record *r;
+    sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210), .scheme = "share", .blocks = 3,
+                              .masks = 2, .shares = 9, .rows = 60000, .cols = 784, .part = 128,
+                              .panel = 43, .stays = true, .largest = 65280 };
+    assert_int_equal(sherd__record_new(&r, scratch_path("rec"), "coordinator", NULL), 0);
+    assert_int_equal(sherd__record_coding(r, &c, NULL), 0);
+    c.job = 1;
+    c.stays = false;
+    assert_int_equal(sherd__record_coding(r, &c, NULL), 0);
+    assert_int_equal(scratch_python(program), 0);
+    assert_int_equal(sherd__record_end(r, NULL), 0);
+}
+
 static void what_was_said_lies_in_the_folder(void **s)
 {
     (void)s;
@@ -205,6 +230,7 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(codes_are_written_as_they_are_told),
         T(what_was_said_lies_in_the_folder),
         T(an_empty_folder_is_taken_and_closed_to_others),
         T(a_folder_in_use_a_file_and_a_missing_parent_are_refused),

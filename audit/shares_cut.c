@@ -1,0 +1,241 @@
+/*
+ * Shares of an operand whose cut the record tells: parts of some rows, the last of which may be
+ * shorter, each cut into K blocks of its own, a share's rows of it in panels. Blocks that stay are
+ * numbered by share and panel, others follow from their tasks' numbers; so it is known where each
+ * belongs whatever came first, was sent again, or was not sent, because a position had enough
+ * answers without that domain. Attacks need the same rows of all shares: those panels are taken, of
+ * those domains, that give the most.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/shares_internal.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "crypto/lagrange.h"
+
+typedef struct cut {
+    const sherd__view_coded *c;
+    uint64_t height, panel; /* of a whole part: rows of its share, and of a panel */
+    uint64_t each, panels;  /* panels of a whole part, and of all */
+} cut;
+
+/* Rows of panel p: of its part, the first one and how many; of the share, likewise. */
+typedef struct spot {
+    uint64_t from, rows, height, at, count;
+} spot;
+
+/* What one domain was sent of each panel. */
+typedef struct held {
+    const sherd__node_view *v;
+    size_t block;
+} held;
+
+static uint64_t divided(uint64_t a, uint64_t b)
+{
+    return a ? (a - 1) / b + 1 : 0;
+}
+
+static cut cut_of(const sherd__view_coded *c)
+{
+    cut k = { .c = c, .height = divided(c->part, c->blocks) };
+    k.panel = c->panel < k.height ? c->panel : k.height;
+    k.each = divided(k.height, k.panel);
+    k.panels = c->rows / c->part * k.each +
+               divided(divided(c->rows % c->part, c->blocks), k.panel);
+    return k;
+}
+
+static spot spot_of(const cut *k, uint64_t p)
+{
+    uint64_t part = p / k->each, first = part * k->c->part, left = k->c->rows - first;
+    spot s = { .from = first, .rows = left < k->c->part ? left : k->c->part };
+    s.height = divided(s.rows, k->c->blocks);
+    s.at = p % k->each * k->panel;
+    s.count = s.height - s.at < k->panel ? s.height - s.at : k->panel;
+    return s;
+}
+
+/* The panel that a task's left block is of this share; UINT64_MAX: none that we could have sent. */
+static uint64_t panel_of(const cut *k, const sherd__view_task *t, const sherd__view_block *b,
+                         uint64_t share)
+{
+    uint64_t number = k->c->stays ? b->number : t->number, p;
+    if (number == 0) return UINT64_MAX;
+    number--;
+    if (k->c->stays ? number / k->panels != share : number % k->c->shares != share)
+        return UINT64_MAX;
+    p = k->c->stays ? number % k->panels : number / k->c->shares % k->panels;
+    return spot_of(k, p).count == b->info.rows && b->info.cols == k->c->cols ? p : UINT64_MAX;
+}
+
+/* Fills of[panel] with what domain `d` was sent; how many. */
+static uint64_t find_panels(const cut *k, const sherd__views *v, uint32_t d, uint64_t job,
+                            const sherd__seen_code *code, held *of)
+{
+    uint64_t have = 0;
+    for (size_t i = 0; i < v->len; i++)
+        for (size_t t = 0; v->nodes[i].domain == d && t < v->nodes[i].tasks_len; t++) {
+            const sherd__view_task *task = &v->nodes[i].tasks[t];
+            if (task->job != job || !sherd__shares_coded(&v->nodes[i], task) ||
+                task->primes_len != code->primes_len ||
+                memcmp(task->primes, code->primes, task->primes_len * sizeof *task->primes))
+                continue;
+            uint64_t p = panel_of(k, task, &v->nodes[i].blocks[task->left], d);
+            if (p == UINT64_MAX || of[p].v) continue;
+            of[p] = (held){ &v->nodes[i], task->left };
+            have++;
+        }
+    return have;
+}
+
+/* --- which of them ---------------------------------------------------------------------------- */
+
+typedef struct rank {
+    uint64_t have;
+    uint32_t domain;
+} rank;
+
+static int compare_ranks(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    if (x->have != y->have) return x->have > y->have ? -1 : 1;
+    return x->domain < y->domain ? -1 : 1;
+}
+
+/* The domains that hold the most, as many of them as give the most shares of panels: leaves these
+ * at the head of `order`, and in common[] the panels that all of them hold. */
+static uint32_t choose(const held *of, uint64_t panels, rank *order, uint32_t len, uint8_t *common)
+{
+    uint64_t best = 0;
+    uint32_t most = 0;
+    qsort(order, len, sizeof *order, compare_ranks);
+    memset(common, 1, panels);
+    for (uint32_t i = 0; i < len; i++) {
+        const held *mine = of + order[i].domain * panels;
+        uint64_t left = 0;
+        for (uint64_t p = 0; p < panels; p++) left += common[p] &= mine[p].v != NULL;
+        if (left > 0 && left * (i + 1) >= best) {
+            best = left * (i + 1);
+            most = i + 1;
+        }
+    }
+    memset(common, 1, panels);
+    for (uint32_t i = 0; i < most; i++)
+        for (uint64_t p = 0; p < panels; p++)
+            common[p] &= of[order[i].domain * panels + p].v != NULL;
+    return most;
+}
+
+/* --- as rows ---------------------------------------------------------------------------------- */
+
+static int take_panels(shares_panel *to, const cut *k, const held *of, const uint8_t *common,
+                       size_t rows_max)
+{
+    int err = SHERD_OK;
+    for (uint64_t p = 0; p < k->panels && to->kept < rows_max && !err; p++) {
+        uint8_t *body;
+        if (!common[p]) continue;
+        const sherd__view_block *b = &of[p].v->blocks[of[p].block];
+        err = sherd__shares_body(of[p].v, b, &body);
+        if (!err) err = sherd__shares_append(to, &b->info, body, rows_max);
+        sherd__free(body);
+    }
+    return err;
+}
+
+/* Which row of the data row r of block j is, for all rows that were taken. */
+static void name_rows(const cut *k, const uint8_t *common, const uint32_t *order, size_t kept,
+                      uint32_t *row)
+{
+    size_t r = 0;
+    for (uint64_t p = 0; p < k->panels && r < kept; p++) {
+        if (!common[p]) continue;
+        const spot s = spot_of(k, p);
+        for (uint64_t i = 0; i < s.count && r < kept; i++, r++)
+            for (uint32_t j = 0; j < k->c->blocks; j++) {
+                uint64_t at = j * s.height + s.at + i, of = s.from + at;
+                row[j * kept + r] = at >= s.rows ? SHERD__SEEN_PADDING
+                                    : order      ? order[of]
+                                                 : (uint32_t)of;
+            }
+    }
+}
+
+/* The data must be those that were coded: as many rows, or all those that are named. */
+static int check_data(const sherd__view_coded *c, const uint32_t *order, uint64_t n, sherd_diag *d)
+{
+    static const char hint[] = "give the data that the recorded run was given";
+    if (n == 0) return SHERD_OK;
+    for (uint64_t i = 0; order && i < c->rows; i++)
+        if (order[i] >= n)
+            return sherd__fail(d, SHERD_EINVAL, hint,
+                               "rows.npy: row %llu of the recorded operand is row %u of its data, "
+                               "and --data has %llu", (unsigned long long)i, order[i],
+                               (unsigned long long)n);
+    if (order || n == c->rows) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, hint,
+                       "the operand of this record has %llu rows, and --data has %llu",
+                       (unsigned long long)c->rows, (unsigned long long)n);
+}
+
+static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const held *of,
+                    const rank *order, uint32_t len, const uint8_t *common, const uint32_t *rows,
+                    size_t rows_max)
+{
+    uint64_t there = 0;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < len && !err; i++)
+        err = take_panels(&nodes[order[i].domain].a, k, of + order[i].domain * k->panels, common,
+                          rows_max);
+    if (err) return err;
+    size_t kept = nodes[order[0].domain].a.kept, cells;
+    if (!sherd__mul(kept, k->c->blocks, &cells)) return SHERD_ENOMEM;
+    s->rows = sherd__calloc(1, sizeof *s->rows);
+    if (!s->rows || !(s->rows[0] = sherd__calloc(cells, sizeof **s->rows))) return SHERD_ENOMEM;
+    s->rows_len = 1;
+    name_rows(k, common, rows, kept, s->rows[0]);
+    for (uint64_t p = 0; p < k->panels; p++) there += common[p];
+    if (there < k->panels || len < s->code.shares)
+        snprintf(s->note, sizeof s->note,
+                 "%llu of %llu panels of A are attacked, of %u of %u shares: not all were sent",
+                 (unsigned long long)there, (unsigned long long)k->panels, len, s->code.shares);
+    return SHERD_OK;
+}
+
+int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
+                      const sherd__view_coded *c, uint64_t n, size_t rows_max, sherd_diag *d)
+{
+    const uint32_t *rows = c->stays && v->order_len == c->rows ? v->order : NULL;
+    const sherd__lcc code = { c->blocks, c->masks, c->shares };
+    const cut k = cut_of(c);
+    size_t cells;
+    for (uint32_t q = 0; q < s->code.primes_len; q++)
+        if (sherd__lcc_check(&code, s->code.primes[q])) return SHERD_EFORMAT;
+    if (c->shares != v->domains_len || s->code.primes_len == 0) return SHERD_EFORMAT;
+    int err = check_data(c, rows, n, d);
+    if (err) return err;
+    if (k.panels > UINT32_MAX || !sherd__mul(c->shares, (size_t)k.panels, &cells))
+        return SHERD_EFORMAT;
+    held *of = sherd__calloc(cells, sizeof *of);
+    uint8_t *common = sherd__calloc((size_t)k.panels, 1);
+    rank *order = sherd__calloc(c->shares, sizeof *order);
+    if (!of || !common || !order) err = SHERD_ENOMEM;
+    for (uint32_t i = 0; i < c->shares && !err; i++)
+        order[i] = (rank){ find_panels(&k, v, i, job, &s->code, of + i * k.panels), i };
+    uint32_t len = err ? 0 : choose(of, k.panels, order, c->shares, common);
+    if (!err && len == 0) err = SHERD_EFORMAT;
+    s->code.blocks = c->blocks;
+    s->code.masks = c->masks;
+    s->code.shares = c->shares;
+    s->kind = c->both ? SHERD__SHARES_BOTH : SHERD__SHARES_ONE;
+    s->stays = c->stays;
+    s->largest = c->largest;
+    if (!err) err = take_all(s, nodes, &k, of, order, len, common, rows, rows_max);
+    sherd__free(of);
+    sherd__free(common);
+    sherd__free(order);
+    return err;
+}

@@ -1,0 +1,192 @@
+/*
+ * From blocks to shares. The left blocks of a domain's tasks, in the order of the tasks' numbers,
+ * are the panels of its share of A, each counted once, however often and to whichever of its nodes
+ * it was sent; the right blocks, in the order in which they are first used, are the tiles of its
+ * share of B, or of all that A was multiplied by.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/shares_internal.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+
+#define PANELS_MAX 65536u
+
+/* A task of one of a domain's nodes. key: its number, or its attempt. */
+typedef struct turn {
+    const sherd__node_view *v;
+    const sherd__view_task *t;
+    uint32_t key;
+} turn;
+
+bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t)
+{
+    if (t->left == SHERD__VIEW_NONE || t->right == SHERD__VIEW_NONE) return false;
+    const sherd__view_block *a = &v->blocks[t->left], *b = &v->blocks[t->right];
+    bool right = b->info.dtype != SHERD__RESIDUES ||
+                 (b->info.groups <= 1 && b->info.primes == t->primes_len);
+    bool left = a->info.dtype == SHERD__RESIDUES && a->info.groups <= 1 && a->info.rows > 0 &&
+                a->info.cols > 0 && a->info.primes == t->primes_len;
+    return t->primes_len > 0 && a->whole && b->whole && left && right;
+}
+
+static uint64_t hash_bytes(const uint8_t *p, size_t len)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
+    for (; len >= 8; p += 8, len -= 8)
+        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+    for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
+                         size_t rows_max)
+{
+    size_t rows = (size_t)info->rows, cols = (size_t)info->cols, bytes;
+    size_t take = p->kept >= rows_max ? 0 : rows < rows_max - p->kept ? rows : rows_max - p->kept;
+    if (p->cols != 0 && p->cols != cols) return SHERD_OK;
+    p->cols = cols;
+    p->rows += rows;
+    if (take == 0) return SHERD_OK;
+    if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
+        return SHERD_ENOMEM;
+    for (uint32_t q = 0; q < info->primes; q++) {
+        uint32_t *to = sherd__realloc(p->of[q], bytes);
+        if (!to) return SHERD_ENOMEM;
+        p->of[q] = to;
+        const uint8_t *from = body + 8 * (size_t)info->groups + (size_t)q * rows * cols * 3;
+        for (size_t i = 0; i < take * cols; i++, from += 3)
+            to[p->kept * cols + i] =
+                (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
+    }
+    p->kept += take;
+    return SHERD_OK;
+}
+
+int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t **out)
+{
+    *out = sherd__alloc((size_t)b->info.len);
+    if (!*out) return SHERD_ENOMEM;
+    int err = sherd__view_body(v, b, *out);
+    if (err) {
+        sherd__free(*out);
+        *out = NULL;
+    }
+    return err;
+}
+
+static int take_left(shares_node *n, const turn *at, size_t rows_max)
+{
+    uint8_t *body;
+    const sherd__view_block *b = &at->v->blocks[at->t->left];
+    int err = sherd__shares_body(at->v, b, &body);
+    if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
+    uint64_t h = hash_bytes(body, (size_t)b->info.len);
+    bool is_known = n->known_len == PANELS_MAX;
+    for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
+    if (!is_known) {
+        uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
+        if (known) n->known = known;
+        shares_place *places =
+            known ? sherd__realloc(n->places, (n->known_len + 1) * sizeof *places) : NULL;
+        if (places) {
+            n->places = places;
+            places[n->known_len] = (shares_place){ at->t->number, (size_t)b->info.rows, n->a.rows };
+            n->known[n->known_len++] = h;
+            err = sherd__shares_append(&n->a, &b->info, body, rows_max);
+        } else {
+            err = SHERD_ENOMEM;
+        }
+    }
+    sherd__free(body);
+    return err;
+}
+
+/* A tile of B, the first time that it is used. */
+static int take_right(shares_node *n, const turn *at, size_t rows_max)
+{
+    uint8_t *body;
+    const sherd__view_block *b = &at->v->blocks[at->t->right];
+    int err = sherd__shares_body(at->v, b, &body);
+    if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
+    uint64_t h = hash_bytes(body, (size_t)b->info.len) | 1;
+    uint32_t i = 0;
+    while (i < n->tiles && n->rights[i] != h) i++;
+    if (i == n->tiles && i == SHERD__SHARES_TILES) {
+        n->more = 1;
+    } else if (i == n->tiles) {
+        n->rights[n->tiles++] = h;
+        if (b->info.dtype == SHERD__RESIDUES)
+            err = sherd__shares_append(&n->b[i], &b->info, body, rows_max);
+    }
+    sherd__free(body);
+    return err;
+}
+
+static int compare_turns(const void *a, const void *b)
+{
+    const turn *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->t > y->t) - (x->t < y->t);
+}
+
+/* The coded tasks of a domain's nodes, in the order of their numbers or, over many products, which
+ * all number their tasks from 1, of their attempts, which go on. */
+static int list_turns(const sherd__views *v, uint32_t domain, uint64_t job, bool numbers,
+                      turn **out, size_t *len)
+{
+    size_t all = 0, n = 0;
+    for (size_t i = 0; i < v->len; i++)
+        if (v->nodes[i].domain == domain) all += v->nodes[i].tasks_len;
+    turn *list = sherd__calloc(all, sizeof *list);
+    if (!list) return SHERD_ENOMEM;
+    for (size_t i = 0; i < v->len; i++) {
+        const sherd__node_view *w = &v->nodes[i];
+        for (size_t k = 0; w->domain == domain && k < w->tasks_len; k++)
+            if (w->tasks[k].job == job && sherd__shares_coded(w, &w->tasks[k]))
+                list[n++] = (turn){ w, &w->tasks[k],
+                                    numbers ? w->tasks[k].number : w->tasks[k].attempt };
+    }
+    if (n) qsort(list, n, sizeof *list, compare_turns);
+    *out = list;
+    *len = n;
+    return SHERD_OK;
+}
+
+int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
+                         size_t rows_max, bool lefts, sherd__seen_code *code)
+{
+    const turn *left = NULL, *right = NULL; /* of the task before: most blocks are used again */
+    turn *list;
+    size_t len;
+    int err = list_turns(v, domain, job, lefts, &list, &len);
+    if (err) return err;
+    for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {
+        const sherd__view_task *t = list[i].t;
+        if (code->primes_len == 0) {
+            code->primes_len = t->primes_len;
+            memcpy(code->primes, t->primes, sizeof t->primes);
+        }
+        if (code->primes_len != t->primes_len ||
+            memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes))
+            continue;
+        if (!right || right->v != list[i].v || right->t->right != t->right)
+            err = take_right(n, &list[i], rows_max);
+        if (!err && lefts && (!left || left->v != list[i].v || left->t->left != t->left))
+            err = take_left(n, &list[i], rows_max);
+        left = right = &list[i];
+    }
+    sherd__free(list);
+    return err;
+}
+
+void sherd__shares_node_fini(shares_node *n)
+{
+    for (unsigned q = 0; q < SHERD__TABLE_PRIMES; q++) {
+        sherd__free(n->a.of[q]);
+        for (uint32_t i = 0; i < SHERD__SHARES_TILES; i++) sherd__free(n->b[i].of[q]);
+    }
+    sherd__free(n->known);
+    sherd__free(n->places);
+}

@@ -1,0 +1,43 @@
+/*
+ * What a record of a training (--record) needs besides its bytes: data that are kept at the nodes
+ * travel in the order of the training, with what was held out left away. rows.npy says which row of
+ * the data each is, so that an audit can hold what nodes saw against the data as they were given.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/train.h"
+#include "core/alloc.h"
+#include "sherd/npy.h"
+
+static int save(const char *dir, const uint32_t *rows, size_t n, sherd_diag *d)
+{
+    char path[4400];
+    int len = snprintf(path, sizeof path, "%s/rows.npy", dir);
+    if (len < 0 || (size_t)len >= sizeof path)
+        return sherd__fail(d, SHERD_EOPEN, "give a shorter one", "--record: the path is too long");
+    int err = sherd_npy_save(path, sherd_view_c(rows, SHERD_U32, 1, n), d);
+    if (!err && chmod(path, 0600) != 0)
+        err = sherd__fail(d, SHERD_EIO, NULL, "%s: cannot close it to others: %s", path,
+                          strerrordesc_np(errno));
+    return err;
+}
+
+int sherd__train_record_rows(const sherd__train *t, sherd_diag *d)
+{
+    const char *dir = sherd__opt_text(t->cli, "record");
+    const uint32_t *order = sherd__train_order_fixed(sherd__trainer_order(t->trainer));
+    size_t n = t->data.train.x.rows;
+    if (dir == NULL || t->by != NULL || (order == NULL && t->data.from == NULL)) return 0;
+    uint32_t *rows = sherd__calloc(n, sizeof *rows);
+    if (rows == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        uint32_t r = order != NULL ? order[i] : (uint32_t)i;
+        rows[i] = t->data.from != NULL ? t->data.from[r] : r;
+    }
+    int err = save(dir, rows, n, d);
+    sherd__free(rows);
+    return err;
+}
