@@ -146,9 +146,11 @@ typedef struct sherd__gradients_options {
     uint64_t local_batch;   /* examples of one; 0: a shard's all */
     bool weighted;          /* local steps: shards of fewer examples make fewer steps (as many as go
                                through their examples as often), and weigh less by the contraction
-                               of the steps that they lack, (1 - l2 rate)^lacking (Cheng et al.,
-                               arXiv 1708.04801, algorithm 3); else all make as many and weigh
-                               as much */
+                               of the steps that they lack: (1 - l2 rate)^lacking over the sum of
+                               all such weights (after Cheng et al., arXiv 1708.04801: a step of
+                               rate r on a cost with an L2 term l2 brings two parameter vectors
+                               nearer by 1 - l2 r, so who lacks k steps is so much farther from
+                               where all go). Else, and without L2, all weigh as much */
     void (*note)(void *ctx, const sherd__gradients_update *u); /* NULL: none */
     void *note_ctx;
 } sherd__gradients_options;

@@ -168,6 +168,7 @@ typedef struct mock {
     unsigned nexts;
     const sherd__sums *sums;  /* of the last part */
     int32_t scales[3];
+    sherd__local_steps local[8]; /* of shards */
 } mock;
 
 static uint32_t mock_workers(void *ctx)
@@ -182,6 +183,8 @@ static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)
     p->by = m->posts++;
     m->sums = p->sums;
     memcpy(m->scales, p->scales, sizeof m->scales);
+    for (uint32_t i = p->first; p->local && i < p->first + p->shards && i < 8; i++)
+        m->local[i] = p->local[i];
     m->queue[m->len++] = p;
     if (m->len > m->most) m->most = m->len;
     return SHERD_OK;
@@ -509,6 +512,34 @@ static void local_steps_have_the_same_bits_however_they_are_dealt(void **s)
     }
 }
 
+/* Shards of 12, 11, 11 and 11 examples: two of 24 steps are lacking, and a step contracts what is
+ * regularised by 1 - l2 rate. Where it goes to is the mean by these weights. */
+static void shards_that_lack_steps_weigh_what_these_would_have_contracted(void **s)
+{
+    (void)s;
+    for (unsigned weighted = 0; weighted < 2; weighted++) {
+        run r;
+        sherd_diag d = { 0 };
+        mock m = { .workers = 2 };
+        double rate = 0.1, kept = 1 - recipe.l2 * rate, less = weighted ? kept * kept : 1;
+        double before[COUNT], all = 1 + 3 * less;
+        begin(&r, mock_engine(&m, 17),
+              (sherd__gradients_options){ .bits = 17, .shards = 4, .local_steps = 24,
+                                          .weighted = weighted > 0 });
+        memcpy(before, sherd__network_params(r.network), sizeof before);
+        assert_int_equal(one_step(&r, 0, ROWS, rate, &d), 0);
+        for (size_t i = 0; i < 4; i++) {
+            assert_int_equal(m.local[i].steps, weighted && i ? 22 : 24);
+            assert_true(fabs(m.local[i].weight - (i ? less : 1)) < 1e-15);
+        }
+        for (size_t k = 0; k < m.sums->counts[0]; k++) {
+            double moved = (double)((const int64_t *)m.sums->of[0])[k] * ldexp(1, -m.scales[0]);
+            assert_true(fabs(before[k] - moved / all - sherd__network_params(r.network)[k]) < 1e-13);
+        }
+        end(&r);
+    }
+}
+
 /* ---- asynchronous ---------------------------------------------------------------------------- */
 
 static void no_gradient_is_staler_than_the_bound(void **s)
@@ -646,6 +677,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_fails_ends_the_steps),
         cmocka_unit_test(one_local_step_of_all_shards_is_a_step_of_the_batch),
         cmocka_unit_test(local_steps_have_the_same_bits_however_they_are_dealt),
+        cmocka_unit_test(shards_that_lack_steps_weigh_what_these_would_have_contracted),
         cmocka_unit_test(no_gradient_is_staler_than_the_bound),
         cmocka_unit_test(without_a_bound_everything_is_applied_as_it_comes),
         cmocka_unit_test(asynchronous_training_comes_down_too),
