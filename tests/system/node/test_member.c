@@ -1,0 +1,117 @@
+/*
+ * A node process and those whom a circle lets in: only while it stands, only with a key of it, and
+ * for nothing but its blocks.
+ */
+#include "tests/system/node/hub.h"
+
+#include "learn/circle_plan.h"
+
+static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\n";
+enum { JOB = 7, CIRCLE = 99, COUNT = 8 };
+
+static void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void *bytes,
+                size_t cols)
+{
+    sherd_fragment *f;
+    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
+    uint8_t *copy = malloc(len);
+    assert_non_null(copy);
+    memcpy(copy, bytes, len);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols,
+                               .len = len };
+    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), 0);
+}
+
+/* A circle of the node, member 0, and of whoever has `friend_key`. */
+static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key)
+{
+    const double params[COUNT] = { 1 };
+    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    char roster[512], a[SHERD__FINGERPRINT_TEXT], b[SHERD__FINGERPRINT_TEXT];
+    sherd__circle_plan p = { .kind = SHERD__REDUCE_RING, .members = 2, .self = 0, .id = CIRCLE,
+                             .recipe = 1, .state = 2, .bits = 20, .batch = 4,
+                             .optimiser = { .method = SHERD__SGD } };
+    sherd__fingerprint_text(&node->key, a);
+    sherd__fingerprint_text(friend_key, b);
+    int len = snprintf(roster, sizeof roster, "%s:%u key=%s\n127.0.0.1:1 key=%s\n", node->host,
+                       node->port, a, b);
+    sherd__circle_plan_write(plan, &p);
+    put(t, JOB, 1, SHERD_U8, text, strlen(text));
+    put(t, JOB, 2, SHERD_F64, params, COUNT);
+    put(t, JOB, 3, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    put(t, JOB, 4, SHERD_U8, roster, (size_t)len);
+    sherd__task task = { .job = JOB, .task = 1, .attempt = 1, .op = SHERD__OP_MEET, .left = 3,
+                         .right = 4, .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64,
+                                                 .rows = 1, .cols = 1, .len = 8 } };
+    assert_int_equal(sherd__session_task(sherd__link_session(t->link), &task), 0);
+    sherd__link_flush(t->link);
+    hub_wait(h, t->results + t->refused, 1, 10000);
+    if (t->refused) fail_msg("%s", t->refusal.text);
+}
+
+static void turned_away(hub *h, const sherd__peer *p)
+{
+    tie t;
+    tie_begin(h, &t, p);
+    hub_wait(h, t.gone, 1, 10000);
+    assert_false(t.ready);
+}
+
+static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
+{
+    (void)unused;
+    const int64_t nothing[8] = { 0 };
+    hub lead, member, stranger;
+    tie t, m;
+    hub_open(&lead);
+    hub_open(&member);
+    hub_open(&stranger);
+    sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
+    const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
+    tie_up(&lead, &t, node);
+    assert_true(t.hello.features & SHERD__FEATURE_CIRCLE);
+    turned_away(&member, node); /* nobody has met */
+    meet(&lead, &t, node, sherd__identity_fingerprint(member.me));
+    turned_away(&stranger, node);
+
+    /* Its own block is taken; blocks of the coordinator's job and of no job are not. */
+    tie_up(&member, &m, node);
+    uint32_t own = sherd__circle_block(1, 0);
+    put(&m, CIRCLE, own, SHERD_I64, nothing, COUNT / 2);
+    put(&m, JOB, 9, SHERD_I64, nothing, COUNT / 2);
+    put(&m, CIRCLE, own + 1, SHERD_I64, nothing, 1);
+    sherd__link_flush(m.link);
+    hub_wait(&member, m.refused, 2, 10000);
+    assert_int_equal(m.refused, 2);
+    assert_int_equal(m.refusal.block, own + 1);
+
+    /* The same one again, or a task, is the end of the connection. */
+    put(&m, CIRCLE, own, SHERD_I64, nothing, COUNT / 2);
+    sherd__link_flush(m.link);
+    hub_wait(&member, m.gone, 1, 10000);
+    assert_true(m.closed);
+    tie_up(&member, &m, node);
+    sherd__task task = tie_task(JOB, 5, 2, 2); /* over blocks of the coordinator */
+    assert_int_equal(sherd__session_task(sherd__link_session(m.link), &task), 0);
+    sherd__link_flush(m.link);
+    hub_wait(&member, m.gone, 1, 10000);
+    assert_int_equal(m.results, 0);
+    assert_non_null(strstr(m.text, "blocks of its circle only"));
+
+    /* The coordinator goes, and the circle with it. */
+    tie_down(&lead, &t);
+    turned_away(&member, node);
+    sherd__launch_stop(l, 0);
+    hub_close(&stranger);
+    hub_close(&member);
+    hub_close(&lead);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_members_key_opens_the_door_to_its_blocks_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
