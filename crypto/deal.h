@@ -71,16 +71,6 @@ void sherd__deal_sparse(sherd__hiding *h, bool csr);
 /** Cells that were sent so, counted while hiding. */
 uint64_t sherd__deal_csr_cells(const sherd__hiding *h);
 
-/** What all cells will send, but for the resident blocks. */
-typedef struct sherd__deal_total {
-    uint64_t cells, csr_cells;  /* that are not empty */
-    uint64_t bytes;             /* of their left blocks */
-    uint64_t rows, values;      /* of one tile: rows of answers, and numbers of A, zeros too where
-                                   dense */
-} sherd__deal_total;
-/** Reads A as hiding it will, and sends nothing. Not while a job runs. SHERD_ENOMEM, or of perm. */
-int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out) SHERD_MUST;
-
 /** Columns of A (permute) or rows (plain) dealt to a slot. */
 size_t sherd__deal_planned(const sherd__hiding *h, uint32_t slot);
 

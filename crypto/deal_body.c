@@ -150,27 +150,3 @@ uint64_t sherd__deal_csr_cells(const sherd__hiding *h)
     const deal *d = h->ctx;
     return d->csr_cells;
 }
-
-int sherd__deal_cost(sherd__hiding *h, sherd__deal_total *out)
-{
-    deal *d = h->ctx;
-    *out = (sherd__deal_total){ 0 };
-    for (uint32_t slot = 0; slot < d->p.slots; slot++) {
-        const deal_slot *s = &d->slots[slot];
-        for (uint32_t panel = 0; panel < d->panels; panel++) {
-            deal_size size;
-            size_t first, rows = sherd__deal_rows(d, (sherd__cell){ slot, 0, panel }, &first);
-            if (rows == 0 || s->ncols == 0) continue;
-            int err = sherd__deal_gather(d, s, first, rows);
-            if (err) return err;
-            sherd__deal_measure(d, s, rows, &size);
-            if (size.rows == 0) continue;
-            out->cells += d->tiles;
-            out->csr_cells += size.encoding == SHERD__CSR ? d->tiles : 0;
-            out->bytes += size.len * d->tiles;
-            out->rows += size.rows;
-            out->values += size.encoding == SHERD__CSR ? size.entries : size.values;
-        }
-    }
-    return SHERD_OK;
-}

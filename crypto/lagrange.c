@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "core/wipe.h"
 #include "crypto/lagrange_internal.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
@@ -168,11 +169,12 @@ static void centre(const int32_t *v, size_t n, int32_t p, double *restrict out)
     for (size_t i = 0; i < n; i++) out[i] = (double)(v[i] - (v[i] > h ? p : 0));
 }
 
-/* Any number of terms, n <= CHUNK: what the first ones gave is one more term of the next ones. */
+/* Any number of terms, n <= CHUNK: what the first ones gave is one more term of the next ones.
+ * partial: room for n. */
 static void sum(uint32_t terms, const double *w, const double *const *in, size_t n, uint32_t p,
-                int32_t *out)
+                double *partial, int32_t *out)
 {
-    double partial[CHUNK], v[TERMS];
+    double v[TERMS];
     const double *x[TERMS];
     uint32_t done = terms < TERMS ? terms : TERMS;
     sum_few(done, w, in, n, p, out);
@@ -193,6 +195,7 @@ void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks,
                               uint8_t *const *out)
 {
     int32_t words[CHUNK];
+    double partial[CHUNK];
     const double *x[SHERD__LCC_BLOCKS_MAX];
     if (most && sherd__lcc_encode_near(w, shares, blocks, p, in, most, n, out)) return;
     size_t wide = sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
@@ -201,10 +204,13 @@ void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks,
         for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + at;
         for (uint32_t i = 0; i < shares; i++) {
             if (out[i] == NULL) continue;
-            sum(blocks, w + (size_t)i * blocks, x, part, p, words);
+            sum(blocks, w + (size_t)i * blocks, x, part, p, partial, words);
             sherd__residue_pack_words(words, part, out[i] + SHERD__RESIDUE_BYTES * at);
         }
     }
+    size_t used = n - wide < CHUNK ? n - wide : CHUNK;
+    sherd__wipe(words, used * sizeof *words);
+    if (blocks > TERMS) sherd__wipe(partial, used * sizeof *partial);
 }
 
 void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,

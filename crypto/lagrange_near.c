@@ -9,6 +9,7 @@
  */
 #include "crypto/lagrange_internal.h"
 
+#include "core/wipe.h"
 #include "matrix/clones.h"
 #include "matrix/residue.h"
 
@@ -183,6 +184,8 @@ bool sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, u
             if (out[i])
                 join_chunk(blocks, weights[i], p, pair, part, out[i] + SHERD__RESIDUE_BYTES * at);
     }
+    /* Blocks and masks, side by side: not left behind for whoever uses this stack next. */
+    sherd__wipe(pair, (size_t)blocks * LCC_CHUNK * sizeof *pair);
     return true;
 }
 #endif

@@ -147,7 +147,11 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     }
     bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (!first || j->done) return;
+    if (j->done) return;
+    if (!first) { /* it has gone already, but this answer was still hoped for */
+        sherd__job_adopt(j);
+        return;
+    }
     if (j->nodes[node].state == NODE_UP)
         j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
     lose(j, node, true);

@@ -105,14 +105,21 @@ static uint32_t shares_alive(const sherd_job *j)
     return alive;
 }
 
+/* A share that has been answered, whoever may have gone since, or can be. An answer that is being
+ * judged counts until its verdict, after which shares are counted again if it was wrong. */
+static bool may_count(const sherd_job *j, uint32_t slot, uint64_t pos)
+{
+    uint8_t state = j->cells[job_ordinal(j, slot, pos)].state;
+    return state == CELL_DONE || state == CELL_JUDGING || !job_dead(j, slot);
+}
+
 /* Fails the job where a position can no longer have enough answers. */
 static void count_shares(sherd_job *j)
 {
     for (uint64_t pos = j->fold_pos; pos < job_positions(j) && !j->done; pos++) {
         uint32_t can = 0;
         if (job_closed(j, pos)) continue;
-        for (uint32_t s = 0; s < j->shape.slots; s++)
-            can += j->cells[job_ordinal(j, s, pos)].state == CELL_DONE || !job_dead(j, s);
+        for (uint32_t s = 0; s < j->shape.slots; s++) can += may_count(j, s, pos);
         if (can >= j->shape.threshold) continue;
         j->starved = true;
         j->alive = shares_alive(j);

@@ -44,13 +44,17 @@ static int begin(sherd__prepared *p, size_t slots)
     return p->planned ? SHERD_OK : SHERD_ENOMEM;
 }
 
+sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes)
+{
+    return nodes->entropy ? *nodes->entropy : sherd__entropy_os();
+}
+
 /* Seed, keys and exposures of `len` columns or positions. */
 static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt)
 {
     uint8_t key[32];
-    sherd_entropy os = sherd__entropy_os();
     if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
-    else os.fill(os.ctx, p->seed, sizeof p->seed);
+    else p->entropy.fill(p->entropy.ctx, p->seed, sizeof p->seed);
     sherd__perm_key(p->perm_key, p->seed, SHERD__PERM_LABEL, opt->operation, 0);
     sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
     if (opt->shuffles) p->shuffles = *opt->shuffles;
@@ -342,7 +346,7 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
 {
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact, .as = as,
                             .shape_only = a.data == NULL,
-                            .entropy = nodes->entropy ? *nodes->entropy : sherd__entropy_os() };
+                            .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)
         err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
@@ -395,7 +399,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
     sherd__elementwise_params ew = {
         .op = p->op, .a = a, .b = b, .out = out, .ldo = ldo, .slots = p->slots,
         .exposures = p->exposures, .panel_rows = p->plan.panel_rows,
-        .perm_cache = p->plan.perm_cache, .entropy = sherd__entropy_os(),
+        .perm_cache = p->plan.perm_cache, .entropy = p->entropy,
     };
     if (opt->scheme == SHERD_PERMUTE) ew.perm = perm_source(p, opt);
     err = sherd__elementwise_open(&p->hiding, &ew);
@@ -410,7 +414,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = op, .elementwise = true };
+    *p = (sherd__prepared){ .op = op, .elementwise = true,
+                            .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     unsigned arity = sherd__map_arity(op);
     if (!err && arity == 0)

@@ -38,6 +38,10 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
 int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt,
                                sherd_diag *d) SHERD_MUST;
 
+/** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
+ *  system's. */
+sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);
+
 /** share, share1 of an A that is kept in parts of `part` rows, for right operands to come:
  *  sherd__prepared_right before each run. Primes hold sums over the columns; those over the
  *  rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */

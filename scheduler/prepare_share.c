@@ -261,7 +261,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const she
     size_t panel_rows;
     if (part > a.rows) part = a.rows ? a.rows : 1;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
-                            .entropy = sherd__entropy_os() };
+                            .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     int err = kept_code(p, a, part, nodes, opt, &panel_rows, d);

@@ -1,7 +1,7 @@
 /*
  * What private schemes give back to the heap: masks, shares, check vectors and what was projected
  * by them are erased first. Freeing is wrapped: a block of some size that still holds much is a
- * finding.
+ * finding. So is much on the stack of a thread that encoded.
  * link: -Wl,--wrap=sherd__free,--wrap=sherd__alloc,--wrap=sherd__alloc_large,--wrap=sherd__calloc
  */
 #include <setjmp.h>
@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #if __has_include(<valgrind/memcheck.h>)
@@ -21,6 +22,7 @@
 #endif
 
 #include "core/alloc.h"
+#include "crypto/lagrange.h"
 #include "crypto/mask.h"
 #include "crypto/share.h"
 #include "matrix/exact.h"
@@ -161,12 +163,80 @@ static void shares_leave_nothing(void **state)
     assert_int_equal(left, 0);
 }
 
+enum { STACK = 1 << 20, WORDS = 517, TERMS_MOST = 12 };
+
+static double terms[TERMS_MOST][WORDS];
+
+typedef struct encoding {
+    uint32_t blocks;
+    bool small; /* weights and terms, so that the quickest way is taken */
+    uint8_t *out[4];
+} encoding;
+
+static void *encode(void *arg)
+{
+    encoding *e = arg;
+    const double *in[TERMS_MOST];
+    double w[4 * TERMS_MOST], most[TERMS_MOST];
+    for (uint32_t j = 0; j < e->blocks; j++) {
+        in[j] = terms[j];
+        most[j] = 5931641 / 2;
+        for (int i = 0; i < 4; i++) w[(size_t)i * e->blocks + j] = e->small ? i + 1 : 12345 * (i + 1);
+    }
+    if (e->blocks)
+        sherd__lcc_encode_within(w, 4, e->blocks, 5931641, in, e->small ? most : NULL, WORDS,
+                                 e->out);
+    memset(w, 0, sizeof w);
+    memset(most, 0, sizeof most);
+    return NULL;
+}
+
+/* Bytes that are not zero on the stack of a thread that encoded. */
+__attribute__((no_sanitize("address"))) static size_t left_on_stack(encoding *e)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    size_t some = 0;
+    uint8_t *stack = NULL;
+    assert_int_equal(posix_memalign((void **)&stack, 4096, STACK), 0);
+    memset(stack, 0, STACK);
+    pthread_attr_init(&attr);
+    assert_int_equal(pthread_attr_setstack(&attr, stack, STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attr, encode, e), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    VALGRIND_MAKE_MEM_DEFINED(stack, STACK);
+    for (size_t i = 0; i < STACK; i++) some += ((const volatile uint8_t *)stack)[i] != 0;
+    free(stack);
+    return some;
+}
+
+static void encoding_leaves_no_terms_on_its_stack(void **state)
+{
+    (void)state;
+    static const uint32_t blocks[] = { 4, 4, 12 };
+    encoding e = { .blocks = 0 };
+    for (int j = 0; j < TERMS_MOST; j++)
+        for (int i = 0; i < WORDS; i++) terms[j][i] = (i * 7919 + j * 104729) % 2000003 + 300000;
+    for (int i = 0; i < 4; i++) e.out[i] = calloc(WORDS, 3);
+    size_t nothing = left_on_stack(&e); /* a thread's own */
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        e.blocks = blocks[i];
+        e.small = i == 0;
+        size_t some = left_on_stack(&e);
+        if (some > nothing + 2000) fail_msg("%zu bytes, %zu without", some, nothing);
+        assert_int_not_equal(e.out[3][3 * WORDS - 2], 0);
+    }
+    for (int i = 0; i < 4; i++) free(e.out[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_that_is_not_erased_is_noticed),
         cmocka_unit_test(masks_leave_nothing),
         cmocka_unit_test(shares_leave_nothing),
+        cmocka_unit_test(encoding_leaves_no_terms_on_its_stack),
     };
     return cmocka_run_group_tests_name("crypto/wipe", tests, NULL, NULL);
 }

@@ -229,6 +229,51 @@ static void an_answer_that_is_in_counts_though_its_node_is_gone(void **state)
     world_stop(&w);
 }
 
+/* The node's answer comes, and the executor has not looked at it yet. */
+static void answer_comes(world *w, uint32_t i, double value)
+{
+    world_answer(w, i, value);
+    while (world_move(w, i, false) > 0) {
+    }
+}
+
+static void an_answer_that_is_being_judged_counts_though_its_node_is_gone(void **state)
+{
+    (void)state;
+    world w = of(3);
+    w.behind = true;
+    world_start(&w, 3, 1, 1, 2, 0, false);
+    world_settle(&w);
+    answer_comes(&w, 0, 0);
+    world_part(&w, 0, true, false);
+    assert_false(world_is_done(&w));
+    w.behind = false;
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
+static void one_that_is_found_wrong_no_longer_counts(void **state)
+{
+    (void)state;
+    world w = of(2);
+    uint32_t alive;
+    w.behind = true;
+    world_start(&w, 3, 1, 2, 2, 0, false);
+    world_settle(&w);
+    answer_comes(&w, 1, 0);
+    answer_comes(&w, 2, 0);  /* the first position is done without node 0 */
+    answer_comes(&w, 0, -1); /* which lies about it, */
+    answer_comes(&w, 0, -1); /* and about the second, for which it is needed: */
+    world_part(&w, 1, true, false);
+    assert_false(world_is_done(&w));
+    world_settle(&w);
+    world_must_be_done(&w, SHERD_EFEWNODES);
+    assert_true(sherd__job_starved(w.job, &alive));
+    assert_int_equal(alive, 1);
+    world_stop(&w);
+}
+
 static void one_that_comes_back_is_given_its_own_share_again(void **state)
 {
     (void)state;
@@ -536,6 +581,8 @@ int main(void)
         T(no_share_is_made_for_a_domain_that_is_gone),
         T(too_few_that_are_left_end_it_as_starved),
         T(an_answer_that_is_in_counts_though_its_node_is_gone),
+        T(an_answer_that_is_being_judged_counts_though_its_node_is_gone),
+        T(one_that_is_found_wrong_no_longer_counts),
         T(one_that_comes_back_is_given_its_own_share_again),
         T(left_blocks_stay_over_runs_and_right_ones_go),
         T(a_run_of_too_many_cells_is_refused),

@@ -19,7 +19,7 @@
 #include "sherd/forecast.h"
 #include "wire/identity.h"
 
-static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 10];
+static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 20];
 static sherd_view a, b;
 static const uint8_t seed[32] = { 1, 2, 3 };
 static const uint32_t domain[] = { 0, 1, 2, 0 };
@@ -86,6 +86,40 @@ static void without_a_seed_every_call_draws_its_own(void **state)
     assert_memory_not_equal(p.seed, q.seed, 32);
     sherd__prepared_fini(&p);
     sherd__prepared_fini(&q);
+}
+
+/* Masks, check vectors and seeds: what is handed over is all that is drawn from. */
+static void nothing_is_drawn_but_from_what_was_handed_over(void **state)
+{
+    (void)state;
+    uint8_t drawn[2][32];
+    for (unsigned round = 0; round < 4; round++) {
+        sherd_entropy_seeded st;
+        sherd_entropy e = sherd__entropy_seeded(&st, 11);
+        sherd__nodes own = nodes;
+        sherd__prepared p;
+        sherd_product_options o = options();
+        int err;
+        own.entropy = &e;
+        own.usable = own.domains;
+        o.seed = NULL;
+        if (round == 3) {
+            o.scheme = SHERD_SHARE;
+            o.exact = true;
+            err = sherd__prepare_kept(&p, a, 30, &own, &o, NULL);
+        } else if (round == 2) {
+            err = sherd__prepare_multiply(&p, a, b, c_data, 10, &own, &o, NULL);
+        } else {
+            err = sherd__prepare_apply(&p, SHERD_OP_SIGMOID, a, a, c_data, 20, &own, &o, NULL);
+        }
+        assert_int_equal(err, SHERD_OK);
+        assert_ptr_equal(p.entropy.ctx, e.ctx);
+        assert_true(p.entropy.fill == e.fill);
+        if (round < 2) memcpy(drawn[round], p.seed, 32);
+        if (round == 2) assert_memory_equal(drawn[0], p.seed, 32); /* the first that is drawn */
+        sherd__prepared_fini(&p);
+    }
+    assert_memory_equal(drawn[0], drawn[1], 32);
 }
 
 static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
@@ -595,6 +629,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seed_and_operation_decide_who_is_given_what),
         cmocka_unit_test(without_a_seed_every_call_draws_its_own),
+        cmocka_unit_test(nothing_is_drawn_but_from_what_was_handed_over),
         cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
         cmocka_unit_test(no_private_scheme_shows_operands_of_element_wise_operations),
         cmocka_unit_test(a_seed_does_not_decide_masks),
