@@ -107,7 +107,8 @@ static void end(training *t)
 static void note_path(training *t, double seconds)
 {
     size_t count = sherd__network_count(t->network);
-    memcpy(t->path + t->path_len * count, sherd__network_params(t->network), count * sizeof(double));
+    memcpy(t->path + t->path_len * count, sherd__network_params(t->network),
+           count * sizeof(double));
     t->when[t->path_len++] = seconds;
 }
 

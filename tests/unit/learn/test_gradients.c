@@ -534,7 +534,8 @@ static void shards_that_lack_steps_weigh_what_these_would_have_contracted(void *
         }
         for (size_t k = 0; k < m.sums->counts[0]; k++) {
             double moved = (double)((const int64_t *)m.sums->of[0])[k] * ldexp(1, -m.scales[0]);
-            assert_true(fabs(before[k] - moved / all - sherd__network_params(r.network)[k]) < 1e-13);
+            double now = sherd__network_params(r.network)[k];
+            assert_true(fabs(before[k] - moved / all - now) < 1e-13);
         }
         end(&r);
     }
