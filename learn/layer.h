@@ -170,8 +170,8 @@ bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
 int sherd__here_forward(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                         double *y, sherd_diag *d);
 /** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T
- *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. call->update is made
- *  of the weights (l->updated), unless dx is where x is. SHERD_ENOMEM. */
+ *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. call->update is
+ *  made of the weights (l->updated), unless dx is where x is. SHERD_ENOMEM. */
 int sherd__here_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                          const double *y, double *dy, double *dx, sherd_diag *d);
 /** g += l2 w, n numbers. */

@@ -109,11 +109,11 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d) SHERD_MUST;
 /**
- * sherd__network_learn and one step of the optimiser (begun here) at this rate: the same bits as one
- * after the other. Where products are computed here and there are no hooks, weights change while
- * their gradient is in cache, and the gradient is to be had afterwards only if `keep` is set. On
- * failure parameters and optimiser are untouched, unless it is SHERD_ENOMEM: then the step may have
- * been made in part.
+ * sherd__network_learn and one step of the optimiser (begun here) at this rate: the same bits as
+ * one after the other. Where products are computed here and there are no hooks, weights change
+ * while their gradient is in cache, and the gradient is to be had afterwards only if `keep` is
+ * set. On failure parameters and optimiser are untouched, unless it is SHERD_ENOMEM: then the step
+ * may have been made in part.
  */
 int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                         sherd__optimiser *o, double rate, bool keep, double *cost,

@@ -1,9 +1,9 @@
 /*
  * Blocking around the kernels of tiled_kernel.inc. C is cut into parts, each made by one thread
- * (tiled_part.c): rows in panels as high as a tile, columns in panels as wide. Here: how many parts,
- * which operand stays in cache and which passes by, and the memory for both. An operand that is
- * turned into panels and needed by several parts is so once, beforehand, if it is small enough; a
- * large one is read again by each part, which costs less than memory for all of it.
+ * (tiled_part.c): rows in panels as high as a tile, columns in panels as wide. Here: how many
+ * parts, which operand stays in cache and which passes by, and the memory for both. An operand
+ * that is turned into panels and needed by several parts is so once, beforehand, if it is small
+ * enough; a large one is read again by each part, which costs less than memory for all of it.
  */
 #include "matrix/tiled.h"
 
@@ -16,7 +16,9 @@
 #include "core/bytes.h"
 #include "matrix/tiled_internal.h"
 
-#define PANELS 14u              /* of A in a part: with pieces of full depth about 200 KB */
+/* Of A in a part: with pieces of full depth about 200 KB; twice as many where each part makes
+ * panels of B again. */
+#define PANELS 14u
 #define SHARED ((size_t)2 << 20) /* bytes of panels that are made beforehand at most */
 #define SECOND SHERD__TILED_SECOND
 #define SMALL 40000u            /* multiplications that no second thread is woken for */
@@ -126,10 +128,11 @@ static void cut_parts(job *j, unsigned threads)
     bool a_stays = ready_a && j->n < j->m && fits(j->n, j->k, size, SECOND);
     bool b_stays = small_b && !a_stays && (j->direct_a || j->p->c == NULL) &&
                    fits(j->m, j->k, size, SECOND);
-    size_t want = threads == 1 ? 1 : (ready_a || small_b ? 6 : 2) * (size_t)threads;
+    bool again = !ready_a && !small_b; /* each part makes panels of B again: few parts, then */
+    size_t want = threads == 1 ? 1 : (again ? 1 : 6) * (size_t)threads;
     j->direct_b = j->direct_b && a_stays;
     j->order = a_stays ? SHERD__PAST_A : b_stays ? SHERD__PAST_B : SHERD__BY_PIECES;
-    j->row_parts = a_stays || b_stays ? 1 : ceil_of(j->rows, PANELS);
+    j->row_parts = a_stays || b_stays ? 1 : ceil_of(j->rows, again ? 2 * PANELS : PANELS);
     j->col_parts = ready_a && !b_stays ? least(j->cols, ceil_of(want, j->row_parts)) : 1;
     if (j->row_parts * j->col_parts < want)
         j->row_parts = least(j->rows, ceil_of(want, j->col_parts));

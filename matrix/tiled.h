@@ -39,9 +39,10 @@ typedef struct sherd__tiled {
 bool sherd__tiled_takes(sherd_view v);
 
 /**
- * C = A*B, or C += A*B, the sum added to C piece by piece. Sums go by ascending k, in pieces whose cuts depend on k alone, in chains of fused
- * multiply-adds where the processor has them: the bits depend on values and the processor's
- * instruction set, not on threads, layouts or other elements. team may be NULL.
+ * C = A*B, or C += A*B, the sum added to C piece by piece. Sums go by ascending k, in pieces whose
+ * cuts depend on k alone, in chains of fused multiply-adds where the processor has them: the bits
+ * depend on values and the processor's instruction set, not on threads, layouts or other elements.
+ * team may be NULL.
  * SHERD_ENOMEM; C is undefined then. SHERD_EINVAL: another type.
  */
 int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team,

@@ -59,7 +59,11 @@ typedef struct sherd__tiles {
 } sherd__tiles;
 
 /** Which operand stays in the second cache while the other one passes by. */
-typedef enum sherd__tiled_order { SHERD__PAST_A, SHERD__PAST_B, SHERD__BY_PIECES } sherd__tiled_order;
+typedef enum sherd__tiled_order {
+    SHERD__PAST_A,
+    SHERD__PAST_B,
+    SHERD__BY_PIECES /* neither does as a whole */
+} sherd__tiled_order;
 
 /** A product as its parts see it. */
 typedef struct sherd__tiled_job {

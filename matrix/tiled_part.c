@@ -1,9 +1,9 @@
 /*
  * One part of a product: which panels meet in which order, and where they lie. An operand of the
- * product's own type is read where it is, unless its rows fall on each other in the first cache; all
- * others are turned into panels, once beforehand where several parts need them. What is streamed is
- * fetched into the second cache a panel ahead, by the kernels; what is met again and again stays
- * there. Sums of an element go by ascending pieces in each of the orders.
+ * product's own type is read where it is, unless its rows fall on each other in the first cache;
+ * all others are turned into panels, once beforehand where several parts need them. What is
+ * streamed is fetched into the second cache a panel ahead, by the kernels; what is met again and
+ * again stays there. Sums of an element go by ascending pieces in each of the orders.
  */
 #include <stdint.h>
 #include <string.h>

@@ -262,7 +262,7 @@ static const sherd_multiplier_ops long_ops = { .abi = SHERD_MULTIPLIER_ABI, .nam
 static void products_and_activations_in_one_are_what_they_are_apart(void **s)
 {
     (void)s;
-    sherd__engine e = here(0), apart = { { &long_ops, &e.products }, false };
+    sherd__engine e = here(0), apart = { .products = { &long_ops, &e.products } };
     for (size_t i = 0; i < PLANS * 2; i++) {
         const plan *p = &plans[i / 2];
         sherd__network *a = made(p, SHERD_F64, i % 2), *b = made(p, SHERD_F64, i % 2);
