@@ -1,22 +1,7 @@
 #!/bin/sh
 # `sherd demo`: what a newcomer sees first. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL NO_COLOR
-export HOME="$T" XDG_CONFIG_HOME="$T/config"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json
 $1" >>err 2>&1; }
 

@@ -1,26 +1,14 @@
 #!/bin/sh
 # `fetch` against servers of this machine: what is right, wrong, short, too long, missing, silent,
 # slow; mirrors in turn; no curl; no space to write. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
 SMALL=$(realpath "${BUILD:-build/plain}/tests/system/cli/prog_fetch_small")
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 server=
 end() { [ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$T"; }
 trap end EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_MIRROR SHERD_STALL SHERD_TIMEOUT http_proxy https_proxy ALL_PROXY all_proxy HTTPS_PROXY
-export no_proxy='*' HOME="$T" XDG_CONFIG_HOME="$T/config" FETCH_TABLE="$T/table"
-cd "$T" || exit 1
-n=0 code=0
-: >out; : >err
+unset SHERD_MIRROR SHERD_STALL SHERD_TIMEOUT http_proxy https_proxy ALL_PROXY all_proxy HTTPS_PROXY
+export no_proxy='*' FETCH_TABLE="$T/table"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 run() { "$SMALL" fetch mnist "$@" >out 2>err </dev/null; code=$?; }
 # Nothing but whole files, right ones, under DIR; at least COUNT
 sound() { # dir, count

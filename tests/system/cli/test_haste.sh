@@ -1,33 +1,11 @@
 #!/bin/sh
 # What a user in a hurry does: ends commands while they start, names one file twice, runs two commands
 # at once, mistypes the environment. Each is found before anything is computed, and told. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json, os, signal, subprocess, sys, time, numpy as np
 $1" >>err 2>&1; }
-# fails CODE WORDS ARGS...: exit code, words on stderr
-fails() {
-    want=$1 words=$2; shift 2
-    run "$@"
-    [ $code = "$want" ] && grep -q -- "$words" err
-}
 
-: >out; : >err
 py "
 r = np.random.default_rng(3)
 np.save('A.npy', r.standard_normal((30, 20)))

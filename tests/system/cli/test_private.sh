@@ -1,24 +1,10 @@
 #!/bin/sh
 # What private schemes must not tell, seen from outside: by bytes that nodes were sent, by their number,
 # by files, words and descriptors; and that none of it is given up in silence. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_SEED
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run" XDG_STATE_HOME="$T/state"
-cd "$T" || exit 1
+. "$(dirname "$0")/../../support/tap.sh"
+export XDG_STATE_HOME="$T/state"
 umask 000 # so that modes are the program's doing
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; tail -n 20 out | sed 's/^/# out: /'; tail -n 20 err | sed 's/^/# err: /'
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 cat >rules.py <<'PY'
 import json, os, resource, struct, subprocess, sys, time
 import numpy as np
@@ -92,7 +78,6 @@ PY
 py() { PYTHONPATH=. /usr/bin/python3 -c "from rules import *
 $1" >>err 2>&1; }
 
-: >out; : >err
 py "
 r = np.random.default_rng(7)
 np.save('A.npy', r.standard_normal((60, 50))); np.save('B.npy', r.standard_normal((50, 40)))

@@ -1,25 +1,11 @@
 #!/bin/sh
 # `multiply --scheme share` as it is typed: what is refused and with which sentence and exit code, what
 # is told, and what certificates and node files must say. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 pids=
 end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
 trap end EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 share() { run multiply A.npy B.npy -o C.npy --scheme share "$@"; }
 py() { /usr/bin/python3 -c "import hashlib, json, numpy as np
 $1" >>err 2>&1; }
@@ -36,7 +22,6 @@ fails() {
 # refuses CODE WORDS MORE...: of A and B in shares
 refuses() { code_=$1 words_=$2; shift 2; fails "$code_" "$words_" multiply A.npy B.npy -o C.npy --scheme share "$@"; }
 
-: >out; : >err
 py "
 r = np.random.default_rng(3)
 np.save('A.npy', r.standard_normal((37, 29))); np.save('B.npy', r.standard_normal((29, 23)))

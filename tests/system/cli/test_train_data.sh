@@ -1,28 +1,12 @@
 #!/bin/sh
 # What `train` reads as CSV and draws as SVG: the same model from .csv and .npy, mistakes with their
 # place, points of the picture against those of the data, pictures of runs that end early. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_DATA
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP gnuplot is not installed"; }
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json, re, numpy as np
 $1" >>err 2>&1; }
 
-: >out; : >err
 py "
 open('seed', 'wb').write(bytes(range(32)))
 r = np.random.default_rng(1)

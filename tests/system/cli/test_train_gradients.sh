@@ -1,30 +1,11 @@
 #!/bin/sh
 # `train --by gradients` as it is typed: the same bits over any number of nodes, in threads and after
 # a resume; what is said about who sees what; options that have no meaning; traces. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json, sys
 $1" >>err 2>&1; }
-fails() { # code, words, arguments
-    want=$1 words=$2; shift 2
-    run "$@"
-    [ $code = "$want" ] && grep -q -- "$words" err
-}
 
 (umask 077; head -c 32 /dev/zero >seed)
 cat >small.conf <<'END'

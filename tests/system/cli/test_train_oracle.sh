@@ -1,24 +1,12 @@
 #!/bin/sh
 # `sherd train` in fixed point beside tests/oracle/train_v1.py, which trains the same network with
 # 64-bit integers and nothing of sherd: every parameter, bit for bit. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
 O=$(realpath "$(dirname "$0")/../../oracle/train_v1.py")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_SEED SHERD_SCHEME SHERD_BITS
+. "$(dirname "$0")/../../support/tap.sh"
+unset SHERD_SCHEME SHERD_BITS
 unset SHERD_MODE SHERD_BATCH SHERD_EPOCHS SHERD_RATE SHERD_ROUNDING
-export HOME="$T" XDG_CONFIG_HOME="$T/config" PYTHONDONTWRITEBYTECODE=1
-cd "$T" || exit 1
-n=0 code=0
+export PYTHONDONTWRITEBYTECODE=1
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; tail -n 20 out | sed 's/^/# out: /'; tail -n 20 err | sed 's/^/# err: /'
-    fi
-}
 cat >make.py <<'PY'
 import sys
 import numpy as np

@@ -1,29 +1,13 @@
 #!/bin/sh
 # Certificates from real runs, verified: honest ones pass, and edited, foreign and lying ones each get
 # their exit code. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import hashlib, json, numpy as np
 $1" >>err 2>&1; }
 # says CODE WORDS ARGS...: exit code, and words on stderr
 says() { want=$1 words=$2; shift 2; run verify "$@"; [ $code = "$want" ] && grep -q -- "$words" err; }
 
-: >out; : >err
 py "
 r = np.random.default_rng(5)
 np.save('A.npy', r.standard_normal((31, 17))); np.save('B.npy', r.standard_normal((17, 13)))

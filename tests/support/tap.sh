@@ -1,0 +1,38 @@
+# Sourced first by tests of the command, from the top of the repository: a folder of the test's own, an
+# environment without settings of whoever runs it, and TAP. It gives
+#
+#   S       the command             T    the folder, where the test is from now on; gone at its end
+#   run     the command once: out, err and $code
+#   report  a status and a name as a line of TAP, and what was said last where it is not 0
+#   fails   exit code, words that stderr has, arguments of run
+#
+# A test that leaves processes behind sets a trap of its own, which removes "$T" too.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+unset SHERD_CONFIG SHERD_DATA SHERD_JSON SHERD_LOCAL SHERD_NODES SHERD_QUIET SHERD_SEED NO_COLOR
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+: >out
+: >err
+
+run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
+report() {
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then
+        echo "ok $n - $2"
+        return
+    fi
+    echo "not ok $n - $2"
+    echo "# exit $code"
+    tail -n 40 "$T/out" | sed 's/^/# out: /'
+    tail -n 40 "$T/err" | sed 's/^/# err: /'
+}
+fails() {
+    want=$1 words=$2
+    shift 2
+    run "$@"
+    [ $code = "$want" ] && grep -q -- "$words" err
+}
