@@ -18,62 +18,33 @@
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
 #include "matrix/residue_limbs.h"
-#include "matrix/sparse.h"
 #include "matrix/view.h"
 #include "node/backend.h"
 #include "node/check.h"
-#include "node/csr.h"
+#include "node/cpu.h"
 #include "node/outer.h"
 
-#define PANEL 1024u /* rows, inner and columns of a panel */
 #define STRIP 128u  /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
 #define CELL 96u    /* rows of a cell whose blocks have about a megabyte */
-#define AREA ((size_t)PANEL * PANEL)
 #define LINE 64u
 
-typedef struct cpu {
-    double *left, *right, *acc, *sum; /* AREA each: the operands' panels, and the result's */
-    double *all;
-    size_t used[4]; /* doubles written in each of them since the last wipe */
-    uint32_t threads;
-    sherd__team *team; /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
-    sherd__csr_rows csr; /* of the left block, where it is sparse */
-} cpu;
+_Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
+_Static_assert(SHERD__LIMBS_MOST + LINE <= CPU_AREA * sizeof(double),
+               "tiles are sorted in an area");
 
-_Static_assert(SHERD__CSR_ROWS == PANEL, "one panel's rows are taken apart at a time");
-_Static_assert(SHERD__LIMBS_MOST + LINE <= AREA * sizeof(double), "tiles are sorted in an area");
-
-/* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
-typedef struct operand {
-    const uint8_t *values;
-    uint64_t rows, cols;
-    uint8_t dtype;
-    uint32_t prime; /* 0: plain arithmetic */
-    bool transposed; /* a left factor of which the transpose is meant */
-} operand;
-
-typedef struct range {
-    size_t from, len;
-} range;
-
-static uint64_t height(const operand *a)
+static uint64_t height(const cpu_operand *a)
 {
     return a->transposed ? a->cols : a->rows;
 }
 
-static uint64_t depth(const operand *a)
+static uint64_t depth(const cpu_operand *a)
 {
     return a->transposed ? a->rows : a->cols;
 }
 
-static range panel(uint64_t total, size_t from)
+double *sherd__cpu_use(cpu *c, double *area, size_t n)
 {
-    return (range){ from, total - from < PANEL ? (size_t)(total - from) : PANEL };
-}
-
-static double *use(cpu *c, double *area, size_t n)
-{
-    size_t *used = &c->used[(size_t)(area - c->all) / AREA];
+    size_t *used = &c->used[(size_t)(area - c->all) / CPU_AREA];
     if (n > *used) *used = n;
     return area;
 }
@@ -81,13 +52,13 @@ static double *use(cpu *c, double *area, size_t n)
 static void forget(cpu *c)
 {
     for (size_t i = 0; i < 4; i++) {
-        sherd__wipe(c->all + i * AREA, c->used[i] * sizeof(double));
+        sherd__wipe(c->all + i * CPU_AREA, c->used[i] * sizeof(double));
         c->used[i] = 0;
     }
     if (c->csr.n) sherd__wipe(&c->csr, sizeof c->csr);
 }
 
-static int unpack_row(const operand *o, size_t r, range cols, double *out, sherd_diag *d)
+static int unpack_row(const cpu_operand *o, size_t r, cpu_range cols, double *out, sherd_diag *d)
 {
     size_t bad, at = r * o->cols + cols.from;
     int err = sherd__residue_unpack(o->values + SHERD__RESIDUE_BYTES * at, cols.len, o->prime, out,
@@ -98,7 +69,7 @@ static int unpack_row(const operand *o, size_t r, range cols, double *out, sherd
     return SHERD_OK;
 }
 
-static int too_large(const double *x, size_t n, sherd_diag *d)
+int sherd__cpu_too_large(const double *x, size_t n, sherd_diag *d)
 {
     for (size_t i = 0; i < n; i++)
         if (x[i] > 0x1p53 || x[i] < -0x1p53)
@@ -107,10 +78,10 @@ static int too_large(const double *x, size_t n, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* A panel of o as f64 (canonical residues where it has a prime), into `area`. */
-static int convert(cpu *c, const operand *o, range rows, range cols, double *area, sherd_diag *d)
+int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
+                       sherd_diag *d)
 {
-    use(c, area, rows.len * cols.len);
+    sherd__cpu_use(c, area, rows.len * cols.len);
     sherd_view v = { .data = o->values, .rows = o->rows, .cols = o->cols,
                      .row_stride = (ptrdiff_t)o->cols, .col_stride = 1 };
     int err = 0;
@@ -122,16 +93,15 @@ static int convert(cpu *c, const operand *o, range rows, range cols, double *are
             continue;
         }
         sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
-        if (o->prime && o->dtype == SHERD_I64) err = too_large(to, cols.len, d);
+        if (o->prime && o->dtype == SHERD_I64) err = sherd__cpu_too_large(to, cols.len, d);
     }
     if (!err && o->prime && o->dtype != SHERD__RESIDUES)
         sherd__residue_from_f64(area, rows.len * cols.len, o->prime, area);
     return err;
 }
 
-/* The panel where it lies, if it is f64, else converted into `area`. */
-static int fetch(cpu *c, const operand *o, range rows, range cols, double *area, const double **at,
-                 size_t *ld, sherd_diag *d)
+int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
+                     const double **at, size_t *ld, sherd_diag *d)
 {
     if (o->dtype == SHERD_F64 && !o->prime) {
         *at = (const double *)(const void *)o->values + rows.from * o->cols + cols.from;
@@ -140,55 +110,48 @@ static int fetch(cpu *c, const operand *o, range rows, range cols, double *area,
     }
     *at = area;
     *ld = cols.len;
-    return convert(c, o, rows, cols, area, d);
+    return sherd__cpu_convert(c, o, rows, cols, area, d);
 }
 
 /* The panel of a left factor that makes `rows` of the product out of `inner`, as it lies. */
-static int convert_left(cpu *c, const operand *a, range rows, range inner, sherd_diag *d)
+static int convert_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
+                        sherd_diag *d)
 {
-    return a->transposed ? convert(c, a, inner, rows, c->left, d)
-                         : convert(c, a, rows, inner, c->left, d);
+    return a->transposed ? sherd__cpu_convert(c, a, inner, rows, c->left, d)
+                         : sherd__cpu_convert(c, a, rows, inner, c->left, d);
 }
 
-static int fetch_left(cpu *c, const operand *a, range rows, range inner, const double **at,
-                      size_t *ld, sherd_diag *d)
+static int fetch_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
+                      const double **at, size_t *ld, sherd_diag *d)
 {
-    return a->transposed ? fetch(c, a, inner, rows, c->left, at, ld, d)
-                         : fetch(c, a, rows, inner, c->left, at, ld, d);
+    return a->transposed ? sherd__cpu_fetch(c, a, inner, rows, c->left, at, ld, d)
+                         : sherd__cpu_fetch(c, a, rows, inner, c->left, at, ld, d);
 }
 
 typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
                  size_t ldb, double beta, double *c, size_t ldc);
 
-static gemm *gemm_of(const operand *a)
+static gemm *gemm_of(const cpu_operand *a)
 {
     return a->transposed ? sherd__gemm_t_f64 : sherd__gemm_f64;
 }
 
 /* One panel of a plain product on top of what C holds (inner.from > 0) or instead of it. */
-static int multiply_panel(cpu *c, const operand *a, const operand *b, range rows, range inner,
-                          range cols, double *out, size_t ldc, sherd_diag *d)
+static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
+                          cpu_range inner, cpu_range cols, double *out, size_t ldc, sherd_diag *d)
 {
     const double *u, *v;
     size_t lda, ldb;
     int err = fetch_left(c, a, rows, inner, &u, &lda, d);
-    if (!err) err = fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    if (!err) err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
     if (err) return err;
     return gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0, out,
                       ldc);
 }
 
-static void narrow(const double *x, size_t n, uint8_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        float f = (float)x[i];
-        memcpy(out + i * sizeof f, &f, sizeof f);
-    }
-}
-
 /* out (rows x cols, row-major, of dtype) = a * b in f64. */
-static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dtype, uint8_t *out,
-                          sherd_diag *d)
+static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t dtype,
+                          uint8_t *out, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
     if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
@@ -196,19 +159,19 @@ static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dt
                           (const double *)(const void *)a->values, (size_t)a->cols,
                           (const double *)(const void *)b->values, m, 0.0, (double *)(void *)out,
                           m);
-    for (size_t r = 0; r < height(a); r += PANEL) {
-        for (size_t j = 0; j < m; j += PANEL) {
-            range rows = panel(height(a), r), cols = panel(m, j);
+    for (size_t r = 0; r < height(a); r += CPU_PANEL) {
+        for (size_t j = 0; j < m; j += CPU_PANEL) {
+            cpu_range rows = cpu_panel(height(a), r), cols = cpu_panel(m, j);
             bool wide = dtype == SHERD_F64;
             double *to = wide ? (double *)(void *)out + r * m + j
-                              : use(c, c->acc, rows.len * cols.len);
+                              : sherd__cpu_use(c, c->acc, rows.len * cols.len);
             size_t ldc = wide ? m : cols.len, k = 0;
             do { /* once for an inner size of 0: writes zeros */
-                int err = multiply_panel(c, a, b, rows, panel(depth(a), k), cols, to, ldc, d);
+                int err = multiply_panel(c, a, b, rows, cpu_panel(depth(a), k), cols, to, ldc, d);
                 if (err) return err;
-            } while ((k += PANEL) < depth(a));
+            } while ((k += CPU_PANEL) < depth(a));
             for (size_t i = 0; i < rows.len && !wide; i++)
-                narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
+                cpu_narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
         }
     }
     return SHERD_OK;
@@ -218,27 +181,27 @@ static int multiply_plain(cpu *c, const operand *a, const operand *b, uint8_t dt
  * more of them want a longer one. */
 static size_t strip_of(const cpu *c, size_t block)
 {
-    size_t most = c->threads < PANEL / STRIP ? c->threads * STRIP : PANEL;
+    size_t most = c->threads < CPU_PANEL / STRIP ? c->threads * STRIP : CPU_PANEL;
     return most < block ? most : block;
 }
 
 /* acc = rows x cols panel of a * b modulo a's prime, canonical: strips of the inner size add up as
  * far as sums are exact, on top of a canonical value. */
-static int residue_panel(cpu *c, const operand *a, const operand *b, range rows, range cols,
-                         sherd_diag *d)
+static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
+                         cpu_range cols, sherd_diag *d)
 {
     size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
     size_t most = strip_of(c, block), lda;
-    use(c, c->acc, n);
+    sherd__cpu_use(c, c->acc, n);
     do {
-        range inner = { k, depth(a) - k < most ? (size_t)(depth(a) - k) : most };
+        cpu_range inner = { k, depth(a) - k < most ? (size_t)(depth(a) - k) : most };
         if (since + inner.len > block) {
             sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
             since = 0;
         }
         lda = a->transposed ? rows.len : inner.len;
         int err = convert_left(c, a, rows, inner, d);
-        if (!err) err = convert(c, b, inner, cols, c->right, d);
+        if (!err) err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
         if (!err)
             err = gemm_of(a)(rows.len, inner.len, cols.len, c->left, lda, c->right, cols.len,
                              k ? 1.0 : 0.0, c->acc, cols.len);
@@ -249,12 +212,13 @@ static int residue_panel(cpu *c, const operand *a, const operand *b, range rows,
     return SHERD_OK;
 }
 
-static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t *out, sherd_diag *d)
+static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
+                            sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
-    for (size_t r = 0; r < height(a); r += PANEL) {
-        for (size_t j = 0; j < m; j += PANEL) {
-            range rows = panel(height(a), r), cols = panel(m, j);
+    for (size_t r = 0; r < height(a); r += CPU_PANEL) {
+        for (size_t j = 0; j < m; j += CPU_PANEL) {
+            cpu_range rows = cpu_panel(height(a), r), cols = cpu_panel(m, j);
             int err = residue_panel(c, a, b, rows, cols, d);
             if (err) return err;
             for (size_t i = 0; i < rows.len; i++)
@@ -268,13 +232,13 @@ static int multiply_modular(cpu *c, const operand *a, const operand *b, uint8_t 
 /* Bytes in an area, on a line of 64 bytes. */
 static uint8_t *use_bytes(cpu *c, double *area, size_t bytes)
 {
-    uint8_t *at = (uint8_t *)use(c, area, (bytes + LINE) / sizeof *area);
+    uint8_t *at = (uint8_t *)sherd__cpu_use(c, area, (bytes + LINE) / sizeof *area);
     return at + (LINE - (uintptr_t)at % LINE) % LINE;
 }
 
 /* Packed residues on both sides, where there are tiles for them; what is out of range is found
  * again and named by the other way. False: nothing was done that counts. */
-static bool multiply_limbs(cpu *c, const operand *a, const operand *b, uint8_t *out)
+static bool multiply_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out)
 {
     const sherd__limbs x = { a->prime, a->transposed, (size_t)height(a), (size_t)depth(a),
                              (size_t)b->cols, a->values, b->values, out };
@@ -300,9 +264,9 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
         sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
         uint32_t p = t->primes_len ? t->primes[q] : 0;
-        operand x = { ga.values, ga.rows, ga.cols, a->dtype, p,
+        cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p,
                       t->op == SHERD__OP_MULTIPLY_T };
-        operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
+        cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
         int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
                   : multiply_limbs(c, &x, &y, out) ? SHERD_OK
                                                    : multiply_modular(c, &x, &y, out, d);
@@ -314,110 +278,7 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     return SHERD_OK;
 }
 
-/* --- a left block in CSR ---------------------------------------------------------------------- */
-
-/* out = (or +=) the current range of columns of c->csr times those rows of b. */
-static int csr_panel(cpu *c, const sherd__csr_block *a, const operand *b, range inner, range cols,
-                     bool add, double *out, size_t ldc, sherd_diag *d)
-{
-    sherd__csr_rows *r = &c->csr;
-    const double *v;
-    size_t ldb;
-    int err = fetch(c, b, inner, cols, c->right, &v, &ldb, d);
-    if (err) return err;
-    if (!sherd__sparse_pays(r->taken, r->n, inner.len, c->threads)) {
-        sherd__csr_dense(r, a, inner.from, inner.len, use(c, c->left, r->n * inner.len));
-        return sherd__gemm_f64(r->n, inner.len, cols.len, c->left, inner.len, v, ldb,
-                               add ? 1.0 : 0.0, out, ldc);
-    }
-    /* It pays for less than a third of the area: 12 bytes an entry fit. */
-    double *value = use(c, c->left, r->taken + (r->taken + 1) / 2);
-    uint32_t *column = (uint32_t *)(void *)(value + r->taken);
-    sherd__csr_lists(r, a, inner.from, column, value);
-    sherd__sparse_f64(r->n, inner.len, cols.len, r->count, column, value, v, ldb, add, out, ldc,
-                      use(c, c->sum, SHERD__SPARSE_ROOM(inner.len)));
-    return SHERD_OK;
-}
-
-/* acc = the rows of c->csr times b modulo b's prime, canonical. */
-static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const operand *b,
-                        range cols, sherd_diag *d)
-{
-    sherd__csr_rows *r = &c->csr;
-    size_t n = r->n * cols.len;
-    range inner;
-    memset(use(c, c->acc, n), 0, n * sizeof *c->acc);
-    while (sherd__csr_range(r, a, inner_size, PANEL, &inner.from, &inner.len)) {
-        size_t area = r->n * inner.len;
-        int err = SHERD_OK;
-        sherd__csr_dense(r, a, inner.from, inner.len, use(c, c->left, area));
-        if (a->dtype == SHERD_I64) err = too_large(c->left, area, d);
-        if (!err) sherd__residue_from_f64(c->left, area, b->prime, c->left);
-        if (!err) err = convert(c, b, inner, cols, c->right, d);
-        if (!err)
-            err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len,
-                                      c->right, cols.len, use(c, c->sum, n), cols.len);
-        if (err) return err;
-        for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
-        sherd__residue_from_f64(c->acc, n, b->prime, c->acc);
-    }
-    return SHERD_OK;
-}
-
-/* The rows of c->csr times columns `cols` of b, to where they belong in out: rows x b->cols. */
-static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const operand *b,
-                    range cols, uint8_t dtype, uint8_t *out, sherd_diag *d)
-{
-    size_t n = c->csr.n, m = (size_t)b->cols;
-    bool wide = dtype == SHERD_F64, add = false;
-    double *to = wide ? (double *)(void *)out + cols.from : use(c, c->acc, n * cols.len);
-    size_t ldc = wide ? m : cols.len;
-    range inner;
-    int err = SHERD_OK;
-    if (b->prime) err = csr_residues(c, a, inner_size, b, cols, d);
-    for (; !b->prime && !err &&
-           sherd__csr_range(&c->csr, a, inner_size, PANEL, &inner.from, &inner.len);
-         add = true)
-        err = csr_panel(c, a, b, inner, cols, add, to, ldc, d);
-    for (size_t i = 0; i < n && !err; i++) {
-        if (!b->prime && !add) memset(to + i * ldc, 0, cols.len * sizeof *to);
-        if (b->prime)
-            sherd__residue_pack(c->acc + i * cols.len, cols.len, b->prime,
-                                out + SHERD__RESIDUE_BYTES * (i * m + cols.from));
-        else if (!wide) narrow(c->acc + i * cols.len, cols.len, out + 4 * (i * m + cols.from));
-    }
-    return err;
-}
-
-/* All groups of a left block in CSR; with primes, for prime number q of the task. */
-static int multiply_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
-                        const sherd_fragment *right, uint8_t *out, sherd_diag *d)
-{
-    const sherd__fragment_info *i = sherd__fragment_info_of(right);
-    size_t wb = sherd__wire_size(i->dtype), wc = sherd__wire_size(t->result.dtype);
-    const uint8_t *v = sherd__group_first(right);
-    uint64_t row = 0, at = 0, next = 0;
-    sherd__csr_block a;
-    if (i->primes) v += q * i->rows * i->cols * wb;
-    sherd__csr_open(&a, left);
-    for (uint32_t g = 0; g < sherd__groups_of(sherd__fragment_info_of(left)); g++) {
-        sherd__group ga = sherd__group_at(left, g, NULL), gb = sherd__group_at(right, g, v);
-        operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0,
-                      false };
-        for (size_t r = 0; r < ga.rows; r += PANEL, at = next) {
-            size_t n = panel(ga.rows, r).len;
-            for (size_t j = 0; j < b.cols; j += PANEL) {
-                next = sherd__csr_begin(&c->csr, &a, row, n, at);
-                int err = csr_rows(c, &a, ga.cols, &b, panel(b.cols, j), t->result.dtype, out, d);
-                if (err) return err;
-            }
-            row += n;
-            out += n * b.cols * wc;
-        }
-        v += gb.rows * gb.cols * wb;
-    }
-    return SHERD_OK;
-}
+/* --- tasks ---------------------------------------------------------------------------------- */
 
 static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left,
                         const sherd_fragment *right, uint8_t *out, sherd_diag *d)
@@ -436,7 +297,7 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     for (uint32_t q = 0; q < primes && !err; q++)
         err = dense ? multiply_groups(c, t, q, left, right, out + q * each, d)
-                    : multiply_csr(c, t, q, left, right, out + q * each, d);
+                    : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
     return err;
 }
 
@@ -446,23 +307,23 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     size_t n = i->rows * i->cols;
-    operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1,
+    cpu_operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1,
                                                                               .cols = n };
     if (right) {
         b.values = sherd__group_first(right);
         b.dtype = sherd__fragment_info_of(right)->dtype;
     }
     for (size_t at = 0; at < n; at += CHUNK) {
-        range row = { 0, 1 }, part = { at, n - at < CHUNK ? n - at : CHUNK };
+        cpu_range row = { 0, 1 }, part = { at, n - at < CHUNK ? n - at : CHUNK };
         const double *x, *y = NULL;
         size_t ld;
-        int err = fetch(c, &a, row, part, c->left, &x, &ld, d);
-        if (!err && right) err = fetch(c, &b, row, part, c->right, &y, &ld, d);
+        int err = sherd__cpu_fetch(c, &a, row, part, c->left, &x, &ld, d);
+        if (!err && right) err = sherd__cpu_fetch(c, &b, row, part, c->right, &y, &ld, d);
         bool wide = t->result.dtype == SHERD_F64;
-        double *to = wide ? (double *)(void *)out + at : use(c, c->acc, part.len);
+        double *to = wide ? (double *)(void *)out + at : sherd__cpu_use(c, c->acc, part.len);
         if (!err) err = sherd__map_f64(t->op, x, y, part.len, to);
         if (err) return err;
-        if (!wide) narrow(to, part.len, out + 4 * at);
+        if (!wide) cpu_narrow(to, part.len, out + 4 * at);
     }
     return SHERD_OK;
 }
@@ -504,7 +365,7 @@ static void describe(const cpu *c, sherd__backend_caps *caps, const sherd__backe
 {
     *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
     strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
-    caps->scratch = 4 * AREA * sizeof(double) + sizeof(cpu);
+    caps->scratch = 4 * CPU_AREA * sizeof(double) + sizeof(cpu);
     caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
     caps->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
                                                opt->quick ? 160 : 768);
@@ -526,15 +387,15 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backen
     if (!err) err = sherd__limbs_selftest(d);
     if (err) return err;
     cpu *c = sherd__calloc(1, sizeof *c);
-    if (c) c->all = sherd__alloc(4 * AREA * sizeof(double));
+    if (c) c->all = sherd__alloc(4 * CPU_AREA * sizeof(double));
     if (!c || !c->all || open_team(c)) {
         cpu_close(c);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
     }
     c->left = c->all;
-    c->right = c->all + AREA;
-    c->acc = c->all + 2 * AREA;
-    c->sum = c->all + 3 * AREA;
+    c->right = c->all + CPU_AREA;
+    c->acc = c->all + 2 * CPU_AREA;
+    c->sum = c->all + 3 * CPU_AREA;
     describe(c, caps, opt);
     c->threads = caps->threads;
     *ctx = c;
