@@ -120,12 +120,48 @@ int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d
     return 0;
 }
 
+static bool is_node(const sherd__peer *p)
+{
+    return strcmp(p->role, "coordinator") != 0;
+}
+
+/* The first node of the i-th one's domain. */
+static const sherd__peer *first_of_domain(const sherd__peers *peers, size_t i)
+{
+    size_t j = 0;
+    while (!is_node(&peers->list[j]) || strcmp(peers->list[j].domain, peers->list[i].domain) != 0)
+        j++;
+    return &peers->list[j];
+}
+
+/* All of them name their domain. */
+static int suit_domains(const char *file, const sherd__peers *peers, uint64_t least, sherd_diag *d)
+{
+    const sherd__peer *one = NULL, *other = NULL;
+    uint64_t n = 0, domains = 0;
+    for (size_t i = 0; i < peers->len; i++) {
+        const sherd__peer *p = &peers->list[i], *first;
+        if (!is_node(p)) continue;
+        n++;
+        first = first_of_domain(peers, i);
+        domains += first == p;
+        if (first != p && one == NULL) one = first, other = p;
+    }
+    if (domains >= least || one == NULL) return 0;
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       "list nodes that others run, or lower --colluding or --spare",
+                       "%s:%" PRIu32 ": domain=%s is that of line %" PRIu32 ", too: %" PRIu64
+                       " nodes of %" PRIu64 " domain%s are listed, and %" PRIu64
+                       " domains or more are needed", file, other->line, other->domain, one->line,
+                       n, domains, domains == 1 ? "" : "s", least);
+}
+
 static int suit_file(const char *file, const sherd__peers *peers, uint64_t least, sherd_diag *d)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < peers->len; i++) {
         const sherd__peer *p = &peers->list[i];
-        if (strcmp(p->role, "coordinator") == 0) continue;
+        if (!is_node(p)) continue;
         n++;
         if (!p->domain[0])
             return sherd__fail(d, SHERD_EFORMAT,
@@ -134,7 +170,7 @@ static int suit_file(const char *file, const sherd__peers *peers, uint64_t least
                                "scheme must know which nodes are one adversary", file, p->line,
                                p->host, p->port);
     }
-    if (n >= least) return 0;
+    if (n >= least) return suit_domains(file, peers, least, d);
     return sherd__fail(d, SHERD_EFEWNODES, "list more nodes, or lower --colluding or --spare",
                        "%s lists %" PRIu64 " node%s, and %" PRIu64 " or more are needed", file, n,
                        n == 1 ? "" : "s", least);

@@ -139,8 +139,11 @@ run multiply A.npy B.npy -o C.npy --scheme share --nodes four --key me.key --sam
 [ $code = 0 ] && grep -q ' by 3 of 4 nodes' err && grep -q 'any 1 of 3 domains together' err
 report $? "a node that was not there at the start is not said to have taken part"
 to 's/domain=site-[23]/domain=site-2/' --same-host-domains
-[ $code = 7 ] && grep -q '2 domains of nodes are up' err
-report $? "two nodes of one domain are one adversary: exit 7"
+[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2 is that of line 2, too: 3 nodes of 2 domains are listed, and 3 domains or more' err
+report $? "two nodes of one domain are one adversary: exit 7, and the lines are named"
+to 's/domain=site-[23]/domain=site-2/; s/^127\.0\.0\.1:/127.0.0.9:/' --same-host-domains
+[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2' err && grep -q 'try: list nodes that others run' err
+report $? "before anybody is connected to, and the remedy is said"
 sed 1q lines >nodes.txt; sed 1q lines >>nodes.txt; sed -n 3p lines >>nodes.txt
 refuses 3 'nodes.txt' --nodes nodes.txt --key me.key --same-host-domains
 report $? "two lines with one key are exit 3"
