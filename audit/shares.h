@@ -48,11 +48,11 @@ int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
  * Reads the encodings of a job. n: rows of A (of a training's data), or 0: not known. Where the
  * record says how A was cut, that is how rows are named; else T masks and S spares must be those of
  * the run, and A is taken as cut once. rows_max rows of each share are kept. In a coordinator's
- * record domain i holds share i; nodes' own records do not tell their numbers, so that each is taken
- * apart from the others. Which rows of A a masked row of blind hides follows from the numbers of
- * tasks and from n. SHERD_ENOMEM; SHERD_EINVAL: other data than were recorded, no code of so many
- * nodes, masks and spares is possible, or none has shares of this height; SHERD_EFORMAT: no share is
- * whole.
+ * record domain i holds share i; nodes' own records do not tell their numbers, so that each is
+ * taken apart from the others. Which rows of A a masked row of blind hides follows from the numbers
+ * of tasks and from n. SHERD_ENOMEM; SHERD_EINVAL: other data than were recorded, no code of so
+ * many nodes, masks and spares is possible, or none has shares of this height; SHERD_EFORMAT: no
+ * share is whole.
  */
 int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
                        uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;

@@ -139,7 +139,7 @@ void sherd__deal_cell_free(deal_cell *cell);
 int sherd__deal_probe_make(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out);
 /** Lets go of a probe; the last one to do so wipes and frees it. NULL is allowed. */
 void sherd__deal_probe_drop(deal_probe *p);
-/** Row `at` of the slot's resident block (of group q), columns of the tile, as the node is given it.
+/** Row `at` of the slot's resident block (of group q), columns of the tile, as the node gets it.
  *  line, scratch: m each; *perm: the group's order, NULL before its first row. */
 int sherd__deal_shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at, uint32_t tile,
                              double *line, uint32_t *scratch, const uint32_t **perm, double *out);

@@ -1,7 +1,7 @@
 /*
  * Blocks of B that stay at nodes (`permute`, `plain`): a slot's rows of B, each group's columns in
- * its secret order. A block is never in memory as a whole: rows are shuffled as they are sent, on the
- * loop thread, so a source has scratch of its own.
+ * its secret order. A block is never in memory as a whole: rows are shuffled as they are sent, on
+ * the loop thread, so a source has scratch of its own.
  */
 #include <string.h>
 

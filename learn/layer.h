@@ -149,12 +149,12 @@ void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
 
 /* ---- products of a layer with parameters, wherever they are computed (learn/dense.c) --------- */
 
-/** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution. Errors
- *  of the multiplier. */
+/** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution.
+ *  Errors of the multiplier. */
 int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                             sherd_diag *d);
-/** weights_gradient = x^T dy, and biases_gradient; then dx = dy W^T unless dx is NULL. dx may be x's
- *  memory. */
+/** weights_gradient = x^T dy, and biases_gradient; then dx = dy W^T unless dx is NULL. dx may be
+ *  x's memory. */
 int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                              double *dx, sherd_diag *d);
 /** Lets go of what a forward pass left with the multiplier. */

@@ -137,10 +137,10 @@ typedef struct sherd__train_calls {
      *  SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;
-    /** By products, where the first layer is dense: let the multiplier keep the training data (order
-     *  "given" or "batches"), and the validation data where nodes have room for both. In fixed point
-     *  this decides the exponent of the inputs, so runs that are to have the same bits keep
-     *  alike. */
+    /** By products, where the first layer is dense: let the multiplier keep the training data
+     *  (order "given" or "batches"), and the validation data where nodes have room for both. In
+     *  fixed point this decides the exponent of the inputs, so runs that are to have the same bits
+     *  keep alike. */
     bool keep;
     uint64_t until; /* return 0 after this many steps; 0: go to the end */
 } sherd__train_calls;

@@ -34,7 +34,8 @@ typedef struct bench {
     sherd__masks *masks; /* of a key of their own, which hide nothing */
 } bench;
 
-static sherd__pace pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+static sherd__pace pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                            UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 static pthread_once_t measured = PTHREAD_ONCE_INIT;
 
 /* ROWS columns of COLS rows, as nodes take a strip of the inner size. */
@@ -93,7 +94,8 @@ static void judge_residues(bench *b)
 
 static void judge_f64(bench *b)
 {
-    b->y[0] = 0 * sherd__fv_answer_f64((const double *)(const void *)b->body, ROWS, COLS, COLS, b->rs, b->rs + COLS);
+    const double *body = (const double *)(const void *)b->body;
+    b->y[0] = 0 * sherd__fv_answer_f64(body, ROWS, COLS, COLS, b->rs, b->rs + COLS);
 }
 
 static int by_rate(const void *x, const void *y)

@@ -44,7 +44,8 @@ sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);
 
 /** share, share1 of an A that is kept in parts of `part` rows, for right operands to come:
  *  sherd__prepared_right before each run. Primes hold sums over the columns; those over the
- *  rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */
+ *  rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd
+ *  in any case. Errors as sherd__prepare_share. */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** The next B, and where A*B (transposed: A^T*B) goes, A being `rows` of it: whole parts.

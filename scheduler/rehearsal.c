@@ -2,7 +2,7 @@
  * A few cells of a product, hidden and folded here without a node: their time, times how many there
  * are. The first position of a tile makes what the others use (projections, permutations, weights),
  * so it counts once a tile. Answers are zeros: folding does not care what it adds. Each lies
- * elsewhere than the one before, since what has just come from a node is in no cache near this core.
+ * elsewhere than the one before, since what has just come from a node is in no cache near here.
  * They are not checked, since a check that fails stops early; that part is counted by its bytes.
  */
 #include "scheduler/forecast.h"

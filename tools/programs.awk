@@ -5,6 +5,18 @@ function begin_file() {
     text = ""; here = ""; delete_names()
 }
 function delete_names(    k) { for (k in local_name) delete local_name[k] }
+function function_of(line) {
+    if (line !~ /^ *[a-z_][a-z0-9_]*\(\)/) return
+    sub(/\(\).*/, "", line); gsub(/ /, "", line); local_name[line] = 1
+}
+# Functions of a file that this line sources, which stands beside this one.
+function names_of(    file, line) {
+    file = FILENAME; sub(/[^\/]*$/, "", file)
+    line = $0; sub(/^[^)]*\)\//, "", line); sub(/"$/, "", line)
+    file = file line
+    while ((getline line < file) > 0) function_of(line)
+    close(file)
+}
 function finish_file(    n, piece, i) {
     if (name == "") return
     clean(text)
@@ -77,7 +89,8 @@ make {
 }
 {
     if (match($0, /<<-?[ ]*['"\\]?[A-Za-z_]+/) && $0 !~ /<<</) { here = substr($0, RSTART, RLENGTH); sub(/^<<-?[ ]*['"\\]?/, "", here) }
-    if (match($0, /^ *[a-z_][a-z0-9_]*\(\)/)) { fn = $0; sub(/\(\).*/, "", fn); gsub(/ /, "", fn); local_name[fn] = 1 }
+    function_of($0)
+    if (/^\. "\$\(dirname "\$0"\)\/.*"$/) names_of()
     line = $0
     sub(/^ *[-A-Za-z0-9_.*\/|:" ]+\)( |$)/, "", line) # a branch of case
     text = text line "\n"

@@ -181,7 +181,8 @@ static void *encode(void *arg)
     for (uint32_t j = 0; j < e->blocks; j++) {
         in[j] = terms[j];
         most[j] = 5931641 / 2;
-        for (int i = 0; i < 4; i++) w[(size_t)i * e->blocks + j] = e->small ? i + 1 : 12345 * (i + 1);
+        for (int i = 0; i < 4; i++)
+            w[(size_t)i * e->blocks + j] = e->small ? i + 1 : 12345 * (i + 1);
     }
     if (e->blocks)
         sherd__lcc_encode_within(w, 4, e->blocks, 5931641, in, e->small ? most : NULL, WORDS,

@@ -29,8 +29,8 @@ static double tiles;
 
 static sherd__traffic count(sherd_product_options *o, uint64_t memory)
 {
-    const sherd__nodes nodes = { .count = NODES, .domain = domain, .domains = NODES, .usable = NODES,
-                                 .memory = 1 << 24 };
+    const sherd__nodes nodes = { .count = NODES, .domain = domain, .domains = NODES,
+                                 .usable = NODES, .memory = 1 << 24 };
     sherd__prepared p;
     sherd__traffic t;
     o->seed = seed;

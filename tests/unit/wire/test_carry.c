@@ -1,4 +1,4 @@
-/* The rate of a link's two ends is measured: both threads' work is in it, and it is measured once. */
+/* The rate of a link's two ends is measured, with both threads' work in it, and only once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
