@@ -143,9 +143,9 @@ static int selftest_prime(uint32_t p, bool extreme, bool transposed, double *buf
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < M; j++) {
             int64_t want = 0;
-            for (size_t l = 0; l < k; l++)
-                want = (want + (int64_t)a[transposed ? l * lda + i : i * lda + l] *
-                                   (int64_t)b[l * M + j]) % q;
+            for (size_t l = 0; l < k; l++) /* of LDA products below 2^46 */
+                want += (int64_t)a[transposed ? l * lda + i : i * lda + l] * (int64_t)b[l * M + j];
+            want %= q;
             want += want > h ? -q : want < -h ? q : 0;
             if (c[i * LDC + j] != (double)want)
                 return sherd__fail(d, SHERD_EDEVICE,
