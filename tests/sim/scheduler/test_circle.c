@@ -18,6 +18,7 @@
 #include "learn/circle_plan.h"
 #include "node/worker.h"
 #include "scheduler/circle_job.h"
+#include "tests/support/no_backend.h"
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\nl2 = 0.01\n";
@@ -234,16 +235,6 @@ static void changed(void *ctx)
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
-
-static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
-{
-    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
-    return SHERD_EINTERNAL;
-}
-
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
-                                     .run = never_run };
 
 static void start_node(world *w, uint32_t i)
 {

@@ -22,6 +22,7 @@
 #include "learn/secure.h"
 #include "node/worker.h"
 #include "scheduler/secure_job.h"
+#include "tests/support/no_backend.h"
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\ndata = file\nepochs = 1\nrate = 0.5\n";
@@ -129,16 +130,6 @@ static void hear(void *ctx, bool out, const uint8_t *bytes, size_t len)
 }
 
 /* ---- nodes --------------------------------------------------------------------------------- */
-
-static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
-{
-    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
-    return SHERD_EINTERNAL;
-}
-
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
-                                     .run = never_run };
 
 static void connect(sim_node *n)
 {

@@ -22,6 +22,7 @@
 #include "node/gradient.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
+#include "tests/support/no_backend.h"
 
 #define MB ((uint64_t)1 << 20)
 
@@ -63,16 +64,6 @@ static int fill(void **s)
         for (size_t i = 0; i < counts[t]; i++) params[t][i] = (double)next_random() / 0x1p31 - 0.5;
     return 0;
 }
-
-static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
-{
-    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
-    return SHERD_EINTERNAL;
-}
-
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
-                                     .run = never_run };
 
 static pthread_mutex_t woken_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned woken;

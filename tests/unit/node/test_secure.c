@@ -20,6 +20,7 @@
 #include "crypto/fragment_make.h"
 #include "learn/secure.h"
 #include "node/worker.h"
+#include "tests/support/no_backend.h"
 
 static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
                            "data = file\nepochs = 1\nrate = 0.5\n";
@@ -53,16 +54,6 @@ static uint64_t next_random(void)
     state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return state >> 33;
 }
-
-static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
-{
-    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
-    return SHERD_EINTERNAL;
-}
-
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
-                                     .run = never_run };
 
 /* ---- a coordinator's session to one node --------------------------------------------------- */
 
