@@ -132,7 +132,7 @@ static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
 
 /* ---- REDUCE, STATE --------------------------------------------------------------------------- */
 
-/* Of the step that this REDUCE belongs to, which was checked when it was taken. */
+/* Of the round under way; the block need not be that of its STEP, whoever asks. */
 static int check_reduce(const sherd__circle *c, const sherd__task *t, const sherd__block *left,
                         sherd_diag *d)
 {
@@ -143,6 +143,9 @@ static int check_reduce(const sherd__circle *c, const sherd__task *t, const sher
     if (head.round != c->round)
         return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu is not under way",
                            (unsigned long long)head.round);
+    if (shards.tiers != sherd__member_tiers(c->member))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a sum of %u tiers for a network of %zu",
+                           shards.tiers, sherd__member_tiers(c->member));
     return check_result(t, SHERD_F64, shards.tiers + SHERD__CIRCLE_FIGURES, d);
 }
 
@@ -272,7 +275,7 @@ void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wa
         sherd__block_release(c->state);
         c->state = NULL;
         c->met = !err && wanted;
-        if (!c->met) sherd__circle_leave(c);
+        if (!c->met && c->plan.state) sherd__circle_leave(c); /* else the next meeting goes on */
         break;
     case SHERD__OP_STEP:
         sherd__circle_drop_shards(c);

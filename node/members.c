@@ -17,8 +17,8 @@ typedef struct conn {
     sherd__circle *circle;  /* opened here, and the circle still has it */
     uint32_t member;
     bool came, over;
-    sherd__fingerprint key; /* of who came, and the circle it came for */
-    uint64_t id;
+    sherd__fingerprint key; /* of who came */
+    uint64_t id;            /* the circle that it brings blocks of; 0: it has brought none */
     uint64_t bodies;        /* of it, that somebody has */
     struct conn *prev, *next;
 } conn;
@@ -140,7 +140,10 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     conn *c = ctx;
     uint8_t *bytes = sherd__worker_member_place(c->members->worker, &c->key, job, number, len);
-    if (bytes) c->bodies++;
+    if (bytes) {
+        c->bodies++;
+        c->id = job; /* whoever is in two circles with us has a connection for each */
+    }
     return bytes;
 }
 
@@ -176,15 +179,24 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 
+/* Connections are the node's, for all: no member may take them all, nor memory over each of them. */
+static bool has_enough(const sherd__members *m, const sherd__fingerprint *key)
+{
+    uint32_t have = 0;
+    for (const conn *c = m->conns; c; c = c->next)
+        have += c->came && sherd__fingerprint_equal(&c->key, key);
+    return have >= sherd__worker_member_links(m->worker, key);
+}
+
 int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner)
 {
+    if (has_enough(m, key)) return SHERD_EBUSY;
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
     c->link = l;
     c->came = true;
     c->key = *key;
-    c->id = sherd__worker_member(m->worker, key);
     session->role = SHERD__NODE;
     session->place = place;
     session->unplace = unplace;

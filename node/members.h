@@ -35,7 +35,7 @@ sherd__circle_links sherd__members_links(sherd__members *m);
 void sherd__members_serve(sherd__members *m, sherd__worker *w);
 
 /** As the listener's accept, for somebody whom sherd__worker_member knows; the session's hello is
- *  filled in. */
+ *  filled in. SHERD_EBUSY: it has as many connections as it may; SHERD_ENOMEM. */
 int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner) SHERD_MUST;
 /** Connections that are not gone yet. */

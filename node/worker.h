@@ -100,6 +100,8 @@ void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_
                                 const sherd__refusal *r);
 /** The circle that somebody with this key may connect for, or 0: none. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
+/** How many connections they may have at once. */
+uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerprint *key);
 /** Bytes of the node's budget for the body of such a block; NULL: nobody waits for it, or none. */
 uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
                                     uint32_t number, uint64_t len);

@@ -7,6 +7,8 @@
 #include "core/diag.h"
 #include "node/worker_state.h"
 
+enum { MEMBER_LINKS = 4 }; /* for each circle: one, and those of meetings before that still close */
+
 static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
 {
     const sherd__worker *w = ctx;
@@ -134,6 +136,14 @@ uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *
     for (const sherd__client *c = w->clients; c && !id; c = c->next)
         if (c->circle && !c->closed) id = sherd__circle_knows(c->circle, key);
     return id;
+}
+
+uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerprint *key)
+{
+    uint32_t circles = 0;
+    for (const sherd__client *c = w->clients; c; c = c->next)
+        if (c->circle && !c->closed) circles += sherd__circle_knows(c->circle, key) != 0;
+    return MEMBER_LINKS * circles;
 }
 
 uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,

@@ -39,6 +39,7 @@ struct sherd__circle_job {
     phase phase;
     uint64_t meetings;
     uint64_t id;             /* of the circle as it last met */
+    uint64_t link_out, link_in; /* bytes on links of meetings before */
     bool loaded;             /* all members have had the state */
     bool broken;             /* it has to meet before anything else */
     uint32_t tasks;          /* numbers given */

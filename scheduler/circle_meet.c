@@ -40,6 +40,8 @@ static void take_numbers(sherd__circle_job *j)
     }
     pthread_mutex_lock(&j->lock);
     j->stats.members = j->members;
+    j->link_out = j->stats.link_out;
+    j->link_in = j->stats.link_in;
     pthread_mutex_unlock(&j->lock);
 }
 

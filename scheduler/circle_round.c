@@ -114,19 +114,20 @@ void sherd__circle_end_step(sherd__circle_job *j)
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
     pthread_mutex_lock(&j->lock);
     j->stats.rounds++;
-    j->stats.link_out = out;
-    j->stats.link_in = in;
+    j->stats.link_out = j->link_out + out;
+    j->stats.link_in = j->link_in + in;
     pthread_mutex_unlock(&j->lock);
     sherd__circle_answer(j, SHERD_OK, "");
 }
 
 void sherd__circle_break(sherd__circle_job *j, const char *why)
 {
+    bool stepping = j->phase == STEPPING;
     sherd__circle_call_off(j);
     j->phase = IDLE;
     j->broken = true;
     pthread_mutex_lock(&j->lock);
-    j->stats.repeated++;
+    j->stats.repeated += stepping;
     pthread_mutex_unlock(&j->lock);
     if (++j->failed < FAILED_MOST) return;
     char text[1000];

@@ -108,10 +108,41 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     hub_close(&lead);
 }
 
+/* Connections are few and for all: one member's do not keep out a coordinator. */
+static void a_member_takes_no_more_connections_than_a_circle_has_use_for(void **unused)
+{
+    (void)unused;
+    enum { TRIED = 80 }; /* more than a node takes of all together */
+    hub lead, member;
+    tie t, again, m[TRIED];
+    unsigned ready = 0;
+    hub_open(&lead);
+    hub_open(&member);
+    sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
+    const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
+    tie_up(&lead, &t, node);
+    meet(&lead, &t, node, sherd__identity_fingerprint(member.me));
+    for (unsigned i = 0; i < TRIED; i++) {
+        tie_begin(&member, &m[i], node);
+        while (!m[i].ready && !m[i].gone) uv_run(&member.loop, UV_RUN_ONCE);
+        ready += m[i].ready;
+    }
+    assert_in_range(ready, 1, 8);
+    tie_up(&lead, &again, node);
+    tie_down(&lead, &again);
+    for (unsigned i = 0; i < TRIED; i++)
+        if (m[i].ready) tie_down(&member, &m[i]);
+    tie_down(&lead, &t);
+    sherd__launch_stop(l, 0);
+    hub_close(&member);
+    hub_close(&lead);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_members_key_opens_the_door_to_its_blocks_alone),
+        cmocka_unit_test(a_member_takes_no_more_connections_than_a_circle_has_use_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

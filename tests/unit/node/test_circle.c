@@ -30,6 +30,7 @@ static sherd__client *client;
 static sherd_session *co, *no;
 static uint32_t tasks, answered, next_block, opened;
 static bool coordinators;               /* member 2's key may give tasks */
+static bool calls_off;                  /* whatever is asked, at once */
 static int refused;
 static uint64_t state = 11;
 
@@ -116,6 +117,10 @@ static int ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64
                                                   .rows = 1, .cols = cols, .len = 8 * cols } };
     uint32_t before = answered;
     assert_int_equal(sherd__session_task(co, &t), 0);
+    if (calls_off) {
+        while (move(co, no)) {}
+        assert_int_equal(sherd__session_cancel(co, JOB, 0, 0), 0);
+    }
     settle();
     return answered == before ? 1 : refused;
 }
@@ -168,12 +173,12 @@ static sherd__circle_plan usual(void)
                                  .batch = 4, .optimiser = { .method = SHERD__SGD } };
 }
 
-static int meet_with(const sherd__circle_plan *p, const uint32_t who[N])
+static int meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
 {
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     char roster[1024];
     size_t len = 0;
-    for (uint32_t i = 0; i < N; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         char fp[SHERD__FINGERPRINT_TEXT];
         sherd__fingerprint_text(key(who[i]), fp);
         len += (size_t)snprintf(roster + len, sizeof roster - len, "127.0.0.1:%u key=%s\n",
@@ -184,6 +189,16 @@ static int meet_with(const sherd__circle_plan *p, const uint32_t who[N])
     put(next_block + 1, SHERD_U8, roster, len);
     next_block += 2;
     return ask(SHERD__OP_MEET, next_block - 2, next_block - 1, SHERD_I64, 1);
+}
+
+static int meet_with(const sherd__circle_plan *p, const uint32_t who[N])
+{
+    return meet_of(p, who, N);
+}
+
+static int meet_alone(const sherd__circle_plan *p)
+{
+    return meet_of(p, (const uint32_t[]){ SELF }, 1);
 }
 
 static int meet(void)
@@ -369,6 +384,52 @@ static void what_waits_for_a_lost_link_is_refused(void **unused)
     stop();
 }
 
+/* Somebody else was lost while they met anew: that meeting is called off, its members go on. */
+static void a_meeting_that_is_called_off_takes_nothing_from_a_member(void **unused)
+{
+    (void)unused;
+    static const uint32_t who[N] = { 0, 1, 2 };
+    sherd__circle_plan p = usual();
+    start(NULL);
+    assert_int_equal(meet(), 0);
+    p.state = 0;
+    p.id++;
+    calls_off = true;
+    assert_int_equal(meet_with(&p, who), 1); /* whoever cancels hears no answer */
+    calls_off = false;
+    assert_int_equal(sherd__worker_member(worker, key(0)), 0);
+    assert_int_equal(meet_with(&p, who), 0);
+    assert_int_equal(sherd__worker_member(worker, key(0)), CIRCLE + 1);
+    stop();
+}
+
+/* Of another block than its STEP's, with more tiers than there are: answers would hold what lay
+ * about in memory. */
+static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
+{
+    (void)unused;
+    enum { TIERS = 5 };
+    const sherd__circle_plan alone = { .kind = SHERD__REDUCE_RING, .members = 1, .id = CIRCLE,
+                                       .recipe = TEXT, .state = STATE, .bits = 20, .batch = 4,
+                                       .optimiser = { .method = SHERD__SGD } };
+    const int32_t scales[TIERS] = { 20, 20, 20, 20, 20 };
+    uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + TIERS)];
+    start(NULL);
+    assert_int_equal(meet_alone(&alone), 0);
+    assert_int_equal(step(1, 0), 0);
+    uint32_t own = next_block - 1;
+    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3 };
+    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1,
+                      .batch = 4 };
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, scales);
+    put(next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    assert_int_equal(ask(SHERD__OP_REDUCE, next_block, 0, SHERD_F64,
+                         TIERS + SHERD__CIRCLE_FIGURES), SHERD_ESHAPE);
+    assert_int_equal(ask(SHERD__OP_REDUCE, own, 0, SHERD_F64, 1 + SHERD__CIRCLE_FIGURES), 0);
+    stop();
+}
+
 static void numbers_of_blocks_tell_rounds_apart_for_ever(void **unused)
 {
     (void)unused;
@@ -404,6 +465,8 @@ int main(void)
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),
         cmocka_unit_test(plans_that_make_no_sense_are_refused),
         cmocka_unit_test(what_waits_for_a_lost_link_is_refused),
+        cmocka_unit_test(a_meeting_that_is_called_off_takes_nothing_from_a_member),
+        cmocka_unit_test(a_sum_is_told_for_the_tiers_that_there_are),
         cmocka_unit_test(numbers_of_blocks_tell_rounds_apart_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, free_identities);

@@ -1,0 +1,90 @@
+#!/bin/sh
+# `train --aggregate ring|halving-doubling` as it is typed: the bits of a training here, with more
+# nodes than shards and nodes that are killed; two trainings at once on the same nodes; resuming with
+# other nodes; options that have no meaning. Speaks TAP.
+set -u
+S=$(realpath "${SHERD:-build/sherd}")
+T=$(mktemp -d)
+nodes=
+trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
+unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
+export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
+cd "$T" || exit 1
+n=0 code=0
+
+report() { # status, name
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
+    fi
+}
+run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
+checked() { [ $code = 0 ] && grep -q 'equal the same training here, bit for bit' out; }
+key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
+start() { # number
+    rm -f "line-$1"
+    "$S" node --key "node-$1.key" --allow allow.txt --name "n$1" --selftest quick \
+        >"line-$1" 2>"node-$1.err" </dev/null &
+    eval "pid_$1=$!"
+    nodes="$nodes $!"
+    i=0
+    while [ ! -s "line-$1" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+}
+(umask 077; head -c 32 /dev/zero >seed)
+: >out
+
+run spiral --epochs 20 --by gradients --aggregate ring -n 5 --shards 3 --check
+checked && grep -q 'ring among 5 nodes' out
+report $? "more nodes than shards come to the bits of a training here"
+
+run spiral --epochs 3 --batch 37 --by gradients --aggregate halving-doubling -n 3 --check
+checked
+report $? "batches that do not divide come to the bits of a training here"
+
+run spiral --epochs 12 --by gradients --aggregate ring -n 3 --seed seed -o whole.npz
+run spiral --epochs 5 --by gradients --aggregate ring -n 3 --seed seed --checkpoint kept
+run spiral --epochs 12 --by gradients --aggregate halving-doubling -n 2 --seed seed \
+    --checkpoint kept --resume -o resumed.npz
+[ $code = 0 ] && cmp -s whole.npz resumed.npz
+report $? "a training that other nodes resume, summing otherwise, ends with the same model"
+
+"$S" keygen one.key >/dev/null 2>&1
+"$S" keygen two.key >/dev/null 2>&1
+for k in one two; do echo "* key=$(key $k.key) role=coordinator"; done >allow.txt
+for k in 1 2 3 4; do "$S" keygen "node-$k.key" >/dev/null 2>&1; start $k; done
+cat line-1 line-2 line-3 line-4 >nodes.txt
+
+# One ends while the other goes on: its links are its own.
+bad=0
+for round in 1 2 3 4; do
+    "$S" train spiral --epochs 300 --by gradients --aggregate ring --nodes nodes.txt --key one.key \
+        --progress none >long 2>&1 </dev/null &
+    long=$!
+    run spiral --epochs 10 --by gradients --aggregate ring --nodes nodes.txt --key two.key
+    wait $long || bad=1
+    [ $code = 0 ] || bad=1
+    if grep 'made anew' long out err >>all; then bad=1; fi
+done
+[ $bad = 0 ] || cat all >>err
+report $bad "the end of one training breaks no round of another one on the same nodes"
+
+"$S" train spiral --epochs 2000 --by gradients --aggregate ring --nodes nodes.txt --key one.key \
+    --check --progress none --log log.jsonl >out 2>err </dev/null &
+long=$!
+i=0
+while [ ! -s log.jsonl ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+kill -9 "$pid_2"
+wait $long
+code=$?
+checked && grep -q 'n2 .*is lost' err && grep -q 'ring among 3 nodes' out
+report $? "a node that is killed takes nothing from the bits"
+
+bad=0
+for what in --async --float-gradients --in-process "--survivors 3"; do
+    # shellcheck disable=SC2086
+    run spiral --epochs 2 --by gradients --aggregate ring -n 3 $what
+    [ $code = 2 ] || { bad=1; echo "$what: exit $code" >>err; }
+done
+report $bad "options that mean nothing to a sum among nodes are refused"
+echo "1..$n"
