@@ -135,7 +135,7 @@ build/sherd: build/plain/sherd
 mpi: build/sherd-mpi ## build build/sherd-mpi, for training in one trusted cluster
 $(B)/sherd-mpi: mpi/main.c $(B)/libcli.a $(B)/libsherd.a $(B)/flags
 	$(call say,LD,$@)
-	$(Q)OMPI_CC=$(CC) mpicc $(CPPFLAGS) $(filter-out -Wpedantic,$(CFLAGS)) $(LDFLAGS) -o $@ $< $(B)/libcli.a $(B)/libsherd.a $(LDLIBS)
+	$(Q)OMPI_CC="$(CC)" mpicc $(CPPFLAGS) $(filter-out -Wpedantic,$(CFLAGS)) $(LDFLAGS) -o $@ $< $(B)/libcli.a $(B)/libsherd.a $(LDLIBS)
 build/sherd-mpi: build/plain/sherd-mpi
 	@ln -sf plain/sherd-mpi $@
 

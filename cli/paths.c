@@ -25,7 +25,7 @@ typedef struct given {
 static bool is_written(const char *option)
 {
     static const char *const names[] = {"output", "certificate", "meta", "record", "log",
-                                        "checkpoint", "plot"};
+                                        "trace", "checkpoint", "plot"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
@@ -110,7 +110,9 @@ int sherd__paths_output(const sherd__cli *cli, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "output");
     struct stat out, x;
-    if (!cli->json || path == NULL) return 0;
+    if (path == NULL) return 0;
+    int err = strcmp(path, "-") == 0 ? 0 : sherd__paths_room(path, d);
+    if (err || !cli->json) return err;
     bool shared = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;
     if (!shared && stat(path, &x) == 0 && fstat(STDOUT_FILENO, &out) == 0)
         shared = x.st_dev == out.st_dev && x.st_ino == out.st_ino &&

@@ -75,7 +75,8 @@ static int prepare(sherd__train *t, sherd_diag *d)
     const char *initial = sherd__opt_text(cli, "initial");
     size_t width = 0;
     const char *plot = sherd__opt_text(cli, "plot");
-    int err = sherd__paths_differ(cli, 0, d);
+    int err = sherd__paths_differ(cli, sherd__train_recipe_comes(cli->args[0]) ? 0 : 1, d);
+    if (!err) err = sherd__paths_output(cli, d);
     if (!err && plot != NULL) err = sherd__plot_check(plot, d);
     if (!err) err = read_recipe(t, d);
     if (!err) err = sherd__over_read(&t->over, cli, d);

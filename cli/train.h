@@ -65,6 +65,8 @@ typedef struct sherd__train {
 int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHERD_MUST;
 /** Name i of those that are built in, or NULL behind the last. */
 const char *sherd__train_recipe_name(size_t i);
+/** Whether that name is a recipe that comes with sherd, and so no file. */
+bool sherd__train_recipe_comes(const char *name);
 
 /* ---- --by gradients (train_gradients.c) ------------------------------------------------------ */
 

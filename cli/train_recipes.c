@@ -43,6 +43,13 @@ const char *sherd__train_recipe_name(size_t i)
     return i < RECIPES ? recipes[i].name : NULL;
 }
 
+bool sherd__train_recipe_comes(const char *name)
+{
+    for (size_t i = 0; i < RECIPES; i++)
+        if (strcmp(recipes[i].name, name) == 0) return true;
+    return false;
+}
+
 static int unknown(const char *name, sherd_diag *d)
 {
     const char *known[RECIPES + 1];

@@ -63,7 +63,7 @@ static void begin_join(sherd__secure_job *j)
         return;
     }
     if (n < 3) {
-        sherd__work_stop(&j->w, SHERD_EFEWNODES, "start more nodes",
+        sherd__work_stop(&j->w, SHERD_EFEWNODES, "start more nodes with sherd node --data",
                          "secure aggregation needs 3 nodes that take part");
         return;
     }

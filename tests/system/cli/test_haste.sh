@@ -97,6 +97,7 @@ early() { # name, exit code, words, arguments: no node was started
     report $? "$name"
 }
 M="multiply A.npy B.npy -o C.npy -n 9"
+early "a result without a folder" 4 "nowhere/C.npy: cannot write" multiply A.npy B.npy -o nowhere/C.npy -n 9
 early "a key that is not there" 4 nofile $M --key nofile
 early "a file that is no key" 6 A.npy $M --key A.npy
 early "a certificate's folder that is not there" 4 nodir $M --certificate nodir/c.json

@@ -170,6 +170,12 @@ refuses 3 'seed: is none of the files' "data of no known form are refused" small
 refuses 3 'init.npz\|w1' "initial weights of another shape are refused" small.conf --initial a.npz
 refuses 3 'the member w1 is missing' "initial weights that are none are refused" small.conf --initial data.npz
 refuses 2 'log would replace' "the log does not replace the data" small.conf --data data.npy --log data.npy
+refuses 2 'trace would replace' "nor does the trace" small.conf --data data.npy --trace data.npy --by gradients --in-process
+fails 2 'would replace small.conf' train small.conf --data data.npy -o small.conf; report $? "the model does not replace the recipe"
+fails 4 'nowhere/model.npz: cannot write' train small.conf --data data.npy -o nowhere/model.npz && [ ! -s out ]
+report $? "a model without a folder is told before the first epoch"
+run train spiral --epochs 1 -o spiral; [ $code = 0 ] && run train spiral --epochs 1 -o spiral; [ $code = 0 ]
+report $? "a recipe that comes with sherd is no file that could be replaced"
 for scheme in share1 blind; do
     refuses 2 "scheme $scheme is refused for a network" "$scheme is refused with the reason" small.conf -n 3 --scheme $scheme
 done
