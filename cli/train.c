@@ -336,7 +336,7 @@ const sherd__verb sherd__verb_train = {
         "they keep their own examples instead, and give nothing but masked sums: a round for each "
         "epoch, any --survivors U of them open it, and --colluding T learn nothing with the "
         "coordinator. With --aggregate ring or halving-doubling nodes send gradients to each other "
-        "and make the updates, to the same bits: hardly anything passes here.\n"
+        "and make the updates, to the same bits: little but examples passes here.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "
