@@ -460,6 +460,17 @@ static uint32_t reap_all(sherd__launch *l, bool wait)
     return left;
 }
 
+/* A process that is stopped does not end by itself, however long it is waited for. */
+static void kill_stopped(const sherd__launch *l)
+{
+    for (uint32_t i = 0; i < l->len; i++) {
+        siginfo_t is = { .si_pid = 0 };
+        id_t pid = (id_t)l->nodes[i].is.pid;
+        if (pid && waitid(P_PID, pid, &is, WSTOPPED | WNOHANG | WNOWAIT) == 0 && is.si_pid)
+            kill((pid_t)pid, SIGKILL);
+    }
+}
+
 void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
 {
     if (!l) return;
@@ -467,6 +478,7 @@ void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
     for (uint32_t i = 0; i < l->len; i++) close_fd(&l->nodes[i].pipe);
     for (long wait_ns = 500000; reap_all(l, false) && sherd__clock_ms() < deadline;) {
         struct timespec pause = { .tv_nsec = wait_ns };
+        kill_stopped(l);
         nanosleep(&pause, NULL);
         if (wait_ns < 20000000) wait_ns *= 2;
     }

@@ -64,8 +64,8 @@ const sherd__launched *sherd__launch_node(const sherd__launch *l, uint32_t i);
 int sherd__launch_check(sherd__launch *l, uint32_t i, sherd_diag *d);
 
 /**
- * Ends all nodes: closes their pipes, waits up to grace_ms (0: 3000), then kills what is left; all
- * are reaped. NULL is allowed. Frees l.
+ * Ends all nodes: closes their pipes, waits up to grace_ms (0: 3000), then kills what is left, and
+ * what is stopped at once; all are reaped. NULL is allowed. Frees l.
  */
 void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms);
 
