@@ -115,8 +115,9 @@ int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d
     }
     if (here != NULL) *here = local;
     sherd__peers_fini(&peers);
-    if (n == 0) return sherd__fail(d, SHERD_EFORMAT, "paste the lines that nodes print when they start",
-                                   "%s: lists no node", s.nodes);
+    if (n == 0)
+        return sherd__fail(d, SHERD_EFORMAT, "paste the lines that nodes print when they start",
+                           "%s: lists no node", s.nodes);
     *out = n;
     return 0;
 }

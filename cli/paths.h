@@ -16,8 +16,8 @@ int sherd__paths_file(const char *what, const char *path, sherd_diag *d) SHERD_M
 /** Whether a file could be made there when a long run ends: SHERD_EOPEN where its folder is not
  *  there, or is not ours to write to. */
 int sherd__paths_room(const char *path, sherd_diag *d) SHERD_MUST;
-/** Before work begins that --output is to hold: SHERD_EOPEN as sherd__paths_room, SHERD_EINVAL where
- *  --json and --output would share standard output. */
+/** Before work begins that --output is to hold: SHERD_EOPEN as sherd__paths_room, SHERD_EINVAL
+ *  where --json and --output would share standard output. */
 int sherd__paths_output(const sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** True where both name one regular file or folder, or would once they are made. */
 bool sherd__paths_same(const char *a, const char *b);
