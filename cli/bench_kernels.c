@@ -133,7 +133,7 @@ typedef struct coding {
     size_t dim, height;
     double *a, *copy;
     sherd__fixed fixed;
-    double w[PRIMES][SHARES * TERMS], most[PRIMES][TERMS];
+    double w[PRIMES][SHARES * TERMS];
     uint8_t *out[PRIMES][SHARES];
     struct coding_part *part;
     unsigned parts;
@@ -195,12 +195,7 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
     for (unsigned i = 0; i < threads; i++)
         if (part_init(c, i, &e) != 0) return no_memory(d);
     scatter(c->a, dim * dim, 1000000, 3);
-    int err = sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
-    for (unsigned q = 0; q < PRIMES; q++)
-        for (unsigned j = 0; j < TERMS; j++)
-            c->most[q][j] = j < BLOCKS ? (double)c->fixed.bound
-                                       : (double)((sherd__primes_default.p[q] - 1) / 2);
-    return err;
+    return sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
 }
 
 /* Rows [row, row+rows) of every block, quantised, a piece of each by turns as in a job. */
@@ -236,8 +231,7 @@ static int encode_rows(coding_part *t, size_t row, size_t rows)
             to[i] = c->out[q][i] + SHERD__RESIDUE_BYTES * row * c->dim;
         err = sherd__masks_part(t->masks, &id, row, rows, 0, c->dim, t->mask, c->dim);
         if (!err)
-            sherd__lcc_encode_within(c->w[q], SHARES, TERMS, p, term, c->most[q], rows * c->dim,
-                                     to);
+            sherd__lcc_encode(c->w[q], SHARES, TERMS, p, term, rows * c->dim, to);
     }
     return err;
 }

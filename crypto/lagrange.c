@@ -190,14 +190,13 @@ static void sum(uint32_t terms, const double *w, const double *const *in, size_t
     }
 }
 
-void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                              const double *const *in, const double *most, size_t n,
-                              uint8_t *const *out)
+void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                       const double *const *in, size_t n, uint8_t *const *out)
 {
     int32_t words[CHUNK];
     double partial[CHUNK];
     const double *x[SHERD__LCC_BLOCKS_MAX];
-    if (most && sherd__lcc_encode_near(w, shares, blocks, p, in, most, n, out)) return;
+    if (sherd__lcc_encode_steps(w, shares, blocks, p, in, n, out)) return;
     size_t wide = sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
     for (size_t at = wide; at < n; at += CHUNK) {
         size_t part = n - at < CHUNK ? n - at : CHUNK;
@@ -211,12 +210,6 @@ void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks,
     size_t used = n - wide < CHUNK ? n - wide : CHUNK;
     sherd__wipe(words, used * sizeof *words);
     if (blocks > TERMS) sherd__wipe(partial, used * sizeof *partial);
-}
-
-void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                       const double *const *in, size_t n, uint8_t *const *out)
-{
-    sherd__lcc_encode_within(w, shares, blocks, p, in, NULL, n, out);
 }
 
 /* A few answers at a time: each is unpacked once, and outputs so far are one more term. */

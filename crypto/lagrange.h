@@ -52,11 +52,6 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
  */
 void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                        const double *const *in, size_t n, uint8_t *const *out);
-/** The same bits, where more is known of the terms: |in[j]| <= most[j]. Up to a third faster for
- *  narrow data and few shares. */
-void sherd__lcc_encode_within(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                              const double *const *in, const double *most, size_t n,
-                              uint8_t *const *out);
 /**
  * out[j] = sum_i w[j][i] * in[i] modulo p, canonical doubles, for `blocks` rows w (blocks x len):
  * in[i] are `len` packed answers of n residues each. SHERD_EFRAME: a residue is not below p.

@@ -1,5 +1,5 @@
 /* What the files of the Lagrange code share: kernels (lagrange.c), and those for AVX-512 alone
- * (lagrange_wide.c, lagrange_near.c). */
+ * (lagrange_wide.c, lagrange_steps.c). */
 #ifndef CRYPTO_LAGRANGE_INTERNAL_H
 #define CRYPTO_LAGRANGE_INTERNAL_H
 
@@ -34,10 +34,9 @@ static inline lcc_division lcc_divide_by(uint32_t p)
  *  many columns were done. 0 where that cannot be. */
 size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                               const double *const *in, size_t n, uint8_t *const *out);
-/** sherd__lcc_encode_within, where sums fit 32 bits; false where that cannot be: nothing was
- *  done. */
-bool sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                            const double *const *in, const double *most, size_t n,
-                            uint8_t *const *out);
+/** sherd__lcc_encode, if weights are those of points 1, 2, 3, ... and neither terms nor shares are
+ *  too many, with AVX-512; false where that cannot be: nothing was done. */
+bool sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                             const double *const *in, size_t n, uint8_t *const *out);
 
 #endif

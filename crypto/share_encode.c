@@ -185,13 +185,10 @@ static void encode(const share *d, const share_operand *o, const share_span *spa
                    size_t rows, uint32_t q, const double *const *term, uint8_t *const *shares)
 {
     uint8_t *out[SHERD__LCC_SHARES_MAX];
-    double most[SHERD__LCC_BLOCKS_MAX], half = (double)((d->p.primes[q] - 1) / 2);
-    double data = (double)o->fixed.bound < half ? (double)o->fixed.bound : half;
-    for (uint32_t j = 0; j < o->terms; j++) most[j] = j < o->blocks ? data : half;
     size_t at = (q * span->rows + row) * span->cols * SHERD__RESIDUE_BYTES;
     for (uint32_t i = 0; i < d->p.code.shares; i++) out[i] = shares[i] ? shares[i] + at : NULL;
-    sherd__lcc_encode_within(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term, most,
-                             rows * span->cols, out);
+    sherd__lcc_encode(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term, rows * span->cols,
+                      out);
 }
 
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,

@@ -1,7 +1,7 @@
 /*
  * The Lagrange code: weights against the polynomials they stand for, what enough answers give back
  * and too few do not, what T shares tell (nothing), and the kernels against int64.
- * link: -Wl,--wrap=sherd__lcc_encode_near -Wl,--wrap=sherd__lcc_encode_wide
+ * link: -Wl,--wrap=sherd__lcc_encode_steps -Wl,--wrap=sherd__lcc_encode_wide
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -416,25 +416,22 @@ static void one_colluder_more_learns_of_the_data(void **s)
 /* --- kernels --------------------------------------------------------------------------------- */
 
 /* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
-static bool plain, near;
+static bool plain, stepped;
 
-bool __real_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                   const double *const *in, const double *most, size_t n,
-                                   uint8_t *const *out);
-bool __wrap_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                   const double *const *in, const double *most, size_t n,
-                                   uint8_t *const *out);
+bool __real_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                    const double *const *in, size_t n, uint8_t *const *out);
+bool __wrap_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                    const double *const *in, size_t n, uint8_t *const *out);
 size_t __real_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                                      const double *const *in, size_t n, uint8_t *const *out);
 size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                                      const double *const *in, size_t n, uint8_t *const *out);
 
-bool __wrap_sherd__lcc_encode_near(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                   const double *const *in, const double *most, size_t n,
-                                   uint8_t *const *out)
+bool __wrap_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                                    const double *const *in, size_t n, uint8_t *const *out)
 {
-    near = __real_sherd__lcc_encode_near(w, shares, blocks, p, in, most, n, out);
-    return near;
+    stepped = !plain && __real_sherd__lcc_encode_steps(w, shares, blocks, p, in, n, out);
+    return stepped;
 }
 
 size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
@@ -486,35 +483,34 @@ static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
         }
 }
 
-/* Terms at their bounds, with signs that make each share in turn the largest, or the least. */
-static void fill_within(double *x, size_t n, uint32_t term, const double *w, double most)
+/* Values and differences at their bounds, with signs that make each share in turn the largest, or
+ * the least; whole rows of 0 and 1, whose residues are next to where fractions wrap. */
+static void fill_code(double *x, size_t n, uint32_t term, const double *w, uint32_t p)
 {
     for (size_t i = 0; i < n; i++) {
         double sign = (w[term] < 0) == (i % 2 != 0) ? 1 : -1;
-        x[i] = i % 4 < 2 ? sign * most
-                         : (double)((int64_t)(draw() % (2 * (uint64_t)most + 1)) - (int64_t)most);
+        x[i] = i % 4 < 2 ? sign * ((p - 1) / 2) : i % 8 < 6 ? (double)(draw() % 3) - 1 : residue(p);
     }
 }
 
-static void check_within(const sherd__lcc *c, uint32_t p, double most_of_data, size_t n)
+static void check_code(const sherd__lcc *c, uint32_t p, size_t n)
 {
-    enum { N = 1100 };
+    enum { N = 1100, SHARES = 24 };
     uint32_t terms = c->blocks + c->masks;
-    double *x = malloc(terms * N * 8), w[16 * MOST], most[MOST];
+    double *x = malloc(terms * N * 8), w[SHARES * MOST];
     const double *in[MOST];
-    uint8_t *out[16], *skipped = NULL;
+    uint8_t *out[SHARES], *skipped = NULL;
     for (uint32_t i = 0; i < c->shares; i++) {
         sherd__lcc_encode_weights(c, p, i, w + i * terms);
         out[i] = malloc(3 * n); /* exact, for sanitizers */
     }
     uint32_t aim = (uint32_t)(draw() % c->shares);
     for (uint32_t j = 0; j < terms; j++) {
-        most[j] = j < c->blocks ? most_of_data : (double)((p - 1) / 2);
-        fill_within(x + j * N, n, j, w + aim * terms, most[j]);
+        fill_code(x + j * N, n, j, w + aim * terms, p);
         in[j] = x + j * N;
     }
     if (c->shares > 4) skipped = out[2], out[2] = NULL;
-    sherd__lcc_encode_within(w, c->shares, terms, p, in, most, n, out);
+    sherd__lcc_encode(w, c->shares, terms, p, in, n, out);
     for (uint32_t q = 0; q < c->shares; q++)
         for (size_t i = 0; i < n && out[q]; i++) {
             int64_t sum = 0;
@@ -528,31 +524,57 @@ static void check_within(const sherd__lcc *c, uint32_t p, double most_of_data, s
     free(x);
 }
 
-/* Codes and data on both sides of what fits 32 bits. */
-static void shares_of_bounded_terms_equal_int64(void **s)
+/* Codes and primes on both sides of what steps are exact for. */
+static void shares_of_every_code_equal_int64(void **s)
 {
     (void)s;
     static const sherd__lcc codes[] = {{3, 1, 7}, {3, 1, 8}, {2, 1, 5}, {1, 1, 3}, {1, 1, 2},
-                                       {2, 2, 8}, {4, 1, 9}, {1, 3, 7}, {5, 2, 16}};
+                                       {2, 2, 8}, {4, 1, 9}, {1, 3, 7}, {5, 2, 16}, {3, 1, 13},
+                                       {3, 1, 14}, {4, 1, 8}, {1, 2, 24}, {3, 3, 6}, {3, 3, 7}};
     static const uint32_t primes[] = {5931641, 5931533, 8388593, 1048573, 524309, 262139, 251};
-    static const double bounds[] = {1, 127, 255, 32767, 32768, 65535, 131071, 4194303};
     size_t fast = 0, all = 0;
+    plain = false;
     for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
-        for (size_t q = 0; q < sizeof primes / sizeof *primes; q++)
-            for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
-                uint32_t p = primes[q];
-                if (bounds[b] > (p - 1) / 2) continue;
-                near = false;
-                check_within(&codes[k], p, bounds[b], lengths[(k + q + b) % LENGTHS]);
-                check_within(&codes[k], p, bounds[b], 1100);
-                fast += near, all++;
-            }
-    if (fast) assert_true(all / 5 < fast && fast < all * 4 / 5); /* both were tried */
+        for (size_t q = 0; q < sizeof primes / sizeof *primes; q++) {
+            check_code(&codes[k], primes[q], lengths[(k + q) % LENGTHS]);
+            check_code(&codes[k], primes[q], 1100);
+            fast += stepped, all++;
+        }
+    if (fast) assert_true(all / 5 < fast && fast < all * 9 / 10); /* both were tried */
     const sherd__lcc usual = {3, 1, 7};
-    for (size_t l = 0; l < LENGTHS; l++) check_within(&usual, 5931641, 65535, lengths[l]);
+    for (size_t l = 0; l < LENGTHS; l++) check_code(&usual, 5931641, lengths[l]);
 #ifdef SHERD__IS_V4_BYTES
-    if (SHERD__IS_V4_BYTES) assert_true(near);
+    if (SHERD__IS_V4_BYTES) assert_true(stepped);
 #endif
+}
+
+/* One weight of a usual code is another: its share alone is another, in the last columns too. */
+static void weights_of_other_points_are_taken_as_they_are(void **s)
+{
+    (void)s;
+    enum { N = 37 };
+    const sherd__lcc c = {3, 1, 7};
+    const uint32_t p = 5931641;
+    double x[4][N], w[7 * 4];
+    uint8_t bytes[7][3 * N], *out[7];
+    const double *const in[] = {x[0], x[1], x[2], x[3]};
+    plain = false;
+    for (uint32_t i = 0; i < 7; i++) sherd__lcc_encode_weights(&c, p, i, w + 4 * i);
+    for (int i = 0; i < 7; i++) out[i] = bytes[i];
+    fill(x[0], 4 * N, p, 0);
+    for (int at = 0; at < 28; at++) {
+        w[at] += 1;
+        sherd__lcc_encode(w, 7, 4, p, in, N, out);
+        assert_false(stepped);
+        for (int i = 0; i < 7 * N; i++) {
+            const double *v = w + 4 * (i / N);
+            const uint8_t *b = bytes[i / N] + 3 * (i % N);
+            int64_t sum = 0;
+            for (int j = 0; j < 4; j++) sum += (int64_t)(v[j] * x[j][i % N]);
+            assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
+        }
+        w[at] -= 1;
+    }
 }
 
 static void answers_decode_like_int64_for_every_number_and_length(void **s)
@@ -611,7 +633,8 @@ int main(void)
         cmocka_unit_test(shares_equal_int64_for_every_number_of_terms_and_length),
         {"shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
          NULL, NULL, &plain},
-        cmocka_unit_test(shares_of_bounded_terms_equal_int64),
+        cmocka_unit_test(shares_of_every_code_equal_int64),
+        cmocka_unit_test(weights_of_other_points_are_taken_as_they_are),
         cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),
     };
     return cmocka_run_group_tests_name("crypto/lagrange", tests, NULL, NULL);

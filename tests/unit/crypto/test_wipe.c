@@ -169,7 +169,7 @@ static double terms[TERMS_MOST][WORDS];
 
 typedef struct encoding {
     uint32_t blocks;
-    bool small; /* weights and terms, so that the quickest way is taken */
+    bool usual; /* weights, so that the quickest way is taken */
     uint8_t *out[4];
 } encoding;
 
@@ -177,18 +177,16 @@ static void *encode(void *arg)
 {
     encoding *e = arg;
     const double *in[TERMS_MOST];
-    double w[4 * TERMS_MOST], most[TERMS_MOST];
+    const sherd__lcc code = { e->blocks - 1, 1, 4 };
+    double w[4 * TERMS_MOST];
     for (uint32_t j = 0; j < e->blocks; j++) {
         in[j] = terms[j];
-        most[j] = 5931641 / 2;
-        for (int i = 0; i < 4; i++)
-            w[(size_t)i * e->blocks + j] = e->small ? i + 1 : 12345 * (i + 1);
+        for (int i = 0; i < 4; i++) w[(size_t)i * e->blocks + j] = 12345 * (i + 1);
     }
-    if (e->blocks)
-        sherd__lcc_encode_within(w, 4, e->blocks, 5931641, in, e->small ? most : NULL, WORDS,
-                                 e->out);
+    for (uint32_t i = 0; e->usual && i < 4; i++)
+        sherd__lcc_encode_weights(&code, 5931641, i, w + (size_t)i * e->blocks);
+    if (e->blocks) sherd__lcc_encode(w, 4, e->blocks, 5931641, in, WORDS, e->out);
     memset(w, 0, sizeof w);
-    memset(most, 0, sizeof most);
     return NULL;
 }
 
@@ -223,7 +221,7 @@ static void encoding_leaves_no_terms_on_its_stack(void **state)
     size_t nothing = left_on_stack(&e); /* a thread's own */
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         e.blocks = blocks[i];
-        e.small = i == 0;
+        e.usual = i == 0;
         size_t some = left_on_stack(&e);
         if (some > nothing + 2000) fail_msg("%zu bytes, %zu without", some, nothing);
         assert_int_not_equal(e.out[3][3 * WORDS - 2], 0);

@@ -1,0 +1,181 @@
+/*
+ * Encoding by steps. Blocks, masks and shares are the values of one polynomial at 1, 2, 3, ...; so
+ * the differences of its first K+T values give the next one by an addition each, and the one after
+ * that by as many again: Newton's way, where a weighted sum takes a product for every term and
+ * share. What is added are fractions: y stands for y*2^32/p, rounded, in 32 bits, whose overflow
+ * is the reduction modulo p; a share's residue is the upper half of its fraction's product with p.
+ * That is exact as long as roundings, each counted as often as its difference was added, stay below
+ * 2^32/p in all: few terms, few shares. Other weights and processors are left to lagrange_wide.c,
+ * which gives the same bits.
+ */
+#include "crypto/lagrange_internal.h"
+
+#include "matrix/clones.h"
+#include "matrix/residue.h"
+
+#ifndef SHERD__V4_BYTES
+bool sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                             const double *const *in, size_t n, uint8_t *const *out)
+{
+    (void)w, (void)shares, (void)blocks, (void)p, (void)in, (void)n, (void)out;
+    return false;
+}
+#else
+#include <immintrin.h>
+#include <math.h>
+
+#define INLINED SHERD__V4_BYTES static inline __attribute__((always_inline))
+/* Columns of a group; bytes ahead of what is written for which lines are asked for (see
+ * lagrange_wide.c); terms at most; shares for which it is worth making differences; columns after a
+ * group that make room for the 16 bytes beyond its 48. */
+enum { GROUP = 16, AHEAD = 768, TERMS = 6, WORTH = 3, BEYOND = 6 };
+
+/* y[0] the last value, y[k] its k-th difference from the values before. */
+static void differences_of(double *y, uint32_t terms)
+{
+    for (uint32_t k = 1; k < terms; k++)
+        for (uint32_t j = 0; j < terms - k; j++) y[j] = y[j + 1] - y[j];
+    for (uint32_t i = 0, j = terms - 1; i < j; i++, j--) {
+        double other = y[i];
+        y[i] = y[j];
+        y[j] = other;
+    }
+}
+
+/* From the differences that end at a value to those that end at the next. */
+static void step(double *y, uint32_t terms)
+{
+    for (uint32_t k = terms - 1; k > 0; k--) y[k - 1] += y[k];
+}
+
+/* Whether a term's weights are those of points 1, 2, 3, ... */
+static bool in_steps(const double *w, uint32_t shares, uint32_t terms, uint32_t term)
+{
+    double y[TERMS] = { 0 };
+    y[term] = 1.0;
+    differences_of(y, terms);
+    for (uint32_t i = 0; i < shares; i++) {
+        step(y, terms);
+        if (w[(size_t)i * terms + term] != y[0]) return false;
+    }
+    return true;
+}
+
+/* How often differences were added up for the last share is the last term's weight there. Each was
+ * off by 0.5 and 2^-16 at most, up or down; half of what all may be off is added to the value. */
+static bool exact(const double *w, uint32_t shares, uint32_t terms, uint32_t p, double *start)
+{
+    double times = w[(size_t)shares * terms - 1], off = times * (0.5 + 0x1p-16) + 1.0;
+    *start = LCC_MAGIC + floor(off);
+    return times >= 1.0 && (2.0 * off + 1.0) * (double)p < 0x1p32;
+}
+
+typedef struct constants {
+    __m512d fraction, magic, start;
+    __m512i even, p, bytes;
+} constants;
+
+INLINED constants constants_of(uint32_t p, double start)
+{
+    static const uint8_t bytes[64] = {0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14,
+                                      16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30,
+                                      32, 33, 34, 36, 37, 38, 40, 41, 42, 44, 45, 46,
+                                      48, 49, 50, 52, 53, 54, 56, 57, 58, 60, 61, 62};
+    return (constants){
+        .fraction = _mm512_set1_pd(0x1p32 / (double)p),
+        .magic = _mm512_set1_pd(LCC_MAGIC),
+        .start = _mm512_set1_pd(start),
+        .even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+        .p = _mm512_set1_epi64(p),
+        .bytes = _mm512_loadu_si512(bytes),
+    };
+}
+
+/* The fractions of a group's differences, to y. Whole numbers in doubles: the low word of 1.5*2^52
+ * + x is x modulo 2^32. */
+INLINED void begin(uint32_t terms, const double *const *x, size_t at, uint32_t lanes,
+                   const constants *k, __m512i *y)
+{
+    __m512d a[TERMS], b[TERMS];
+    for (uint32_t j = 0; j < terms; j++) {
+        a[j] = _mm512_maskz_loadu_pd((__mmask8)lanes, x[j] + at);
+        b[j] = _mm512_maskz_loadu_pd((__mmask8)(lanes >> 8), x[j] + at + 8);
+    }
+    for (uint32_t i = 1; i < terms; i++)
+        for (uint32_t j = 0; j < terms - i; j++) {
+            a[j] = _mm512_sub_pd(a[j + 1], a[j]);
+            b[j] = _mm512_sub_pd(b[j + 1], b[j]);
+        }
+    for (uint32_t j = 0; j < terms; j++) {
+        __m512d from = j + 1 < terms ? k->magic : k->start;
+        __m512d low = _mm512_fmadd_pd(a[j], k->fraction, from);
+        __m512d high = _mm512_fmadd_pd(b[j], k->fraction, from);
+        y[terms - 1 - j] = _mm512_permutex2var_epi32(_mm512_castpd_si512(low), k->even,
+                                                     _mm512_castpd_si512(high));
+    }
+}
+
+/* 16 fractions to residues of three bytes, and 16 bytes of no use. */
+INLINED __m512i residues_of(__m512i y, const constants *k)
+{
+    __m512i even = _mm512_mul_epu32(y, k->p);
+    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(y, 32), k->p);
+    __m512i r = _mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+    return _mm512_permutexvar_epi8(k->bytes, r);
+}
+
+INLINED void encode(uint32_t terms, uint32_t shares, uint32_t p, double start,
+                    const double *const *in, size_t n, uint8_t *const *out)
+{
+    const constants k = constants_of(p, start);
+    const double *x[TERMS];
+    for (uint32_t j = 0; j < terms; j++) x[j] = in[j];
+    for (size_t at = 0; at < n; at += GROUP) {
+        size_t left = n - at < GROUP ? n - at : GROUP, byte = SHERD__RESIDUE_BYTES * at;
+        bool room = n - at >= GROUP + BEYOND;
+        __m512i y[TERMS];
+        begin(terms, x, at, (1u << left) - 1, &k, y);
+        for (uint32_t i = 0; i < shares; i++) {
+            for (uint32_t j = terms - 1; j > 0; j--) y[j - 1] = _mm512_add_epi32(y[j - 1], y[j]);
+            if (out[i] == NULL) continue;
+            __m512i r = residues_of(y[0], &k);
+            __builtin_prefetch((const void *)((uintptr_t)out[i] + byte + AHEAD), 1);
+            if (room) _mm512_storeu_si512(out[i] + byte, r);
+            else
+                _mm512_mask_storeu_epi8(out[i] + byte,
+                                        (UINT64_C(1) << SHERD__RESIDUE_BYTES * left) - 1, r);
+        }
+    }
+}
+
+#define CASE(terms)                                                                                \
+    case terms: encode(terms, shares, p, start, in, n, out); break
+
+SHERD__V4_BYTES
+static void encode_few(uint32_t terms, uint32_t shares, uint32_t p, double start,
+                       const double *const *in, size_t n, uint8_t *const *out)
+{
+    switch (terms) {
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+    }
+}
+
+bool sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
+                             const double *const *in, size_t n, uint8_t *const *out)
+{
+    uint32_t wanted = 0;
+    double start;
+    if (!SHERD__IS_V4_BYTES || blocks == 0 || blocks > TERMS || shares == 0) return false;
+    for (uint32_t i = 0; i < shares; i++) wanted += out[i] != NULL;
+    if (wanted < WORTH || !exact(w, shares, blocks, p, &start)) return false;
+    for (uint32_t j = 0; j < blocks; j++)
+        if (!in_steps(w, shares, blocks, j)) return false;
+    encode_few(blocks, shares, p, start, in, n, out);
+    return true;
+}
+#endif
