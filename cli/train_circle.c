@@ -74,7 +74,8 @@ void sherd__train_circle_print(const sherd__train *t)
     printf(", %s among %" PRIu32 " nodes: %s on links between them", sherd__reduce_name(
            t->circle->kind), s->members, sherd__cli_bytes(s->link_out + s->link_in, out));
     if (s->repeated)
-        printf("; %" PRIu64 " round%s made anew", s->repeated, s->repeated == 1 ? " was" : "s were");
+        printf("; %" PRIu64 " round%s made anew", s->repeated,
+               s->repeated == 1 ? " was" : "s were");
 }
 
 json_t *sherd__train_circle_json(const sherd__train *t)

@@ -23,6 +23,7 @@
 
 static int expected(const sherd__recipe_value *v, const char *what, const char *hint, sherd_diag *d)
 {
+    if (hint == NULL) hint = "docs/TRAINING.md lists the values of each key";
     return sherd__fail(d, SHERD_EFORMAT, hint, "%s: %s: expected %s, found '%.80s'", v->where,
                        v->key, what, v->text);
 }

@@ -179,7 +179,7 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 
-/* Connections are the node's, for all: no member may take them all, nor memory over each of them. */
+/* Connections are the node's, for all: no member may take them all, nor memory over each. */
 static bool has_enough(const sherd__members *m, const sherd__fingerprint *key)
 {
     uint32_t have = 0;

@@ -154,6 +154,7 @@ for line in 'rat = 1:unknown key' 'layer = dens 4:did you mean dense' 'rate = 0:
     conf bad.conf "${line%%:*}"
     refuses 3 "${line#*:}" "${line%%:*} is exit 3" bad.conf
 done
+conf bad.conf 'rate = 0'; refuses 3 'TRAINING.md lists the values' "a wrong value says where the right ones stand" bad.conf
 conf bad.conf; sed -i '/^rate/d' bad.conf; refuses 3 'bad.conf: the key rate is missing' "a missing key is named" bad.conf
 conf bad.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 9'; refuses 3 'bad.conf: a conv2d window of 9' "layers that do not fit are exit 3" bad.conf
 refuses 2 'a batch of 30 is larger than the data: there are 20' "a batch larger than the data is refused" small.conf --examples 20
