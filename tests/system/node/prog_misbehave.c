@@ -15,7 +15,8 @@
  *
  * AFTER: so many results are answered properly first.
  *
- * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__gemm_f64
+ * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
+ * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -27,6 +28,7 @@
 
 #include "cli/cli.h"
 #include "crypto/fragment_make.h"
+#include "matrix/residue_limbs.h"
 #include "sherd/mat.h"
 #include "wire/session_state.h"
 
@@ -34,6 +36,10 @@ int __real_sherd__session_result(sherd_session *s, const sherd__task *task, sher
 int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
 size_t __real_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
 size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+int __real_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
+                                 uint8_t *right);
+int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
+                                 uint8_t *right);
 int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
@@ -140,13 +146,26 @@ size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const ui
     return n > 1 ? n / 2 : n;
 }
 
-int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
-                           const double *b, size_t ldb, double beta, double *c, size_t ldc)
+static void linger(void)
 {
     if (serving && (is("slow") || is("minute")) && after == 0) {
         struct timespec pause = { .tv_sec = is("slow") ? 1 : 60 };
         nanosleep(&pause, NULL);
     }
+}
+
+/* Shares, where the processor has AMX. */
+int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
+                                 uint8_t *right)
+{
+    linger();
+    return __real_sherd__limbs_multiply(x, team, left, right);
+}
+
+int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                           const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+    linger();
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
 }
 
