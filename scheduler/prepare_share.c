@@ -101,20 +101,28 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
                        need);
 }
 
+/* Domains that are not up are spare ones: what was said to be enough without them is enough. */
+static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    uint32_t lost = nodes->domains - nodes->usable;
+    return lost < opt->spare ? opt->spare - lost : 0;
+}
+
 static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
                        const sherd_product_options *opt, sherd_diag *d)
 {
     bool both = opt->scheme == SHERD_SHARE;
     uint32_t t = opt->colluding;
-    uint64_t least = sherd__prepare_least(opt);
+    uint32_t spare = spares_left(nodes, opt);
+    uint64_t least = sherd__prepare_least(opt), now = least - opt->spare + spare;
     if (t == 0)
         return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
                            "--colluding 0 would hide nothing from the node that looks");
     if (nodes->domain_fault)
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
-    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < least)
+    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
         return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
-    uint32_t k = sherd__lcc_blocks(nodes->usable, t, opt->spare, both);
+    uint32_t k = sherd__lcc_blocks(nodes->usable, t, spare, both);
     if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
     if (k > rows) k = rows ? (uint32_t)rows : 1;
     p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };

@@ -256,6 +256,18 @@ static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
     }
 }
 
+/* Dead between two products as well as within one: what is left is enough for all that follow. */
+static void a_spare_node_stands_in_for_a_dead_one_to_the_end(void **s)
+{
+    (void)s;
+    sherd_cluster *c = open_nodes(4, NULL);
+    sherd_product_options o = scheme(SHERD_SHARE, 1);
+    fault f = { c, SIGKILL, 1, 1 };
+    trained_over(c, &o, false, &f, "the fourth of four nodes killed");
+    assert_null(strstr(warned, "made anew"));
+    sherd_cluster_close(c);
+}
+
 /* Two die at once, one of them as spare: what was 2 blocks is 1. */
 static void fewer_blocks_than_at_the_start_change_no_weight(void **s)
 {
@@ -488,6 +500,7 @@ int main(void)
         cmocka_unit_test(convolutions_train_to_the_bits_of_this_machine),
         cmocka_unit_test(operands_are_rounded_by_chance_as_on_this_machine),
         cmocka_unit_test(a_node_that_dies_within_an_epoch_changes_no_weight),
+        cmocka_unit_test(a_spare_node_stands_in_for_a_dead_one_to_the_end),
         cmocka_unit_test(fewer_blocks_than_at_the_start_change_no_weight),
         cmocka_unit_test(a_node_that_stalls_within_an_epoch_changes_no_weight),
         cmocka_unit_test(a_node_that_lies_within_an_epoch_changes_no_weight),

@@ -519,6 +519,32 @@ static void shares_under_way_fit_the_smallest_node(void **state)
     free(right);
 }
 
+static void a_domain_that_is_not_up_is_a_spare_one(void **state)
+{
+    (void)state;
+    static const uint32_t own[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    static const struct {
+        uint32_t domains, up, spare, blocks; /* 0: refused */
+    } cases[] = { { 4, 4, 1, 1 }, { 4, 3, 1, 1 }, { 4, 2, 1, 0 }, { 3, 3, 1, 0 }, { 3, 3, 0, 1 },
+                  { 8, 8, 1, 3 }, { 8, 7, 1, 3 }, { 8, 6, 1, 2 }, { 8, 6, 2, 2 }, { 8, 4, 4, 1 } };
+    const double x[4 * 4] = { 1 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__nodes n = { .count = cases[i].domains, .domain = own, .domains = cases[i].domains,
+                           .memory = 1 << 24, .usable = cases[i].up };
+        sherd__prepared p;
+        sherd_product_options o = options();
+        o.scheme = SHERD_SHARE;
+        o.spare = cases[i].spare;
+        sherd_view v = sherd_view_c(x, SHERD_F64, 4, 4);
+        int err = sherd__prepare_multiply(&p, v, v, NULL, 4, &n, &o, NULL);
+        assert_int_equal(err, cases[i].blocks ? SHERD_OK : SHERD_EFEWNODES);
+        if (err) continue;
+        assert_int_equal(p.code.blocks, cases[i].blocks);
+        assert_true(p.threshold <= cases[i].up);
+        sherd__prepared_fini(&p);
+    }
+}
+
 /* Of a row of a long operand the check knows more bytes than the row's shares have. */
 static void what_checks_answers_is_counted_against_the_memory(void **state)
 {
@@ -643,6 +669,7 @@ int main(void)
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
+        cmocka_unit_test(a_domain_that_is_not_up_is_a_spare_one),
         cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
