@@ -209,7 +209,7 @@ static void read_rows(coding_part *t, size_t row, size_t rows)
                 double *to = t->data + (j * ROWS + i) * c->dim + col;
                 size_t at = j * c->height + row + i, n = c->dim - col;
                 if (n > PIECE) n = PIECE;
-                if (at < c->dim) sherd__fixed_row(&c->fixed, v, at, col, n, to);
+                if (at < c->dim) sherd__fixed_piece(&c->fixed, v, at, col, n, to);
                 else memset(to, 0, n * sizeof *to);
             }
 }

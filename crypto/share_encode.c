@@ -85,7 +85,8 @@ static void load_piece(share_scratch *s, const share_operand *o, const share_spa
     double *to = s->data + j * s->room + i * span->cols + c;
     size_t at = j * span->height + span->at + row + i;
     if (at >= span->limit) memset(to, 0, n * sizeof *to);
-    else sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col + c, n, to);
+    else if (n > PIECE) sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col + c, n, to);
+    else sherd__fixed_piece(&o->fixed, o->v, span->from + at, span->col + c, n, to);
 }
 
 /* Reads `rows` rows of every block from `row` of the span on, by turns in short pieces: several

@@ -12,6 +12,8 @@
 #include "matrix/exact.h"
 #include "matrix/view.h"
 
+enum { LINE = 8 }; /* doubles of a line of 64 bytes */
+
 static bool whole_dtype(sherd_dtype t)
 {
     return t != SHERD_F64 && t != SHERD_F32;
@@ -131,6 +133,16 @@ void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, 
     }
     sherd__view_row_f64(v, r, c0, n, out);
     sherd__fixed_apply(f, out, n);
+}
+
+void sherd__fixed_piece(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
+                        double *out)
+{
+    size_t ld, left = v.cols - c0 - n;
+    const double *own = sherd__view_borrow_f64(v, &ld);
+    for (size_t i = 0; own != NULL && i < n && i < left; i += LINE)
+        __builtin_prefetch(own + r * ld + c0 + n + i);
+    sherd__fixed_row(f, v, r, c0, n, out);
 }
 
 void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const uint32_t *cols,

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "matrix/fixed.h"
@@ -104,6 +105,30 @@ static void all_readers_quantise_alike(void **s)
             assert_true((long double)row[j] == rintl(ldexpl(x[j * N + i], f.scale)));
         }
     }
+}
+
+/* Whatever a piece's length and whether rows lie in memory as they are; x ends where v does. */
+static void pieces_of_a_row_are_the_row(void **s)
+{
+    (void)s;
+    enum { N = 3, M = 33 };
+    double *x = malloc(N * M * sizeof *x), row[M], pieces[M];
+    for (size_t i = 0; i < N * M; i++) x[i] = real() * 3;
+    for (int turned = 0; turned < 2; turned++) {
+        sherd_view v = turned ? sherd_view_t(sherd_view_c(x, SHERD_F64, M, N))
+                              : sherd_view_c(x, SHERD_F64, N, M);
+        sherd__fixed f;
+        assert_int_equal(sherd__fixed_choose(v, 17, "A", &f, NULL), 0);
+        for (size_t i = 0; i < N; i++)
+            for (size_t len = 1; len <= M; len++) {
+                sherd__fixed_row(&f, v, i, 0, M, row);
+                memset(pieces, 0, sizeof pieces);
+                for (size_t c = 0; c < M; c += len)
+                    sherd__fixed_piece(&f, v, i, c, M - c < len ? M - c : len, pieces + c);
+                assert_memory_equal(pieces, row, sizeof row);
+            }
+    }
+    free(x);
 }
 
 static void integers_stay_as_they_are(void **s)
@@ -219,6 +244,7 @@ int main(void)
         cmocka_unit_test(the_exponent_is_the_largest_that_fits),
         cmocka_unit_test(values_are_rounded_to_nearest_ties_to_even),
         cmocka_unit_test(all_readers_quantise_alike),
+        cmocka_unit_test(pieces_of_a_row_are_the_row),
         cmocka_unit_test(integers_stay_as_they_are),
         cmocka_unit_test(integers_hold_in_the_bits_asked_for_or_are_named),
         cmocka_unit_test(what_has_no_exact_value_is_named_and_refused),
