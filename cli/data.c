@@ -243,6 +243,9 @@ static int load_path(sherd__data *x, const sherd__recipe *r, const char *path, s
                      sherd_diag *d)
 {
     struct stat st;
+    if (r->label[0] != '\0' && !ends_in(path, ".csv"))
+        return sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
+                           "%s: label = %s is a column of a .csv", path, r->label);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
     if (ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
     if (ends_in(path, ".npy")) return load_npy(x, r, path, width, d);

@@ -150,6 +150,10 @@ static int judge(const reader *rd, sherd_diag *d)
         return sherd__fail(d, SHERD_EFORMAT, "leave it out",
                            "%s: classes has no meaning beside data = %s", rd->where,
                            sherd__data_kind_name(r->data));
+    if (r->loss == SHERD__LOSS_CROSS_ENTROPY && r->layers[r->len - 1].kind == &sherd__layer_softmax)
+        return sherd__fail(d, SHERD_EFORMAT, "leave that layer out: the loss contains it",
+                           "%s: softmax before loss = cross-entropy would be taken twice",
+                           rd->where);
     return sherd__schedule_check(&r->schedule, d);
 }
 

@@ -54,6 +54,9 @@ refuses() { # code, words, name, args
     [ $code = "$want" ] && grep -qF -- "$words" err && [ "$(cat model.npz)" = earlier ]; report $? "$name_"
 }
 refuses 3 'hole.csv:8:5: field 2: expected a number, found nothing' "a hole is told with line and column" small.conf --data hole.csv
+refuses 2 'd.npy: label = the kind is a column of a .csv' "a name of a column needs columns with names" named.conf --data d.npy
+sed 's/^loss/layer = softmax\nloss/' small.conf >twice.conf
+refuses 3 'softmax before loss = cross-entropy would be taken twice' "a softmax too many is told" twice.conf --data d.npy
 refuses 3 'label.csv: row 6 has the label 3' "a label out of range is told" small.conf --data label.csv
 refuses 3 "word.csv:8:7: field 3: expected a label, found 'setosa'" "a word is no label" small.conf --data word.csv
 refuses 3 "nan.csv:7:5: field 2: expected a number, found 'nan'" "nan is no number" small.conf --data nan.csv
