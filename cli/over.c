@@ -178,8 +178,8 @@ sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 
 const char *sherd__over_says(const sherd__over *o)
 {
-    if (o->cluster == NULL) return "all of it here";
     if (o->says != NULL) return o->says;
+    if (o->cluster == NULL) return "all of it here";
     if (o->here) return "by gradients: nodes see examples and weights in clear";
     switch (o->opt.scheme) {
     case SHERD_SHARE:

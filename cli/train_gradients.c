@@ -125,6 +125,8 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
                                                         : SHERD__FIXED_BITS;
     t->over.here = true;
     t->over.nodes = !b->in_process;
+    if (sherd__train_others() != NULL)
+        t->over.says = "by all processes, which see examples and weights in clear";
     t->over.bits = b->o.bits;
     err = sherd__train_secure_read(t, d);
     return err ? err : sherd__train_circle_read(t, d);

@@ -63,7 +63,12 @@ static int sum(void *ctx, uint64_t step, sherd__version *params, const int32_t *
     sherd__cluster_hand_out(c);
     pthread_mutex_unlock(&c->lock);
     if (!answered) return ended(s, d);
-    if (s->sum.err) return sherd__fail(d, s->sum.err, NULL, "%s", s->sum.why.message);
+    if (s->sum.err)
+        return sherd__fail(d, s->sum.err,
+                           s->sum.err == SHERD_EFEWNODES
+                               ? "when they are back, begin again, or --resume from a checkpoint"
+                               : NULL,
+                           "%s", s->sum.why.message);
     const sherd__aggregate *a = &s->sum.a;
     *in = s->sum.in;
     for (uint32_t i = 0; i < a->threshold; i++)
