@@ -765,5 +765,6 @@ int main(void)
         EACH(transposed_tasks_that_disagree_with_their_blocks_are_refused, 0),
         EACH(moduli_that_are_not_odd_and_small_are_refused, 0),
     };
+    unsetenv("OPENBLAS_CORETYPE"); /* which would turn tiles of bytes off */
     return cmocka_run_group_tests_name("node/backend", tests, open_all, close_all);
 }
