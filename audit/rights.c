@@ -35,15 +35,6 @@ void sherd__rights_fini(sherd__rights *r)
     memset(r, 0, sizeof *r);
 }
 
-static uint64_t hash_bytes(const uint8_t *p, size_t len)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8)
-        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
-    for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 /* A whole body, or NULL with *err: 0 where it cannot be read. */
 static uint8_t *body_of(const sherd__node_view *v, size_t block, int *err)
 {
@@ -127,7 +118,7 @@ static int take(reading *g, const sherd__view_task *t)
     if (g->len == SLOTS_MAX) return SHERD_OK;
     uint8_t *left = body_of(g->v, t->left, &err), *right = NULL;
     if (left) {
-        uint64_t panel = hash_bytes(left, (size_t)g->v->blocks[t->left].info.len);
+        uint64_t panel = sherd__view_hash(left, (size_t)g->v->blocks[t->left].info.len);
         right = body_of(g->v, t->right, &err);
         if (right) err = place(g, t, panel, &first);
         if (right && !err) err = add_rows(g, &g->v->blocks[t->right], right, first);

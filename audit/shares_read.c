@@ -31,15 +31,6 @@ bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t)
     return t->primes_len > 0 && a->whole && b->whole && left && right;
 }
 
-static uint64_t hash_bytes(const uint8_t *p, size_t len)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8)
-        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
-    for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
                          size_t rows_max)
 {
@@ -82,7 +73,7 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
     const sherd__view_block *b = &at->v->blocks[at->t->left];
     int err = sherd__shares_body(at->v, b, &body);
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = hash_bytes(body, (size_t)b->info.len);
+    uint64_t h = sherd__view_hash(body, (size_t)b->info.len);
     bool is_known = n->known_len == PANELS_MAX;
     for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
     if (!is_known) {
@@ -110,7 +101,7 @@ static int take_right(shares_node *n, const turn *at, size_t rows_max)
     const sherd__view_block *b = &at->v->blocks[at->t->right];
     int err = sherd__shares_body(at->v, b, &body);
     if (err) return err == SHERD_EFRAME ? SHERD_OK : err;
-    uint64_t h = hash_bytes(body, (size_t)b->info.len) | 1;
+    uint64_t h = sherd__view_hash(body, (size_t)b->info.len) | 1;
     uint32_t i = 0;
     while (i < n->tiles && n->rights[i] != h) i++;
     if (i == n->tiles && i == SHERD__SHARES_TILES) {

@@ -118,15 +118,6 @@ typedef struct chain {
     bool skip;         /* the same slot again, or a body that does not fit */
 } chain;
 
-static uint64_t hash_bytes(const uint8_t *p, size_t len)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
-    for (; len >= 8; p += 8, len -= 8)
-        h = (h ^ sherd__get_u64(p)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
-    for (; len; p++, len--) h = (h ^ *p) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 /* The first panel of a chain says which groups of columns there are. */
 static int open_chain(sherd__sight *s, chain *c, const sherd__view_block *b, const uint8_t *body)
 {
@@ -243,7 +234,7 @@ static int take_task(sherd__sight *s, const sherd__node_view *v, const sherd__vi
     int err = body ? SHERD_OK : SHERD_ENOMEM;
     if (!err && sherd__view_body(v, b, body)) goto out; /* what cannot be read is left out */
     if (!err && c->sheaf == SIZE_MAX) {
-        c->first = hash_bytes(body, (size_t)b->info.len);
+        c->first = sherd__view_hash(body, (size_t)b->info.len);
         for (size_t i = 0; i < *len && !c->skip; i++)
             c->skip =
                 &(*list)[i] != c && (*list)[i].sheaf != SIZE_MAX && (*list)[i].first == c->first;

@@ -206,6 +206,15 @@ static void read_out(sherd__node_view *v, sherd__view_file *file)
     }
 }
 
+uint64_t sherd__view_hash(const uint8_t *body, size_t len)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325) ^ len;
+    for (; len >= 8; body += 8, len -= 8)
+        h = (h ^ sherd__get_u64(body)) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+    for (; len; body++, len--) h = (h ^ *body) * UINT64_C(0x100000001b3);
+    return h;
+}
+
 int sherd__view_body(const sherd__node_view *v, const sherd__view_block *b, uint8_t *out)
 {
     const sherd__map *in = &v->streams[b->stream].in.map;

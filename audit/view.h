@@ -103,6 +103,8 @@ const sherd__view_coded *sherd__view_coding(const sherd__views *v, uint64_t job)
 /** Safe on a zeroed struct and twice. */
 void sherd__views_fini(sherd__views *v);
 
+/** Tells bodies apart within one record; no cryptographic hash. */
+uint64_t sherd__view_hash(const uint8_t *body, size_t len);
 /** The body of a whole block, info.len bytes, into out. SHERD_EFRAME where its parts do not
  *  follow. */
 int sherd__view_body(const sherd__node_view *v, const sherd__view_block *b,

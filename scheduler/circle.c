@@ -7,8 +7,8 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
+#include "scheduler/caller.h"
 #include "scheduler/circle_job.h"
-#include "scheduler/cluster_state.h"
 
 typedef struct leader {
     sherd_cluster *cluster;
@@ -16,43 +16,23 @@ typedef struct leader {
     sherd__circle_ask ask;
 } leader;
 
-static void changed(void *ctx)
-{
-    sherd_cluster *c = ctx;
-    pthread_mutex_lock(&c->lock);
-    pthread_cond_signal(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-}
-
 static const sherd__peer *peer_of(void *ctx, uint32_t node)
 {
     const sherd_cluster *c = ctx;
     return &c->nodes[node].peer;
 }
 
-/* Why the job is over. */
-static int ended(const leader *l, sherd_diag *d)
+static bool answered(void *ctx)
 {
-    sherd__work w = sherd__circle_job_work(l->job);
-    sherd_diag why = { 0 };
-    int err = SHERD_EINTERNAL;
-    (void)w.ops->done(w.ctx, &err, &why);
-    return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
-                       why.message[0] ? why.message : "the training is over");
+    return sherd__circle_job_answered(((const leader *)ctx)->job);
 }
 
 static int ask(leader *l, sherd_diag *d)
 {
-    sherd_cluster *c = l->cluster;
-    bool answered;
     sherd__circle_job_ask(l->job, &l->ask);
-    uv_async_send(&c->wake);
-    pthread_mutex_lock(&c->lock);
-    while (!(answered = sherd__circle_job_answered(l->job)) && !c->job_done)
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
-    if (!answered) return ended(l, d);
+    sherd__caller_wake(l->cluster);
+    int err = sherd__caller_await(l->cluster, sherd__circle_job_work(l->job), answered, l, d);
+    if (err) return err;
     return l->ask.err ? sherd__fail(d, l->ask.err, NULL, "%s", l->ask.why.message) : SHERD_OK;
 }
 
@@ -73,13 +53,8 @@ static int state(void *ctx, double *out, size_t len, sherd_diag *d)
 static void free_leader(void *ctx)
 {
     leader *l = ctx;
-    sherd_cluster *c = l->cluster;
     sherd__circle_job_finish(l->job);
-    uv_async_send(&c->wake);
-    pthread_mutex_lock(&c->lock);
-    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
+    sherd__caller_finished(l->cluster);
     sherd__circle_job_free(l->job);
     sherd__free(l);
 }
@@ -105,7 +80,7 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
         sherd__circle_job_options o = {
             .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
             .state = v, .id = job.id, .nodes = job.nodes, .owner = job.owner, .peer = peer_of,
-            .peer_ctx = l->cluster, .changed = changed, .changed_ctx = l->cluster,
+            .peer_ctx = l->cluster, .changed = sherd__caller_changed, .changed_ctx = l->cluster,
         };
         if (!o.train.shards) o.train.shards = SHERD__SHARDS_DEFAULT;
         err = sherd__circle_job_new(&l->job, &o);
@@ -116,18 +91,10 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* Hands the job to the loop, and waits until the circle stands. */
-static int start(leader *l, sherd_diag *d)
+/* The circle stands. */
+static bool ready(void *ctx)
 {
-    sherd_cluster *c = l->cluster;
-    bool ready;
-    pthread_mutex_lock(&c->lock);
-    sherd__cluster_post(c, sherd__circle_job_work(l->job), true, false, 0);
-    while (!(ready = sherd__circle_job_ready(l->job)) && !c->job_done)
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
-    return ready ? SHERD_OK : ended(l, d);
+    return sherd__circle_job_ready(((const leader *)ctx)->job);
 }
 
 int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__circle_options *opt,
@@ -146,7 +113,7 @@ int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__c
         sherd__free(l);
         return err;
     }
-    err = start(l, d);
+    err = sherd__caller_begin(c, sherd__circle_job_work(l->job), ready, l, d);
     if (err) {
         free_leader(l);
         return err;

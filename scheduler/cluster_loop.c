@@ -81,19 +81,6 @@ static void publish_wanted(sherd_cluster *c)
 static void on_event(void *ctx, sherd_link *l, sherd__event *e);
 static void on_closed(void *ctx, sherd_link *l);
 
-static uint8_t *place_answer(void *ctx, uint64_t job, uint32_t number, uint64_t len)
-{
-    (void)job;
-    (void)number;
-    return sherd__buffers_get(ctx, len);
-}
-
-static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
-{
-    (void)len;
-    sherd__buffers_give(ctx, bytes);
-}
-
 /* Why the node is not up; the calling thread reads it while it waits for nodes. */
 static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
 {
@@ -109,7 +96,8 @@ static void connect_node(sherd_cluster *c, pool_node *n)
         .loop = &c->loop, .identity = c->identity,
         .session = { .role = SHERD__COORDINATOR,
                      .hello = { .minor_max = SHERD__MINOR, .software = SOFTWARE },
-                     .place = place_answer, .unplace = unplace_answer, .place_ctx = c->answers },
+                     .place = sherd__buffers_place, .unplace = sherd__buffers_unplace,
+                     .place_ctx = c->answers },
         .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
     };
     sherd_diag d = { 0 };

@@ -372,26 +372,14 @@ static int start_node(sherd__measure *m, sherd_diag *d)
     return sherd__launch_start(&m->launch, &lo, d);
 }
 
-static uint8_t *place_answer(void *ctx, uint64_t job, uint32_t number, uint64_t len)
-{
-    (void)job;
-    (void)number;
-    return sherd__buffers_get(ctx, len);
-}
-
-static void unplace_answer(void *ctx, uint8_t *bytes, uint64_t len)
-{
-    (void)len;
-    sherd__buffers_give(ctx, bytes);
-}
-
 static int connect_node(sherd__measure *m, sherd_diag *d)
 {
     const sherd__peer *p = &sherd__launch_node(m->launch, 0)->peer;
     sherd__link_options lo = { .loop = &m->loop, .identity = m->identity,
                                .session = { .role = SHERD__COORDINATOR,
                                             .hello = { .software = "sherd " SHERD_VERSION },
-                                            .place = place_answer, .unplace = unplace_answer,
+                                            .place = sherd__buffers_place,
+                                            .unplace = sherd__buffers_unplace,
                                             .place_ctx = m->answers },
                                .owner = { on_event, on_gone, m } };
     int err = sherd__link_connect(&m->link, &lo, p->host, p->port, &p->key, d);

@@ -11,22 +11,15 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "learn/secure.h"
-#include "scheduler/cluster_state.h"
+#include "scheduler/caller.h"
 #include "scheduler/secure_job.h"
 
 typedef struct summer {
     sherd_cluster *cluster;
     sherd__secure_job *job;
     sherd__secure_sum sum;
+    sherd__aggregate first; /* as it began */
 } summer;
-
-static void changed(void *ctx)
-{
-    sherd_cluster *c = ctx;
-    pthread_mutex_lock(&c->lock);
-    pthread_cond_signal(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-}
 
 static const sherd__fingerprint *key_of(void *ctx, uint32_t node)
 {
@@ -34,35 +27,23 @@ static const sherd__fingerprint *key_of(void *ctx, uint32_t node)
     return &c->nodes[node].peer.key;
 }
 
-/* Why the job is over. */
-static int ended(const summer *s, sherd_diag *d)
+static bool answered(void *ctx)
 {
-    sherd__work w = sherd__secure_job_work(s->job);
-    sherd_diag why = { 0 };
-    int err = SHERD_EINTERNAL;
-    (void)w.ops->done(w.ctx, &err, &why);
-    return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
-                       why.message[0] ? why.message : "the training is over");
+    return sherd__secure_job_answered(((const summer *)ctx)->job);
 }
 
 static int sum(void *ctx, uint64_t step, sherd__version *params, const int32_t *scales,
                int64_t *out, uint32_t *in, sherd_diag *d)
 {
     summer *s = ctx;
-    sherd_cluster *c = s->cluster;
     const uint64_t *answers[SHERD__AGGREGATE_NODES_MAX];
     s->sum.params = params;
     s->sum.scales = scales;
     s->sum.step = step;
     sherd__secure_job_ask(s->job, &s->sum);
-    uv_async_send(&c->wake);
-    pthread_mutex_lock(&c->lock);
-    bool answered;
-    while (!(answered = sherd__secure_job_answered(s->job)) && !c->job_done)
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
-    if (!answered) return ended(s, d);
+    sherd__caller_wake(s->cluster);
+    int err = sherd__caller_await(s->cluster, sherd__secure_job_work(s->job), answered, s, d);
+    if (err) return err;
     if (s->sum.err)
         return sherd__fail(d, s->sum.err,
                            s->sum.err == SHERD_EFEWNODES
@@ -79,13 +60,8 @@ static int sum(void *ctx, uint64_t step, sherd__version *params, const int32_t *
 static void free_summer(void *ctx)
 {
     summer *s = ctx;
-    sherd_cluster *c = s->cluster;
     sherd__secure_job_finish(s->job);
-    uv_async_send(&c->wake);
-    pthread_mutex_lock(&c->lock);
-    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
+    sherd__caller_finished(s->cluster);
     sherd__secure_job_free(s->job);
     sherd__free(s);
 }
@@ -107,7 +83,7 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
         sherd__secure_job_options o = {
             .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
             .count = count, .id = job.id, .nodes = job.nodes, .owner = job.owner, .key = key_of,
-            .key_ctx = s->cluster, .changed = changed, .changed_ctx = s->cluster,
+            .key_ctx = s->cluster, .changed = sherd__caller_changed, .changed_ctx = s->cluster,
         };
         err = sherd__secure_job_new(&s->job, &o);
     }
@@ -116,18 +92,11 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* Hands the job to the loop, and waits until its members are known. */
-static int start(summer *s, sherd__aggregate *a, sherd_diag *d)
+/* Its members are known. */
+static bool ready(void *ctx)
 {
-    sherd_cluster *c = s->cluster;
-    bool ready = false;
-    pthread_mutex_lock(&c->lock);
-    sherd__cluster_post(c, sherd__secure_job_work(s->job), true, false, 0);
-    while (!(ready = sherd__secure_job_ready(s->job, a)) && !c->job_done)
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
-    return ready ? SHERD_OK : ended(s, d);
+    summer *s = ctx;
+    return sherd__secure_job_ready(s->job, &s->first);
 }
 
 int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
@@ -145,12 +114,11 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
         sherd__free(s);
         return err;
     }
-    sherd__aggregate a;
-    err = start(s, &a, d);
+    err = sherd__caller_begin(c, sherd__secure_job_work(s->job), ready, s, d);
     if (err) {
         free_summer(s);
         return err;
     }
-    *out = (sherd__summer){ &cluster_ops, s, a.nodes, sherd_cluster_size(c) };
+    *out = (sherd__summer){ &cluster_ops, s, s->first.nodes, sherd_cluster_size(c) };
     return SHERD_OK;
 }

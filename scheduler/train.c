@@ -10,24 +10,17 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
-#include "scheduler/cluster_state.h"
+#include "scheduler/caller.h"
 #include "scheduler/train_job.h"
 
 typedef struct engine {
     sherd_cluster *cluster;
     sherd__train_job *job;
     sherd__train_options o;
+    sherd__part *back;  /* of what is waited for */
     uint32_t under_way; /* parts */
     bool silent;        /* posted since the loop was woken */
 } engine;
-
-static void changed(void *ctx)
-{
-    sherd_cluster *c = ctx;
-    pthread_mutex_lock(&c->lock);
-    pthread_cond_signal(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-}
 
 static uint32_t workers(void *ctx)
 {
@@ -43,7 +36,7 @@ static uint32_t workers(void *ctx)
 static void wake(engine *e)
 {
     e->silent = false;
-    uv_async_send(&e->cluster->wake);
+    sherd__caller_wake(e->cluster);
 }
 
 static int post(void *ctx, sherd__part *p, sherd_diag *d)
@@ -62,45 +55,31 @@ static void tell_traces(const engine *e)
     while (e->o.trace && sherd__train_job_trace(e->job, &t)) e->o.trace(e->o.trace_ctx, &t);
 }
 
-/* Why the job is over. */
-static int over(const engine *e, sherd_diag *d)
+/* The next part that came back is taken. */
+static bool taken(void *ctx)
 {
-    sherd__work w = sherd__train_job_work(e->job);
-    sherd_diag why = { 0 };
-    int err = SHERD_EINTERNAL;
-    (void)w.ops->done(w.ctx, &err, &why);
-    return sherd__fail(d, err ? err : SHERD_EINTERNAL, why.hint[0] ? why.hint : NULL, "%s",
-                       why.message[0] ? why.message : "the training is over");
+    engine *e = ctx;
+    e->back = sherd__train_job_take(e->job);
+    return e->back != NULL;
 }
 
 static int next(void *ctx, sherd__part **out, sherd_diag *d)
 {
     engine *e = ctx;
-    sherd_cluster *c = e->cluster;
-    sherd__part *p;
     if (e->silent) wake(e);
-    pthread_mutex_lock(&c->lock);
-    while (!(p = sherd__train_job_take(e->job)) && !c->job_done)
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
+    int err = sherd__caller_await(e->cluster, sherd__train_job_work(e->job), taken, e, d);
     tell_traces(e);
-    if (!p) return over(e, d);
+    if (err) return err;
     e->under_way--;
-    *out = p;
+    *out = e->back;
     return SHERD_OK;
 }
 
 static void free_engine(void *ctx)
 {
     engine *e = ctx;
-    sherd_cluster *c = e->cluster;
     sherd__train_job_finish(e->job);
-    uv_async_send(&c->wake);
-    pthread_mutex_lock(&c->lock);
-    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
+    sherd__caller_finished(e->cluster);
     sherd__train_job_free(e->job);
     sherd__free(e);
 }
@@ -126,7 +105,7 @@ static int make_job(engine *e, sherd_diag *d)
         sherd__train_job_options o = {
             .train = e->o, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
             .counts = counts, .executor = job.executor, .id = job.id, .nodes = job.nodes,
-            .owner = job.owner, .changed = changed, .changed_ctx = e->cluster,
+            .owner = job.owner, .changed = sherd__caller_changed, .changed_ctx = e->cluster,
         };
         err = sherd__train_job_new(&e->job, &o);
     }
@@ -135,22 +114,13 @@ static int make_job(engine *e, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* Hands the job to the loop, and waits until every node was heard of. */
-static int start(engine *e, sherd_diag *d)
+/* Every node was heard of, and the work goes on: without any node it is over. */
+static bool heard(void *ctx)
 {
-    sherd_cluster *c = e->cluster;
+    const engine *e = ctx;
     uint32_t up, open;
-    pthread_mutex_lock(&c->lock);
-    sherd__cluster_post(c, sherd__train_job_work(e->job), true, false, 0);
-    for (;;) {
-        sherd__train_job_count(e->job, &up, &open);
-        if (open == 0 || c->job_done) break;
-        sherd__cluster_wait(c, CLUSTER_TICK_MS);
-    }
-    bool ended = c->job_done;
-    sherd__cluster_hand_out(c);
-    pthread_mutex_unlock(&c->lock);
-    return ended ? over(e, d) : SHERD_OK;
+    sherd__train_job_count(e->job, &up, &open);
+    return open == 0 && !e->cluster->job_done;
 }
 
 int sherd__train_engine(sherd__gradient_engine *out, sherd_cluster *c,
@@ -166,7 +136,7 @@ int sherd__train_engine(sherd__gradient_engine *out, sherd_cluster *c,
         sherd__free(e);
         return err;
     }
-    err = start(e, d);
+    err = sherd__caller_begin(c, sherd__train_job_work(e->job), heard, e, d);
     if (err) {
         free_engine(e);
         return err;
