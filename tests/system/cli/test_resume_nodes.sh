@@ -3,22 +3,7 @@
 # of one that nobody disturbed, by products under share and by gradients; and of all shares that its
 # processes sent no piece occurs twice, though seed, data and weights are the same: masks are as fresh
 # as the process. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0
-
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        tail -n 20 said | sed 's/^/# /'; tail -n 5 err | sed 's/^/# /'
-    fi
-}
+. "$(dirname "$0")/../../support/tap.sh"
 cat >driver.py <<'PY'
 import filecmp, os, random, shutil, struct, subprocess, sys, time
 import numpy as np
@@ -92,7 +77,7 @@ def repeated(runs):
     return again, len(seen)
 PY
 py() { S=$S PYTHONPATH=. /usr/bin/python3 -c "from driver import *
-$1" >said 2>&1; }
+$1" >out 2>&1; }
 conf() {
     printf '%s\n' 'input = 20' 'layer = dense 16' 'layer = tanh' 'layer = dense 3' 'loss = cross-entropy' \
         'data = random' 'examples = 230' 'classes = 3' 'holdout = 0.2' 'batch = 50' 'rate = 0.05' "$@" >my.conf

@@ -2,23 +2,10 @@
 # `train --aggregate ring|halving-doubling` as it is typed: the bits of a training here, with more
 # nodes than shards and nodes that are killed; two trainings at once on the same nodes; resuming with
 # other nodes; options that have no meaning. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
 checked() { [ $code = 0 ] && grep -q 'equal the same training here, bit for bit' out; }
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
@@ -32,7 +19,6 @@ start() { # number
     while [ ! -s "line-$1" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
 }
 (umask 077; head -c 32 /dev/zero >seed)
-: >out
 
 run spiral --epochs 20 --by gradients --aggregate ring -n 5 --shards 3 --check
 checked && grep -q 'ring among 5 nodes' out

@@ -2,32 +2,14 @@
 # `train --aggregate secure` as it is typed, over nodes with data of their own: what it learns, what
 # the coordinator's record holds (no gradient, no example), nodes that are killed, whom nodes believe,
 # and options that have no meaning. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import sys
 import numpy as np
 $1" >>err 2>&1; }
-fails() { # code, words, arguments
-    want=$1 words=$2; shift 2
-    run "$@"
-    [ $code = "$want" ] && grep -q -- "$words" err
-}
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
 start() { # number, options: a node with mine-NUMBER.npz
     i=$1; shift
