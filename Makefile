@@ -47,9 +47,9 @@ LDLIBS  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lprotobuf-nanopb -lm 
 
 # --- what there is -----------------------------------------------------------------------------
 # Tests: tests/KIND/[FOLDER/]test_*.c, a binary each. Other files there help their neighbours:
-# tests/support/*.c is linked to every test, FOLDER/*.c to the tests of FOLDER, prog_*.c becomes a
-# program and preload_*.c a shared object beside them, and a line `* link: FLAGS` in a test's
-# opening comment adds linker flags.
+# tests/support/*.c is there for every test, FOLDER/*.c is linked to the tests of FOLDER, prog_*.c
+# becomes a program and preload_*.c a shared object beside them, and a line `* link: FLAGS` in a
+# test's opening comment adds linker flags.
 LIBDIRS := $(filter-out cli,$(DIRS))
 SRC     := $(sort $(wildcard $(addsuffix /*.c,$(LIBDIRS))))
 OBJ     := $(SRC:%.c=$(B)/%.o)
@@ -144,10 +144,14 @@ TESTLIBS := $(if $(CLISRC),$(B)/libcli.a) $(B)/libsherd.a
 helpers   = $(patsubst %.c,$(B)/%.o,$(filter $(dir $(1))%,$(foreach h,$(HELPSRC),$(if $(filter $(dir $(1)),$(dir $(h))),$(h)))))
 linkflags = $(shell sed -n '1,30s/^.*\* link: //p' $(1))
 
+# An archive, so that a test takes of it what it uses and needs no room of the house besides.
+$(B)/tests/libsupport.a: $(SUPPORT)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
 define test_rule
-$(B)/$(1:.c=): $(B)/$(1:.c=.o) $(call helpers,$(1)) $(SUPPORT) $(TESTLIBS)
+$(B)/$(1:.c=): $(B)/$(1:.c=.o) $(call helpers,$(1)) $(B)/tests/libsupport.a $(TESTLIBS)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $$(TESTLIBS) $$(call linkflags,$(1)) $$(LDLIBS) -lcmocka
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$(filter %.o,$$^) $(B)/tests/libsupport.a $$(TESTLIBS) $$(call linkflags,$(1)) $$(LDLIBS) -lcmocka
 endef
 $(foreach t,$(TSRC) $(PROGSRC),$(eval $(call test_rule,$(t))))
 

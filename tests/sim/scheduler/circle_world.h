@@ -1,0 +1,81 @@
+/*
+ * A circle in one process: the leader, real task loops of nodes and the links between them, joined
+ * by sessions in memory that move any number of bytes in any order. What is to be lost, and when,
+ * is said in the world. Whoever opens one sets draw_state first.
+ */
+#ifndef TESTS_SIM_SCHEDULER_CIRCLE_WORLD_H
+#define TESTS_SIM_SCHEDULER_CIRCLE_WORLD_H
+
+#include "node/worker.h"
+#include "scheduler/circle_job.h"
+
+enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100 };
+
+typedef struct sim_node {
+    struct world *world;
+    uint32_t index;
+    sherd__peer peer;
+    sherd_executor *executor;
+    sherd__worker *worker;
+    sherd__client *client;
+    sherd_session *co, *no;
+    bool up, expelled, frozen;
+} sim_node;
+
+typedef struct world {
+    uint32_t count;
+    sim_node node[NODES];
+    struct link *links;
+    sherd__recipe recipe;
+    sherd__dataset data;
+    sherd__circle_job *job;
+    sherd__circle_ask ask;
+    uint64_t now, moves;
+    char log[8000];
+    /* what is to happen, when so many pieces have moved since the circle stood */
+    uint64_t at;
+    uint32_t kill, freeze, sever; /* nodes; sever: its first link */
+    uint64_t often;               /* a link breaks once in so many pieces; 0: never */
+    bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
+    uint64_t body_bytes, link_bytes; /* between members */
+} world;
+
+typedef struct training {
+    sherd__reduce kind;
+    uint32_t nodes, shards;
+    sherd__method method;
+    uint64_t local;
+    double before;      /* every entry of the gradient before the first step */
+    bool recurring, allow_drop;
+    size_t batch;
+} training;
+
+static const training usual = { SHERD__REDUCE_RING, 3, 5, SHERD__SGD, 0, 0, true, false, ROWS };
+
+typedef struct run {
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    sherd__stepper stepper;
+    double cost;
+    uint64_t hits;
+} run;
+
+/** A world of t->nodes without a circle, nothing to befall it. */
+void circle_world_open(world *w, const training *t);
+/** Parameters before the first step. */
+void circle_run_begin(run *r, world *w, const training *t);
+/** All steps in one process, from circle_run_begin on. */
+void circle_run_here(run *r, world *w, const training *t);
+/** Starts the nodes, waits for their circle to stand and makes it the stepper of `r`. */
+void circle_job_open(world *w, const training *t, run *r);
+/** Steps and what settles them; never hangs. */
+int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
+/** Two runs have the same bits. */
+void circle_assert_same(const run *a, const run *b);
+void circle_run_end(run *r);
+/** Ends the job and all nodes; nothing of theirs is left. */
+void circle_world_close(world *w);
+/** Nodes keep their keys from world to world: a group's teardown. */
+int circle_keys_free(void **unused);
+
+#endif

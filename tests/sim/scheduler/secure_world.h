@@ -1,0 +1,83 @@
+/*
+ * Secure aggregation in one process: the coordinator's state machine and real task loops of nodes
+ * with examples of their own, joined by sessions in memory. What every node sends is kept, its masks
+ * and keys are noted, and the end of a world looks whether any was there twice. Whoever begins one
+ * sets draw_state first.
+ */
+#ifndef TESTS_SIM_SCHEDULER_SECURE_WORLD_H
+#define TESTS_SIM_SCHEDULER_SECURE_WORLD_H
+
+#include "learn/secure.h"
+#include "node/worker.h"
+#include "scheduler/secure_job.h"
+
+enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHERD__SECURE_EXTRA,
+       NODES = 7, ROWS = 40, NOBODY = 100 };
+extern const char secure_text[]; /* the recipe */
+extern const int32_t secure_scales[3];
+
+typedef struct sim_node {
+    sherd_identity *identity;
+    double examples[ROWS * (INPUTS + 1)]; /* the last column is the label */
+    size_t rows;
+    sherd__own own;
+    sherd_executor *executor;
+    sherd__worker *worker;
+    sherd__client *client;
+    sherd_session *co, *no;
+    bool up, expelled, absent; /* absent: not there at first */
+    uint64_t sessions;
+    const sherd__peers *peers;
+    bool hidden;    /* its upload of this sum has come */
+    uint8_t *heard; /* by the coordinator */
+    size_t heard_len, heard_room;
+} sim_node;
+
+typedef struct world {
+    uint32_t count;
+    sim_node node[NODES];
+    sherd__recipe recipe;
+    sherd__secure_job *job;
+    sherd__aggregate a;
+    sherd__secure_sum sum;
+    sherd__version *params;
+    int64_t out[LEN];
+    char log[4000];
+    /* what is to happen: after the at-th answer to `op`, from whomever, these are lost */
+    uint32_t op, at, seen;
+    uint32_t lost[NODES], lost_len;
+    bool back;                     /* whoever is lost may be back at once */
+    bool returns;                  /* and is */
+    uint32_t often;                /* one in so many results loses somebody; 0: none */
+    uint64_t now;
+    /* every mask and every key that any node has made */
+    uint64_t masks[4000], keys[4000];
+    size_t masks_len, keys_len;
+} world;
+
+/** A world of so many nodes; `absent`, if it is one of them, is not there at first; `peers` is whom
+ * node 0 believes, NULL: all. Ended by secure_end. */
+void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding,
+                       uint32_t absent, const sherd__peers *peers);
+void secure_begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding);
+void secure_end(world *w);
+
+/** Until nothing moves any more. */
+void secure_settle(world *w);
+/** Until the first roster stands, into w->a. */
+void secure_meet(world *w);
+/** Asks for a sum, into w->out; an error is the job's, or the sum's. */
+int secure_ask(world *w);
+
+/** A node's connection breaks, and it may be back (w->back); it is; or it will not be after all. */
+void secure_cut(world *w, uint32_t i);
+void secure_connect(sim_node *n);
+void secure_give_up(world *w, uint32_t i);
+
+/** What a node's gradient should be: by the grader alone, in one pass. */
+void secure_local_sum(const world *w, const sim_node *n, int64_t *out);
+/** w->out is the sum over all but those; or over those whose uploads have come. */
+void secure_is_sum_without(const world *w, const uint32_t *without, uint32_t len);
+void secure_is_sum_of_uploads(const world *w);
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * Secure aggregation whose nodes come and go: who is lost is in the sums again once it is back, and
+ * no two sums under the same parameters are over other sets.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/scheduler/secure_world.h"
+#include "tests/support/draw.h"
+
+static void who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++)
+        for (uint32_t at = 1; at <= 5; at++)
+            for (unsigned during = 0; during < 2; during++) {
+                world w;
+                draw_state = 1000 * op + 10 * at + during;
+                secure_begin(&w, 7, 5, 2);
+                secure_meet(&w);
+                assert_int_equal(secure_ask(&w), 0);
+                w.op = op;
+                w.at = at;
+                w.seen = 0;
+                w.lost[0] = at % 7;
+                w.lost[1] = (at + 3) % 7;
+                w.lost_len = 2;
+                w.returns = during;
+                assert_int_equal(secure_ask(&w), 0);
+                secure_is_sum_of_uploads(&w);
+                w.op = 0;
+                for (unsigned i = 0; i < 2 && !during; i++) secure_connect(&w.node[w.lost[i]]);
+                secure_settle(&w);
+                assert_non_null(strstr(w.log, "is back, and in the sums from the next one on"));
+                assert_int_equal(secure_ask(&w), 0);
+                secure_is_sum_without(&w, NULL, 0);
+                assert_int_equal(w.sum.a.nodes, 7);
+                assert_int_equal(w.sum.a.threshold, 5);
+                secure_end(&w);
+            }
+}
+
+static void who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 21;
+    secure_begin(&w, 5, 0, 1);
+    secure_meet(&w);
+    for (unsigned round = 0; round < 5; round++) {
+        assert_int_equal(secure_ask(&w), 0);
+        secure_is_sum_without(&w, NULL, 0);
+        secure_cut(&w, round);
+        if (round % 2) secure_settle(&w);
+        secure_connect(&w.node[round]);
+        secure_settle(&w);
+    }
+    assert_int_equal(w.keys_len, 5 * 5); /* the last one is back, and nothing was asked since */
+    secure_end(&w);
+}
+
+static void one_that_was_not_there_at_first_joins_later(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 22;
+    secure_begin_some(&w, 5, 0, 1, 3, NULL);
+    secure_meet(&w);
+    assert_int_equal(w.a.nodes, 4);
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, (uint32_t[]){ 3 }, 1);
+    assert_int_equal(w.sum.a.threshold, 3);
+    secure_connect(&w.node[3]);
+    secure_settle(&w);
+    assert_non_null(strstr(w.log, "n3 has come, and is in the sums from the next one on"));
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, NULL, 0);
+    assert_int_equal(w.sum.a.nodes, 5);
+    assert_int_equal(w.sum.a.threshold, 4); /* more than (5 + 1) / 2 */
+    secure_end(&w);
+}
+
+/* Its data do not fit, or others do not believe it: that is no end for those who were there. */
+static void one_that_cannot_join_does_not_stop_the_others(void **s)
+{
+    (void)s;
+    for (unsigned unbelieved = 0; unbelieved < 2; unbelieved++) {
+        world w;
+        sherd__peers peers = { 0 };
+        char lines[2000] = "";
+        draw_state = 23 + unbelieved;
+        secure_begin_some(&w, 5, 0, 1, 4, &peers);
+        for (uint32_t i = 0; i < 5 - unbelieved; i++) {
+            char key[SHERD__FINGERPRINT_TEXT];
+            sherd__fingerprint_text(sherd__identity_fingerprint(w.node[i].identity), key);
+            sprintf(lines + strlen(lines), "127.0.0.1:700%u key=%s\n", i, key);
+        }
+        assert_int_equal(sherd__peers_parse(&peers, lines, strlen(lines), "peers", NULL), 0);
+        if (!unbelieved) w.node[4].own.x.cols--;
+        secure_meet(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        secure_connect(&w.node[4]);
+        secure_settle(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
+        assert_non_null(strstr(w.log, unbelieved ? "n4 takes no part in the training: not all "
+                                                   "believe it"
+                                                 : "n4: the node's data are not of"));
+        assert_int_equal(secure_ask(&w), 0);
+        assert_int_equal(w.sum.a.nodes, 4);
+        secure_end(&w);
+        sherd__peers_fini(&peers);
+    }
+}
+
+/* Three of seven are lost, five must be left: a sum that nobody was asked to open is begun anew
+ * with those that come back, and nothing of it is waited for where nobody will. */
+static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_HIDE; op++)
+        for (unsigned back = 0; back < 2; back++) {
+            const uint64_t *answers[NODES] = { NULL };
+            world w;
+            int err;
+            draw_state = 30 + op;
+            secure_begin(&w, 7, 5, 2);
+            secure_meet(&w);
+            w.op = op;
+            w.at = 2;
+            for (uint32_t i = 0; i < 3; i++) w.lost[i] = i + 2;
+            w.lost_len = 3;
+            w.back = true;
+            sherd__secure_job_ask(w.job, &w.sum);
+            w.sum.params = w.params;
+            w.sum.scales = secure_scales;
+            secure_settle(&w);
+            const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
+            assert_false(job->done(w.job, &err, NULL));
+            assert_false(sherd__secure_job_answered(w.job));
+            w.op = 0;
+            secure_give_up(&w, 2);
+            secure_give_up(&w, 3);
+            assert_false(job->done(w.job, &err, NULL));
+            if (!back) {
+                secure_give_up(&w, 4);
+                assert_true(job->done(w.job, &err, NULL));
+                assert_int_equal(err, SHERD_EFEWNODES);
+                secure_end(&w);
+                continue;
+            }
+            secure_connect(&w.node[4]);
+            secure_settle(&w);
+            assert_true(sherd__secure_job_answered(w.job));
+            assert_int_equal(w.sum.in, 5);
+            assert_int_equal(w.sum.a.nodes, 5);
+            assert_int_equal(w.sum.a.threshold, 5); /* no fewer than at first */
+            for (uint32_t i = 0; i < 5; i++)
+                answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
+            assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
+                                                     w.out, NULL), 0);
+            secure_is_sum_without(&w, (uint32_t[]){ 2, 3 }, 2);
+            secure_end(&w);
+        }
+}
+
+/* Two sums under the same parameters over other sets would differ by single gradients. */
+static void once_survivors_were_named_no_other_set_of_them_is(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 40;
+    secure_begin(&w, 7, 5, 2);
+    secure_meet(&w);
+    w.op = SHERD__OP_OPEN;
+    w.at = 2;
+    for (uint32_t i = 0; i < 4; i++) w.lost[i] = i + 3;
+    w.lost_len = 4;
+    w.back = w.returns = true;
+    assert_int_equal(secure_ask(&w), SHERD_EFEWNODES);
+    secure_end(&w);
+}
+
+static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
+{
+    (void)s;
+    unsigned sums = 0, ends = 0, rosters = 0;
+    for (unsigned seed = 0; seed < 60; seed++) {
+        world w;
+        int err = 0;
+        draw_state = 5000 + seed;
+        secure_begin(&w, 3 + seed % 5, 0, 1);
+        secure_meet(&w);
+        w.back = true;
+        w.often = 4 + seed % 40;
+        for (unsigned round = 0; round < 9 && !err; round++) {
+            for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.97;
+            const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
+            for (uint32_t i = 0; i < w.count; i++) w.node[i].hidden = false;
+            w.sum.params = w.params;
+            w.sum.scales = secure_scales;
+            sherd__secure_job_ask(w.job, &w.sum);
+            for (unsigned go = 0; go < 20 && !sherd__secure_job_answered(w.job) &&
+                                  !job->done(w.job, &err, NULL); go++) {
+                secure_settle(&w); /* it waits for somebody to be back */
+                for (uint32_t i = 0; i < w.count; i++)
+                    if (!w.node[i].up && !w.node[i].expelled) secure_connect(&w.node[i]);
+            }
+            if (job->done(w.job, &err, NULL)) {
+                assert_int_equal(err, SHERD_EFEWNODES);
+                ends++;
+                break;
+            }
+            assert_true(sherd__secure_job_answered(w.job));
+            assert_int_equal(w.sum.err, 0);
+            assert_true(w.sum.in >= w.a.threshold);
+            const uint64_t *answers[NODES];
+            for (uint32_t i = 0; i < w.sum.a.threshold; i++)
+                answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
+            assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
+                                                     w.out, NULL), 0);
+            secure_is_sum_of_uploads(&w);
+            sums++;
+        }
+        rosters += w.keys_len > w.count;
+        secure_end(&w);
+    }
+    assert_true(sums > 200 && ends > 3 && rosters > 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back),
+        cmocka_unit_test(who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time),
+        cmocka_unit_test(one_that_was_not_there_at_first_joins_later),
+        cmocka_unit_test(one_that_cannot_join_does_not_stop_the_others),
+        cmocka_unit_test(a_sum_waits_for_those_that_may_be_back_at_once),
+        cmocka_unit_test(once_survivors_were_named_no_other_set_of_them_is),
+        cmocka_unit_test(whoever_comes_and_goes_sums_are_those_of_the_uploads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
