@@ -18,6 +18,8 @@
 #include "crypto/fragment_make.h"
 #include "learn/circle_plan.h"
 #include "node/worker.h"
+#include "tests/support/draw.h"
+#include "tests/support/joined.h"
 #include "tests/support/no_backend.h"
 
 static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\n";
@@ -26,19 +28,11 @@ enum { COUNT = 8, N = 3, SELF = 1, JOB = 7, CIRCLE = 99, TEXT = 1, STATE = 2, FI
 static sherd_identity *identity[N + 1]; /* of members; the last one is a stranger */
 static sherd_executor *executor;
 static sherd__worker *worker;
-static sherd__client *client;
-static sherd_session *co, *no;
+static joined j;
 static uint32_t tasks, answered, next_block, opened;
 static bool coordinators;               /* member 2's key may give tasks */
 static bool calls_off;                  /* whatever is asked, at once */
 static int refused;
-static uint64_t state = 11;
-
-static uint64_t next_random(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state >> 33;
-}
 
 static const sherd__fingerprint *key(uint32_t member)
 {
@@ -68,45 +62,22 @@ static void no_link(void *ctx, void *link)
 
 /* ---- a coordinator's session --------------------------------------------------------------- */
 
-static size_t move(sherd_session *from, sherd_session *to)
+static void hear(void *ctx, sherd__event *e)
 {
-    const uint8_t *out;
-    size_t n = sherd__session_pending(from, 1, &out);
-    for (size_t at = 0, used; at < n; at += used) {
-        sherd__event e;
-        assert_int_equal(sherd__session_feed(to, out + at, n - at, 1, &used, &e), 0);
-        if (to == no) {
-            sherd__worker_event(client, no, &e);
-            continue;
-        }
-        if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) answered++;
-        if (e.kind == SHERD__EV_RESULT) refused = 0;
-        if (e.kind == SHERD__EV_REFUSED) refused = e.refusal.code;
-        sherd__fragment_free(e.fragment);
-    }
-    sherd__session_sent(from, n);
-    return n;
+    (void)ctx;
+    if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
+    answered++;
+    refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
 }
 
 static void settle(void)
 {
-    do {
-        while (move(co, no) + move(no, co)) {}
-    } while (sherd__executor_drain(executor));
-    while (move(no, co)) {}
+    joined_settle(&j, executor);
 }
 
 static void put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols)
 {
-    sherd_fragment *f;
-    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
-    uint8_t *copy = malloc(len);
-    assert_non_null(copy);
-    memcpy(copy, bytes, len);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols,
-                               .len = len };
-    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(co, JOB, block, f), 0);
+    joined_put(&j, JOB, block, dtype, 1, cols, bytes);
 }
 
 /* Its answer: 0 or the code of the refusal; 1: none yet. */
@@ -116,10 +87,10 @@ static int ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64
                       .right = right, .result = { .origin = SHERD__RESULT, .dtype = dtype,
                                                   .rows = 1, .cols = cols, .len = 8 * cols } };
     uint32_t before = answered;
-    assert_int_equal(sherd__session_task(co, &t), 0);
+    assert_int_equal(sherd__session_task(j.co, &t), 0);
     if (calls_off) {
-        while (move(co, no)) {}
-        assert_int_equal(sherd__session_cancel(co, JOB, 0, 0), 0);
+        while (joined_move(&j, true)) {}
+        assert_int_equal(sherd__session_cancel(j.co, JOB, 0, 0), 0);
     }
     settle();
     return answered == before ? 1 : refused;
@@ -137,29 +108,19 @@ static void start(const sherd__peers *peers)
                                 .links = { open_link, no_link, no_link, NULL },
                                 .coordinator = is_coordinator };
     assert_int_equal(sherd__worker_new(&worker, &o), 0);
-    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
-    assert_int_equal(sherd__session_new(&co, &s), 0);
-    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    sherd__worker_session(worker, &s);
-    assert_int_equal(sherd__worker_join(worker, &client, NULL), 0);
-    assert_int_equal(sherd__session_new(&no, &s), 0);
+    joined_open(&j, worker, hear, NULL);
     tasks = answered = opened = 0;
     next_block = FIRST;
-    settle();
     put(TEXT, SHERD_U8, text, strlen(text));
     put(STATE, SHERD_F64, params, COUNT);
 }
 
 static void stop(void)
 {
-    sherd__event e;
-    sherd__session_eof(no, SHERD_ECLOSED, "end", &e);
-    sherd__worker_event(client, no, &e);
+    joined_cut(&j);
     assert_int_equal(sherd__worker_member(worker, key(0)), 0);
     assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
     assert_int_equal(sherd__worker_memory(worker)->used, 0);
-    sherd__session_free(co);
-    sherd__session_free(no);
     sherd__worker_free(worker);
     sherd__executor_free(executor);
 }
@@ -261,7 +222,7 @@ static void only_members_of_a_circle_that_stands_may_connect(void **unused)
     assert_int_equal(sherd__worker_member(worker, key(2)), CIRCLE);
     assert_int_equal(sherd__worker_member(worker, key(N)), 0);
     assert_int_equal(sherd__worker_member(worker, key(SELF)), 0);
-    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
+    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
     settle();
     assert_int_equal(sherd__worker_member(worker, key(0)), 0);
     stop();
@@ -299,8 +260,8 @@ static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
     assert_int_equal(meet(), 0);
     uint64_t before = sherd__worker_memory(worker)->used;
     for (unsigned i = 0; i < 5000; i++)
-        (void)bring((uint32_t)(next_random() % 2) * 2, CIRCLE, (uint32_t)next_random(),
-                    len_of((uint32_t)(next_random() % 4)), SHERD_I64);
+        (void)bring((uint32_t)(draw() % 2) * 2, CIRCLE, (uint32_t)draw(),
+                    len_of((uint32_t)(draw() % 4)), SHERD_I64);
     for (uint64_t round = 1; round < 2000; round++)
         for (uint32_t s = 0; s < 4; s++)
             (void)bring(s < 2 ? 0 : 2, CIRCLE, sherd__circle_block(round, s), len_of(s),
@@ -364,7 +325,7 @@ static void plans_that_make_no_sense_are_refused(void **unused)
     assert_int_equal(step(4, 1), SHERD_EINVAL); /* the sum of a round that never was */
     uint8_t noise[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1)];
     for (unsigned i = 0; i < 500; i++) {
-        for (size_t k = 0; k < sizeof noise; k++) noise[k] = (uint8_t)(next_random() % 3);
+        for (size_t k = 0; k < sizeof noise; k++) noise[k] = (uint8_t)(draw() % 3);
         put(next_block++, SHERD_I64, noise, sizeof noise / 8);
         assert_true(ask(SHERD__OP_STEP, next_block - 1, 0, SHERD_I64, 1) < 0);
     }

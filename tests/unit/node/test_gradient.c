@@ -22,6 +22,8 @@
 #include "node/gradient.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
+#include "tests/support/draw.h"
+#include "tests/support/joined.h"
 #include "tests/support/no_backend.h"
 
 #define MB ((uint64_t)1 << 20)
@@ -37,8 +39,7 @@ static const int32_t scales[TIERS] = { 30, 31 };
 
 /* A coordinator's session joined to a client of the worker. */
 typedef struct peer {
-    sherd_session *co, *no;
-    sherd__client *client;
+    joined j;
     uint32_t order[HEARD], results; /* tasks in the order of their answers */
     uint8_t answers[HEARD][1024];
     sherd__refusal refused[HEARD];
@@ -47,21 +48,14 @@ typedef struct peer {
 
 static sherd_executor *executor;
 static sherd__worker *worker;
-static uint64_t state = 5;
-
-static uint64_t next_random(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state >> 33;
-}
 
 static int fill(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < ROWS * INPUTS; i++) x[i] = (double)next_random() / 0x1p30 - 1;
-    for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)(next_random() % CLASSES);
+    for (size_t i = 0; i < ROWS * INPUTS; i++) x[i] = (double)draw() / 0x1p30 - 1;
+    for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)(draw() % CLASSES);
     for (size_t t = 0; t < TIERS; t++)
-        for (size_t i = 0; i < counts[t]; i++) params[t][i] = (double)next_random() / 0x1p31 - 0.5;
+        for (size_t i = 0; i < counts[t]; i++) params[t][i] = (double)draw() / 0x1p31 - 0.5;
     return 0;
 }
 
@@ -100,62 +94,33 @@ static void stop(void)
     sherd__worker_free(worker);
 }
 
-static void hear(peer *p, sherd__event *e)
+static void hear(void *ctx, sherd__event *e)
 {
+    peer *p = ctx;
     if (e->kind == SHERD__EV_RESULT) {
         const sherd__fragment_info *i = sherd__fragment_info_of(e->fragment);
         assert_true(i->len <= sizeof p->answers[0] && p->results < HEARD);
         memcpy(p->answers[p->results], sherd__fragment_bytes(e->fragment), i->len);
         p->order[p->results++] = e->task.task;
-        sherd__fragment_free(e->fragment);
     } else if (e->kind == SHERD__EV_REFUSED) {
         p->refused[p->refusals++ % HEARD] = e->refusal;
     }
 }
 
-static size_t move(peer *p, sherd_session *from, sherd_session *to)
-{
-    const uint8_t *out;
-    size_t n = sherd__session_pending(from, 1, &out);
-    for (size_t at = 0, used; at < n; at += used) {
-        sherd__event e;
-        int err = sherd__session_feed(to, out + at, n - at, 1, &used, &e);
-        if (to == p->co) hear(p, &e);
-        else if (p->client) sherd__worker_event(p->client, p->no, &e);
-        if (e.kind == SHERD__EV_CLOSED && to == p->no) p->client = NULL;
-        if (err) break;
-    }
-    sherd__session_sent(from, n);
-    return n;
-}
-
 static void settle(peer *p)
 {
-    do {
-        while (move(p, p->co, p->no) + move(p, p->no, p->co)) {}
-    } while (sherd__executor_drain(executor));
-    while (move(p, p->no, p->co)) {}
+    joined_settle(&p->j, executor);
 }
 
 static void join(peer *p)
 {
     memset(p, 0, sizeof *p);
-    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
-    assert_int_equal(sherd__session_new(&p->co, &o), 0);
-    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    sherd__worker_session(worker, &o);
-    assert_int_equal(sherd__worker_join(worker, &p->client, p), 0);
-    assert_int_equal(sherd__session_new(&p->no, &o), 0);
-    while (move(p, p->co, p->no) + move(p, p->no, p->co)) {}
+    joined_open(&p->j, worker, hear, p);
 }
 
 static void cut(peer *p)
 {
-    sherd__event e;
-    sherd__session_eof(p->no, SHERD_ECLOSED, "cut", &e);
-    if (p->client) sherd__worker_event(p->client, p->no, &e);
-    sherd__session_free(p->no);
-    sherd__session_free(p->co);
+    joined_cut(&p->j);
 }
 
 /* ---- a round --------------------------------------------------------------------------------- */
@@ -163,14 +128,7 @@ static void cut(peer *p)
 static void put(peer *p, uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols,
                 const void *bytes)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
-                               .cols = cols,
-                               .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    sherd_fragment *f;
-    uint8_t *copy = malloc(i.len + 1);
-    memcpy(copy, bytes, i.len);
-    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(p->co, JOB, block, f), 0);
+    joined_put(&p->j, JOB, block, dtype, rows, cols, bytes);
 }
 
 typedef struct layout {
@@ -217,7 +175,7 @@ static void ask_tier(peer *p, const layout *l, uint32_t t, uint32_t plan)
 {
     sherd__task task = task_of(l, t, plan);
     put(p, l->plan.params + t, SHERD_F64, 1, counts[t], params[t]);
-    assert_int_equal(sherd__session_task(p->co, &task), 0);
+    assert_int_equal(sherd__session_task(p->j.co, &task), 0);
 }
 
 static void ask(peer *p, const layout *l, uint32_t plan)
@@ -339,14 +297,14 @@ static void no_plan_however_wrong_does_harm_and_every_task_is_answered_once(void
             peer p;
             memcpy(bad, good, len);
             if (i < len / 8) sherd__put_u64(bad + 8 * i, values[k]);
-            else bad[next_random() % len] ^= (uint8_t)(1u << next_random() % 8);
+            else bad[draw() % len] ^= (uint8_t)(1u << draw() % 8);
             start(16 * MB, false);
             join(&p);
             put_examples(&p);
             put(&p, PLAN, SHERD_I64, 1, len / 8, bad);
             for (uint32_t t = 0; t < TIERS; t++) ask_tier(&p, &l, t, PLAN);
             settle(&p);
-            if (p.client) assert_int_equal(p.results + p.refusals, 2);
+            if (p.j.client) assert_int_equal(p.results + p.refusals, 2);
             cut(&p);
             stop();
         }
@@ -406,7 +364,7 @@ static void what_does_not_fit_is_refused_with_the_reason(void **s)
             if (kind == 7) task.result.cols++, task.result.len += 8;
             if (kind == 8) task.result.dtype = SHERD_F64;
             put(&p, PARAMS + t, SHERD_F64, 1, counts[t], params[t]);
-            assert_int_equal(sherd__session_task(p.co, &task), 0);
+            assert_int_equal(sherd__session_task(p.j.co, &task), 0);
         }
         settle(&p);
         if (p.refusals < 2 || p.refused[p.refusals - 1].code != code)
@@ -435,9 +393,9 @@ static void a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing(void *
         settle(&p);
         assert_int_equal(p.results + p.refusals, 0);
         assert_int_equal(sherd__worker_stats_of(worker)->queued, 1);
-        if (kind == 0) assert_int_equal(sherd__session_cancel(p.co, JOB, 100 * PLAN, 1), 0);
-        if (kind == 1) assert_int_equal(sherd__session_cancel(p.co, JOB, 0, 0), 0);
-        if (kind == 2) assert_int_equal(sherd__session_forget(p.co, JOB), 0);
+        if (kind == 0) assert_int_equal(sherd__session_cancel(p.j.co, JOB, 100 * PLAN, 1), 0);
+        if (kind == 1) assert_int_equal(sherd__session_cancel(p.j.co, JOB, 0, 0), 0);
+        if (kind == 2) assert_int_equal(sherd__session_forget(p.j.co, JOB), 0);
         settle(&p);
         if (kind < 3) assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
         if (kind < 2) { /* the plan goes with its tasks; the same names serve again */
@@ -464,7 +422,7 @@ static void a_tier_that_is_asked_for_twice_is_refused(void **s)
     ask_tier(&p, &l, 0, PLAN);
     sherd__task again = task_of(&l, 0, PLAN);
     again.task = 77;
-    assert_int_equal(sherd__session_task(p.co, &again), 0);
+    assert_int_equal(sherd__session_task(p.j.co, &again), 0);
     ask_tier(&p, &l, 1, PLAN);
     settle(&p);
     assert_int_equal(p.refusals, 1);

@@ -20,6 +20,8 @@
 #include "crypto/fragment_make.h"
 #include "learn/secure.h"
 #include "node/worker.h"
+#include "tests/support/draw.h"
+#include "tests/support/joined.h"
 #include "tests/support/no_backend.h"
 
 static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
@@ -38,8 +40,7 @@ static sherd__own own;
 static sherd_identity *identity;
 static sherd_executor *executor;
 static sherd__worker *worker;
-static sherd__client *client;
-static sherd_session *co, *no;
+static joined j;
 static other others[N];            /* members 1 to 3 */
 static const sherd__aggregate agreed = { N, U, 1, LEN };
 static uint32_t tasks, answered, next_block;
@@ -47,18 +48,12 @@ static int refused;                /* code of the last refusal; 0: a result */
 static sherd__refusal refusal;
 static uint8_t result[ROOM];
 static uint64_t result_len;
-static uint64_t state = 3;
-
-static uint64_t next_random(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state >> 33;
-}
 
 /* ---- a coordinator's session to one node --------------------------------------------------- */
 
-static void hear(sherd__event *e)
+static void hear(void *ctx, sherd__event *e)
 {
+    (void)ctx;
     if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
     answered++;
     refused = 0;
@@ -70,29 +65,6 @@ static void hear(sherd__event *e)
     result_len = sherd__fragment_info_of(e->fragment)->len;
     assert_true(result_len <= ROOM);
     memcpy(result, sherd__fragment_bytes(e->fragment), result_len);
-    sherd__fragment_free(e->fragment);
-}
-
-static size_t move(sherd_session *from, sherd_session *to)
-{
-    const uint8_t *out;
-    size_t n = sherd__session_pending(from, 1, &out);
-    for (size_t at = 0, used; at < n; at += used) {
-        sherd__event e;
-        assert_int_equal(sherd__session_feed(to, out + at, n - at, 1, &used, &e), 0);
-        if (to == co) hear(&e);
-        else sherd__worker_event(client, no, &e);
-    }
-    sherd__session_sent(from, n);
-    return n;
-}
-
-static void settle(void)
-{
-    do {
-        while (move(co, no) + move(no, co)) {}
-    } while (sherd__executor_drain(executor));
-    while (move(no, co)) {}
 }
 
 static void start_with(uint64_t memory, const sherd__own *data, const sherd__peers *peers)
@@ -101,15 +73,9 @@ static void start_with(uint64_t memory, const sherd__own *data, const sherd__pee
     sherd__worker_options o = { .backend = &none, .memory = memory, .executor = executor,
                                 .self = { identity, data, peers } };
     assert_int_equal(sherd__worker_new(&worker, &o), 0);
-    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
-    assert_int_equal(sherd__session_new(&co, &s), 0);
-    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    sherd__worker_session(worker, &s);
-    assert_int_equal(sherd__worker_join(worker, &client, NULL), 0);
-    assert_int_equal(sherd__session_new(&no, &s), 0);
+    joined_open(&j, worker, hear, NULL);
     tasks = answered = 0;
     next_block = FIRST;
-    settle();
 }
 
 static void start(const sherd__peers *peers)
@@ -119,14 +85,10 @@ static void start(const sherd__peers *peers)
 
 static void stop(void)
 {
-    sherd__event e;
     assert_int_equal(answered, tasks);
-    sherd__session_eof(no, SHERD_ECLOSED, "end", &e);
-    sherd__worker_event(client, no, &e);
+    joined_cut(&j);
     assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
     assert_int_equal(sherd__worker_memory(worker)->used, 0);
-    sherd__session_free(co);
-    sherd__session_free(no);
     sherd__worker_free(worker);
     sherd__executor_free(executor);
     for (uint32_t i = 1; i < N; i++) {
@@ -137,14 +99,7 @@ static void stop(void)
 
 static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
-                               .cols = cols,
-                               .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    sherd_fragment *f;
-    uint8_t *copy = malloc(i.len + 1);
-    memcpy(copy, bytes, i.len);
-    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(co, JOB, block, f), 0);
+    joined_put(&j, JOB, block, dtype, rows, cols, bytes);
 }
 
 /* The code of its refusal; 0: done. */
@@ -156,8 +111,8 @@ static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
                       .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
                                   .cols = cols,
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
-    assert_int_equal(sherd__session_task(co, &t), 0);
-    settle();
+    assert_int_equal(sherd__session_task(j.co, &t), 0);
+    joined_settle(&j, executor);
     assert_int_equal(answered, tasks);
     return refused;
 }
@@ -174,7 +129,7 @@ static int join_as(const sherd__secure_plan *p)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
     sherd__secure_plan_write(bytes, p);
-    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
+    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
     put(TEXT, SHERD_U8, 1, sizeof text - 1, text);
     put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, bytes);
     return task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
@@ -314,8 +269,8 @@ static void a_round(uint64_t round)
 static int fill(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < ROWS * 5; i++) examples[i] = (double)next_random() / 0x1p30 - 1;
-    for (size_t i = 0; i < COUNT; i++) params[i] = (double)next_random() / 0x1p31 - 0.5;
+    for (size_t i = 0; i < ROWS * 5; i++) examples[i] = (double)draw() / 0x1p30 - 1;
+    for (size_t i = 0; i < COUNT; i++) params[i] = (double)draw() / 0x1p31 - 0.5;
     own.x = sherd_view_c(examples, SHERD_F64, ROWS, 5);
     assert_int_equal(sherd__identity_new(&identity), 0);
     for (uint32_t i = 1; i < N; i++)
@@ -592,22 +547,22 @@ static void whatever_a_question_says_it_is_answered_once(void **s)
         sherd__secure_plan_write((uint8_t *)words, &p);
         if (i % 50 == 0) meet();
         if (i % 50 == 0) assert_int_equal(seal(i + 1), 0);
-        uint32_t op = SHERD__OP_JOIN + (uint32_t)(next_random() % 5);
+        uint32_t op = SHERD__OP_JOIN + (uint32_t)(draw() % 5);
         uint32_t left = next_block++, right = 0;
-        uint64_t len = op == SHERD__OP_JOIN ? 10 : next_random() % 7, rows = 1 + next_random() % 2;
-        if (op != SHERD__OP_JOIN) words[1] = i / 50 * 50 + 1 + next_random() % 3;
-        if (next_random() % 3) words[next_random() % 10] = next_random() % 5;
-        if (next_random() % 9 == 0) words[next_random() % 10] = next_random() << 33;
-        put(left, next_random() % 9 ? SHERD_I64 : SHERD_F64, rows, len / rows, words);
-        if (next_random() % 4) {
+        uint64_t len = op == SHERD__OP_JOIN ? 10 : draw() % 7, rows = 1 + draw() % 2;
+        if (op != SHERD__OP_JOIN) words[1] = i / 50 * 50 + 1 + draw() % 3;
+        if (draw() % 3) words[draw() % 10] = draw() % 5;
+        if (draw() % 9 == 0) words[draw() % 10] = draw() << 33;
+        put(left, draw() % 9 ? SHERD_I64 : SHERD_F64, rows, len / rows, words);
+        if (draw() % 4) {
             right = next_block++;
-            uint64_t cols = next_random() % 3 ? COUNT : next_random() % 200;
+            uint64_t cols = draw() % 3 ? COUNT : draw() % 200;
             uint8_t any[200 * 8];
-            for (size_t k = 0; k < sizeof any; k++) any[k] = (uint8_t)next_random();
-            put(right, next_random() % 2 ? SHERD_F64 : SHERD_U8, 1, cols, any);
+            for (size_t k = 0; k < sizeof any; k++) any[k] = (uint8_t)draw();
+            put(right, draw() % 2 ? SHERD_F64 : SHERD_U8, 1, cols, any);
         }
-        (void)task(op, left, right, next_random() % 2 ? SHERD_U8 : SHERD_I64, 1 + next_random() % 4,
-                   next_random() % 2 ? LEN : next_random() % 300);
+        (void)task(op, left, right, draw() % 2 ? SHERD_U8 : SHERD_I64, 1 + draw() % 4,
+                   draw() % 2 ? LEN : draw() % 300);
         for (uint32_t k = 1; k < N && i % 50 == 49; k++) {
             sherd__aggregate_member_free(others[k].member);
             others[k].member = NULL;
@@ -622,8 +577,8 @@ static void a_job_that_is_dropped_leaves_nothing(void **s)
     start(NULL);
     meet();
     a_round(1);
-    assert_int_equal(sherd__session_drop(co, JOB, 0), 0);
-    settle();
+    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+    joined_settle(&j, executor);
     assert_int_equal(sherd__worker_memory(worker)->used, 0);
     assert_int_equal(seal(2), SHERD_EINVAL);
     stop();

@@ -13,22 +13,20 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "crypto/fragment_make.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
+#include "tests/support/joined.h"
 
 #define MB ((uint64_t)1 << 20)
 #define HEARD_MAX 512
 
 /* A coordinator's session joined to a client of the worker. */
 typedef struct peer {
-    sherd_session *co, *no;
-    sherd__client *client;
+    joined j;
     uint32_t results[HEARD_MAX], results_len; /* task numbers, as they came */
     sherd__refusal refusals[HEARD_MAX];
     uint32_t refusals_len;
     double last[4]; /* first values of the latest result */
-    bool paused;    /* does not read what the node sends */
 } peer;
 
 static sherd_executor *executor;
@@ -69,80 +67,41 @@ static void stop(void)
     sherd__worker_free(worker);
 }
 
-static void on_coordinator(peer *p, sherd__event *e)
+static void hear(void *ctx, sherd__event *e)
 {
+    peer *p = ctx;
     if (e->kind == SHERD__EV_RESULT) {
         const sherd__fragment_info *i = sherd__fragment_info_of(e->fragment);
         p->results[p->results_len++ % HEARD_MAX] = e->task.task;
         memcpy(p->last, sherd__fragment_bytes(e->fragment), i->len < 32 ? i->len : 32);
-        sherd__fragment_free(e->fragment);
     } else if (e->kind == SHERD__EV_REFUSED) {
         p->refusals[p->refusals_len++ % HEARD_MAX] = e->refusal;
     }
 }
 
-static size_t move(peer *p, sherd_session *from, sherd_session *to)
-{
-    const uint8_t *out;
-    size_t n = sherd__session_pending(from, 1, &out);
-    for (size_t at = 0, used; at < n; at += used) {
-        sherd__event e;
-        int err = sherd__session_feed(to, out + at, n - at, 1, &used, &e);
-        if (to == p->co) on_coordinator(p, &e);
-        else if (p->client) sherd__worker_event(p->client, p->no, &e);
-        if (e.kind == SHERD__EV_CLOSED && to == p->no) p->client = NULL;
-        if (err) break;
-    }
-    sherd__session_sent(from, n);
-    return n;
-}
-
-static void exchange(peer *p)
-{
-    while (move(p, p->co, p->no) + (p->paused ? 0 : move(p, p->no, p->co))) {}
-}
-
 /* Also lets the compute thread's results out. */
 static void settle(peer *p)
 {
-    do exchange(p);
-    while (sherd__executor_drain(executor));
-    exchange(p);
+    joined_settle(&p->j, executor);
 }
 
 static void join(peer *p)
 {
     memset(p, 0, sizeof *p);
-    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
-    assert_int_equal(sherd__session_new(&p->co, &o), SHERD_OK);
-    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    sherd__worker_session(worker, &o);
-    assert_int_equal(sherd__worker_join(worker, &p->client, p), SHERD_OK);
-    assert_int_equal(sherd__session_new(&p->no, &o), SHERD_OK);
-    exchange(p);
-    assert_true(sherd__session_ready(p->co) && sherd__session_ready(p->no));
+    joined_open(&p->j, worker, hear, p);
 }
 
-/* The connection is cut. */
 static void cut(peer *p)
 {
-    sherd__event e;
-    sherd__session_eof(p->no, SHERD_ECLOSED, "cut", &e);
-    if (p->client) sherd__worker_event(p->client, p->no, &e);
-    p->client = NULL;
-    sherd__session_free(p->no);
-    sherd__session_free(p->co);
+    joined_cut(&p->j);
 }
 
 static void put(peer *p, uint64_t job, uint32_t block, uint64_t rows, uint64_t cols, double value)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = rows,
-                               .cols = cols, .len = 8 * rows * cols };
-    double *v = malloc(i.len + 8);
+    double *v = malloc((rows * cols + 1) * sizeof *v);
     for (uint64_t k = 0; k < rows * cols; k++) v[k] = value;
-    sherd_fragment *f;
-    assert_int_equal(sherd__fragment_take(&f, &i, (uint8_t *)v, NULL, NULL), SHERD_OK);
-    assert_int_equal(sherd__session_put(p->co, job, block, f), SHERD_OK);
+    joined_put(&p->j, job, block, SHERD_F64, rows, cols, v);
+    free(v);
 }
 
 static sherd__task task_of(uint64_t job, uint32_t number, uint64_t n, uint64_t m)
@@ -156,7 +115,7 @@ static sherd__task task_of(uint64_t job, uint32_t number, uint64_t n, uint64_t m
 static void ask(peer *p, uint64_t job, uint32_t number, uint64_t n, uint64_t m)
 {
     sherd__task t = task_of(job, number, n, m);
-    assert_int_equal(sherd__session_task(p->co, &t), SHERD_OK);
+    assert_int_equal(sherd__session_task(p->j.co, &t), SHERD_OK);
 }
 
 /* --- with the CPU backend ------------------------------------------------------------------ */
@@ -209,10 +168,10 @@ static void an_outer_product_is_sent_without_being_stored(void **s)
     put(&p, 9, 1, 1000, 1, 2);
     put(&p, 9, 2, 1, 1000, 3);
     for (uint32_t k = 1; k <= 20; k++) ask(&p, 9, k, 1000, 1000); /* 160 MB of results */
-    p.paused = true;
-    exchange(&p);
+    p.j.paused = true;
+    joined_exchange(&p.j);
     assert_true(sherd__worker_memory(worker)->used < MB);
-    p.paused = false;
+    p.j.paused = false;
     settle(&p);
     assert_int_equal(p.results_len, 20);
     assert_true(p.last[0] == 6);
@@ -231,9 +190,9 @@ static void a_cut_connection_frees_what_was_being_streamed(void **s)
     put(&p, 9, 1, 1000, 1, 2);
     put(&p, 9, 2, 1, 1000, 3);
     ask(&p, 9, 1, 1000, 1000);
-    p.paused = true;
-    exchange(&p);
-    (void)move(&p, p.no, p.co); /* part of it */
+    p.j.paused = true;
+    joined_exchange(&p.j);
+    (void)joined_move(&p.j, false); /* part of it */
     cut(&p);
     stop();
 }
@@ -281,7 +240,7 @@ static void another_session_cannot_name_a_block(void **s)
     ask(&q, 9, 1, 200, 200);
     settle(&q);
     assert_int_equal(q.refusals_len, 1);
-    assert_int_equal(sherd__session_drop(q.co, 9, 1), SHERD_OK); /* nor drop it */
+    assert_int_equal(sherd__session_drop(q.j.co, 9, 1), SHERD_OK); /* nor drop it */
     settle(&q);
     ask(&p, 9, 1, 200, 200);
     settle(&p);
@@ -319,12 +278,12 @@ static void sessions_take_turns(void **s)
     small_blocks(&p, 9);
     small_blocks(&q, 9);
     for (uint32_t k = 1; k <= 10; k++) ask(&p, 9, k, 200, 200);
-    exchange(&p); /* all ten wait before the other's first */
+    joined_exchange(&p.j); /* all ten wait before the other's first */
     for (uint32_t k = 101; k <= 104; k++) ask(&q, 9, k, 200, 200);
-    exchange(&q);
+    joined_exchange(&q.j);
     while (sherd__executor_drain(executor)) {}
-    exchange(&p);
-    exchange(&q);
+    joined_exchange(&p.j);
+    joined_exchange(&q.j);
     assert_int_equal(p.results_len, 10);
     assert_int_equal(q.results_len, 4);
     assert_int_equal(ran_len, 14);
@@ -347,11 +306,11 @@ static void a_cancelled_task_is_not_run_and_not_answered_twice(void **s)
     join(&p);
     small_blocks(&p, 9);
     for (uint32_t k = 1; k <= 6; k++) ask(&p, 9, k, 200, 200);
-    exchange(&p); /* two are with the executor, four wait */
+    joined_exchange(&p.j); /* two are with the executor, four wait */
     assert_int_equal(ran_len, 2);
-    assert_int_equal(sherd__session_cancel(p.co, 9, 1, 1), SHERD_OK);
-    assert_int_equal(sherd__session_cancel(p.co, 9, 4, 1), SHERD_OK);
-    assert_int_equal(sherd__session_cancel(p.co, 9, 6, 1), SHERD_OK);
+    assert_int_equal(sherd__session_cancel(p.j.co, 9, 1, 1), SHERD_OK);
+    assert_int_equal(sherd__session_cancel(p.j.co, 9, 4, 1), SHERD_OK);
+    assert_int_equal(sherd__session_cancel(p.j.co, 9, 6, 1), SHERD_OK);
     settle(&p);
     assert_int_equal(p.results_len, 3);
     assert_int_equal(p.results[0], 2);
@@ -371,7 +330,7 @@ static void blocks_of_a_dead_session_stay_until_the_compute_thread_is_done(void 
     join(&p);
     small_blocks(&p, 9);
     for (uint32_t k = 1; k <= 5; k++) ask(&p, 9, k, 200, 200);
-    exchange(&p);
+    joined_exchange(&p.j);
     cut(&p);
     uint64_t held = sherd__worker_memory(worker)->used;
     assert_true(held >= 2 * (8 * 200 * 200 + 8 * 400)); /* two results and both blocks */
@@ -414,7 +373,7 @@ static void flagged_blocks_go_with_their_task(void **s)
     small_blocks(&p, 9);
     sherd__task t = task_of(9, 1, 200, 200);
     t.flags = SHERD__DROP_LEFT;
-    assert_int_equal(sherd__session_task(p.co, &t), SHERD_OK);
+    assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
     settle(&p);
     put(&p, 9, 1, 200, 2, 1); /* its name is free again */
     ask(&p, 9, 2, 200, 200);  /* and the right one still there */
@@ -461,12 +420,12 @@ static void a_compute_thread_works_while_sessions_come_and_go(void **s)
     join(&p);
     small_blocks(&p, 9);
     for (uint32_t k = 1; k <= 40; k++) ask(&p, 9, k, 200, 200);
-    exchange(&p);
+    joined_exchange(&p.j);
     for (uint32_t round = 0; round < 10; round++) {
         join(&q);
         small_blocks(&q, 9);
         for (uint32_t k = 1; k <= 5; k++) ask(&q, 9, k, 200, 200);
-        exchange(&q);
+        joined_exchange(&q.j);
         sherd__executor_drain(executor);
         cut(&q); /* in the middle of its tasks */
     }

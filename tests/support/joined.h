@@ -1,0 +1,36 @@
+/*
+ * A coordinator's session joined in memory to a client of a real task loop: what one side sends the
+ * other has as soon as a test moves it. Steps that fail fail the test.
+ */
+#ifndef TESTS_SUPPORT_JOINED_H
+#define TESTS_SUPPORT_JOINED_H
+
+#include "node/worker.h"
+
+typedef struct joined {
+    sherd_session *co, *no;
+    sherd__worker *worker;
+    sherd__client *client; /* NULL: the node has ended it */
+    void (*hear)(void *ctx, sherd__event *e); /* of the coordinator; its fragment is freed behind it */
+    void *ctx;
+    bool paused;           /* the coordinator does not read what the node sends */
+} joined;
+
+/** A client of `w`, READY at both ends; what the coordinator's session hears goes to `hear`. */
+void joined_open(joined *j, sherd__worker *w, void (*hear)(void *, sherd__event *), void *ctx);
+
+/** Moves what one side offers, out to the node or back; bytes moved. */
+size_t joined_move(joined *j, bool out);
+/** Until neither has anything to send. */
+void joined_exchange(joined *j);
+/** And nothing is left to compute. */
+void joined_settle(joined *j, sherd_executor *executor);
+
+/** A block of the coordinator's, copied. */
+void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
+                uint64_t cols, const void *bytes);
+
+/** The connection breaks; both sessions are freed. */
+void joined_cut(joined *j);
+
+#endif
