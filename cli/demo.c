@@ -262,7 +262,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     int err = prepare(&m, d);
     if (!err) {
         show_task(&m);
-        err = sherd__nodes_open(&m.cluster, cli, d);
+        err = sherd__nodes_open(&m.cluster, cli, NULL, d);
     }
     if (!err) show_nodes(&m);
     if (!err) err = run_once(&m, false, d);

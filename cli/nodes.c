@@ -226,7 +226,18 @@ static void say_start(const sherd__cli *cli, uint32_t nodes)
                        cores, cores == 1 ? "" : "s");
 }
 
-int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
+/* Nodes without which there is no result, whoever else is lost, and those to spare. */
+static void say_needs(sherd_cluster_options *o, const sherd_product_options *work)
+{
+    uint64_t least = work ? sherd__prepare_least(work) : 1;
+    o->nodes_min = 1; /* the others do its work, as far as the scheme allows */
+    if (least == 1) return;
+    o->nodes_min = (uint32_t)(least - work->spare);
+    o->spare = work->spare;
+}
+
+int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
+                      sherd_diag *d)
 {
     source s;
     *out = NULL;
@@ -239,12 +250,12 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, sherd_diag *d)
         .nodes_file = s.local > 0 ? NULL : s.nodes,
         .key_file = s.local > 0 ? NULL : s.key,
         .same_host_domains = s.ours || sherd__opt_flag(cli, "same-host-domains"),
-        .nodes_min = 1, /* the others do its work, as far as the exposure bound allows */
         .record_dir = sherd__opt_text(cli, "record"),
         .interrupted = interrupted,
         .log = log_line,
         .ctx = cli,
     };
+    say_needs(&opt, work);
     if (s.local > 0) say_start(cli, s.local);
     return sherd_cluster_open(out, &opt, d);
 }

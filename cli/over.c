@@ -144,7 +144,7 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
         sherd_product_options opt = o->opt;
         opt.seed = seed; /* copied by the multiplier */
         err = o->here ? 0 : sherd__nodes_suit(cli, &o->opt, d);
-        if (!err) err = sherd__nodes_open(&o->cluster, cli, d);
+        if (!err) err = sherd__nodes_open(&o->cluster, cli, o->here ? NULL : &o->opt, d);
         if (!err)
             err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
                           : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);

@@ -95,7 +95,7 @@ static int find_nodes(planning *p, sherd_diag *d)
     if (sherd__opt_given(cli, "node-gflops"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: nodes say themselves how fast they are",
                            "--node-gflops has no effect without --remote");
-    int err = sherd__nodes_open(&p->cluster, p->cli, d);
+    int err = sherd__nodes_open(&p->cluster, p->cli, NULL, d);
     if (err) return err;
     p->with.cluster = p->cluster;
     return p->with.rates.link > 0 ? 0 : sherd_rates_probe(&p->with.rates, p->cluster, d);

@@ -381,7 +381,7 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err) err = sherd__work_seed(w, d);
     if (!err) err = check_exposures(w, d);
     if (!err && w->op == 0) err = sherd__nodes_suit(cli, &w->opt, d);
-    if (!err) err = sherd__nodes_open(&w->cluster, cli, d);
+    if (!err) err = sherd__nodes_open(&w->cluster, cli, w->op == 0 ? &w->opt : NULL, d);
     if (err) return err;
     w->opened = sherd__clock_s();
     if ((err = note_nodes(w, d)) != 0) return err;

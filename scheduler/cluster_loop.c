@@ -320,9 +320,9 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {
             /* One that was lost before is asked once more while the others begin. */
-            if (!n->banned && !n->link) n->retry_ms = now;
+            if (!n->banned && !n->absent && !n->link) n->retry_ms = now;
             if (n->banned) work.ops->node_barred(work.ctx, i);
-            work.ops->node_down(work.ctx, i, !n->banned, n->last_text, now);
+            work.ops->node_down(work.ctx, i, !n->banned && !n->absent, n->last_text, now);
         }
     }
     job_moved(c);
@@ -406,7 +406,8 @@ void sherd__cluster_loop(void *arg)
 {
     sherd_cluster *c = arg;
     uv_update_time(&c->loop);
-    for (uint32_t i = 0; i < c->count; i++) connect_node(c, &c->nodes[i]);
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!c->nodes[i].absent) connect_node(c, &c->nodes[i]);
     uv_run(&c->loop, UV_RUN_DEFAULT);
 }
 

@@ -11,6 +11,7 @@
 #include "core/diag.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/domains.h"
+#include "scheduler/patience.h"
 
 #define CONNECT_MS 10000u
 #define EXECUTOR_QUEUE 65536u
@@ -27,7 +28,8 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
     sherd__launch_options lo = {
         .nodes = c->o.local_nodes, .program = c->o.program, .verb = c->o.program_verb,
         .memory = c->o.node_memory, .timeout_ms = c->o.timeout_ms,
-        .interrupted = c->o.interrupted, .ctx = c->o.ctx,
+        .least = c->o.nodes_min, .spare = c->o.spare, .interrupted = c->o.interrupted,
+        .ctx = c->o.ctx,
     };
     int err = sherd__identity_new(&c->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
@@ -42,6 +44,9 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         const sherd__launched *l = sherd__launch_node(c->launch, i);
         c->nodes[i].peer = l->peer;
         c->nodes[i].pid = l->pid;
+        c->nodes[i].absent = l->absent[0];
+        c->nodes[i].last_err = l->absent[0] ? SHERD_EFEWNODES : SHERD_OK;
+        snprintf(c->nodes[i].last_text, sizeof c->nodes[i].last_text, "%s", l->absent);
         if (!c->nodes[i].peer.domain[0])
             snprintf(c->nodes[i].peer.domain, sizeof c->nodes[i].peer.domain, "simulated-%u",
                      i + 1);
@@ -139,10 +144,13 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
         n->index = i;
         n->domain = c->domain_of[i];
         if (!n->peer.name[0]) snprintf(n->peer.name, sizeof n->peer.name, "node-%u", i + 1);
-        snprintf(n->label, sizeof n->label, "%s (%s:%u)", n->peer.name, n->peer.host, n->peer.port);
+        if (!n->absent)
+            snprintf(n->info.address, sizeof n->info.address, "%s:%u", n->peer.host, n->peer.port);
+        snprintf(n->label, sizeof n->label, n->absent ? "%s" : "%s (%s)", n->peer.name,
+                 n->info.address);
         n->info.pid = n->pid;
+        if (n->absent) n->info.state = SHERD_NODE_LOST;
         snprintf(n->info.name, sizeof n->info.name, "%s", n->peer.name);
-        snprintf(n->info.address, sizeof n->info.address, "%s:%u", n->peer.host, n->peer.port);
         snprintf(n->info.domain, sizeof n->info.domain, "%s", n->peer.domain);
         sherd__fingerprint_text(&n->peer.key, n->info.key);
         if (!c->record) continue;
@@ -209,30 +217,70 @@ static bool turned_away(const pool_node *n)
 
 /* How it stands with the nodes while they are waited for. */
 typedef struct standing {
-    uint32_t up, open, missing; /* missing: which of those that are not up to speak of */
-    bool away, stop;
-    int err;                    /* of that one, and its text */
+    double began, until; /* until: when waiting is over */
+    uint32_t up, open, domains, missing; /* missing: which of those that are not up to speak of */
+    bool away, stop, enough, over;
+    int err;                    /* of that one */
     char why[SHERD__TEXT_MAX];
 } standing;
+
+/* True where a word may still come from it. */
+static bool may_come(const sherd_cluster *c, uint32_t i)
+{
+    return c->nodes[i].info.state == SHERD_NODE_CONNECTING &&
+           !(c->launch && sherd__launch_stopped(c->launch, i));
+}
+
+/* Of the first nodes, is one of that domain up? */
+static bool seen_up(const sherd_cluster *c, uint32_t nodes, uint32_t domain)
+{
+    for (uint32_t i = 0; i < nodes; i++)
+        if (c->domain_of[i] == domain && c->nodes[i].info.state == SHERD_NODE_UP) return true;
+    return false;
+}
 
 /* The lock is held. */
 static void look_at_nodes(const sherd_cluster *c, standing *s)
 {
-    s->up = s->open = 0;
+    s->up = s->open = s->domains = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         sherd_node_state state = c->nodes[i].info.state;
         s->up += state == SHERD_NODE_UP;
-        s->open += state == SHERD_NODE_CONNECTING;
+        s->domains += state == SHERD_NODE_UP && !seen_up(c, i, c->domain_of[i]);
+        s->open += may_come(c, i);
         if (state != SHERD_NODE_UP && !s->away) s->missing = i;
         s->away = s->away || turned_away(&c->nodes[i]);
     }
     s->stop = c->stop_wanted;
 }
 
+/* As many domains are up as the work needs. */
+static void hurry(const sherd_cluster *c, standing *s, double now)
+{
+    int64_t end = c->open_until > 0 ? (int64_t)(c->open_until * 1e3) : INT64_MAX;
+    double until = (double)sherd__patience_until((int64_t)(s->began * 1e3), (int64_t)(now * 1e3),
+                                                 end) * 1e-3;
+    if (until < s->until) s->until = until;
+    s->enough = true;
+}
+
+/* Why it is not up. The lock is held. */
+static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char *why, size_t size)
+{
+    const pool_node *n = &c->nodes[i];
+    if (n->last_text[0])
+        snprintf(why, size, "%s", n->last_text);
+    else if (c->launch && sherd__launch_stopped(c->launch, i))
+        snprintf(why, size, "its process, %ld, is stopped", (long)n->pid);
+    else
+        snprintf(why, size, "it has not answered within %.2g s", waited);
+}
+
 /* What a link tells ends in its remedy, behind a semicolon. */
 static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
 {
-    const char *hint = "look whether it runs and whether its allow-list has our key";
+    const char *hint = c->launch ? "look who stops or kills it, and start again"
+                                 : "look whether it runs and whether its allow-list has our key";
     char *mark = NULL;
     for (char *p = s->why; (p = strstr(p, "; ")) != NULL; p += 2) mark = p;
     if (mark) {
@@ -240,38 +288,58 @@ static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag
         hint = mark + 2;
     }
     return sherd__fail(d, err, hint, "%u of %u nodes are up; %s: %s", s->up, c->count,
-                       c->nodes[s->missing].label,
-                       s->why[0] ? s->why : "no answer within the connect time");
+                       c->nodes[s->missing].label, s->why);
 }
 
-/* Waits until all nodes are up, or have failed, or the time is over. */
-static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
+/* One line for each node that the work begins without. */
+static void say_missing(sherd_cluster *c, const standing *s)
 {
-    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
-    double until = sherd__clock_s() + connect_limit_ms(c) * 1e-3;
-    bool over = false;
-    standing s = { .up = 0 };
+    char why[SHERD__TEXT_MAX];
+    double waited = sherd__clock_s() - s->began;
+    for (uint32_t i = 0; i < c->count; i++) {
+        pthread_mutex_lock(&c->lock);
+        bool up = c->nodes[i].info.state == SHERD_NODE_UP;
+        tell_missing(c, i, waited, why, sizeof why);
+        pthread_mutex_unlock(&c->lock);
+        if (!up)
+            sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s->up,
+                               c->count, c->nodes[i].label, why);
+    }
+}
+
+/* Until all nodes are up, or have failed, or those that are up are enough, or the time is over. */
+static void wait_until(sherd_cluster *c, standing *s)
+{
+    double now;
+    s->began = sherd__clock_s();
+    s->until = s->began + connect_limit_ms(c) * 1e-3;
     pthread_mutex_lock(&c->lock);
     do {
         sherd__cluster_wait(c, 20);
-        look_at_nodes(c, &s);
-        over = c->open_until > 0 && sherd__clock_s() >= c->open_until;
-    } while (s.open && !over && sherd__clock_s() < until && !s.stop);
-    s.err = c->nodes[s.missing].last_err;
-    snprintf(s.why, sizeof s.why, "%s", c->nodes[s.missing].last_text);
+        look_at_nodes(c, s);
+        now = sherd__clock_s();
+        if (!s->enough && c->o.spare && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
+        s->over = c->open_until > 0 && now >= c->open_until;
+    } while (s->open && !s->over && now < s->until && !s->stop);
+    s->err = c->nodes[s->missing].last_err;
+    tell_missing(c, s->missing, now - s->began, s->why, sizeof s->why);
     pthread_mutex_unlock(&c->lock);
+}
+
+static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
+{
+    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
+    standing s = { .up = 0 };
+    wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
-    if (s.open && over && !s.away)
+    if (s.open && s.over && !s.away)
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                            "the time given is over; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
     if (s.up < want || s.away)
-        return fail_missing(c, &s, s.err && (s.away || s.up == 0 || want == c->count)
+        return fail_missing(c, &s, s.err && (s.away || s.up == 0 || !c->o.nodes_min)
                                        ? s.err : SHERD_EFEWNODES, d);
-    if (s.up < c->count)
-        sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s.up,
-                           c->count, c->nodes[s.missing].label,
-                           s.why[0] ? s.why : "no answer within the connect time");
+    say_missing(c, &s);
     return SHERD_OK;
 }
 

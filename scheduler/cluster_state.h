@@ -31,6 +31,7 @@ typedef struct pool_node {
     pid_t pid;
     sherd_link *link;          /* loop thread's, as everything below */
     bool up, banned, touched;
+    bool absent;               /* a local node that never listened, and is no more */
     bool expelled;             /* from the job that runs */
     uint64_t up_ms;            /* since when it is up */
     uint64_t sessions;         /* so far: the number of the current one */

@@ -7,11 +7,8 @@
  * Every descriptor of ours is close-on-exec and the child closes all from 4 up: a node that
  * inherited its neighbour's pipe would keep it alive after our death.
  */
-#include "scheduler/launch.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -26,29 +23,12 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
+#include "scheduler/launch_state.h"
 #include "wire/handoff.h"
 
-#define LINE_MAX_BYTES 1200u
 #define CHILD_PIPE 3 /* where a node finds its parent's pipe */
-#define TICK_MS 100
 
 extern char **environ;
-
-typedef struct node {
-    sherd__launched is;
-    sherd__fingerprint key; /* what we gave it */
-    int pipe;               /* our end; -1: none */
-    int out;                /* its stdout until it has printed its line; -1 then */
-    int err;                /* its stderr, a file; -1: none */
-    char line[LINE_MAX_BYTES];
-    size_t line_len;
-    bool up;
-} node;
-
-struct sherd__launch {
-    uint32_t len;
-    node nodes[];
-};
 
 static void close_fd(int *fd)
 {
@@ -131,7 +111,7 @@ static int make_command(command *c, const sherd__launch_options *o)
 }
 
 /* Key and allow-list into a fresh pipe; *read_end for the child, *write_end held by us. */
-static int make_pipe(node *n, const sherd__fingerprint *allow, int *read_end, sherd_diag *d)
+static int make_pipe(local_node *n, const sherd__fingerprint *allow, int *read_end, sherd_diag *d)
 {
     sherd_identity *id = NULL;
     char text[SHERD__FINGERPRINT_TEXT], line[128];
@@ -161,7 +141,7 @@ out:
     return err;
 }
 
-static int open_stderr(node *n, const char *log_dir, sherd_diag *d)
+static int open_stderr(local_node *n, const char *log_dir, sherd_diag *d)
 {
     char path[4096];
     if (!log_dir) {
@@ -187,7 +167,7 @@ static int raise_fd(int *fd)
     return 0;
 }
 
-static int spawn_with(node *n, const sherd__launch_options *o, const command *c,
+static int spawn_with(local_node *n, const sherd__launch_options *o, const command *c,
                       posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, sherd_diag *d)
 {
     const char *program = o->program ? o->program : "/proc/self/exe";
@@ -212,8 +192,8 @@ static int spawn_with(node *n, const sherd__launch_options *o, const command *c,
                        "cannot start %s as %s: %s", program, n->is.peer.name, strerror(e));
 }
 
-static int spawn(node *n, const sherd__launch_options *o, command *c, int pipe_end, int out_end,
-                 sherd_diag *d)
+static int spawn(local_node *n, const sherd__launch_options *o, command *c, int pipe_end,
+                 int out_end, sherd_diag *d)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -233,7 +213,7 @@ static int spawn(node *n, const sherd__launch_options *o, command *c, int pipe_e
     return err;
 }
 
-static int start_one(node *n, const sherd__launch_options *o, command *c, sherd_diag *d)
+static int start_one(local_node *n, const sherd__launch_options *o, command *c, sherd_diag *d)
 {
     int pipe_end = -1, out[2] = { -1, -1 };
     int err = make_pipe(n, &o->allow, &pipe_end, d);
@@ -249,151 +229,6 @@ static int start_one(node *n, const sherd__launch_options *o, command *c, sherd_
     return err;
 }
 
-/* --- its line, or its last words -------------------------------------------------------------- */
-
-/* The end of what a node wrote to stderr, as one line. */
-static void last_words(const node *n, char out[280])
-{
-    off_t len = n->err >= 0 ? lseek(n->err, 0, SEEK_END) : 0;
-    off_t from = len > 270 ? len - 270 : 0;
-    ssize_t got = len > 0 ? pread(n->err, out, (size_t)(len - from), from) : 0;
-    if (got < 0) got = 0;
-    while (got > 0 && (out[got - 1] == '\n' || out[got - 1] == ' ')) got--;
-    out[got] = '\0';
-    for (char *p = out; *p; p++)
-        if (*p == '\n') *p = ';';
-}
-
-static void how_ended(int status, char *out, size_t size)
-{
-    if (WIFSIGNALED(status))
-        snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(out, size, "exit status %d", WEXITSTATUS(status));
-}
-
-/* True once the process is gone, and reaped; *status as waitpid gives it. */
-static bool reap(node *n, bool wait, int *status)
-{
-    pid_t got;
-    if (n->is.pid == 0) return true;
-    *status = 0;
-    do got = waitpid(n->is.pid, status, wait ? 0 : WNOHANG);
-    while (got < 0 && errno == EINTR);
-    if (got == 0) return false;
-    n->is.pid = 0; /* also where somebody else has waited for it */
-    return true;
-}
-
-static int ended(node *n, int code, int status, sherd_diag *d)
-{
-    char how[80], words[280];
-    how_ended(status, how, sizeof how);
-    last_words(n, words);
-    return sherd__fail(d, code, "start one by hand to see more: sherd node --listen 127.0.0.1:0 -v",
-                       "%s ended: %s%s%s", n->is.peer.name, how, words[0] ? "; it said: " : "",
-                       words);
-}
-
-#define NOT_SHERD "look whether the program that is started is this version of sherd"
-
-static int take_line(node *n, sherd_diag *d)
-{
-    sherd__peer p;
-    bool found = false;
-    int err = sherd__peer_parse(&p, &found, n->line, n->is.peer.name, d);
-    if (err) return err;
-    if (!found || !p.has_key || p.port == 0)
-        return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
-                           "%s printed \"%.100s\", expected its line of a node file",
-                           n->is.peer.name, n->line);
-    if (!sherd__fingerprint_equal(&p.key, &n->key))
-        return sherd__fail(d, SHERD_EAUTH, NOT_SHERD, "%s listens with a key that it was not given",
-                           n->is.peer.name);
-    n->is.peer = p;
-    n->up = true;
-    return SHERD_OK;
-}
-
-/* Something came on stdout, or its end. */
-static int hear(node *n, sherd_diag *d)
-{
-    ssize_t got = read(n->out, n->line + n->line_len, sizeof n->line - 1 - n->line_len);
-    if (got < 0) return errno == EINTR || errno == EAGAIN ? SHERD_OK : SHERD_EIO;
-    if (got == 0) {
-        int status;
-        (void)reap(n, true, &status);
-        return ended(n, SHERD_EFEWNODES, status, d);
-    }
-    n->line_len += (size_t)got;
-    n->line[n->line_len] = '\0';
-    char *end = strchr(n->line, '\n');
-    if (end) {
-        *end = '\0';
-        return take_line(n, d);
-    }
-    if (n->line_len < sizeof n->line - 1) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
-                       "%s printed %zu bytes without a newline, expected its line of a node file",
-                       n->is.peer.name, n->line_len);
-}
-
-static int late(const sherd__launch *l, uint32_t deadline_ms, bool given, sherd_diag *d)
-{
-    uint32_t down = 0;
-    const node *first = NULL;
-    for (uint32_t i = 0; i < l->len; i++) {
-        if (l->nodes[i].up) continue;
-        if (!first) first = &l->nodes[i];
-        down++;
-    }
-    char words[280];
-    last_words(first, words);
-    return sherd__fail(d, SHERD_ETIMEOUT,
-                       given ? "give it more with --timeout"
-                             : "start fewer nodes, or give this machine more time",
-                       "%u of %u local nodes do not listen after %.3g s, %s among them%s%s", down,
-                       l->len, deadline_ms / 1e3, first->is.peer.name,
-                       words[0] ? "; it said: " : "", words);
-}
-
-static int go_on(const sherd__launch_options *o, sherd_diag *d)
-{
-    if (!o->interrupted || !o->interrupted(o->ctx)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
-}
-
-static int wait_for_lines(sherd__launch *l, const sherd__launch_options *o, sherd_diag *d)
-{
-    uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
-    bool given = o->timeout_ms && o->timeout_ms < allowed;
-    if (given) allowed = o->timeout_ms;
-    int64_t deadline = sherd__clock_ms() + allowed;
-    struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
-    int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
-    for (uint32_t up = 0; !err && up < l->len;) {
-        for (uint32_t i = 0; i < l->len; i++) {
-            int fd = l->nodes[i].up ? -1 : l->nodes[i].out;
-            fds[i] = (struct pollfd){ .fd = fd, .events = POLLIN };
-        }
-        if (go_on(o, d))
-            err = SHERD_EINTERRUPTED;
-        else if (sherd__clock_ms() > deadline)
-            err = late(l, allowed, given, d);
-        else if (poll(fds, l->len, TICK_MS) < 0 && errno != EINTR)
-            err = sherd__fail(d, SHERD_EIO, NULL, "cannot wait for local nodes: %s",
-                              strerror(errno));
-        for (uint32_t i = 0; !err && i < l->len; i++) {
-            if (fds[i].fd < 0 || !fds[i].revents) continue;
-            err = hear(&l->nodes[i], d);
-            up += l->nodes[i].up;
-        }
-    }
-    sherd__free(fds);
-    return err;
-}
-
 /* --- the calls ------------------------------------------------------------------------------- */
 
 int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, sherd_diag *d)
@@ -406,13 +241,14 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     int err = l ? make_command(&c, o) : SHERD_ENOMEM;
     if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
-        node *n = &l->nodes[l->len++];
+        local_node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
-        err = go_on(o, d);
+        if (o->interrupted && o->interrupted(o->ctx))
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
         if (!err) err = start_one(n, o, &c, d);
     }
-    if (!err) err = wait_for_lines(l, o, d);
+    if (!err) err = sherd__local_wait(l, o, d);
     sherd__free(c.env);
     if (err) {
         sherd__launch_stop(l, 1);
@@ -436,10 +272,10 @@ const sherd__launched *sherd__launch_node(const sherd__launch *l, uint32_t i)
 
 int sherd__launch_check(sherd__launch *l, uint32_t i, sherd_diag *d)
 {
-    node *n = &l->nodes[i];
+    local_node *n = &l->nodes[i];
     int status = 0;
-    if (n->is.pid && !reap(n, false, &status)) return SHERD_OK;
-    return ended(n, SHERD_ECLOSED, status, d);
+    if (n->is.pid && !sherd__local_reap(n, false, &status)) return SHERD_OK;
+    return sherd__local_ended(n, SHERD_ECLOSED, status, d);
 }
 
 static void free_launch(sherd__launch *l)
@@ -456,19 +292,15 @@ static uint32_t reap_all(sherd__launch *l, bool wait)
 {
     uint32_t left = 0;
     int status;
-    for (uint32_t i = 0; i < l->len; i++) left += !reap(&l->nodes[i], wait, &status);
+    for (uint32_t i = 0; i < l->len; i++) left += !sherd__local_reap(&l->nodes[i], wait, &status);
     return left;
 }
 
 /* A process that is stopped does not end by itself, however long it is waited for. */
 static void kill_stopped(const sherd__launch *l)
 {
-    for (uint32_t i = 0; i < l->len; i++) {
-        siginfo_t is = { .si_pid = 0 };
-        id_t pid = (id_t)l->nodes[i].is.pid;
-        if (pid && waitid(P_PID, pid, &is, WSTOPPED | WNOHANG | WNOWAIT) == 0 && is.si_pid)
-            kill((pid_t)pid, SIGKILL);
-    }
+    for (uint32_t i = 0; i < l->len; i++)
+        if (sherd__local_stopped(&l->nodes[i])) kill(l->nodes[i].is.pid, SIGKILL);
 }
 
 void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)

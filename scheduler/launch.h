@@ -29,6 +29,10 @@ typedef struct sherd__launch_options {
     uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node */
     uint32_t timeout_ms;       /* the caller's own time, where that is less; 0: as much as it
                                   takes */
+    uint32_t least;            /* fewer that listen, others being stopped or killed:
+                                  SHERD_EFEWNODES; 0: all */
+    uint32_t spare;            /* so many may be late: not waited for much longer than the others
+                                  took (patience.h) */
     sherd__fingerprint allow;  /* the only key that they let in */
     const char *log_dir;       /* not NULL: the nodes are to outlive this process once they are
                                   released; what they say goes into NAME.log there */
@@ -44,18 +48,26 @@ typedef struct sherd__launched {
     pid_t pid;          /* 0 once it has been waited for */
     uint64_t started;   /* sherd__process_started(pid): no later process of that number has it */
     sherd__peer peer;   /* host, port, key, name "node-1", ...; ready for sherd__link_connect */
+    char absent[200];   /* why it does not listen and never will, port and pid being 0; empty: it
+                           does */
 } sherd__launched;
 
 /**
- * Starts the nodes and waits until each has printed its line. On failure none is left, and *d says
+ * Starts the nodes and waits until each has printed its line, or is absent and may be: stopped for
+ * a second, killed, or late, as far as least and spare allow. On failure none is left, and *d says
  * which one failed and what it last wrote to stderr: SHERD_EOPEN (no such program), SHERD_ETIMEOUT,
- * SHERD_EINTERRUPTED, SHERD_EAUTH (it printed another key), or the failure it ended with.
+ * SHERD_EINTERRUPTED, SHERD_EAUTH (it printed another key), SHERD_EFEWNODES (it ended, or too many
+ * are absent).
  */
 int sherd__launch_start(sherd__launch **out, const sherd__launch_options *opt,
                         sherd_diag *d) SHERD_MUST;
 
 uint32_t sherd__launch_len(const sherd__launch *l);
 const sherd__launched *sherd__launch_node(const sherd__launch *l, uint32_t i);
+
+/** True where node i's process is seen to be stopped for a second now: no word comes from it. Asked
+ *  again and again. */
+bool sherd__launch_stopped(sherd__launch *l, uint32_t i);
 
 /**
  * How node i is: 0 while it runs, else SHERD_ECLOSED with how it ended and its last words in *d.

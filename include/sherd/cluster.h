@@ -32,6 +32,9 @@ typedef struct sherd_cluster_options {
     const char *key_file;    /* our key, which those nodes must allow */
     uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
                                 A node that turns us away fails it in any case */
+    uint32_t spare;          /* domains that the work can do without: once all but so many are up,
+                                the others are waited for about as long again; who comes later
+                                still takes part */
     uint32_t connect_timeout_ms; /* for one node to answer; 0: 10000 */
     uint32_t timeout_ms;     /* for all of opening, local nodes' start included; beyond it
                                 SHERD_ETIMEOUT, however many nodes are up. 0: no such bound */

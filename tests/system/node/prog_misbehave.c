@@ -11,12 +11,14 @@
  *     wronglen  a result of another size than asked            crash     ends as by kill -9
  *     twice     each result a second time                      refuse    refuses every task
  *     unasked   a result of a task that nobody asked for       cut       closes inside a result
- *     minute    a minute a product
+ *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
+ *     killed    before it listens                           mute      stopped once it is connected to
+ *     late      a minute before it listens
  *
  * AFTER: so many results are answered properly first.
  *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
- * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply
+ * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -30,6 +32,7 @@
 #include "crypto/fragment_make.h"
 #include "matrix/residue_limbs.h"
 #include "sherd/mat.h"
+#include "wire/link_state.h"
 #include "wire/session_state.h"
 
 int __real_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
@@ -44,6 +47,9 @@ int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
+
+void __real_sherd__link_begin(sherd_link *l);
+void __wrap_sherd__link_begin(sherd_link *l);
 
 static char mode[16];   /* empty: behaves */
 static unsigned after;  /* proper results that are left */
@@ -169,6 +175,20 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
 }
 
+/* TCP is up: the first word would be TLS's. */
+void __wrap_sherd__link_begin(sherd_link *l)
+{
+    if (is("mute")) raise(SIGSTOP);
+    __real_sherd__link_begin(l);
+}
+
+static void misbehave_before_listening(void)
+{
+    if (is("stopped")) raise(SIGSTOP);
+    if (is("killed")) raise(SIGKILL);
+    if (is("late")) sleep(60);
+}
+
 /* True where the list names the node, or there is no list. */
 static bool concerns(const char *list, const char *name)
 {
@@ -188,6 +208,7 @@ int main(int argc, char **argv)
         list = strchr(how, '@');
         if (concerns(list ? list + 1 : NULL, name)) {
             sscanf(how, "%15[a-z]:%u", mode, &after);
+            misbehave_before_listening();
         }
     }
     return sherd__cli_main(argc, argv);

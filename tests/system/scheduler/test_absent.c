@@ -1,0 +1,295 @@
+/*
+ * Nodes that are not there when the work is to begin: stopped or killed before they listen, late,
+ * or mute once they are connected to. Where the scheme can do without them it begins soon, and the
+ * result is the same; else one sentence names the node. Processes misbehave by themselves
+ * (prog_misbehave), so that a slow machine meets the same cases.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "command.h"
+
+#define NODES 3
+#define OLD "an earlier result\n"
+#define LATE_MS 30000 /* less than a node that is late sleeps */
+
+static char top[128], mine[160], a[160], b[160], out[160], nodes_file[160];
+static command node[NODES];
+static char line[NODES][1024], mute_key[64];
+
+static int begin(void **s)
+{
+    (void)s;
+    char allow[160], fingerprint[64], name[8];
+    folder_new(top);
+    snprintf(mine, sizeof mine, "%s/me.key", top);
+    snprintf(allow, sizeof allow, "%s/allow", top);
+    snprintf(nodes_file, sizeof nodes_file, "%s/nodes", top);
+    snprintf(a, sizeof a, "%s/A.npy", top);
+    snprintf(b, sizeof b, "%s/B.npy", top);
+    snprintf(out, sizeof out, "%s/C.npy", top);
+    matrix_file(a, 120, 90, 1);
+    matrix_file(b, 90, 70, 2);
+    key_file(nodes_file, mute_key); /* whoever has its private half: nobody, soon */
+    key_file(mine, fingerprint);
+    allow_file(allow, fingerprint);
+    for (unsigned i = 0; i < NODES; i++) {
+        static const char *const more[] = { "--memory", "256M", NULL };
+        snprintf(name, sizeof name, "n%u", i);
+        node_start(&node[i], top, name, allow, more, line[i]);
+    }
+    return 0;
+}
+
+static int end(void **s)
+{
+    (void)s;
+    for (unsigned i = 0; i < NODES; i++) {
+        kill(node[i].pid, SIGTERM);
+        (void)command_wait(&node[i], 10000 * patience());
+        command_free(&node[i]);
+    }
+    folder_remove(top);
+    return 0;
+}
+
+/* Starts a product with these options (ending with NULL); how: what node-3 does, or NULL. */
+static void start(command *c, const char *how, const char *const *options)
+{
+    char text[64];
+    const char *env[] = { text, NULL }, *argv[32] = { "sherd", "multiply", a, b, "-o", out,
+                                                      "--check", "--json", "--progress", "none" };
+    for (unsigned i = 0, at = 10; options[i]; i++) argv[at++] = options[i];
+    snprintf(text, sizeof text, "SHERD_TEST_MISBEHAVE=%s@node-3", how ? how : "none");
+    file_put(out, OLD, sizeof OLD - 1);
+    command_start(c, liar_path(), argv, env);
+}
+
+/* Its end, with this exit code, and the words of stderr, which are the caller's. */
+static char *finish(command *c, int code)
+{
+    if (!command_wait(c, LATE_MS)) fail_msg("it hangs: %s", command_said(c->err));
+    char *said = command_said(c->err), *result = command_said(c->out);
+    if (c->status != code) fail_msg("exit %d, expected %d: %s%s", c->status, code, said, result);
+    if (code) assert_true(file_holds(out, OLD));
+    free(result);
+    return said;
+}
+
+static void must_say(const char *said, const char *words)
+{
+    if (!strstr(said, words)) fail_msg("\"%s\" is not in: %s", words, said);
+}
+
+/* The state that the result gives of its third node. */
+static void third_is(const command *c, const char *state)
+{
+    json_t *root = command_json(c);
+    assert_non_null(root);
+    assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
+    json_t *n = json_array_get(json_object_get(root, "nodes"), 2);
+    assert_string_equal(json_string_value(json_object_get(n, "state")), state);
+    json_decref(root);
+}
+
+/* What a node does, and what is told of it. */
+static const struct { const char *how, *told, *state; } ways[] = {
+    { "stopped", "node-3: its process, ", "lost" },
+    { "killed", "node-3: it was killed by signal 9", "lost" },
+    { "late", "node-3: it did not listen within ", "lost" },
+    { "mute", "is stopped", "connecting" },
+};
+
+static void where_there_is_a_spare_the_others_do_the_work(void **s)
+{
+    (void)s;
+    static const char *const share[] = { "-n", "4", "--scheme", "share", "--spare", "1", NULL };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        command c;
+        start(&c, ways[i].how, share);
+        char *said = finish(&c, 0);
+        must_say(said, "going on with 3 of 4 nodes; node-3");
+        must_say(said, ways[i].told);
+        third_is(&c, ways[i].state);
+        free(said);
+        command_free(&c);
+    }
+}
+
+static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
+{
+    (void)s;
+    static const char *const schemes[] = { "plain", "permute" };
+    for (size_t i = 0; i < 4; i++) {
+        const char *const clear[] = { "-n", "4", "--mode", "exact", "--scheme", schemes[i % 2],
+                                      NULL };
+        command c;
+        start(&c, ways[i / 2].how, clear);
+        char *said = finish(&c, 0);
+        must_say(said, "going on with 3 of 4 nodes; ");
+        must_say(said, ways[i / 2].told);
+        third_is(&c, "lost");
+        free(said);
+        command_free(&c);
+    }
+}
+
+static void where_there_is_none_one_sentence_names_the_node(void **s)
+{
+    (void)s;
+    static const char *const share[] = { "-n", "3", "--scheme", "share", NULL };
+    static const struct { const char *how, *told; } none[] = {
+        { "stopped", "2 of 3 local nodes are up, and 3 are needed; node-3: its process, " },
+        { "killed", "3 are needed; node-3: it was killed by signal 9" },
+        { "mute", "2 of 3 nodes are up; node-3 (127.0.0.1:" },
+    };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        command c;
+        start(&c, none[i].how, share);
+        free(finish(&c, 7));
+        char *said = command_said(c.out);
+        must_say(said, none[i].told);
+        free(said);
+        command_free(&c);
+    }
+}
+
+static void a_late_node_without_a_spare_is_a_timeout_that_names_it(void **s)
+{
+    (void)s;
+    static const char *const plain[] = { "-n", "3", "--scheme", "plain", "--timeout", "3", NULL };
+    command c;
+    start(&c, "late", plain);
+    free(finish(&c, 124));
+    char *said = command_said(c.out);
+    must_say(said, "1 of 3 local nodes do not listen after 3");
+    must_say(said, "node-3 among them");
+    free(said);
+    command_free(&c);
+}
+
+static bool is_stopped(pid_t pid)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    (void)!fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    const char *p = strrchr(text, ')');
+    return p && p[1] == ' ' && p[2] == 'T';
+}
+
+static void a_node_that_goes_on_within_the_second_takes_part(void **s)
+{
+    (void)s;
+    static const char *const plain[] = { "-n", "3", "--scheme", "plain", NULL };
+    command c;
+    pid_t pid;
+    start(&c, "stopped", plain);
+    while (((pid = child_named(c.pid, "node-3")) == 0 || !is_stopped(pid)) && !command_over(&c))
+        pause_ms(1);
+    kill(pid, SIGCONT);
+    char *said = finish(&c, 0);
+    assert_null(strstr(said, "going on"));
+    third_is(&c, "up");
+    free(said);
+    command_free(&c);
+}
+
+/* --- a node file of real nodes and one that takes connections and never says a word ------------ */
+
+static int mute_listener(uint16_t *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&at, len) || listen(fd, 8) ||
+        getsockname(fd, (struct sockaddr *)&at, &len))
+        fail_msg("no socket");
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void list(unsigned real, uint16_t mute_port)
+{
+    char text[(NODES + 1) * 1200] = "";
+    for (unsigned i = 0; i < real; i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s domain=d%u\n", line[i], i);
+    }
+    size_t at = strlen(text);
+    snprintf(text + at, sizeof text - at, "127.0.0.1:%u key=%s name=mute domain=mute\n", mute_port,
+             mute_key);
+    file_put(nodes_file, text, strlen(text));
+}
+
+static void a_remote_node_that_never_says_a_word_is_done_without(void **s)
+{
+    (void)s;
+    const char *const spare[] = { "--nodes", nodes_file, "--key", mine, "--scheme", "share",
+                                  "--spare", "1", "--same-host-domains", "--timeout", "25",
+                                  NULL };
+    uint16_t port;
+    int fd = mute_listener(&port);
+    command c;
+    list(3, port);
+    start(&c, NULL, spare);
+    char *said = finish(&c, 0);
+    must_say(said, "going on with 3 of 4 nodes; mute (127.0.0.1:");
+    must_say(said, "it has not answered within ");
+    free(said);
+    command_free(&c);
+    close(fd);
+}
+
+static void without_a_spare_it_is_named_with_the_right_code(void **s)
+{
+    (void)s;
+    static const struct { const char *timeout; int code; const char *told; } runs[] = {
+        { "2", 124, "the time given is over; 2 of 3 nodes are up, mute (127.0.0.1:" },
+        { "25", 7, "2 of 3 nodes are up; mute (127.0.0.1:" },
+    };
+    uint16_t port;
+    int fd = mute_listener(&port);
+    list(2, port);
+    for (size_t i = 0; i < 2; i++) {
+        const char *const none[] = { "--nodes", nodes_file, "--key", mine, "--scheme", "share",
+                                     "--same-host-domains", "--timeout", runs[i].timeout, NULL };
+        command c;
+        start(&c, NULL, none);
+        free(finish(&c, runs[i].code));
+        char *said = command_said(c.out);
+        must_say(said, runs[i].told);
+        free(said);
+        command_free(&c);
+    }
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_there_is_a_spare_the_others_do_the_work),
+        cmocka_unit_test(clear_schemes_do_without_a_node_that_is_stopped_or_killed),
+        cmocka_unit_test(where_there_is_none_one_sentence_names_the_node),
+        cmocka_unit_test(a_late_node_without_a_spare_is_a_timeout_that_names_it),
+        cmocka_unit_test(a_node_that_goes_on_within_the_second_takes_part),
+        cmocka_unit_test(a_remote_node_that_never_says_a_word_is_done_without),
+        cmocka_unit_test(without_a_spare_it_is_named_with_the_right_code),
+    };
+    return cmocka_run_group_tests_name("scheduler/absent", tests, begin, end);
+}
