@@ -19,8 +19,8 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
  * Opens the cluster that SHERD__OPTS_CLUSTER names; *out is the caller's (sherd_cluster_close). Its
  * log goes to stderr, Ctrl-C interrupts its calls. Nodes that are down are done without, as far as
  * the scheme of `work` allows (NULL: any one node will do), and those that it has to spare are not
- * waited for. With neither -n nor --nodes and no local cluster: SHERD_EINVAL naming both. `cli` must
- * outlive the cluster.
+ * waited for. With neither -n nor --nodes and no local cluster: SHERD_EINVAL naming both. `cli`
+ * must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d) SHERD_MUST;

@@ -12,7 +12,7 @@
  *     twice     each result a second time                      refuse    refuses every task
  *     unasked   a result of a task that nobody asked for       cut       closes inside a result
  *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
- *     killed    before it listens                           mute      stopped once it is connected to
+ *     killed    before it listens                           mute      stops once connected to
  *     late      a minute before it listens
  *
  * AFTER: so many results are answered properly first.

@@ -210,7 +210,7 @@ static void a_node_that_goes_on_within_the_second_takes_part(void **s)
     command_free(&c);
 }
 
-/* --- a node file of real nodes and one that takes connections and never says a word ------------ */
+/* --- a node file of real nodes and one that takes connections and never says a word ----------- */
 
 static int mute_listener(uint16_t *port)
 {
