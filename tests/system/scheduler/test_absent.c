@@ -94,6 +94,13 @@ static void must_say(const char *said, const char *words)
     if (!strstr(said, words)) fail_msg("\"%s\" is not in: %s", words, said);
 }
 
+/* The seconds behind these words. */
+static double told_seconds(const char *said, const char *words)
+{
+    const char *p = strstr(said, words);
+    return p ? strtod(p + strlen(words), NULL) : 0;
+}
+
 /* The state that the result gives of its third node. */
 static void third_is(const command *c, const char *state)
 {
@@ -123,6 +130,7 @@ static void where_there_is_a_spare_the_others_do_the_work(void **s)
         char *said = finish(&c, 0);
         must_say(said, "going on with 3 of 4 nodes; node-3");
         must_say(said, ways[i].told);
+        assert_true(told_seconds(said, "listen within ") < 10); /* as one that is needed has */
         third_is(&c, ways[i].state);
         free(said);
         command_free(&c);
