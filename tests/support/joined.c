@@ -1,4 +1,4 @@
-/* Bytes are moved in one piece and in order; tests that want them otherwise move them themselves. */
+/* Bytes move in one piece and in order; tests that want them otherwise move them themselves. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -11,7 +11,7 @@ typedef struct joined {
     sherd_session *co, *no;
     sherd__worker *worker;
     sherd__client *client; /* NULL: the node has ended it */
-    void (*hear)(void *ctx, sherd__event *e); /* of the coordinator; its fragment is freed behind it */
+    void (*hear)(void *ctx, sherd__event *e); /* freed behind it: its fragment */
     void *ctx;
     bool paused;           /* the coordinator does not read what the node sends */
 } joined;

@@ -1,14 +1,19 @@
-# Sourced first by tests of the command, from the top of the repository: a folder of the test's own, an
-# environment without settings of whoever runs it, and TAP. It gives
+# Sourced first by tests of the command, from the top of the repository: a folder of the test's own,
+# an environment without settings of whoever runs it, and TAP. It gives
 #
 #   S       the command             T    the folder, where the test is from now on; gone at its end
+#   R       the repository          MNIST   the folder of its files, where there is one
 #   run     the command once: out, err and $code
 #   report  a status and a name as a line of TAP, and what was said last where it is not 0
+#   skip    a name, and why that was not asked
 #   fails   exit code, words that stderr has, arguments of run
 #
 # A test that leaves processes behind sets a trap of its own, which removes "$T" too.
 set -u
 S=$(realpath "${SHERD:-build/sherd}")
+R=$(pwd)
+# shellcheck disable=SC2034
+MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 unset SHERD_CONFIG SHERD_DATA SHERD_JSON SHERD_LOCAL SHERD_NODES SHERD_QUIET SHERD_SEED NO_COLOR
@@ -29,6 +34,10 @@ report() {
     echo "# exit $code"
     tail -n 40 "$T/out" | sed 's/^/# out: /'
     tail -n 40 "$T/err" | sed 's/^/# err: /'
+}
+skip() {
+    n=$((n + 1))
+    echo "ok $n - $1 # SKIP $2"
 }
 fails() {
     want=$1 words=$2

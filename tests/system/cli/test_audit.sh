@@ -1,25 +1,9 @@
 #!/bin/sh
 # `sherd audit`: on records of real runs, on views of its own, and on what is no record. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 pids=
 trap 'for p in $pids; do kill $p 2>/dev/null; done; rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL NO_COLOR
-export HOME="$T" XDG_CONFIG_HOME="$T/config"
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; head -c 3000 out | sed 's/^/# out: /'; sed 's/^/# err: /' err
-    fi
-}
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP no MNIST at ../shared/data/mnist"; }
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json
 def worst(d, test, statistic, size=1):
     return max((f for f in d['findings'] if (f['test'], f['statistic'], f['size']) == (test, statistic, size)),
@@ -348,7 +332,7 @@ for node in {f['who'] for f in d['findings']}:
     assert .1 < of['labels', '5 nearest public rows']['chance'] < .15"
     report $? "MNIST, permute as published: 35 % of the columns, 55 % of the labels, for each node"
 else
-    skip "MNIST, permute as published: 35 % of the columns, 55 % of the labels, for each node"
+    skip "MNIST, permute as published: 35 % of the columns, 55 % of the labels, for each node" "no MNIST at ../shared/data/mnist"
 fi
 
 echo "1..$n"

@@ -1,24 +1,11 @@
 #!/bin/sh
 # `sherd bench --quick`: every figure is there, with a number that can be true. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL SHERD_RUNS SHERD_ONLY SHERD_MNIST
+. "$(dirname "$0")/../../support/tap.sh"
+unset SHERD_RUNS SHERD_ONLY SHERD_MNIST
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 mkdir "$T/tmp"
-export HOME="$T" XDG_CONFIG_HOME="$T/config" TMPDIR="$T/tmp"
-cd "$T" || exit 1
-n=0 code=0
+export TMPDIR="$T/tmp"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json
 d = json.load(open('out'))
 f = {x['name']: x for x in d.get('figures', [])}

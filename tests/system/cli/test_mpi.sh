@@ -1,34 +1,20 @@
 #!/bin/sh
 # Training among processes that mpirun starts: the bits of threads and of a parameter server, traffic in
 # clear only where that was said, and an end for all of them when one fails. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
+. "$(dirname "$0")/../../support/tap.sh"
 M=$(dirname "$S")/sherd-mpi
 [ -x "$M" ] && command -v mpirun >/dev/null || { echo "1..0 # SKIP no Open MPI: make mpi needs libopenmpi-dev, openmpi-bin"; exit 0; }
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T" TMPDIR="$T" OPENBLAS_NUM_THREADS=1
+export XDG_RUNTIME_DIR="$T" TMPDIR="$T" OPENBLAS_NUM_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 # One machine: shared memory, and loopback for what mpirun itself has to say.
 export OMPI_MCA_btl=self,vader OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_plm_rsh_agent=false
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
 mpi() { # processes, arguments
     count=$1; shift
     timeout 60 mpirun -n "$count" "$M" "$@" >out 2>err </dev/null; code=$?
 }
 py() { /usr/bin/python3 -c "import json, os, numpy as np
 $1" >>err 2>&1; }
-: >out; : >err
 head -c 32 /dev/zero | tr '\0' s >seed
 cat >my.conf <<END
 input = 2

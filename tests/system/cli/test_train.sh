@@ -2,27 +2,11 @@
 # `train` and `predict` as they are typed: recipes by name and file, what is refused and with which
 # sentence and exit code, logs, models, the same bits over nodes, interrupted and killed runs.
 # Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-R=$(pwd)
-MNIST=$(realpath "${SHERD_MNIST:-../shared/data/mnist}" 2>/dev/null)
-T=$(mktemp -d)
+. "$(dirname "$0")/../../support/tap.sh"
 pids=
 end() { for p in $pids; do kill "$p" 2>/dev/null; done; rm -rf "$T"; }
 trap end EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
 log = lambda f: [json.loads(l) for l in open(f)]
 $1" >>err 2>&1; }
@@ -45,7 +29,6 @@ conf() {
     for line_ in "$@"; do echo "$line_" >>"$file"; done
 }
 
-: >out; : >err
 py "
 open('seed', 'wb').write(bytes(range(32)))
 r = np.random.default_rng(1)
@@ -311,6 +294,6 @@ assert np.abs(np.array([x['cost'] for x in l]) - [1.2512294, 1.0071909, .8257813
 assert np.abs(np.array([x['accuracy'] for x in l]) - [.10437, .1206, .13897, .1711, .20297]).max() < 1e-3"
     report $? "the published costs and accuracies on MNIST"
 else
-    n=$((n + 1)); echo "ok $n - the published costs and accuracies on MNIST # SKIP no MNIST (SHERD_MNIST names its folder)"
+    skip "the published costs and accuracies on MNIST" "no MNIST (SHERD_MNIST names its folder)"
 fi
 echo "1..$n"

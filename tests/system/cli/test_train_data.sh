@@ -3,7 +3,6 @@
 # place, points of the picture against those of the data, pictures of runs that end early. Speaks TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
-skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP gnuplot is not installed"; }
 py() { /usr/bin/python3 -c "import json, re, numpy as np
 $1" >>err 2>&1; }
 
@@ -98,7 +97,9 @@ assert len(set(fills)) >= 3, set(fills)"; report $? "regions of three classes ar
     refuses 11 'diverged' "a run that diverges is told" line.conf --data line.csv --epochs 2000 --plot far.svg
     drawn far.svg 20; report $? "and draws the epochs before"
 else
-    for s in "the points of the SVG" "regions" "an interrupted run draws" "a run that diverges" "epochs before"; do skip "$s"; done
+    for s in "the points of the SVG" "regions" "an interrupted run draws" "a run that diverges" "epochs before"; do
+        skip "$s" "gnuplot is not installed"
+    done
 fi
 cp d.csv d.svg
 refuses 2 'd.svg' "a picture never replaces the data" small.conf --data d.svg --plot d.svg; cmp -s d.csv d.svg; report $? "and the data stand"
