@@ -3,16 +3,7 @@
 #define LEARN_RECIPE_KEYS_H
 
 #include "learn/recipe.h"
-
-#define SHERD__RECIPE_WORDS_MAX 16u
-
-/** A value, cut into words. */
-typedef struct sherd__recipe_value {
-    const char *where; /* "path:line" */
-    const char *key, *text;
-    const char *words[SHERD__RECIPE_WORDS_MAX];
-    size_t len;
-} sherd__recipe_value;
+#include "learn/recipe_value.h"
 
 typedef struct sherd__recipe_key {
     const char *name;
@@ -26,6 +17,10 @@ typedef struct sherd__recipe_key {
 
 /** In the order of the canonical text, then {0}. */
 extern const sherd__recipe_key sherd__recipe_keys[];
+
+/** Those of the key layer (learn/recipe_layer.c). */
+int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d);
+bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[128]);
 
 /** The recipe of a text without lines: defaults. */
 void sherd__recipe_defaults(sherd__recipe *r);
