@@ -1,0 +1,159 @@
+/* `sherd meta build`: operations as they are typed, and the file of exposures and permutations. */
+#include "cli/meta.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/paths.h"
+#include "cli/seed.h"
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/wipe.h"
+#include "crypto/perm.h"
+
+#define WIDTHS_MAX 64
+
+/* "784,128,10" */
+static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *len, sherd_diag *d)
+{
+    const char *p = text;
+    *len = 0;
+    for (;;) {
+        char *end;
+        errno = 0;
+        unsigned long long n = strtoull(p, &end, 10);
+        if (end == p || *p < '0' || *p > '9' || errno || n == 0 || n > UINT32_MAX ||
+            (*end && *end != ',') || *len == WIDTHS_MAX)
+            return sherd__fail(d, SHERD_EINVAL, "--network 784,128,10 has 784 inputs, 10 outputs",
+                               "--network: expected widths with commas between, found \"%.60s\"",
+                               text);
+        widths[(*len)++] = n;
+        if (!*end) return SHERD_OK;
+        p = end + 1;
+    }
+}
+
+/* "z1=dot:60000x784x128", "a1=sigmoid:60000x128" */
+static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag *d)
+{
+    static const char hint[] = "NAME=dot:NxKxM or NAME=sigmoid:NxM";
+    char name[64], kind[32], rest = 0;
+    uint64_t n = 0, k = 0, m = 0;
+    *op = (sherd_meta_operation){ .n = 0 };
+    int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind,
+                     &n, &k, &m, &rest);
+    op->kind = (sherd_meta_kind)(got >= 2 ? sherd_meta_kind_find(kind) : 0);
+    bool dot = op->kind == SHERD_META_DOT;
+    if (!op->kind || got != (dot ? 5 : 4) || strlen(name) >= sizeof op->name ||
+        strchr(text, '-') || (!dot && text[strlen(text) - 1] == 'x'))
+        return sherd__fail(d, SHERD_EINVAL, hint, "expected an operation, found \"%.80s\"", text);
+    memcpy(op->name, name, strlen(name) + 1);
+    op->n = n;
+    op->k = dot ? k : 0;
+    op->m = dot ? m : k;
+    return SHERD_OK;
+}
+
+static int add_operations(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
+{
+    uint64_t widths[WIDTHS_MAX];
+    size_t len;
+    const char *network = sherd__opt_text(cli, "network");
+    if (!network && cli->args_len == 0)
+        return sherd__fail(d, SHERD_EINVAL, "--network 784,128,10 --samples 60000, or z=dot:6x5x4",
+                           "no operations: expected --network or NAME=KIND:SHAPE");
+    if (!network != !sherd__opt_given(cli, "samples"))
+        return sherd__fail(d, SHERD_EINVAL, "give both or neither",
+                           "--network and --samples belong together");
+    int err = network ? read_widths(network, widths, &len, d) : SHERD_OK;
+    if (network && !err)
+        err = sherd_meta_add_network(meta, widths, len, (uint64_t)sherd__opt_int(cli, "samples"),
+                                     d);
+    for (int i = 0; i < cli->args_len && !err; i++) {
+        sherd_meta_operation op;
+        err = read_operation(cli->args[i], &op, d);
+        if (!err) err = sherd_meta_add(meta, &op, d);
+    }
+    return err;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int new_from_options(sherd__cli *cli, sherd_meta **meta, sherd_diag *d)
+{
+    uint8_t seed[32];
+    const char *path = sherd__opt_text(cli, "seed");
+    sherd_meta_settings s = {
+        .nodes = (uint32_t)sherd__opt_int(cli, "nodes"),
+        .group = (uint32_t)sherd__opt_int(cli, "group"),
+        .balanced = sherd__opt_choice(cli, "exposure") == 1,
+        .shuffle_rows = sherd__opt_flag(cli, "shuffle-rows"),
+    };
+    int err = path ? sherd__seed_read(seed, path, d) : SHERD_OK;
+    if (!err) err = sherd_meta_new(meta, &s, path ? seed : NULL, d);
+    sherd__wipe(seed, sizeof seed);
+    return err ? err : add_operations(cli, *meta, d);
+}
+
+/* What is told of the seed form: exposures alone. The arrays of the other are timed as they are
+ * written. The first use of the cipher in a process loads OpenSSL, which is no operation's time. */
+static int time_exposures(sherd_meta *meta, double *seconds, sherd_diag *d)
+{
+    uint32_t none;
+    int err = sherd__exposures(sherd_meta_seed(meta), 1, 1, 0, &none);
+    for (size_t i = 0; i < sherd_meta_count(meta) && !err; i++) {
+        uint64_t *counts = NULL;
+        double began = sherd__clock_s();
+        err = sherd__meta_count_exposures(meta, i, &counts, d);
+        seconds[i] = sherd__clock_s() - began;
+        sherd__free(counts);
+    }
+    return err;
+}
+
+int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
+{
+    sherd_meta *meta = NULL;
+    char text[24];
+    uint64_t size = 0;
+    json_t *json = cli->json ? sherd__cli_json_new(cli) : NULL;
+    double *seconds = NULL, began = sherd__clock_s(), made = 0, took = 0;
+    sherd_meta_save_options opt = {
+        .expanded = strcmp(sherd__opt_text(cli, "form"), "expanded") == 0,
+        .deflate = sherd__opt_flag(cli, "deflate"),
+        .without_seed = sherd__opt_flag(cli, "without-seed"),
+    };
+    const char *path = sherd__opt_text(cli, "output");
+    int err = sherd__paths_differ(cli, 0, d);
+    if (!err && opt.without_seed && !opt.expanded)
+        err = sherd__fail(d, SHERD_EINVAL, "add --form expanded, or leave --without-seed out",
+                          "--without-seed leaves nothing of the seed form");
+    if (!err && !sherd__opt_flag(cli, "force")) err = sherd__paths_replace_meta(path, d);
+    if (!err) err = new_from_options(cli, &meta, d);
+    if (!err) err = sherd__meta_room(meta, &opt, path, d);
+    made = sherd__clock_s() - began;
+    if (!err && !(seconds = sherd__calloc(sherd_meta_count(meta), sizeof *seconds)))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err && opt.expanded) opt.seconds = seconds;
+    else if (!err) err = time_exposures(meta, seconds, d);
+    if (!err) {
+        began = sherd__clock_s();
+        err = sherd__meta_write(cli, meta, false, &opt, &size, d);
+        took = sherd__clock_s() - began;
+    }
+    if (!err) err = sherd__meta_tell_operations(meta, seconds, json, d);
+    if (!err)
+        sherd__meta_tell_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
+    if (!err && !json) printf("metadata made in %s\n", sherd__meta_time(made, text));
+    if (!err && json) json_object_set_new(json, "seconds_made", json_real(made));
+    if (!err) {
+        err = sherd__meta_tell_file(cli, size, took, json, d);
+        json = NULL;
+    }
+    json_decref(json);
+    sherd__free(seconds);
+    sherd_meta_free(meta);
+    return err;
+}

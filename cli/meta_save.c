@@ -1,0 +1,82 @@
+/* What goes before and beside the writing of a metadata file, which may take hours and disks. */
+#include "cli/meta.h"
+
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "cli/progress.h"
+#include "core/clock.h"
+
+#define EXPANDED_MAX 0x1p40 /* bytes; each entry takes one at least */
+/* Below this an expanded file is written in a moment, and no progress is shown. */
+#define PROGRESS_FROM ((uint64_t)1 << 30)
+
+/* Free bytes where `path` is to be; UINT64_MAX where that is unknown or no file. */
+static uint64_t free_at(const char *path)
+{
+    char folder[PATH_MAX];
+    struct statvfs fs;
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if ((stat(path, &st) == 0 && !S_ISREG(st.st_mode)) || len >= sizeof folder) return UINT64_MAX;
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    if (statvfs(len ? folder : ".", &fs) != 0) return UINT64_MAX;
+    return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Deflate may take an array to a quarter at best. */
+int sherd__meta_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
+                     sherd_diag *d)
+{
+    static const char hint[] = "the seed form (--form seed) holds the same in 32 bytes";
+    double entries = 0;
+    uint64_t bytes = 0, room = opt->expanded ? free_at(path) : UINT64_MAX;
+    char needs[24], has[24];
+    for (size_t i = 0; i < sherd_meta_count(meta) && opt->expanded; i++) {
+        const sherd_meta_operation *op = sherd_meta_at(meta, i);
+        entries += (double)sherd_meta_table_rows(op) * (double)op->m +
+                   (double)op->k * (double)op->n;
+        if (entries > EXPANDED_MAX)
+            return sherd__fail(d, SHERD_EINVAL, hint,
+                               "the expanded form of %s and what is before it would be more than "
+                               "%s",
+                               op->name, sherd__cli_bytes((uint64_t)EXPANDED_MAX, needs));
+        bytes += sherd_meta_bytes(meta, i);
+    }
+    if ((opt->deflate ? bytes / 4 : bytes) <= room) return SHERD_OK;
+    return sherd__fail(d, SHERD_EIO, hint, "%s needs %s, and its disk has %s left", path,
+                       sherd__cli_bytes(bytes, needs), sherd__cli_bytes(room, has));
+}
+
+/* ---- progress and Ctrl-C --------------------------------------------------------------------- */
+
+typedef struct watcher {
+    sherd__progress_line line;
+    bool quiet;
+} watcher;
+
+static int watch(void *ctx, uint64_t done, uint64_t total)
+{
+    watcher *w = ctx;
+    if (!w->quiet && total >= PROGRESS_FROM)
+        sherd__progress_update(&w->line, done >> 20, total >> 20, NULL, sherd__clock_s());
+    return sherd__cli_interrupted();
+}
+
+int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
+                      const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d)
+{
+    watcher w = { .quiet = cli->quiet };
+    sherd__progress_init(&w.line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB",
+                         sherd__clock_s());
+    sherd_meta_watch(meta, watch, &w);
+    int err = verify ? sherd_meta_verify(meta, d) : SHERD_OK;
+    if (!err && opt) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, size, d);
+    sherd_meta_watch(meta, NULL, NULL);
+    sherd__progress_fini(&w.line);
+    return err;
+}

@@ -1,0 +1,125 @@
+/* What a metadata file holds and what was made of it, in a table or as JSON. */
+#include "cli/meta.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/alloc.h"
+
+#define COUNTS_PER_LINE 12
+
+int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d)
+{
+    uint64_t *out = sherd__calloc(sherd_meta_settings_of(meta)->nodes, sizeof *out);
+    int err = out ? sherd_meta_exposure_counts(meta, i, out, d)
+                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (err) sherd__free(out);
+    else *counts = out;
+    return err;
+}
+
+const char *sherd__meta_time(double s, char out[24])
+{
+    if (s < 1) snprintf(out, 24, "%.3g ms", s * 1e3);
+    else sherd__cli_seconds(s, out);
+    return out;
+}
+
+static void print_operation(const sherd_meta *meta, size_t i, const uint64_t *counts,
+                            const double *seconds)
+{
+    const sherd_meta_operation *op = sherd_meta_at(meta, i);
+    uint32_t nodes = sherd_meta_settings_of(meta)->nodes;
+    char shape[48], size[24], took[24] = "";
+    snprintf(shape, sizeof shape, "%" PRIu64 " x %" PRIu64, sherd_meta_table_rows(op), op->m);
+    printf("%-19s %-8s %15s  %10s", op->name, sherd_meta_kind_name(op->kind), shape,
+           sherd__cli_bytes(sherd_meta_bytes(meta, i), size));
+    if (seconds) printf("  %9s", sherd__meta_time(seconds[i], took));
+    printf("  exposures");
+    for (uint32_t n = 0; n < nodes; n++)
+        printf("%s%" PRIu64, n && n % COUNTS_PER_LINE == 0 ? "\n                    " : " ",
+               counts[n]);
+    printf("%s\n", !seconds && op->used ? "  (used)" : "");
+}
+
+static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_t *counts,
+                                 const double *seconds)
+{
+    const sherd_meta_operation *op = sherd_meta_at(meta, i);
+    json_t *o = json_object(), *list = json_array();
+    json_t *shape = op->kind == SHERD_META_DOT
+                        ? json_pack("[I,I,I]", (json_int_t)op->n, (json_int_t)op->k,
+                                    (json_int_t)op->m)
+                        : json_pack("[I,I]", (json_int_t)op->n, (json_int_t)op->m);
+    for (uint32_t n = 0; n < sherd_meta_settings_of(meta)->nodes; n++)
+        json_array_append_new(list, json_integer((json_int_t)counts[n]));
+    json_object_set_new(o, "name", json_string(op->name));
+    json_object_set_new(o, "kind", json_string(sherd_meta_kind_name(op->kind)));
+    json_object_set_new(o, "shape", shape);
+    json_object_set_new(o, "rows", json_integer((json_int_t)sherd_meta_table_rows(op)));
+    json_object_set_new(o, "length", json_integer((json_int_t)op->m));
+    json_object_set_new(o, "exposures", list);
+    json_object_set_new(o, "bytes_expanded", json_integer((json_int_t)sherd_meta_bytes(meta, i)));
+    json_object_set_new(o, "used", json_boolean(op->used));
+    if (seconds) json_object_set_new(o, "seconds", json_real(seconds[i]));
+    return o;
+}
+
+int sherd__meta_tell_operations(sherd_meta *meta, const double *seconds, json_t *json,
+                                sherd_diag *d)
+{
+    json_t *list = json ? json_array() : NULL;
+    int err = SHERD_OK;
+    if (!json)
+        printf("%-19s %-8s %15s  %10s%s\n", "operation", "kind", "rows x length", "expanded",
+               seconds ? "   made in" : "");
+    for (size_t i = 0; i < sherd_meta_count(meta) && !err; i++) {
+        uint64_t *counts;
+        err = sherd__meta_count_exposures(meta, i, &counts, d);
+        if (err) break;
+        if (json) json_array_append_new(list, json_of_operation(meta, i, counts, seconds));
+        else print_operation(meta, i, counts, seconds);
+        sherd__free(counts);
+    }
+    if (json) json_object_set_new(json, "operations", list);
+    return err;
+}
+
+void sherd__meta_tell_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json)
+{
+    const sherd_meta_settings *s = sherd_meta_settings_of(meta);
+    char hex[65], group[16] = "all";
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sherd_meta_commitment(meta)[i]);
+    if (s->group) snprintf(group, sizeof group, "%" PRIu32, s->group);
+    if (!json) {
+        printf("%s form, %zu operation%s, %" PRIu32 " node%s, %s exposure, group %s%s, seed %s\n",
+               expanded ? "expanded" : "seed", sherd_meta_count(meta),
+               sherd_meta_count(meta) == 1 ? "" : "s", s->nodes, s->nodes == 1 ? "" : "s",
+               s->balanced ? "balanced" : "uniform", group,
+               s->shuffle_rows ? ", rows shuffled" : "", seed ? "held" : "not held");
+        return;
+    }
+    json_object_set_new(json, "form", json_string(expanded ? "expanded" : "seed"));
+    json_object_set_new(json, "nodes", json_integer(s->nodes));
+    json_object_set_new(json, "exposure", json_string(s->balanced ? "balanced" : "uniform"));
+    json_object_set_new(json, "group", s->group ? json_integer(s->group) : json_string("all"));
+    json_object_set_new(json, "shuffle_rows", json_boolean(s->shuffle_rows));
+    json_object_set_new(json, "seed_held", json_boolean(seed));
+    json_object_set_new(json, "seed_commitment", json_string(hex));
+}
+
+int sherd__meta_tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
+                          sherd_diag *d)
+{
+    char bytes[24], took[24];
+    const char *path = sherd__opt_text(cli, "output");
+    if (!json) {
+        printf("%s: %s, written in %s\n", path, sherd__cli_bytes(size, bytes),
+               sherd__meta_time(seconds, took));
+        return SHERD_OK;
+    }
+    json_object_set_new(json, "file", json_string(path));
+    json_object_set_new(json, "bytes", json_integer((json_int_t)size));
+    json_object_set_new(json, "seconds", json_real(seconds));
+    return sherd__cli_json_end(cli, json, d);
+}
