@@ -1,15 +1,14 @@
 /*
- * One-time masks on disk. What was used is said twice: by the mark in the file, and by a counter in
- * a folder of its own. The mark comes first. If we are killed between the two, the mark is ahead:
- * the file is the newest, nothing was sent, and the rows between are lost. A mark behind the
- * counter can only be an older copy.
+ * Using one-time masks from disk. What was used is said twice: by the mark in the file, and by a
+ * counter in a folder of its own. The mark comes first. If we are killed between the two, the mark
+ * is ahead: the file is the newest, nothing was sent, and the rows between are lost. A mark behind
+ * the counter can only be an older copy.
  *
  * Both are written in place, in one piece of 64 bytes with a tag; one that is torn by a power cut
  * fails its tag, and the file is refused. Nothing is trusted about the bytes of either file but
- * what their tags confirm; the key of the tags lies in the file itself, so they tell damage and
- * slips from sound files, and stop nobody who can read it.
+ * what their tags confirm.
  */
-#include "store/maskfile.h"
+#include "store/maskfile_form.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +25,10 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "core/wipe.h"
-#include "matrix/exact.h"
 #include "store/file.h"
 #include "store/maskfile_state.h"
 
-#define MAGIC "SHERDMSK"
 #define WINDOW ((size_t)256 << 10) /* bytes read at a time */
-
-enum { AT_ID = 16, AT_KEY = 32, AT_B = 64, AT_SHAPE = 96, AT_BITS = 120, AT_PRIMES = 128,
-       AT_TAG = 160, AT_MARK = 192, KEY = 32 };
 
 typedef unsigned long long ull;
 
@@ -43,8 +37,8 @@ struct sherd__maskfile {
     char *path, *state;
     int fd, counter; /* both locked; counter -1 where only looked at */
     uint64_t used;
-    uint8_t *root; /* KEY bytes, guarded: locked where the system lets us, never in a core dump */
-    uint8_t tag_key[KEY];
+    uint8_t *root; /* guarded: locked where the system lets us, never in a core dump */
+    uint8_t tag_key[32];
     uint8_t *window; /* bytes [at, at+len) of the file */
     uint64_t at;
     size_t len;
@@ -54,185 +48,6 @@ struct sherd__maskfile {
 };
 
 #define NONE UINT64_MAX
-
-struct sherd__maskfile_writer {
-    sherd__maskfile_head head;
-    sherd__file *file;
-    char *state;
-    uint64_t rows;
-    uint8_t tag_key[KEY];
-};
-
-/* ---- keys, tags, sizes ----------------------------------------------------------------------- */
-
-static void derive(uint8_t out[KEY], const uint8_t root[KEY], const char *label)
-{
-    crypto_generichash(out, KEY, (const uint8_t *)label, strlen(label), root, KEY);
-}
-
-static void mask_key_of(uint8_t out[KEY], const uint8_t root[KEY])
-{
-    derive(out, root, "sherd one-time masks v1");
-}
-
-static void tag_key_of(uint8_t out[KEY], const uint8_t root[KEY])
-{
-    derive(out, root, "sherd mask file tags v1");
-}
-
-static void row_tag(uint8_t out[SHERD__MASKFILE_TAG], const uint8_t key[KEY], uint64_t row,
-                    const uint8_t *bytes, size_t len)
-{
-    crypto_generichash_state st;
-    uint8_t head[9] = { 'R' };
-    sherd__put_u64(head + 1, row);
-    crypto_generichash_init(&st, key, KEY, SHERD__MASKFILE_TAG);
-    crypto_generichash_update(&st, head, sizeof head);
-    crypto_generichash_update(&st, bytes, len);
-    crypto_generichash_final(&st, out, SHERD__MASKFILE_TAG);
-}
-
-static void head_tag(uint8_t out[32], const uint8_t key[KEY], const uint8_t *head)
-{
-    uint8_t text[1 + AT_TAG] = { 'H' };
-    memcpy(text + 1, head, AT_TAG);
-    crypto_generichash(out, 32, text, sizeof text, key, KEY);
-    sherd__wipe(text, sizeof text);
-}
-
-size_t sherd__maskfile_row_bytes(const sherd__maskfile_head *h)
-{
-    return (size_t)h->m * h->primes_len * SHERD__RESIDUE_BYTES; /* m < 2^32, at most 12 a column */
-}
-
-static uint64_t row_stride(const sherd__maskfile_head *h)
-{
-    return sherd__maskfile_row_bytes(h) + SHERD__MASKFILE_TAG;
-}
-
-uint64_t sherd__maskfile_bytes(const sherd__maskfile_head *h)
-{
-    sherd__crt crt;
-    size_t bytes;
-    bool bits = h->bits_a >= 2 && h->bits_a <= 26 && h->bits_b >= 2 && h->bits_b <= 26;
-    if (!bits || h->k > UINT32_MAX || h->m > UINT32_MAX || h->rows > UINT32_MAX) return 0;
-    if (sherd__crt_init(&crt, h->primes, h->primes_len)) return 0;
-    if (!sherd__mul(row_stride(h), h->rows, &bytes) ||
-        !sherd__add(bytes, SHERD__MASKFILE_HEAD, &bytes) || bytes > INT64_MAX)
-        return 0;
-    return bytes;
-}
-
-static void head_put(uint8_t out[AT_MARK], const sherd__maskfile_head *h, const uint8_t root[KEY],
-                     const uint8_t tag_key[KEY])
-{
-    memset(out, 0, AT_MARK);
-    memcpy(out, MAGIC, 8);
-    sherd__put_u32(out + 8, SHERD__MASKFILE_VERSION);
-    sherd__put_u32(out + 12, h->primes_len);
-    memcpy(out + AT_ID, h->id, sizeof h->id);
-    memcpy(out + AT_KEY, root, KEY);
-    memcpy(out + AT_B, h->b.sha256, sizeof h->b.sha256);
-    sherd__put_u64(out + AT_SHAPE, h->k);
-    sherd__put_u64(out + AT_SHAPE + 8, h->m);
-    sherd__put_u64(out + AT_SHAPE + 16, h->rows);
-    sherd__put_u32(out + AT_BITS, h->bits_a);
-    sherd__put_u32(out + AT_BITS + 4, h->bits_b);
-    for (uint32_t i = 0; i < h->primes_len; i++)
-        sherd__put_u32(out + AT_PRIMES + 4 * (size_t)i, h->primes[i]);
-    head_tag(out + AT_TAG, tag_key, out);
-}
-
-/* The tag has been checked; what follows it may still be of no use to us. */
-static void head_get(sherd__maskfile_head *h, const uint8_t in[AT_MARK])
-{
-    h->primes_len = sherd__get_u32(in + 12);
-    memcpy(h->id, in + AT_ID, sizeof h->id);
-    memcpy(h->b.sha256, in + AT_B, sizeof h->b.sha256);
-    h->k = sherd__get_u64(in + AT_SHAPE);
-    h->m = sherd__get_u64(in + AT_SHAPE + 8);
-    h->rows = sherd__get_u64(in + AT_SHAPE + 16);
-    h->bits_a = sherd__get_u32(in + AT_BITS);
-    h->bits_b = sherd__get_u32(in + AT_BITS + 4);
-    for (size_t i = 0; i < 4; i++) h->primes[i] = sherd__get_u32(in + AT_PRIMES + 4 * i);
-}
-
-/* ---- making one ------------------------------------------------------------------------------ */
-
-static int write_head(sherd__maskfile_writer *w, const uint8_t root[KEY], sherd_diag *d)
-{
-    uint8_t head[SHERD__MASKFILE_HEAD];
-    head_put(head, &w->head, root, w->tag_key);
-    sherd__mark_put(head + AT_MARK, 'M', w->head.id, w->tag_key, 0);
-    int err = sherd__file_write(w->file, head, sizeof head, d);
-    sherd__wipe(head, sizeof head);
-    return err;
-}
-
-int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const char *state,
-                          const sherd__maskfile_head *head, const uint8_t root[32],
-                          uint8_t mask_key[32], sherd_diag *d)
-{
-    *out = NULL;
-    if (sodium_init() < 0) return sherd__fail(d, SHERD_EINTERNAL, NULL, "libsodium does not start");
-    uint64_t size = sherd__maskfile_bytes(head);
-    if (size == 0)
-        return sherd__fail(d, SHERD_EINVAL, "use fewer rows, and 2 to 26 bits",
-                           "masks of %llu rows for a B of %llu x %llu, %u and %u bits, are not "
-                           "made",
-                           (ull)head->rows, (ull)head->k, (ull)head->m, head->bits_a, head->bits_b);
-    sherd__maskfile_writer *w = sherd__calloc(1, sizeof *w);
-    if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    w->head = *head;
-    tag_key_of(w->tag_key, root);
-    int err = sherd__state_folder(&w->state, state, d);
-    if (!err) err = sherd__file_begin(&w->file, path, SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_reserve(w->file, size, d);
-    if (!err) err = write_head(w, root, d);
-    if (err) {
-        sherd__maskfile_abort(w);
-        return err;
-    }
-    mask_key_of(mask_key, root);
-    *out = w;
-    return SHERD_OK;
-}
-
-int sherd__maskfile_row(sherd__maskfile_writer *w, const uint8_t *bytes, sherd_diag *d)
-{
-    uint8_t tag[SHERD__MASKFILE_TAG];
-    size_t len = sherd__maskfile_row_bytes(&w->head);
-    if (w->rows == w->head.rows)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "all %llu rows of masks are written",
-                           (ull)w->rows);
-    row_tag(tag, w->tag_key, w->rows++, bytes, len);
-    int err = sherd__file_write(w->file, bytes, len, d);
-    return err ? err : sherd__file_write(w->file, tag, sizeof tag, d);
-}
-
-int sherd__maskfile_commit(sherd__maskfile_writer *w, sherd_diag *d)
-{
-    int err = SHERD_OK;
-    if (w->rows != w->head.rows)
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "%llu of %llu rows of masks were written",
-                          (ull)w->rows, (ull)w->head.rows);
-    if (!err) err = sherd__counter_new(w->state, w->head.id, w->tag_key, d);
-    if (!err) {
-        err = sherd__file_commit(w->file, d);
-        w->file = NULL;
-    }
-    sherd__maskfile_abort(w);
-    return err;
-}
-
-void sherd__maskfile_abort(sherd__maskfile_writer *w)
-{
-    if (!w) return;
-    sherd__file_abort(w->file);
-    sherd__free(w->state);
-    sherd__wipe(w, sizeof *w);
-    sherd__free(w);
-}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -255,7 +70,7 @@ static bool no_masks(int fd)
 {
     char head[8];
     return pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head ||
-           memcmp(head, MAGIC, sizeof head) != 0;
+           memcmp(head, SHERD__MASKFILE_MAGIC, sizeof head) != 0;
 }
 
 static int no_masks_fail(const sherd__maskfile *f, sherd_diag *d)
@@ -313,16 +128,16 @@ static int check_head(sherd__maskfile *f, const uint8_t head[SHERD__MASKFILE_HEA
     const char *name = sherd__path_tail(f->path);
     uint8_t tag[32];
     uint32_t version = sherd__get_u32(head + 8);
-    memcpy(f->root, head + AT_KEY, KEY);
-    tag_key_of(f->tag_key, f->root);
-    head_tag(tag, f->tag_key, head);
-    bool sound = sodium_memcmp(tag, head + AT_TAG, sizeof tag) == 0;
+    memcpy(f->root, head + SHERD__MASKFILE_AT_KEY, 32);
+    sherd__maskfile_tag_key(f->tag_key, f->root);
+    sherd__maskfile_head_tag(tag, f->tag_key, head);
+    bool sound = sodium_memcmp(tag, head + SHERD__MASKFILE_AT_TAG, sizeof tag) == 0;
     if (!sound && version != SHERD__MASKFILE_VERSION) /* a later one may have other tags */
         return sherd__fail(d, SHERD_EVERSION, "use the version of sherd that prepared it",
                            "%s: masks of version %u, expected %u", name, version,
                            SHERD__MASKFILE_VERSION);
     if (!sound) return damaged(f, "the head", d);
-    head_get(&f->head, head);
+    sherd__maskfile_head_get(&f->head, head);
     uint64_t expected = sherd__maskfile_bytes(&f->head);
     if (version != SHERD__MASKFILE_VERSION || expected == 0)
         return sherd__fail(d, SHERD_EVERSION, "use the version of sherd that prepared it",
@@ -341,9 +156,10 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
     int e = fstat(f->fd, &st) != 0 ? errno : 0, err = SHERD_OK;
     if (!e && st.st_size >= (off_t)sizeof head) e = read_at(f, 0, head, sizeof head);
     if (e) return fail_file(f, "read it", e, d);
-    if (memcmp(head, MAGIC, 8) != 0) err = no_masks_fail(f, d);
+    if (memcmp(head, SHERD__MASKFILE_MAGIC, 8) != 0) err = no_masks_fail(f, d);
     if (!err) err = check_head(f, head, (uint64_t)st.st_size, d);
-    if (!err && !sherd__mark_get(head + AT_MARK, 'M', f->head.id, f->tag_key, &f->used))
+    if (!err && !sherd__mark_get(head + SHERD__MASKFILE_AT_MARK, 'M', f->head.id, f->tag_key,
+                                 &f->used))
         err = damaged(f, "the mark of used rows", d);
     sherd__wipe(head, sizeof head);
     return err;
@@ -374,7 +190,7 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
     f->held = NONE;
     f->path = sherd__strdup(path);
     f->window = sherd__alloc(WINDOW);
-    f->root = sodium_malloc(KEY);
+    f->root = sodium_malloc(32);
     int err = f->path && f->window && f->root ? SHERD_OK
                                               : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err) err = open_file(f, use, d);
@@ -406,7 +222,7 @@ void sherd__maskfile_close(sherd__maskfile *f)
     if (f->counter >= 0) close(f->counter);
     if (f->fd >= 0) close(f->fd);
     if (f->window) sherd__wipe(f->window, WINDOW);
-    if (f->row) sherd__wipe(f->row, row_stride(&f->head));
+    if (f->row) sherd__wipe(f->row, sherd__maskfile_stride(&f->head));
     sherd__free(f->row);
     sherd__free(f->window);
     sherd__free(f->path);
@@ -423,7 +239,7 @@ static int read_through(sherd__maskfile *f, uint64_t at, uint8_t *out, size_t le
 {
     while (len > 0) {
         if (at < f->at || at >= f->at + f->len) {
-            uint64_t end = SHERD__MASKFILE_HEAD + f->head.rows * row_stride(&f->head);
+            uint64_t end = SHERD__MASKFILE_HEAD + f->head.rows * sherd__maskfile_stride(&f->head);
             size_t want = end - at < WINDOW ? (size_t)(end - at) : WINDOW;
             f->len = 0;
             int e = read_at(f, at, f->window, want);
@@ -449,10 +265,10 @@ static int hold_row(sherd__maskfile *f, uint64_t i, sherd_diag *d)
     if (!f->row && !(f->row = sherd__alloc(bytes + sizeof tag)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     f->held = NONE;
-    int e = read_through(f, SHERD__MASKFILE_HEAD + i * row_stride(&f->head), f->row,
+    int e = read_through(f, SHERD__MASKFILE_HEAD + i * sherd__maskfile_stride(&f->head), f->row,
                          bytes + sizeof tag);
     if (e) return fail_file(f, "read it", e, d);
-    row_tag(tag, f->tag_key, i, f->row, bytes);
+    sherd__maskfile_row_tag(tag, f->tag_key, i, f->row, bytes);
     if (sodium_memcmp(tag, f->row + bytes, sizeof tag) == 0) {
         f->held = i;
         return SHERD_OK;
@@ -496,7 +312,7 @@ static int move_mark(sherd__maskfile *f, uint64_t used, sherd_diag *d)
 {
     uint8_t mark[SHERD__MARK_BYTES];
     sherd__mark_put(mark, 'M', f->head.id, f->tag_key, used);
-    int e = sherd__write_all(f->fd, AT_MARK, mark, sizeof mark);
+    int e = sherd__write_all(f->fd, SHERD__MASKFILE_AT_MARK, mark, sizeof mark);
     if (!e && fsync(f->fd) != 0) e = errno;
     return e ? fail_file(f, "strike rows off", e, d) : sync_folder(f, d);
 }
@@ -531,7 +347,7 @@ int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint
     err = move_mark(f, f->used, d);
     if (!err) err = sherd__counter_move(f->counter, f->state, f->head.id, f->tag_key, f->used, d);
     if (err) return err;
-    mask_key_of(mask_key, f->root);
+    sherd__maskfile_mask_key(mask_key, f->root);
     *first = from;
     return SHERD_OK;
 }

@@ -2,9 +2,10 @@
  * A file of one-time masks: the key of a random matrix R (rows x k), and R*B modulo each prime,
  * made ahead for one public B (k x m). Whoever sends A + R and gets (A + R)*B back subtracts R*B.
  *
- *     0    "SHERDMSK", version u32, primes u32, id 16 bytes, key 32 bytes, SHA-256 of B
- *     (store/digest.h) 96   k, m, rows u64; bits of A and of B u32 each; four primes u32 (unused
- *     ones 0); zeros 160  tag of all that, 32 bytes
+ *     0    "SHERDMSK", version u32, primes u32, id 16 bytes, key 32 bytes,
+ *          SHA-256 of B (store/digest.h)
+ *     96   k, m, rows u64; bits of A and of B u32 each; four primes u32 (unused ones 0); zeros
+ *     160  tag of all that, 32 bytes
  *     192  mark: rows used so far u64, zeros to 32 bytes, tag
  *     256  rows of R*B: for each prime m packed residues (3 bytes), then a tag of 16 bytes
  *
@@ -16,8 +17,8 @@
  * syncs that; only then it gives the key out, which is the one way to it. So a process that is
  * killed at any instant has either sent nothing or has struck off what it may have sent. The
  * counter tells an older copy of the file, restored or made before, from the newest: the copy says
- * less, and is refused.
- * While a file is open for use its counter is locked, and so no copy of it can be.
+ * less, and is refused. While a file is open for use its counter is locked, and so no copy of it
+ * can be.
  *
  * Who learns it: whoever reads the file, also later or from a backup, can undo the masks of
  * everything that was and will be sent with it. So it is 0600, and refused where others could read
