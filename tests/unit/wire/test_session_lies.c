@@ -1,0 +1,333 @@
+/*
+ * What a lying peer meets: nothing that was not asked for is believed, nothing is given room before
+ * its description is, and whatever a session refuses it says why.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/wire/session_steps.h"
+
+/* ---- what a coordinator does not believe ---- */
+
+static const uint32_t attempt_one = 1;
+
+static void a_result_that_was_not_asked_for_ends_the_session(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 2, 2);
+    open_ready(&p);
+    assert_int_equal(inject_description(&p, &p.co, SHERD__REC_RESULT, 1, &t.result, &attempt_one),
+                     SHERD_EUNASKED);
+    assert_int_equal(p.co.events[SHERD__EV_CLOSED], 1);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.no.err, SHERD_ECLOSED); /* told by a BYE */
+    pair_close(&p);
+}
+
+static void another_attempt_than_the_one_asked_for_is_unasked(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 2, 2);
+    const uint32_t two = 2;
+    open_ready(&p);
+    ask(&p, &t);
+    assert_int_equal(inject_description(&p, &p.co, SHERD__REC_RESULT, 1, &t.result, &two),
+                     SHERD_EUNASKED);
+    pair_close(&p);
+}
+
+static void a_second_result_is_unasked(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 2, 2);
+    open_ready(&p);
+    ask(&p, &t);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.co.events[SHERD__EV_RESULT], 1);
+    assert_int_equal(inject_description(&p, &p.co, SHERD__REC_RESULT, 1, &t.result, &attempt_one),
+                     SHERD_EUNASKED);
+    pair_close(&p);
+}
+
+static void a_refusal_of_what_is_not_open_is_unasked(void **state)
+{
+    (void)state;
+    pair p;
+    uint8_t body[SHERD__CONTROL_MAX];
+    sherd__refusal r = { .task = 1, .code = SHERD_EREFUSED };
+    open_ready(&p);
+    sherd__record rec = { .type = SHERD__REC_REFUSE, .job = JOB, .number = 1,
+                          .body_len = sherd__message_refuse(body, &r) };
+    assert_int_equal(inject(&p, &p.co, &rec, body), SHERD_EUNASKED);
+    pair_close(&p);
+}
+
+static void a_result_of_another_description_is_malformed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        pair p;
+        sherd__task t = task_of(JOB, 1, 4, 2);
+        sherd__fragment_info lie = t.result;
+        if (i == 0) lie.rows = 2, lie.cols = 4;
+        if (i == 1) lie.rows = 5, lie.len = 80;
+        if (i == 2) lie.dtype = 9; /* i64: as long as f64 */
+        if (i == 3) lie.origin = SHERD__HIDDEN;
+        if (i == 4) lie.len = 72;
+        open_ready(&p);
+        p.no.silent_tasks = 1;
+        ask(&p, &t);
+        p.co.room = 0; /* no memory may be asked for */
+        assert_int_equal(inject_description(&p, &p.co, SHERD__REC_RESULT, 1, &lie, &attempt_one),
+                         SHERD_EFRAME);
+        pair_close(&p);
+    }
+}
+
+static void no_room_for_a_result_ends_the_coordinators_session(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 4, 4);
+    open_ready(&p);
+    ask(&p, &t);
+    p.co.room = 10;
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.co.err, SHERD_ENOMEM);
+    pair_close(&p);
+}
+
+/* ---- what a node does not believe ---- */
+
+static void a_block_above_the_nodes_room_is_refused_and_the_session_lives(void **state)
+{
+    (void)state;
+    pair p;
+    open_ready(&p);
+    p.no.room = 100;
+    assert_int_equal(put_block(&p, JOB, 7, 600, 600), SHERD_OK);
+    assert_int_equal(put_block(&p, JOB, 8, 6, 6), SHERD_OK);
+    pair_run(&p, SIZE_MAX);
+    assert_non_null(strstr(p.co.log, "refused abc 7 0: block of 360008 bytes does not fit"));
+    assert_non_null(strstr(p.no.log, "block abc 8 6x6"));
+    assert_null(strstr(p.no.log, "block abc 7"));
+    assert_int_equal(p.no.held, 0);
+    pair_close(&p);
+}
+
+static void a_block_above_block_max_is_refused_without_asking_for_room(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__session_options o = { .role = SHERD__NODE, .block_max = 100, .place = pair_place,
+                                 .unplace = pair_unplace, .place_ctx = &p.no };
+    assert_int_equal(pair_open(&p), SHERD_OK);
+    sherd__session_free(p.no.s);
+    assert_int_equal(sherd__session_new(&p.no.s, &o), SHERD_OK);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(put_block(&p, JOB, 1, 92, 1), SHERD_OK);
+    assert_int_equal(put_block(&p, JOB, 2, 93, 1), SHERD_OK);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.no.events[SHERD__EV_BLOCK], 1);
+    assert_non_null(strstr(p.co.log, "refused abc 2 0: block of 101 bytes"));
+    pair_close(&p);
+}
+
+static void a_lying_group_table_ends_the_session_before_the_event(void **state)
+{
+    (void)state;
+    pair p;
+    uint8_t bytes[SHERD__RECORD_BYTES + 14] = { 0 };
+    sherd__fragment_info info = block_info(2, 3);
+    open_ready(&p);
+    assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
+    sherd__record r = { .type = SHERD__REC_PUT, .job = JOB, .number = 1, .part = 1,
+                        .body_len = 14 };
+    sherd__record_pack(&r, bytes);
+    sherd__put_u32(bytes + SHERD__RECORD_BYTES, 3);
+    sherd__put_u32(bytes + SHERD__RECORD_BYTES + 4, 2);
+    assert_int_equal(side_feed(&p.no, bytes, sizeof bytes, SIZE_MAX, p.now), SHERD_EFRAME);
+    assert_int_equal(p.no.events[SHERD__EV_BLOCK], 0);
+    assert_int_equal(p.no.held, 0);
+    pair_close(&p);
+}
+
+static void parts_must_come_in_order_and_full(void **state)
+{
+    (void)state;
+    static const struct { uint64_t job; uint32_t number, part; uint64_t len; } wrong[] = {
+        { JOB, 1, 2, 14 }, { JOB, 1, 1, 13 }, { JOB, 1, 1, 15 }, { JOB, 1, 1, 0 },
+        { JOB, 2, 1, 14 }, { JOB + 1, 1, 1, 14 },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        pair p;
+        static const uint8_t zeros[16];
+        sherd__fragment_info info = block_info(2, 3);
+        open_ready(&p);
+        assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
+        sherd__record r = { .type = SHERD__REC_PUT, .job = wrong[i].job, .number = wrong[i].number,
+                            .part = wrong[i].part, .body_len = wrong[i].len };
+        assert_int_equal(inject(&p, &p.no, &r, zeros), SHERD_EFRAME);
+        assert_int_equal(p.no.held, 0);
+        pair_close(&p);
+    }
+}
+
+static void a_part_without_its_first_record_is_malformed(void **state)
+{
+    (void)state;
+    pair p;
+    uint8_t body[8] = { 0 };
+    open_ready(&p);
+    sherd__record r = { .type = SHERD__REC_PUT, .job = JOB, .number = 1, .part = 1, .body_len = 8 };
+    assert_int_equal(inject(&p, &p.no, &r, body), SHERD_EFRAME);
+    pair_close(&p);
+}
+
+static void bulk_inside_a_body_is_malformed(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__fragment_info info = block_info(2, 3);
+    open_ready(&p);
+    assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
+    assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 2, &info, NULL), SHERD_EFRAME);
+    pair_close(&p);
+    open_ready(&p);
+    assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
+    sherd__record drop = { .type = SHERD__REC_DROP, .job = JOB };
+    assert_int_equal(inject(&p, &p.no, &drop, NULL), SHERD_EFRAME);
+    pair_close(&p);
+}
+
+static void a_task_that_is_open_already_is_malformed(void **state)
+{
+    (void)state;
+    pair p;
+    uint8_t body[SHERD__CONTROL_MAX];
+    sherd__task t = task_of(JOB, 1, 1, 1);
+    open_ready(&p);
+    p.no.silent_tasks = 1;
+    sherd__record r = { .type = SHERD__REC_TASK, .job = JOB, .number = 1, .part = 1,
+                        .body_len = sherd__message_task(body, &t) };
+    assert_int_equal(inject(&p, &p.no, &r, body), SHERD_OK);
+    assert_int_equal(inject(&p, &p.no, &r, body), SHERD_EFRAME);
+    pair_close(&p);
+}
+
+static void an_operation_that_is_not_known_is_refused_and_the_session_lives(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 1, 1);
+    t.op = 23;
+    open_ready(&p);
+    ask(&p, &t);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.no.events[SHERD__EV_TASK], 0);
+    assert_int_equal(p.co.events[SHERD__EV_REFUSED], 1);
+    assert_int_equal(p.co.err, 0);
+    pair_close(&p);
+}
+
+/* ---- directions, origins, types ---- */
+
+static void a_fragment_of_the_wrong_origin_is_refused_on_sending(void **state)
+{
+    (void)state;
+    pair p;
+    sherd_fragment *hidden, *result;
+    sherd__task t = task_of(JOB, 1, 1, 1);
+    open_ready(&p);
+    p.no.silent_tasks = 1;
+    ask(&p, &t);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(block_of(&hidden, 1, 1), SHERD_OK);
+    assert_int_equal(result_of(&result, &t), SHERD_OK);
+    assert_int_equal(sherd__session_put(p.co.s, JOB, 1, result), SHERD_EINVAL);
+    assert_int_equal(sherd__session_result(p.no.s, &t, hidden), SHERD_EINVAL);
+    assert_int_equal(sherd__session_put(p.no.s, JOB, 1, hidden), SHERD_EINVAL);
+    assert_int_equal(sherd__session_result(p.co.s, &t, result), SHERD_EINVAL);
+    assert_int_equal(sherd__session_put(p.co.s, 0, 1, hidden), SHERD_EINVAL);
+    assert_int_equal(sherd__session_put(p.co.s, JOB, 0, hidden), SHERD_EINVAL);
+    sherd__fragment_free(hidden);
+    sherd__fragment_free(result);
+    pair_close(&p);
+}
+
+static void a_put_of_a_result_is_malformed(void **state)
+{
+    (void)state;
+    pair p;
+    sherd__task t = task_of(JOB, 1, 1, 1);
+    open_ready(&p);
+    assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &t.result, NULL),
+                     SHERD_EFRAME);
+    pair_close(&p);
+}
+
+static void a_record_in_the_wrong_direction_is_malformed(void **state)
+{
+    (void)state;
+    for (uint16_t type = SHERD__REC_HELLO; type <= SHERD__REC_BYE; type++)
+        for (int to_node = 0; to_node < 2; to_node++) {
+            unsigned from = to_node ? SHERD__COORDINATOR : SHERD__NODE;
+            if (sherd__record_senders(type) & 1u << (from - 1)) continue;
+            pair p;
+            open_ready(&p);
+            bool named = type != SHERD__REC_HELLO && type != SHERD__REC_WELCOME;
+            sherd__record r = { .type = type, .job = named, .number = named };
+            assert_int_equal(inject(&p, to_node ? &p.no : &p.co, &r, NULL), SHERD_EFRAME);
+            pair_close(&p);
+        }
+}
+
+static void an_unknown_record_that_may_be_ignored_is(void **state)
+{
+    (void)state;
+    pair p;
+    uint8_t bytes[SHERD__RECORD_BYTES + 3000] = { 0 };
+    sherd__record r = { .type = 900, .flags = SHERD__RECORD_OPTIONAL, .body_len = 3000 };
+    open_ready(&p);
+    sherd__record_pack(&r, bytes);
+    assert_int_equal(side_feed(&p.no, bytes, sizeof bytes, 77, p.now), SHERD_OK);
+    assert_int_equal(put_block(&p, JOB, 1, 1, 1), SHERD_OK);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.no.events[SHERD__EV_BLOCK], 1);
+    r.flags = 0;
+    r.body_len = 0;
+    assert_int_equal(inject(&p, &p.no, &r, NULL), SHERD_EFRAME);
+    pair_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_that_was_not_asked_for_ends_the_session),
+        cmocka_unit_test(another_attempt_than_the_one_asked_for_is_unasked),
+        cmocka_unit_test(a_second_result_is_unasked),
+        cmocka_unit_test(a_refusal_of_what_is_not_open_is_unasked),
+        cmocka_unit_test(a_result_of_another_description_is_malformed),
+        cmocka_unit_test(no_room_for_a_result_ends_the_coordinators_session),
+        cmocka_unit_test(a_block_above_the_nodes_room_is_refused_and_the_session_lives),
+        cmocka_unit_test(a_block_above_block_max_is_refused_without_asking_for_room),
+        cmocka_unit_test(a_lying_group_table_ends_the_session_before_the_event),
+        cmocka_unit_test(parts_must_come_in_order_and_full),
+        cmocka_unit_test(a_part_without_its_first_record_is_malformed),
+        cmocka_unit_test(bulk_inside_a_body_is_malformed),
+        cmocka_unit_test(a_task_that_is_open_already_is_malformed),
+        cmocka_unit_test(an_operation_that_is_not_known_is_refused_and_the_session_lives),
+        cmocka_unit_test(a_fragment_of_the_wrong_origin_is_refused_on_sending),
+        cmocka_unit_test(a_put_of_a_result_is_malformed),
+        cmocka_unit_test(a_record_in_the_wrong_direction_is_malformed),
+        cmocka_unit_test(an_unknown_record_that_may_be_ignored_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
