@@ -175,7 +175,7 @@ static int run(sherd__train *t, sherd_diag *d)
     sherd__progress_init(&t->progress, stderr, t->cli->quiet ? SHERD__PROGRESS_NONE : mode,
                          "train", "steps", t->began);
     sherd__train_calls calls = {.step = on_step, .epoch = on_epoch, .interrupted = stop_asked,
-                                .ctx = t, .keep = t->over.nodes || t->over.bits > 0};
+                                .figures = t->check == NULL, .ctx = t, .keep = t->over.nodes || t->over.bits > 0};
     if (t->keep != NULL) {
         calls.checkpoint = sherd__train_keep_add;
         calls.checkpoint_every = sherd__opt_given(t->cli, "checkpoint-every")
@@ -336,7 +336,8 @@ const sherd__verb sherd__verb_train = {
         "they keep their own examples instead, and give nothing but masked sums: a round for each "
         "epoch, any --survivors U of them open it, and --colluding T learn nothing with the "
         "coordinator. With --aggregate ring or halving-doubling nodes send gradients to each other "
-        "and make the updates, to the same bits: little but examples passes here.\n"
+        "and make the updates, to the same bits; an example passes here once for each node that "
+        "grades it, and stays there.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "

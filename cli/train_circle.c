@@ -47,8 +47,6 @@ int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g,
         .recipe = &t->recipe, .data = &t->data.train, .network = g->network,
         .optimiser = g->optimiser, .kind = c->kind, .shards = g->shards,
         .batch = sherd__trainer_order(t->trainer)->batch, .bits = g->bits,
-        .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
-                     t->recipe.order == SHERD__ORDER_BATCHES,
         .allow_drop = allow_drop };
     int err = sherd__circle_open(&c->lead, t->over.cluster, &o, d);
     if (err) return err;
@@ -69,10 +67,12 @@ static const sherd__circle_stats *count(const sherd__train *t)
 
 void sherd__train_circle_print(const sherd__train *t)
 {
-    char out[24];
+    char out[24], examples[24];
     const sherd__circle_stats *s = count(t);
-    printf(", %s among %" PRIu32 " nodes: %s on links between them", sherd__reduce_name(
-           t->circle->kind), s->members, sherd__cli_bytes(s->link_out + s->link_in, out));
+    printf(", %s among %" PRIu32 " nodes: %s on links between them; examples sent %s",
+           sherd__reduce_name(t->circle->kind), s->members,
+           sherd__cli_bytes(s->link_out + s->link_in, out),
+           sherd__cli_bytes(s->examples_out, examples));
     if (s->repeated)
         printf("; %" PRIu64 " round%s made anew", s->repeated,
                s->repeated == 1 ? " was" : "s were");
@@ -81,10 +81,11 @@ void sherd__train_circle_print(const sherd__train *t)
 json_t *sherd__train_circle_json(const sherd__train *t)
 {
     const sherd__circle_stats *s = count(t);
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "by", sherd__reduce_name(t->circle->kind),
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "by", sherd__reduce_name(t->circle->kind),
                      "members", (json_int_t)s->members, "rounds", (json_int_t)s->rounds,
                      "repeated", (json_int_t)s->repeated, "link_bytes_out",
-                     (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in);
+                     (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in,
+                     "examples_bytes", (json_int_t)s->examples_out);
 }
 
 void sherd__train_circle_free(sherd__train_circle *c)

@@ -35,6 +35,13 @@ sherd_entropy sherd__entropy_seeded(sherd_entropy_seeded *st, uint64_t seed)
     return (sherd_entropy){ fill_seeded, st };
 }
 
+sherd_entropy sherd__entropy_keyed(sherd_entropy_seeded *st, const uint8_t key[32])
+{
+    memcpy(st->key, key, sizeof st->key);
+    st->drawn = 0;
+    return (sherd_entropy){ fill_seeded, st };
+}
+
 sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *st, const uint8_t seed[32],
                                      const char *label, uint64_t number)
 {

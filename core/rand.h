@@ -23,6 +23,8 @@ typedef struct sherd_entropy_seeded {
 } sherd_entropy_seeded;
 /** Key from a number: for tests and simulations only. */
 sherd_entropy sherd__entropy_seeded(sherd_entropy_seeded *state, uint64_t seed);
+/** Under this key. */
+sherd_entropy sherd__entropy_keyed(sherd_entropy_seeded *state, const uint8_t key[32]);
 /** The same stream under a key that is BLAKE2b of (label, number) keyed by a 32-byte seed: what one
  *  seed decides in several places without their streams meeting. */
 sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *state, const uint8_t seed[32],

@@ -22,6 +22,8 @@ enum { SHERD__CIRCLE_MOST = 64 }; /* members */
 typedef struct sherd__circle_step {
     uint64_t version;          /* updates made before */
     const uint32_t *rows;
+    const sherd__rows *list;   /* which they are, from `first` on */
+    size_t first;
     const size_t *at;          /* shard i has rows[at[i]] to rows[at[i + 1] - 1] */
     uint32_t shards;
     const int32_t *scales;

@@ -37,7 +37,7 @@ void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__
 {
     const uint64_t v[SHERD__CIRCLE_PLAN] = {
         SHERD__CIRCLE_FORMAT, p->kind, p->members, p->self, p->id, p->recipe, p->state, p->bits,
-        p->batch, p->optimiser.method, bits_of(p->optimiser.beta1), bits_of(p->optimiser.beta2),
+        p->batch, p->examples, p->optimiser.method, bits_of(p->optimiser.beta1), bits_of(p->optimiser.beta2),
         bits_of(p->optimiser.epsilon) };
     for (size_t i = 0; i < SHERD__CIRCLE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
@@ -45,7 +45,7 @@ void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__
 int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size_t len,
                              sherd_diag *d)
 {
-    static const struct { const char *name; uint64_t least, most; } of[10] = {
+    static const struct { const char *name; uint64_t least, most; } of[11] = {
         { "format", SHERD__CIRCLE_FORMAT, SHERD__CIRCLE_FORMAT },
         { "schedule", SHERD__REDUCE_RING, SHERD__REDUCE_HALVING },
         { "members", 1, SHERD__CIRCLE_MOST },
@@ -55,12 +55,13 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
         { "state", 0, UINT32_MAX },
         { "bits", 2, 53 },
         { "batch", 1, UINT32_MAX },
+        { "examples", 1, UINT32_MAX },
         { "optimiser", SHERD__SGD, SHERD__ADAM },
     };
-    uint64_t v[10];
+    uint64_t v[11];
     if (len != 8 * SHERD__CIRCLE_PLAN)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of a circle of %zu bytes", len);
-    for (size_t i = 0; i < 10; i++) {
+    for (size_t i = 0; i < 11; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most) return none(d, of[i].name, v[i]);
     }
@@ -68,9 +69,9 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
     *out = (sherd__circle_plan){
         .kind = (sherd__reduce)v[1], .members = (uint32_t)v[2], .self = (uint32_t)v[3],
         .id = v[4], .recipe = (uint32_t)v[5], .state = (uint32_t)v[6], .bits = (unsigned)v[7],
-        .batch = (size_t)v[8],
-        .optimiser = { .method = (sherd__method)v[9], .beta1 = number_at(bytes + 80),
-                       .beta2 = number_at(bytes + 88), .epsilon = number_at(bytes + 96) } };
+        .batch = (size_t)v[8], .examples = (uint32_t)v[9],
+        .optimiser = { .method = (sherd__method)v[10], .beta1 = number_at(bytes + 88),
+                       .beta2 = number_at(bytes + 96), .epsilon = number_at(bytes + 104) } };
     return SHERD_OK; /* the optimiser judges its own numbers */
 }
 
@@ -78,13 +79,28 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
 
 void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r)
 {
-    const uint64_t v[SHERD__CIRCLE_STEP] = { SHERD__CIRCLE_FORMAT, r->round, r->commit,
-                                             bits_of(r->rate), bits_of(r->by), r->local };
-    for (size_t i = 0; i < SHERD__CIRCLE_STEP; i++) sherd__put_u64(out + 8 * i, v[i]);
+    const uint64_t v[9] = { SHERD__CIRCLE_FORMAT, r->round, r->commit, bits_of(r->rate),
+                            bits_of(r->by), r->local, r->packs, r->list.kind, r->list.len };
+    for (size_t i = 0; i < 9; i++) sherd__put_u64(out + 8 * i, v[i]);
+    memcpy(out + 72, r->list.key, sizeof r->list.key);
 }
 
-int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, const uint8_t *bytes,
-                              size_t len, sherd_diag *d)
+static int read_list(sherd__circle_round *r, uint32_t examples, const uint8_t *bytes,
+                     sherd_diag *d)
+{
+    uint64_t packs = sherd__get_u64(bytes + 48), kind = sherd__get_u64(bytes + 56);
+    uint64_t len = sherd__get_u64(bytes + 64);
+    if (packs > SHERD__CIRCLE_PACKS_MOST) return none(d, "packs", packs);
+    if (kind > SHERD__ROWS_DRAWN) return none(d, "kind of list", kind);
+    if (len > UINT32_MAX) return none(d, "rows", len);
+    r->packs = (uint32_t)packs;
+    r->list = (sherd__rows){ (sherd__rows_kind)kind, examples, (uint32_t)len, { 0 } };
+    memcpy(r->list.key, bytes + 72, sizeof r->list.key);
+    return sherd__rows_valid(&r->list) ? SHERD_OK : none(d, "rows", len);
+}
+
+int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, uint32_t examples,
+                              const uint8_t *bytes, size_t len, sherd_diag *d)
 {
     const size_t head = 8 * SHERD__CIRCLE_STEP;
     if (len < head)
@@ -101,10 +117,23 @@ int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, con
     if (!isfinite(r.rate) || !isfinite(r.by) || r.by <= 0)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a step at rate %g, divided by %g", r.rate,
                            r.by);
-    int err = sherd__plan_parse(shards, bytes + head, len - head, d);
+    int err = read_list(&r, examples, bytes, d);
+    if (!err) err = sherd__plan_parse(shards, bytes + head, len - head, d);
     if (err) return err;
     *out = r;
     return SHERD_OK;
+}
+
+bool sherd__circle_shard_valid(const sherd__circle_round *r, const sherd__plan_shard *s,
+                               size_t batch)
+{
+    return s->x == 0 && s->targets == 0 && sherd__plan_shard_sized(s, batch) &&
+           s->rows <= r->list.len && s->first <= r->list.len - s->rows;
+}
+
+uint32_t sherd__circle_pack(uint32_t k)
+{
+    return ((uint32_t)1 << 31) + 3 * k;
 }
 
 void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate)

@@ -9,9 +9,9 @@
 #include "learn/plan.h"
 
 enum {
-    SHERD__CIRCLE_FORMAT = 1,
-    SHERD__CIRCLE_PLAN = 13,   /* numbers of a plan of MEET */
-    SHERD__CIRCLE_STEP = 6,    /* of STEP, before the plan of its shards */
+    SHERD__CIRCLE_FORMAT = 2,
+    SHERD__CIRCLE_PLAN = 14,   /* numbers of a plan of MEET */
+    SHERD__CIRCLE_STEP = 13,   /* of STEP, before the plan of its shards */
     SHERD__CIRCLE_STATE = 3,   /* of STATE */
     SHERD__CIRCLE_FIGURES = 5  /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
                                   links so far; of these, bodies that came */
@@ -27,6 +27,7 @@ typedef struct sherd__circle_plan {
     uint32_t state;    /* block: where the training begins; 0: what the member has */
     unsigned bits;     /* 2 to 53 */
     size_t batch;      /* most examples of a shard */
+    uint32_t examples; /* of the training, by whose numbers rows are named; 1 or more */
     sherd__optimiser_spec optimiser;
 } sherd__circle_plan;
 
@@ -37,19 +38,33 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
 
 /* ---- STEP, REDUCE, STATE --------------------------------------------------------------------- */
 
-/** The head of a step; a sherd__plan of its shards, which may be none, stands behind it. */
+/**
+ * The head of a step; a sherd__plan of its shards, which may be none, stands behind it. Of a shard
+ * `first` and `rows` are of the list, and it names no blocks: examples come in packs, each three
+ * blocks, whose rows stay known by number. Packs are counted from 0 in a session and sent in order.
+ */
 typedef struct sherd__circle_round {
     uint64_t round;    /* ascending, from 1 */
     uint64_t commit;   /* the round whose sum is to be in the parameters */
     double rate;       /* of that update */
     double by;         /* what this round's sum is divided by, above 0 */
     bool local;        /* it is of local steps */
+    uint32_t packs;    /* that were sent so far */
+    sherd__rows list;  /* of which the shards are stretches; `examples` is the plan's, not here */
 } sherd__circle_round;
 
 void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r);
-/** Also the plan behind it, of which block numbers alone are not checked. SHERD_EFORMAT. */
-int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, const uint8_t *bytes,
-                              size_t len, sherd_diag *d) SHERD_MUST;
+/** Also the plan behind it, but for its shards. `examples` are those of the plan of MEET.
+ *  SHERD_EFORMAT. */
+int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, uint32_t examples,
+                              const uint8_t *bytes, size_t len, sherd_diag *d) SHERD_MUST;
+/** Whether a shard of a step is some of its list's rows, no more than batch, and names no block. */
+bool sherd__circle_shard_valid(const sherd__circle_round *r, const sherd__plan_shard *s,
+                               size_t batch);
+/** Blocks of pack k: the numbers of its rows (u32); then inputs, then targets, under the next two
+ *  numbers. Plans and the like are numbered below them. */
+#define SHERD__CIRCLE_PACKS_MOST ((uint32_t)1 << 29)
+uint32_t sherd__circle_pack(uint32_t k);
 /** Of commit and rate alone. */
 void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate);
 int sherd__circle_state_parse(const uint8_t *bytes, size_t len, uint64_t *commit, double *rate,

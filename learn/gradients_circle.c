@@ -87,11 +87,14 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     if (g->broken)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
     if (at->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
+    if (!at->list || at->list->len < at->len || at->first > at->list->len - at->len)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "rows of no list: members could not name them");
     uint32_t shards = sherd__gradients_cut(g, at->len);
     double weight = (double)at->len;
     if (g->o.local_steps) weight = sherd__gradients_local(g, at->rate, g->cuts, shards, g->local);
     sherd__circle_step s = {
-        .version = g->updates, .rows = at->rows, .at = g->cuts, .shards = shards,
+        .version = g->updates, .rows = at->rows, .list = at->list, .first = at->first,
+        .at = g->cuts, .shards = shards,
         .scales = g->scales, .room = sherd__gradients_room(shards),
         .local = g->o.local_steps ? g->local : NULL, .rate = at->rate, .weight = weight,
         .costs = g->costs, .hits = g->hits, .dropped = c->dropped, .most = c->most };
@@ -151,7 +154,7 @@ static void free_stepper(void *ctx)
 
 const sherd__stepper_ops sherd__circle_stepper_ops = {
     .name = "circle",
-    .traits = SHERD__STEPPER_ROWS,
+    .traits = SHERD__STEPPER_ROWS | SHERD__STEPPER_FAR,
     .step = step,
     .settle = settle,
     .free = free_stepper,

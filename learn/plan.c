@@ -115,13 +115,18 @@ sherd__plan_shard sherd__plan_shard_at(const sherd__plan *p, uint32_t i)
                                            .l2 = number_of(v[8]), .weight = number_of(v[9]) } };
 }
 
-bool sherd__plan_shard_valid(const sherd__plan_shard *s, size_t batch)
+bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch)
 {
     const sherd__local_steps *l = &s->local;
-    if (!s->x || !s->targets || s->rows == 0 || s->rows > batch) return false;
+    if (s->rows == 0 || s->rows > batch) return false;
     if (l->steps == 0) return true;
     return l->steps <= UINT32_MAX && isfinite(l->rate) && isfinite(l->l2) && l->l2 >= 0 &&
            l->weight > 0 && l->weight <= 1;
+}
+
+bool sherd__plan_shard_valid(const sherd__plan_shard *s, size_t batch)
+{
+    return s->x && s->targets && sherd__plan_shard_sized(s, batch);
 }
 
 uint64_t sherd__plan_numbers(size_t count, uint32_t tier, uint32_t shards)

@@ -59,7 +59,9 @@ void sherd__plan_write_shard(uint8_t *out, const sherd__plan *p, uint32_t i,
 int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_diag *d) SHERD_MUST;
 int32_t sherd__plan_scale(const sherd__plan *p, uint32_t tier);
 sherd__plan_shard sherd__plan_shard_at(const sherd__plan *p, uint32_t i);
-/** Block numbers that are none, no rows, more than `batch`, steps that are no numbers. */
+/** False: no rows, more than `batch`, or steps that are no numbers. */
+bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch);
+/** Also block numbers that are none. */
 bool sherd__plan_shard_valid(const sherd__plan_shard *s, size_t batch);
 
 /** Numbers in the answer of a tier of `count` parameters: the sum; behind that of tier 0 cost (as

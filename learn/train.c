@@ -24,6 +24,7 @@ struct sherd__trainer {
     sherd__train_state state;
     uint64_t steps;
     uint32_t *rows;      /* of the step */
+    sherd__rows list;    /* that they stand in */
     uint8_t *x;          /* the same, gathered */
     uint8_t *targets;
     uint64_t gathered;   /* fixed orders: the batch that x holds; UINT64_MAX: none */
@@ -173,6 +174,8 @@ static sherd__step prepare(sherd__trainer *t, uint64_t number, bool rows_only)
     sherd__step s = { .number = number, .rows = t->rows,
                       .rate = sherd__schedule_rate(&t->recipe.schedule, number) };
     s.len = sherd__train_order_rows(&t->order, number, t->rows);
+    t->list = sherd__train_order_list(&t->order, number, &s.first);
+    s.list = &t->list;
     if (rows_only) return s;
     uint64_t batch = fixed(&t->order) ? sherd__train_order_batch(&t->order, number) : UINT64_MAX;
     if (t->x == NULL) {
@@ -335,9 +338,14 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
                                              ? (double)st->hits / (double)st->seen : NAN,
                              .validation_cost = NAN, .validation_accuracy = NAN, .rate = rate };
     bool report = last || e.epoch % t->recipe.report_every == 0;
-    int err = r->stepper.ops->settle(r->stepper.ctx, d);
-    if (err == 0) err = check_params(r, d);
-    if (err == 0 && report && t->validation.x.rows > 0)
+    bool judged = report && t->validation.x.rows > 0;
+    bool spared = r->calls->figures && r->stepper.ops->traits & SHERD__STEPPER_FAR;
+    int err = SHERD_OK;
+    if (!spared || judged || last) {
+        err = r->stepper.ops->settle(r->stepper.ctx, d);
+        if (err == 0) err = check_params(r, d);
+    }
+    if (err == 0 && judged)
         err = sherd__train_evaluate(t->network, r->engine, &t->recipe, &t->validation,
                                     t->kept_validation, validation_batch(t), &e.validation_cost,
                                     &e.validation_accuracy, d);

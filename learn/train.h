@@ -21,6 +21,7 @@
 #include "learn/network.h"
 #include "learn/optimiser.h"
 #include "learn/recipe.h"
+#include "learn/rows.h"
 
 /* ---- which rows ------------------------------------------------------------------------------ */
 
@@ -42,6 +43,9 @@ int sherd__train_order_init(sherd__train_order *o, sherd__order order, size_t ex
 void sherd__train_order_fini(sherd__train_order *o);
 /** Writes the rows of step `number` into rows (room for `batch`); returns how many. */
 size_t sherd__train_order_rows(sherd__train_order *o, uint64_t number, uint32_t *rows);
+/** The list that step `number`'s rows stand in, from *first on. Many steps share one, but for those
+ *  of "drawn". It tells nothing of the seed. */
+sherd__rows sherd__train_order_list(sherd__train_order *o, uint64_t number, size_t *first);
 /** ORDER_BATCHES and ORDER_GIVEN: the number of the batch (of batch rows each in the order of
  *  sherd__train_order_fixed) that step `number` takes. */
 uint64_t sherd__train_order_batch(sherd__train_order *o, uint64_t number);
@@ -56,6 +60,8 @@ typedef struct sherd__step {
     double rate;
     const uint32_t *rows; /* of the training data, in their order */
     size_t len;
+    const sherd__rows *list; /* that they are from `first` on; NULL: not told */
+    size_t first;
     sherd__batch batch;   /* the same rows, gathered; x.data is NULL for a stepper that says
                              SHERD__STEPPER_ROWS */
     bool gradient;        /* the network's gradient is to be that of the step afterwards */
@@ -68,7 +74,8 @@ typedef struct sherd__step_result {
 } sherd__step_result;
 
 enum {
-    SHERD__STEPPER_ROWS = 1 /* needs the numbers of the rows only: nothing is gathered */
+    SHERD__STEPPER_ROWS = 1, /* needs the numbers of the rows only: nothing is gathered */
+    SHERD__STEPPER_FAR = 2   /* settling moves all parameters over a network */
 };
 
 /** An implementation. Constant and shared; every slot is mandatory. */
@@ -142,6 +149,9 @@ typedef struct sherd__train_calls {
      *  fixed point this decides the exponent of the inputs, so runs that are to have the same bits
      *  keep alike. */
     bool keep;
+    /** `epoch` looks at figures alone: where parameters come from far they are those of an earlier
+     *  step then, unless validation needs them or it is the last epoch. */
+    bool figures;
     uint64_t until; /* return 0 after this many steps; 0: go to the end */
 } sherd__train_calls;
 

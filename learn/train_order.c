@@ -18,13 +18,22 @@ sherd_entropy sherd__train_entropy(sherd_entropy_seeded *state, const uint8_t se
     return sherd__entropy_derived(state, seed, what, number);
 }
 
+static sherd__rows list_of(const sherd__train_order *o, sherd__rows_kind kind, size_t examples,
+                           size_t len, const char *what, uint64_t number)
+{
+    sherd_entropy_seeded state;
+    sherd__rows r = { .kind = kind, .examples = (uint32_t)examples, .len = (uint32_t)len };
+    (void)sherd__train_entropy(&state, o->seed, what, number);
+    memcpy(r.key, state.key, sizeof r.key);
+    sherd__wipe(&state, sizeof state);
+    return r;
+}
+
 static void shuffle(const sherd__train_order *o, const char *what, uint64_t number, uint32_t *out,
                     size_t n)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__train_entropy(&state, o->seed, what, number);
-    sherd__draw_shuffle(&e, out, (uint32_t)n);
-    sherd__wipe(&state, sizeof state);
+    sherd__rows r = list_of(o, SHERD__ROWS_SHUFFLED, n, n, what, number);
+    sherd__rows_list(&r, out);
 }
 
 int sherd__train_order_init(sherd__train_order *o, sherd__order order, size_t examples,
@@ -86,18 +95,31 @@ const uint32_t *sherd__train_order_fixed(const sherd__train_order *o)
     return o->order == SHERD__ORDER_BATCHES ? o->rows : NULL;
 }
 
-static size_t draw_rows(const sherd__train_order *o, uint64_t number, uint32_t *rows)
+sherd__rows sherd__train_order_list(sherd__train_order *o, uint64_t number, size_t *first)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__train_entropy(&state, o->seed, "drawn rows", number);
-    sherd__draw_below(&e, (uint32_t)o->examples, rows, o->batch);
-    sherd__wipe(&state, sizeof state);
-    return o->batch;
+    bool drawn = o->order == SHERD__ORDER_DRAWN;
+    size_t n = o->examples;
+    uint64_t epoch = number / o->per_epoch;
+    *first = drawn ? 0 : (size_t)sherd__train_order_batch(o, number) * o->batch;
+    switch (o->order) {
+    case SHERD__ORDER_DRAWN:
+        return list_of(o, SHERD__ROWS_DRAWN, n, o->batch, "drawn rows", number);
+    case SHERD__ORDER_SHUFFLED:
+        return list_of(o, SHERD__ROWS_SHUFFLED, n, n, "shuffle", epoch);
+    case SHERD__ORDER_BATCHES: return list_of(o, SHERD__ROWS_SHUFFLED, n, n, "rows", 0);
+    case SHERD__ORDER_GIVEN: break;
+    }
+    return (sherd__rows){ SHERD__ROWS_GIVEN, (uint32_t)n, (uint32_t)n, { 0 } };
 }
 
 size_t sherd__train_order_rows(sherd__train_order *o, uint64_t number, uint32_t *rows)
 {
-    if (o->order == SHERD__ORDER_DRAWN) return draw_rows(o, number, rows);
+    if (o->order == SHERD__ORDER_DRAWN) {
+        size_t none;
+        sherd__rows r = sherd__train_order_list(o, number, &none);
+        sherd__rows_list(&r, rows);
+        return r.len;
+    }
     if (o->order == SHERD__ORDER_SHUFFLED) turn_to(o, number / o->per_epoch);
     size_t first = (size_t)sherd__train_order_batch(o, number) * o->batch;
     size_t len = o->examples - first < o->batch ? o->examples - first : o->batch;

@@ -56,42 +56,61 @@ static int check_result(const sherd__task *t, uint8_t dtype, uint64_t cols, sher
                        i->dtype, (unsigned long long)cols, dtype);
 }
 
-static int read_head(const sherd__block *left, sherd__circle_round *head, sherd__plan *shards,
-                     sherd_diag *d)
+static int read_head(const sherd__circle *c, const sherd__block *left, sherd__circle_round *head,
+                     sherd__plan *shards, sherd_diag *d)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
     const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
     if (i->dtype != SHERD_I64 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no step", left->number);
-    return sherd__circle_round_parse(head, shards, bytes, (size_t)i->len, d);
+    return sherd__circle_round_parse(head, shards, c->plan.examples, bytes, (size_t)i->len, d);
 }
 
 /* ---- STEP ------------------------------------------------------------------------------------ */
 
-static int take_shards(sherd__circle *c, sherd_diag *d)
+/* Shards that are not in one place are put there one after another. */
+static int take_scratch(sherd__circle *c, sherd_diag *d)
+{
+    c->scratch_len = 0;
+    for (uint32_t i = 0; i < c->shards_len; i++)
+        if (c->shards[i].scratch > c->scratch_len) c->scratch_len = c->shards[i].scratch;
+    if (c->scratch_len == 0) return SHERD_OK;
+    c->scratch = sherd__pool_get(c->site.pool, c->scratch_len);
+    return c->scratch ? SHERD_OK
+                      : sherd__fail(d, SHERD_ENOMEM, NULL, "no room to gather a shard of %llu bytes",
+                                    (unsigned long long)c->scratch_len);
+}
+
+static int take_shards(sherd__circle *c, const sherd__circle_round *head, sherd_diag *d)
 {
     const sherd__member *m = c->member;
     uint32_t n = c->shards_of.shards;
-    int err = SHERD_OK;
     if (c->shards_of.tiers != sherd__member_tiers(m))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a plan of %u tiers for a network of %zu",
                            c->shards_of.tiers, sherd__member_tiers(m));
     if (c->shards_of.batch != c->plan.batch || c->shards_of.bits != c->plan.bits)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a step of another training");
+    int err = sherd__packs_take(&c->packs, c->site.store, c->job, head->packs, d);
+    if (!err && n > 0) err = sherd__packs_list(&c->packs, &head->list, d);
+    if (err) return err;
     c->shards = sherd__calloc(n, sizeof *c->shards);
     if (!c->shards) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    c->shards_len = n;
-    for (uint32_t i = 0; i < n && !err; i++)
-        err = sherd__examples_take(&c->shards[i], c->site.store, c->job, &c->shards_of, i,
-                                   sherd__member_inputs(m), sherd__member_width(m), d);
-    return err;
+    for (uint32_t i = 0; i < n && !err; i++) {
+        sherd__plan_shard s = sherd__plan_shard_at(&c->shards_of, i);
+        if (!sherd__circle_shard_valid(head, &s, c->plan.batch))
+            return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
+        c->shards_len = i + 1;
+        err = sherd__packs_pick(&c->packs, c->site.store, c->job, &s, sherd__member_inputs(m),
+                                sherd__member_width(m), &c->shards[i], d);
+    }
+    return err ? err : take_scratch(c, d);
 }
 
 static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block *left,
                      sherd_diag *d)
 {
     sherd__circle_round head;
-    int err = read_head(left, &head, &c->shards_of, d);
+    int err = read_head(c, left, &head, &c->shards_of, d);
     if (err) return err;
     if (head.round <= c->round)
         return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu comes after round %llu",
@@ -99,7 +118,7 @@ static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block 
     err = check_result(t, SHERD_I64, 2 * (uint64_t)c->shards_of.shards + 1, d);
     sherd__circle_drop_round(c);
     if (!err) err = sherd__circle_sum_new(c, d);
-    if (!err) err = take_shards(c, d);
+    if (!err) err = take_shards(c, &head, d);
     if (err) {
         sherd__circle_drop_shards(c);
         return err;
@@ -119,12 +138,13 @@ static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
         scales[t] = sherd__plan_scale(&c->shards_of, t);
     memset(c->sum->values, 0, 8 * c->sum->len);
     for (uint32_t i = 0; i < c->shards_len && !err; i++) {
-        sherd__examples *e = &c->shards[i];
-        sherd__shard s = sherd__examples_shard(e);
-        how.local = e->what.local;
-        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &e->cost, &e->hits, d);
-        memcpy(out + 16 * (size_t)i, &e->cost, 8);
-        sherd__put_u64(out + 16 * (size_t)i + 8, e->hits);
+        double cost = 0;
+        uint64_t hits = 0;
+        sherd__shard s = sherd__picked_shard(&c->shards[i], c->scratch);
+        how.local = c->shards[i].what.local;
+        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &cost, &hits, d);
+        memcpy(out + 16 * (size_t)i, &cost, 8);
+        sherd__put_u64(out + 16 * (size_t)i + 8, hits);
     }
     sherd__put_u64(out + 16 * (size_t)c->shards_len, c->head.round);
     return err;
@@ -138,7 +158,7 @@ static int check_reduce(const sherd__circle *c, const sherd__task *t, const sher
 {
     sherd__circle_round head;
     sherd__plan shards;
-    int err = read_head(left, &head, &shards, d);
+    int err = read_head(c, left, &head, &shards, d);
     if (err) return err;
     if (head.round != c->round)
         return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu is not under way",
@@ -155,7 +175,7 @@ static int run_reduce(sherd__circle *c, const sherd_fragment *left, uint8_t *out
     sherd__member_figures f;
     sherd__circle_round head;
     sherd__plan p; /* the block's own: what the step has read may be gone */
-    int err = sherd__circle_round_parse(&head, &p, sherd__fragment_bytes(left),
+    int err = sherd__circle_round_parse(&head, &p, c->plan.examples, sherd__fragment_bytes(left),
                                         (size_t)sherd__fragment_info_of(left)->len, d);
     if (err) return err;
     for (uint32_t t = 0; t < p.tiers; t++) scales[t] = sherd__plan_scale(&p, t);

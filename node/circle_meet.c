@@ -23,7 +23,9 @@ void sherd__circle_disconnect(sherd__circle *c)
 
 void sherd__circle_drop_shards(sherd__circle *c)
 {
-    for (uint32_t i = 0; i < c->shards_len; i++) sherd__examples_release(&c->shards[i]);
+    for (uint32_t i = 0; i < c->shards_len; i++) sherd__picked_release(&c->shards[i]);
+    sherd__pool_give(c->site.pool, c->scratch, c->scratch_len);
+    c->scratch = NULL;
     sherd__free(c->shards);
     c->shards = NULL;
     c->shards_len = 0;
@@ -36,6 +38,7 @@ void sherd__circle_leave(sherd__circle *c)
     sherd__circle_drop_pieces(c, UINT64_MAX);
     sherd__circle_drop_shards(c);
     sherd__circle_sum_free(c);
+    sherd__packs_close(&c->packs);
     sherd__block_release(c->state);
     sherd__member_free(c->member);
     sherd__peers_fini(&c->roster);
@@ -134,7 +137,7 @@ static int begin(sherd__circle *c, const sherd__task *t, sherd__circle_plan *p,
                            (unsigned long long)memory);
     c->reserved = memory;
     sherd__block_hold(c->state = state);
-    return SHERD_OK;
+    return sherd__packs_open(&c->packs, c->site.pool, p->examples, d);
 }
 
 int sherd__circle_open_plan(sherd__circle *c, const sherd__task *t, const sherd__block *left,
@@ -147,7 +150,7 @@ int sherd__circle_open_plan(sherd__circle *c, const sherd__task *t, const sherd_
     if (!err) err = read_recipe(c, t->job, p.recipe, &recipe, d);
     if (err) return err;
     if (!p.state && (t->job != c->job || !c->member || p.bits != c->plan.bits ||
-                     p.batch != c->plan.batch))
+                     p.batch != c->plan.batch || p.examples != c->plan.examples))
         return sherd__fail(d, SHERD_EINVAL, NULL, "no state to go on from");
     err = read_roster(c, &p, right, &roster, d);
     if (err) return err;

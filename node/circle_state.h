@@ -6,7 +6,7 @@
 #include "learn/circle_plan.h"
 #include "learn/member.h"
 #include "node/circle.h"
-#include "node/examples.h"
+#include "node/packs.h"
 
 enum { CIRCLE_STEPS = 2 * (SHERD__CIRCLE_MOST - 1) };
 
@@ -45,14 +45,17 @@ struct sherd__circle {
     sherd__member *member;
     sherd__block *state;    /* of MEET, held while it runs */
     uint64_t reserved;
+    sherd__packs packs;
     circle_peer peers[SHERD__CIRCLE_MOST];
     int64_t links[SHERD__CIRCLE_MOST]; /* what CONNECT tells */
     /* since STEP */
     uint64_t round;
     sherd__plan shards_of;
     sherd__circle_round head;
-    sherd__examples *shards;
+    sherd__picked *shards;
     uint32_t shards_len;
+    uint8_t *scratch;       /* for shards that are not in one place; NULL: none is */
+    uint64_t scratch_len;
     circle_sum *sum;        /* NULL: none */
     uint32_t step, steps;
     bool open;              /* from STEP to the sum, or the round's end without one */

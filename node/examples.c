@@ -4,23 +4,24 @@
 
 #include "core/diag.h"
 
-static int check(const sherd__examples *e, size_t inputs, size_t width, sherd_diag *d)
+int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts, uint64_t first,
+                        uint64_t rows, size_t inputs, size_t width, sherd_diag *d)
 {
-    const sherd__fragment_info *x = sherd__fragment_info_of(e->x->fragment);
-    const sherd__fragment_info *t = sherd__fragment_info_of(e->targets->fragment);
+    const sherd__fragment_info *x = sherd__fragment_info_of(xs->fragment);
+    const sherd__fragment_info *t = sherd__fragment_info_of(ts->fragment);
     if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
         x->cols != inputs)
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no inputs of %zu numbers",
-                           e->what.x, inputs);
+                           xs->number, inputs);
     bool labels = t->dtype == SHERD_U32 && t->cols == 1;
     bool values = t->dtype == SHERD_F64 && t->cols == width;
     if (t->encoding != SHERD__DENSE || t->groups || t->rows != x->rows || !(labels || values))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no targets of %llu examples",
-                           e->what.targets, (unsigned long long)x->rows);
-    if (e->what.rows > x->rows || e->what.first > x->rows - e->what.rows)
+                           ts->number, (unsigned long long)x->rows);
+    if (rows > x->rows || first > x->rows - rows)
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "rows %llu and %llu more of a block of %llu",
-                           (unsigned long long)e->what.first, (unsigned long long)e->what.rows,
+                           (unsigned long long)first, (unsigned long long)rows,
                            (unsigned long long)x->rows);
     return SHERD_OK;
 }
@@ -39,7 +40,7 @@ int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t
                            x ? e->what.targets : e->what.x);
     sherd__block_hold(e->x = x);
     sherd__block_hold(e->targets = t);
-    return check(e, inputs, width, d);
+    return sherd__examples_fit(x, t, e->what.first, e->what.rows, inputs, width, d);
 }
 
 sherd__shard sherd__examples_shard(const sherd__examples *e)

@@ -20,6 +20,9 @@ typedef struct sherd__examples {
 int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
                          const sherd__plan *p, uint32_t i, size_t inputs, size_t width,
                          sherd_diag *d) SHERD_MUST;
+/** Whether `rows` rows from `first` on are inputs and targets of such a network. SHERD_ESHAPE. */
+int sherd__examples_fit(const sherd__block *x, const sherd__block *targets, uint64_t first,
+                        uint64_t rows, size_t inputs, size_t width, sherd_diag *d) SHERD_MUST;
 /** The rows that the shard means, where they lie. */
 sherd__shard sherd__examples_shard(const sherd__examples *e);
 void sherd__examples_release(sherd__examples *e);

@@ -26,7 +26,6 @@ typedef struct sherd__circle_options {
     uint32_t shards;                   /* as the stepper's */
     size_t batch;                      /* most examples of a step */
     unsigned bits;                     /* as the stepper's, not 0 */
-    bool recurring;                    /* as of sherd__train_options */
     bool allow_drop;                   /* a lost node's shards do not count in the step that it is
                                           lost in; else others grade them */
 } sherd__circle_options;
@@ -37,6 +36,7 @@ typedef struct sherd__circle_stats {
     uint64_t rounds, repeated;         /* complete; and those that were begun anew */
     uint64_t link_out, link_in;        /* bytes on links between members, as their openers tell:
                                           both ways of every link */
+    uint64_t examples_out;             /* bytes of examples sent, to all members together */
 } sherd__circle_stats;
 
 /**

@@ -1,5 +1,5 @@
 /* What a circle's leader (circle_job.c), its meetings (circle_meet.c), its rounds (circle_round.c)
- * and what sends for it (circle_send.c) share. Nobody else includes this. */
+ * and what sends for it (circle_send.c, circle_rows.c) share. Nobody else includes this. */
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
@@ -7,10 +7,15 @@
 
 #include "learn/circle_plan.h"
 #include "scheduler/circle_job.h"
-#include "scheduler/train_keep.h"
 #include "scheduler/work_state.h"
 
 typedef enum phase { HEARING, MEETING, CONNECTING, IDLE, STEPPING, FETCHING } phase;
+
+/* Examples that a member is not to keep. */
+typedef struct circle_pack {
+    uint32_t pack, *rows;
+    size_t len;
+} circle_pack;
 
 typedef struct member {
     sherd__work_node w;      /* first */
@@ -20,8 +25,11 @@ typedef struct member {
     uint32_t asked;          /* tasks that are open */
     bool has_text;
     uint32_t state;          /* block of it, until the node has read it; 0: none */
-    sherd__keep keep;
-    sherd__plan_shard *spent; /* examples that it is to drop after the round */
+    uint32_t next_block;
+    uint8_t *has;            /* a bit for each example: it was sent */
+    uint64_t kept;           /* bytes of those that it keeps */
+    uint32_t packs;          /* sent in this session */
+    circle_pack *spent;      /* to be dropped after the round */
     uint32_t spent_len;
     uint32_t from, to;       /* its shards, as numbers in the job's list */
     bool graded, summed;     /* in this round */
@@ -36,6 +44,7 @@ struct sherd__circle_job {
     member *nodes;
     uint32_t node_of[SHERD__CIRCLE_MOST];
     uint32_t members;
+    size_t examples;
     phase phase;
     uint64_t meetings;
     uint64_t id;             /* of the circle as it last met */
@@ -67,8 +76,16 @@ int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node) SHERD_MUST;
 /** STEP and REDUCE; `by` is what the sum is divided by. */
 int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by) SHERD_MUST;
 int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len) SHERD_MUST;
+
+/* circle_rows.c */
+
+/** Those of these rows that the member has not got. Errors as above. */
+int sherd__circle_send_rows(sherd__circle_job *j, uint32_t node, const uint32_t *rows,
+                            size_t len) SHERD_MUST;
 /** The round is over: the node drops examples that it was not to keep. */
 void sherd__circle_send_drops(sherd__circle_job *j, uint32_t node);
+/** Its session is gone, and what it had with it. */
+void sherd__circle_forget_rows(sherd__circle_job *j, uint32_t node);
 
 /* circle_job.c */
 

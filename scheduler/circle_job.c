@@ -226,7 +226,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->w.session = NULL;
     m->w.heard = true;
     m->asked = 0;
-    m->spent_len = 0;
+    sherd__circle_forget_rows(j, node);
     m->out = true;
     m->in = false;
     if (!was) return;
@@ -372,6 +372,7 @@ int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_optio
     if (!j) return SHERD_ENOMEM;
     uint32_t shards = opt->train.shards;
     j->o = *opt;
+    j->examples = opt->train.data->x.rows;
     sherd__version_hold(j->o.state);
     j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
                                 .owner = opt->owner, .changed = opt->changed,
@@ -382,8 +383,12 @@ int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_optio
     j->shards = sherd__calloc(shards, sizeof *j->shards);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     bool fits = j->text && j->shards && j->nodes;
-    for (uint32_t i = 0; i < opt->nodes && fits; i++)
-        fits = (j->nodes[i].spent = sherd__calloc(shards, sizeof *j->nodes[i].spent)) != NULL;
+    for (uint32_t i = 0; i < opt->nodes && fits; i++) {
+        member *m = &j->nodes[i];
+        m->spent = sherd__calloc(shards, sizeof *m->spent);
+        m->has = sherd__calloc((j->examples + 7) / 8, 1);
+        fits = m->spent && m->has;
+    }
     if (!fits) {
         sherd__circle_job_free(j);
         *out = NULL;
@@ -397,8 +402,8 @@ void sherd__circle_job_free(sherd__circle_job *j)
 {
     if (!j) return;
     for (uint32_t i = 0; j->nodes && i < j->o.nodes; i++) {
-        sherd__keep_forget(&j->nodes[i].keep, 0);
-        sherd__free(j->nodes[i].keep.list);
+        if (j->nodes[i].has) sherd__circle_forget_rows(j, i);
+        sherd__free(j->nodes[i].has);
         sherd__free(j->nodes[i].spent);
     }
     sherd__version_release(j->o.state);

@@ -58,7 +58,7 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     int err = SHERD_OK;
     if (!m->has_text) {
-        sherd__keep_forget(&m->keep, FIRST_BLOCK);
+        m->next_block = FIRST_BLOCK;
         err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, j->text, j->o.text_len);
         m->has_text = !err;
     }
@@ -66,13 +66,13 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
         .kind = j->o.train.kind, .members = j->members, .self = m->self, .id = j->id,
         .recipe = TEXT_BLOCK, .bits = j->o.train.bits,
         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
-        .optimiser = j->o.train.optimiser->spec };
-    if (!j->loaded) p.state = m->keep.next_block++;
+        .examples = (uint32_t)j->examples, .optimiser = j->o.train.optimiser->spec };
+    if (!j->loaded) p.state = m->next_block++;
     m->state = p.state;
     if (!err && p.state) err = put_state(j, m, p.state);
     sherd__circle_plan_write(plan, &p);
-    uint32_t at = m->keep.next_block;
-    m->keep.next_block += 2;
+    uint32_t at = m->next_block;
+    m->next_block += 2;
     if (!err) err = put_copy(j, m, at, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
     if (!err) err = put_copy(j, m, at + 1, SHERD_U8, roster, len);
     return err ? err : ask(j, node, SHERD__OP_MEET, at, at + 1,
@@ -89,20 +89,19 @@ int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static int send_shards(sherd__circle_job *j, member *m, uint8_t *bytes, const sherd__plan *plan)
+/* Shards as stretches of the step's list; what the member lacks of them goes ahead. */
+static int send_shards(sherd__circle_job *j, uint32_t node, uint8_t *bytes,
+                       const sherd__plan *plan)
 {
     const sherd__circle_step *s = j->ask->step;
-    const sherd__keep_to to = { m->w.session, j->o.id, j->o.train.data, j->o.train.recurring };
+    member *m = &j->nodes[node];
     int err = SHERD_OK;
-    m->spent_len = 0;
     for (uint32_t i = 0; i < plan->shards && !err; i++) {
         uint32_t k = j->shards[m->from + i];
-        sherd__plan_shard shard;
-        err = sherd__keep_send(&m->keep, &to, s->rows + s->at[k], s->at[k + 1] - s->at[k], &shard);
-        if (err) break;
-        if (shard.drop) m->spent[m->spent_len++] = shard;
-        shard.drop = false; /* when the round is over, not when it has been graded once */
+        size_t len = s->at[k + 1] - s->at[k];
+        sherd__plan_shard shard = { .first = s->first + s->at[k], .rows = len };
         if (s->local) shard.local = s->local[k];
+        err = sherd__circle_send_rows(j, node, s->rows + s->at[k], len);
         sherd__plan_write_shard(bytes, plan, i, &shard);
     }
     return err;
@@ -114,23 +113,25 @@ int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
     const sherd__circle_step *s = j->ask->step;
     const size_t head = 8 * SHERD__CIRCLE_STEP;
     sherd__circle_round r = { .round = j->round, .commit = j->commit, .rate = j->rate, .by = by,
-                              .local = s->local != NULL };
+                              .local = s->local != NULL, .list = *s->list };
     sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = s->room,
                          .tiers = (uint32_t)j->o.tiers, .params = 1, .shards = m->to - m->from,
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
-    if (m->keep.next_block > UINT32_MAX - 4 - 2 * plan.shards) /* come round */
+    if (m->next_block >= sherd__circle_pack(0) - 4 ||
+        m->packs > SHERD__CIRCLE_PACKS_MOST - plan.shards) /* come round */
         return SHERD_EINVAL;
     uint8_t *bytes = sherd__alloc(len);
     if (!bytes) return SHERD_ENOMEM;
-    sherd__circle_round_write(bytes, &r);
-    sherd__plan_write(bytes + head, &plan, s->scales);
-    int err = send_shards(j, m, bytes + head, &plan);
+    int err = send_shards(j, node, bytes + head, &plan);
     if (err) {
         sherd__free(bytes);
         return err;
     }
-    uint32_t at = m->keep.next_block++;
+    r.packs = m->packs;
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + head, &plan, s->scales);
+    uint32_t at = m->next_block++;
     err = sherd__train_put(m->w.session, j->o.id, at, SHERD_I64, 1, len / 8,
                            (sherd__train_bytes){ bytes, NULL, NULL });
     if (!err)
@@ -140,21 +141,11 @@ int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
                j->o.tiers + SHERD__CIRCLE_FIGURES);
 }
 
-void sherd__circle_send_drops(sherd__circle_job *j, uint32_t node)
-{
-    member *m = &j->nodes[node];
-    for (uint32_t i = 0; i < m->spent_len && m->w.session; i++) {
-        (void)!sherd__session_drop(m->w.session, j->o.id, m->spent[i].x);
-        (void)!sherd__session_drop(m->w.session, j->o.id, m->spent[i].targets);
-    }
-    m->spent_len = 0;
-}
-
 int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len)
 {
     member *m = &j->nodes[node];
     uint8_t question[8 * SHERD__CIRCLE_STATE];
-    uint32_t at = m->keep.next_block++;
+    uint32_t at = m->next_block++;
     sherd__circle_state_write(question, j->commit, j->rate);
     int err = put_copy(j, m, at, SHERD_I64, question, SHERD__CIRCLE_STATE);
     return err ? err : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT, SHERD_F64, len);

@@ -218,7 +218,7 @@ static void start_node(world *w, uint32_t i)
     assert_int_equal(sherd__session_new(&n->co, &s), 0);
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     s.hello.features = SHERD__FEATURE_CIRCLE;
-    s.hello.memory = (uint64_t)16 << 20;
+    s.hello.memory = w->memory;
     sherd__worker_session(n->worker, &s);
     assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
     assert_int_equal(sherd__session_new(&n->no, &s), 0);
@@ -369,6 +369,7 @@ void circle_world_open(world *w, const training *t)
     memset(w, 0, sizeof *w);
     w->kill = w->freeze = w->sever = NOBODY;
     w->now = 1000;
+    w->memory = (uint64_t)16 << 20;
     w->count = t->nodes;
     assert_int_equal(sherd__recipe_parse(&w->recipe, text, strlen(text), "test",
                                          SHERD__RECIPE_NETWORK, &d), 0);
@@ -406,18 +407,22 @@ void circle_run_end(run *r)
 
 int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d)
 {
+    static const uint8_t seed[32] = "orders";
     uint32_t rows[ROWS];
+    sherd__train_order o;
     int err = 0;
+    assert_int_equal(sherd__train_order_init(&o, t->order, ROWS, t->batch, seed, d), 0);
     for (unsigned k = 0; k < steps && !err; k++) {
         sherd__step_result out = { 0 };
-        size_t len = k % 3 == 2 ? 2 : t->batch;
-        for (size_t i = 0; i < len; i++) rows[i] = (uint32_t)((i * 7 + k % 2) % ROWS);
-        err = r->stepper.ops->step(r->stepper.ctx,
-                                   &(sherd__step){ .number = k, .rate = 0.1, .rows = rows,
-                                                   .len = len }, &out, d);
+        sherd__step s = { .number = k, .rate = 0.1, .rows = rows };
+        s.len = sherd__train_order_rows(&o, k, rows);
+        sherd__rows list = sherd__train_order_list(&o, k, &s.first);
+        s.list = &list;
+        err = r->stepper.ops->step(r->stepper.ctx, &s, &out, d);
         r->cost += out.cost;
         r->hits += out.hits;
     }
+    sherd__train_order_fini(&o);
     return err ? err : r->stepper.ops->settle(r->stepper.ctx, d);
 }
 
@@ -441,7 +446,7 @@ void circle_job_open(world *w, const training *t, run *r)
     sherd__circle_job_options o = {
         .train = { .recipe = &w->recipe, .data = &w->data, .optimiser = &r->optimiser,
                    .kind = t->kind, .shards = t->shards, .batch = t->batch, .bits = 20,
-                   .recurring = t->recurring, .allow_drop = t->allow_drop },
+                   .allow_drop = t->allow_drop },
         .text = text, .text_len = strlen(text), .tiers = 2, .state = v, .id = 77,
         .nodes = w->count, .peer = peer, .peer_ctx = w, .changed = changed,
         .owner = { touch, expel, note, name, w } };

@@ -9,7 +9,8 @@
 #include "node/worker.h"
 #include "scheduler/circle_job.h"
 
-enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100 };
+enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100,
+       ROW = 6 * 8 + 4 + 4 }; /* bytes of an example: inputs, label, number */
 
 typedef struct sim_node {
     struct world *world;
@@ -36,6 +37,7 @@ typedef struct world {
     uint64_t at;
     uint32_t kill, freeze, sever; /* nodes; sever: its first link */
     uint64_t often;               /* a link breaks once in so many pieces; 0: never */
+    uint64_t memory;              /* that each node tells of */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
 } world;
@@ -46,11 +48,14 @@ typedef struct training {
     sherd__method method;
     uint64_t local;
     double before;      /* every entry of the gradient before the first step */
-    bool recurring, allow_drop;
+    sherd__order order;
+    bool allow_drop;
     size_t batch;
 } training;
 
-static const training usual = { SHERD__REDUCE_RING, 3, 5, SHERD__SGD, 0, 0, true, false, ROWS };
+/* Two rows are left for every third step: fewer than shards. */
+static const training usual = { SHERD__REDUCE_RING, 3, 5, SHERD__SGD, 0, 0, SHERD__ORDER_SHUFFLED,
+                                false, 29 };
 
 typedef struct run {
     sherd__network *network;

@@ -21,13 +21,15 @@
 
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
                            "loss = cross-entropy\nl2 = 0.0001\n";
-enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, WARM = 2, STEPS = 6 };
+enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, BATCH = 80, WARM = 2, STEPS = 6,
+       LONG = 40 };
 static const uint8_t seed[32] = "sums among nodes";
 
 typedef struct world {
     sherd__recipe recipe;
     sherd__dataset data;
     sherd_cluster *cluster;
+    sherd__order order;
     char warnings[4000];
 } world;
 
@@ -55,6 +57,7 @@ static void world_open(world *w, uint32_t nodes)
 {
     sherd_diag d = { 0 };
     memset(w, 0, sizeof *w);
+    w->order = SHERD__ORDER_SHUFFLED;
     signal(SIGPIPE, SIG_IGN);
     if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
         fail_msg("%s", d.message);
@@ -109,7 +112,7 @@ static sherd__circle_lead among(run *r, world *w, sherd__reduce kind)
     sherd__gradients_options g = begin(r, w);
     sherd__circle_options o = { .recipe = &w->recipe, .data = &w->data, .network = r->network,
                                 .optimiser = &r->optimiser, .kind = kind, .shards = 8,
-                                .batch = ROWS, .bits = 17, .recurring = true };
+                                .batch = ROWS, .bits = 17 };
     if (sherd__circle_open(&lead, w->cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd__stepper_circle(&r->stepper, &g, lead, true, &d), 0);
     return lead;
@@ -117,15 +120,20 @@ static sherd__circle_lead among(run *r, world *w, sherd__reduce kind)
 
 static void steps(run *r, world *w, uint64_t from, uint64_t to)
 {
-    static uint32_t rows[ROWS];
-    for (uint32_t i = 0; i < ROWS; i++) rows[i] = (i * 7) % ROWS;
+    uint32_t rows[ROWS];
+    sherd__train_order o;
+    assert_int_equal(sherd__train_order_init(&o, w->order, ROWS, BATCH, seed, NULL), 0);
     for (uint64_t k = from; k < to; k++) {
         sherd__step_result out;
         sherd_diag d = { 0 };
-        sherd__step s = { .number = k, .rate = 0.05, .rows = rows, .len = ROWS };
+        sherd__step s = { .number = k, .rate = 0.05, .rows = rows };
+        s.len = sherd__train_order_rows(&o, k, rows);
+        sherd__rows list = sherd__train_order_list(&o, k, &s.first);
+        s.list = &list;
         if (r->stepper.ops->step(r->stepper.ctx, &s, &out, &d))
             fail_msg("%s\n%s", d.message, w->warnings);
     }
+    sherd__train_order_fini(&o);
 }
 
 static void assert_same(run *a, run *b)
@@ -160,38 +168,52 @@ static pid_t pid_of(world *w, uint32_t node)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* What follows is of the steps behind the first: examples and weights are there then. */
+/* Steps of which every example is with whoever grades it; the last rows of a shuffled or drawn
+ * training travel late, and are counted by themselves. */
+static void measure(uint32_t n, sherd__reduce kind, sherd__order order)
+{
+    world w;
+    run a, b;
+    sherd__circle_stats s0, s1;
+    bool fixed = order == SHERD__ORDER_GIVEN || order == SHERD__ORDER_BATCHES;
+    uint64_t warm = fixed ? WARM : LONG, all = warm + STEPS - WARM;
+    world_open(&w, n);
+    w.order = order;
+    here(&a, &w);
+    sherd__circle_lead lead = among(&b, &w, kind);
+    steps(&b, &w, 0, warm);
+    sherd__circle_count(&lead, &s0);
+    uint64_t before = passed(&w);
+    steps(&b, &w, warm, all);
+    sherd__circle_count(&lead, &s1);
+    uint64_t examples = s1.examples_out - s0.examples_out;
+    double through = (double)(passed(&w) - before - examples);
+    double links = (double)(s1.link_out + s1.link_in - s0.link_out - s0.link_in);
+    double least = 2.0 * (n - 1) * 8.0 * COUNT * (STEPS - WARM); /* of all nodes together */
+    print_message("# n %u, %s, order %d: %.0f through, %.0f examples, %.0f on links\n", n,
+                  sherd__reduce_name(kind), order, through, (double)examples, links);
+    assert_in_range(s1.members, n, n);
+    assert_true(links >= 0.999 * least && links <= 1.01 * least);
+    assert_true(through < 0.005 * links);
+    if (fixed) assert_int_equal(examples, 0);
+    assert_true(s1.examples_out <= (uint64_t)n * ROWS * (200 * 8 + 4 + 4));
+    assert_true((double)examples + through < 0.01 * (links + through));
+    steps(&a, &w, 0, all);
+    assert_same(&a, &b);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
 static void nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything(void **unused)
 {
     (void)unused;
     static const uint32_t numbers[] = { 2, 3, 5, 7, 8 };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        for (int kind = 1; kind <= 2; kind++) {
-            world w;
-            run a, b;
-            sherd__circle_stats s0, s1;
-            uint32_t n = numbers[i];
-            world_open(&w, n);
-            here(&a, &w);
-            sherd__circle_lead lead = among(&b, &w, (sherd__reduce)kind);
-            steps(&b, &w, 0, WARM);
-            sherd__circle_count(&lead, &s0);
-            uint64_t before = passed(&w);
-            steps(&b, &w, WARM, STEPS);
-            sherd__circle_count(&lead, &s1);
-            uint64_t through = passed(&w) - before;
-            double links = (double)(s1.link_out + s1.link_in - s0.link_out - s0.link_in);
-            double vector = 8.0 * COUNT * (STEPS - WARM);
-            double least = 2.0 * (n - 1) * vector; /* of all nodes together */
-            assert_in_range(s1.members, n, n);
-            assert_true(links >= 0.999 * least && links <= 1.01 * least);
-            assert_true((double)through < 0.01 * ((double)through + links));
-            steps(&a, &w, 0, STEPS);
-            assert_same(&a, &b);
-            end(&b);
-            end(&a);
-            world_close(&w);
-        }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        measure(numbers[i], SHERD__REDUCE_RING, SHERD__ORDER_SHUFFLED);
+        measure(numbers[i], SHERD__REDUCE_HALVING,
+                i % 2 ? SHERD__ORDER_DRAWN : SHERD__ORDER_BATCHES);
+    }
 }
 
 static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)

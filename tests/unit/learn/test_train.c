@@ -80,6 +80,33 @@ static void rows_are_a_function_of_seed_and_step(void **s)
     }
 }
 
+/* Whoever is told the list alone comes to the same rows, and learns no seed by it. */
+static void a_list_has_the_rows_of_its_steps(void **s)
+{
+    (void)s;
+    for (sherd__order order = SHERD__ORDER_GIVEN; order <= SHERD__ORDER_DRAWN; order++)
+        for (size_t batch = 1; batch <= 23; batch += 11) {
+            sherd__train_order o = order_of(order, 23, batch);
+            for (uint64_t step = 0; step < 3 * o.per_epoch; step++) {
+                uint32_t rows[23], list[23];
+                size_t first, len = sherd__train_order_rows(&o, step, rows);
+                sherd__rows r = sherd__train_order_list(&o, step, &first);
+                assert_true(sherd__rows_valid(&r));
+                assert_in_range(first + len, 1, r.len);
+                assert_memory_not_equal(r.key, o.seed, sizeof r.key);
+                sherd__rows_list(&r, list);
+                assert_memory_equal(rows, list + first, len * sizeof *rows);
+            }
+            sherd__train_order_fini(&o);
+        }
+    sherd__rows r = { SHERD__ROWS_SHUFFLED, 5, 4, { 0 } };
+    assert_false(sherd__rows_valid(&r));
+    r.kind = SHERD__ROWS_DRAWN;
+    assert_true(sherd__rows_valid(&r));
+    r.examples = 0;
+    assert_false(sherd__rows_valid(&r));
+}
+
 static void orders_shuffle_what_they_say(void **s)
 {
     (void)s;
@@ -422,6 +449,12 @@ static void calls_come_settled_and_in_order(void **s)
     /* epochs of 4 steps, the last of 2; checkpoints after 3, 6, 9 and at the end */
     assert_string_equal(f.calls, "ssstcstesstcsstrstcstrtc");
     rig_free(&g);
+    g = rig_of("rate = 1\nsteps = 10\nbatch = 16\nreport_every = 2\n", 0);
+    f = (fake){ .traits = SHERD__STEPPER_ROWS | SHERD__STEPPER_FAR };
+    calls.figures = true;
+    assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
+    assert_string_equal(f.calls, "ssstcsesstcsstrstcstrtc"); /* no validation, nothing fetched */
+    rig_free(&g);
 }
 
 static int keep_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_diag *d)
@@ -593,6 +626,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_takes_every_row_once),
         cmocka_unit_test(rows_are_a_function_of_seed_and_step),
+        cmocka_unit_test(a_list_has_the_rows_of_its_steps),
         cmocka_unit_test(orders_shuffle_what_they_say),
         cmocka_unit_test(a_batch_larger_than_the_data_is_refused),
         cmocka_unit_test(training_learns),

@@ -131,7 +131,7 @@ static sherd__circle_plan usual(void)
 {
     return (sherd__circle_plan){ .kind = SHERD__REDUCE_RING, .members = N, .self = SELF,
                                  .id = CIRCLE, .recipe = TEXT, .state = STATE, .bits = 20,
-                                 .batch = 4, .optimiser = { .method = SHERD__SGD } };
+                                 .batch = 4, .examples = 6, .optimiser = { .method = SHERD__SGD } };
 }
 
 static int meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
@@ -174,7 +174,8 @@ static int step(uint64_t round, uint64_t commit)
 {
     uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1)];
     const int32_t scale = 20;
-    sherd__circle_round r = { .round = round, .commit = commit, .rate = 0.5, .by = 3 };
+    sherd__circle_round r = { .round = round, .commit = commit, .rate = 0.5, .by = 3,
+                              .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } } };
     sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1,
                       .batch = 4 };
     sherd__circle_round_write(bytes, &r);
@@ -372,6 +373,7 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     enum { TIERS = 5 };
     const sherd__circle_plan alone = { .kind = SHERD__REDUCE_RING, .members = 1, .id = CIRCLE,
                                        .recipe = TEXT, .state = STATE, .bits = 20, .batch = 4,
+                                       .examples = 6,
                                        .optimiser = { .method = SHERD__SGD } };
     const int32_t scales[TIERS] = { 20, 20, 20, 20, 20 };
     uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + TIERS)];
@@ -379,7 +381,8 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     assert_int_equal(meet_alone(&alone), 0);
     assert_int_equal(step(1, 0), 0);
     uint32_t own = next_block - 1;
-    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3 };
+    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3,
+                              .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } } };
     sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1,
                       .batch = 4 };
     sherd__circle_round_write(bytes, &r);

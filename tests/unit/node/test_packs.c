@@ -1,0 +1,204 @@
+/*
+ * Examples by number: whatever packs came in which order, and were dropped, a shard is the rows of
+ * its list, found where they last came; and what is asked for and not here is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/fragment_make.h"
+#include "node/packs.h"
+
+enum { JOB = 7, MOST = 60, COLS = 3 };
+
+static sherd__pool *pool;
+static sherd__store store;
+static sherd__packs packs;
+static uint64_t state = 5;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % n;
+}
+
+static void put(uint32_t number, uint8_t dtype, size_t rows, size_t cols, const void *from)
+{
+    sherd_fragment *f;
+    size_t len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols;
+    uint8_t *copy = malloc(len ? len : 1);
+    assert_non_null(copy);
+    if (len) memcpy(copy, from, len);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows, .cols = cols,
+                               .len = len };
+    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
+    assert_int_equal(sherd__store_put(&store, JOB, number, f), 0);
+}
+
+/* Row r is (r, r + 0.5, version); its label r, or its value -r. */
+static void put_pack(uint32_t pack, const uint32_t *rows, size_t n, double version, bool labels)
+{
+    double x[MOST * COLS], values[MOST];
+    for (size_t i = 0; i < n; i++) {
+        x[COLS * i] = rows[i];
+        x[COLS * i + 1] = rows[i] + 0.5;
+        x[COLS * i + 2] = version;
+        values[i] = -(double)rows[i];
+    }
+    put(sherd__circle_pack(pack), SHERD_U32, 1, n, rows);
+    put(sherd__circle_pack(pack) + 1, SHERD_F64, n, COLS, x);
+    if (labels) put(sherd__circle_pack(pack) + 2, SHERD_U32, n, 1, rows);
+    else put(sherd__circle_pack(pack) + 2, SHERD_F64, n, 1, values);
+}
+
+static void drop_pack(uint32_t pack)
+{
+    for (uint32_t b = 0; b < 3; b++)
+        assert_int_equal(sherd__store_drop(&store, JOB, sherd__circle_pack(pack) + b), 1);
+}
+
+static int open_packs(void **unused)
+{
+    (void)unused;
+    assert_int_equal(sherd__pool_new(&pool, 1 << 20), 0);
+    sherd__store_init(&store);
+    assert_int_equal(sherd__packs_open(&packs, pool, MOST, NULL), 0);
+    return 0;
+}
+
+static int close_packs(void **unused)
+{
+    (void)unused;
+    sherd__packs_close(&packs);
+    sherd__packs_close(&packs);
+    sherd__store_fini(&store);
+    assert_int_equal(sherd__pool_stats_of(pool)->used, 0);
+    sherd__pool_free(pool);
+    return 0;
+}
+
+static int pick(uint64_t first, uint64_t rows, sherd__picked *out)
+{
+    sherd__plan_shard s = { .first = first, .rows = rows };
+    return sherd__packs_pick(&packs, &store, JOB, &s, COLS, 1, out, NULL);
+}
+
+static void assert_rows(const sherd__picked *p, const uint32_t *list, const double *version,
+                        bool labels)
+{
+    uint8_t *scratch = malloc(p->scratch ? (size_t)p->scratch : 1);
+    sherd__shard s = sherd__picked_shard(p, scratch);
+    assert_int_equal(s.x.rows, p->what.rows);
+    for (size_t i = 0; i < s.x.rows; i++) {
+        const double *x = (const double *)s.x.data + COLS * i;
+        uint32_t row = list[p->what.first + i];
+        assert_true(x[0] == row && x[1] == row + 0.5 && x[2] == version[row]);
+        if (labels) assert_int_equal(s.targets.labels[i], row);
+        else assert_true(s.targets.values[i] == -(double)row);
+    }
+    free(scratch);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void any_packs_give_the_rows_of_any_list(void **unused)
+{
+    (void)unused;
+    for (unsigned round = 0; round < 300; round++) {
+        bool labels = round % 2;
+        double version[MOST];
+        uint32_t n = 1 + below(MOST), numbers[MOST], list[MOST];
+        open_packs(NULL);
+        sherd__rows all = { SHERD__ROWS_SHUFFLED, n, n, { (uint8_t)round } };
+        sherd__rows_list(&all, numbers);
+        uint32_t pack = 0;
+        for (uint32_t at = 0, len; at < n; at += len) {
+            len = 1 + below(n - at);
+            put_pack(pack++, numbers + at, len, 1, labels);
+            if (below(2)) assert_int_equal(sherd__packs_take(&packs, &store, JOB, pack, NULL), 0);
+        }
+        for (uint32_t i = 0; i < n; i++) version[numbers[i]] = 1;
+        if (below(2)) { /* some come again */
+            uint32_t again = 1 + below(n);
+            put_pack(pack++, numbers, again, 2, labels);
+            for (uint32_t i = 0; i < again; i++) version[numbers[i]] = 2;
+        }
+        assert_int_equal(sherd__packs_take(&packs, &store, JOB, pack, NULL), 0);
+        sherd__rows r = { (sherd__rows_kind)below(3), n, n, { (uint8_t)below(9) } };
+        sherd__rows_list(&r, list);
+        assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
+        assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
+        sherd__picked p;
+        uint32_t first = below(n), rows = 1 + below(n - first);
+        assert_int_equal(pick(first, rows, &p), 0);
+        for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* what is held stays */
+        assert_rows(&p, list, version, labels);
+        sherd__picked_release(&p);
+        assert_int_equal(pick(first, rows, &p), SHERD_EINVAL);
+        sherd__picked_release(&p);
+        close_packs(NULL);
+    }
+}
+
+static void neighbours_are_not_copied(void **unused)
+{
+    (void)unused;
+    uint32_t rows[MOST];
+    sherd__picked p;
+    sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
+    sherd__rows_list(&r, rows);
+    put_pack(0, rows, MOST, 1, true);
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
+    assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
+    assert_int_equal(pick(10, 20, &p), 0);
+    assert_int_equal(p.scratch, 0);
+    const sherd_fragment *f = sherd__store_find(&store, JOB, sherd__circle_pack(0) + 1)->fragment;
+    assert_ptr_equal(sherd__picked_shard(&p, NULL).x.data,
+                     sherd__fragment_bytes(f) + sizeof(double) * COLS * 10);
+    sherd__picked_release(&p);
+}
+
+static void what_is_not_here_is_refused(void **unused)
+{
+    (void)unused;
+    static const uint32_t rows[] = { 0, 1, 2, MOST };
+    double x[4 * COLS] = { 0 };
+    sherd__picked p;
+    sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
+    assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
+    assert_int_equal(pick(0, 1, &p), SHERD_EINVAL); /* nothing has come */
+    put_pack(0, rows, 3, 1, true);
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
+    assert_int_equal(pick(0, 3, &p), 0);
+    sherd__picked_release(&p);
+    assert_int_equal(pick(0, 4, &p), SHERD_EINVAL);
+    sherd__picked_release(&p);
+    put(sherd__circle_pack(1), SHERD_U32, 1, 1, rows + 3);
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 2, NULL), SHERD_EFORMAT);
+    sherd__store_drop(&store, JOB, sherd__circle_pack(0) + 1); /* another block of its number */
+    put(sherd__circle_pack(0) + 1, SHERD_F64, 2, COLS, x);
+    assert_int_equal(pick(0, 3, &p), SHERD_ESHAPE);
+    sherd__picked_release(&p);
+    sherd__store_drop(&store, JOB, sherd__circle_pack(0) + 1);
+    put(sherd__circle_pack(0) + 1, SHERD_F64, 3, COLS - 1, x);
+    assert_int_equal(pick(0, 3, &p), SHERD_ESHAPE);
+    sherd__picked_release(&p);
+    assert_int_equal(sherd__packs_list(&packs, &(sherd__rows){ SHERD__ROWS_DRAWN, MOST, 1u << 30,
+                                                               { 0 } }, NULL), SHERD_ENOMEM);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_packs_give_the_rows_of_any_list),
+        cmocka_unit_test_setup_teardown(neighbours_are_not_copied, open_packs, close_packs),
+        cmocka_unit_test_setup_teardown(what_is_not_here_is_refused, open_packs, close_packs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
