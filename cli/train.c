@@ -175,7 +175,8 @@ static int run(sherd__train *t, sherd_diag *d)
     sherd__progress_init(&t->progress, stderr, t->cli->quiet ? SHERD__PROGRESS_NONE : mode,
                          "train", "steps", t->began);
     sherd__train_calls calls = {.step = on_step, .epoch = on_epoch, .interrupted = stop_asked,
-                                .figures = t->check == NULL, .ctx = t, .keep = t->over.nodes || t->over.bits > 0};
+                                .figures = t->check == NULL, .ctx = t,
+                                .keep = t->over.nodes || t->over.bits > 0};
     if (t->keep != NULL) {
         calls.checkpoint = sherd__train_keep_add;
         calls.checkpoint_every = sherd__opt_given(t->cli, "checkpoint-every")

@@ -37,8 +37,8 @@ void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__
 {
     const uint64_t v[SHERD__CIRCLE_PLAN] = {
         SHERD__CIRCLE_FORMAT, p->kind, p->members, p->self, p->id, p->recipe, p->state, p->bits,
-        p->batch, p->examples, p->optimiser.method, bits_of(p->optimiser.beta1), bits_of(p->optimiser.beta2),
-        bits_of(p->optimiser.epsilon) };
+        p->batch, p->examples, p->optimiser.method, bits_of(p->optimiser.beta1),
+        bits_of(p->optimiser.beta2), bits_of(p->optimiser.epsilon) };
     for (size_t i = 0; i < SHERD__CIRCLE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
 

@@ -22,7 +22,7 @@ typedef struct sherd__rows {
     uint8_t key[32];   /* one-way of the run's seed; GIVEN: zeros */
 } sherd__rows;
 
-/** Whether these are numbers of a list: examples and len above 0, and equal where they have to be. */
+/** Whether these are numbers of a list: above 0, and equal where they have to be. */
 bool sherd__rows_valid(const sherd__rows *r);
 bool sherd__rows_equal(const sherd__rows *a, const sherd__rows *b);
 /** Writes the list, len numbers. */

@@ -77,7 +77,7 @@ static int take_scratch(sherd__circle *c, sherd_diag *d)
     if (c->scratch_len == 0) return SHERD_OK;
     c->scratch = sherd__pool_get(c->site.pool, c->scratch_len);
     return c->scratch ? SHERD_OK
-                      : sherd__fail(d, SHERD_ENOMEM, NULL, "no room to gather a shard of %llu bytes",
+                      : sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a shard of %llu bytes",
                                     (unsigned long long)c->scratch_len);
 }
 
