@@ -200,57 +200,7 @@ static void on_done(sherd_work *work)
     sherd__worker_pump(w);
 }
 
-/* --- turns ------------------------------------------------------------------------------- */
-
-void sherd__worker_enter(sherd__worker *w, sherd__client *c)
-{
-    if (c->turn_next) return;
-    if (w->last) {
-        c->turn_next = w->last->turn_next;
-        w->last->turn_next = c;
-    } else {
-        c->turn_next = c;
-    }
-    w->last = c;
-}
-
-void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c)
-{
-    if (!c->turn_next) return;
-    sherd__client *before = c;
-    while (before->turn_next != c) before = before->turn_next;
-    before->turn_next = c->turn_next;
-    if (w->last == c) w->last = before == c ? NULL : before;
-    c->turn_next = NULL;
-}
-
-void sherd__worker_queue(sherd__client *c, task *t)
-{
-    *c->tail = t;
-    c->tail = &t->next;
-    sherd__worker_enter(c->worker, c);
-}
-
-void sherd__worker_requeued(sherd__client *c)
-{
-    for (c->tail = &c->head; *c->tail;) c->tail = &(*c->tail)->next;
-    if (!c->head) sherd__worker_leave_turns(c->worker, c);
-}
-
-/* The next client's oldest task, or NULL. */
-static task *next_task(sherd__worker *w)
-{
-    if (!w->last) return NULL;
-    sherd__client *c = w->last->turn_next;
-    task *t = c->head;
-    if (!(c->head = t->next)) {
-        c->tail = &c->head;
-        sherd__worker_leave_turns(w, c);
-    } else {
-        w->last = c;
-    }
-    return t;
-}
+/* --- starting ---------------------------------------------------------------------------- */
 
 static bool is_tiny(const sherd__worker *w, const task *t)
 {
@@ -309,7 +259,7 @@ void sherd__worker_pump(sherd__worker *w)
     if (w->pumping) return;
     w->pumping = true;
     while (w->running_len < RUNNING_MAX) {
-        task *t = next_task(w);
+        task *t = sherd__worker_next(w);
         if (!t) break;
         start(w, t);
     }

@@ -69,6 +69,14 @@ void sherd__worker_flush(sherd__worker *w, sherd__client *c);
 void sherd__worker_count(sherd__worker *w, const sherd__task *t);
 /** Lets go of a task and all that it holds. */
 void sherd__worker_release(task *t);
+/** Gives a task to the compute thread. On success t->err is its to write. */
+int sherd__worker_submit(sherd__worker *w, task *t) SHERD_MUST;
+void sherd__worker_run(task *t);
+/** Starts what can be. */
+void sherd__worker_pump(sherd__worker *w);
+
+/* worker_turns.c */
+
 /** The client's turn comes round as long as it has queued tasks. */
 void sherd__worker_enter(sherd__worker *w, sherd__client *c);
 void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c);
@@ -76,11 +84,8 @@ void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c);
 void sherd__worker_queue(sherd__client *c, task *t);
 /** The end of the client's queue has moved: something was taken out of it. */
 void sherd__worker_requeued(sherd__client *c);
-/** Gives a task to the compute thread. On success t->err is its to write. */
-int sherd__worker_submit(sherd__worker *w, task *t) SHERD_MUST;
-void sherd__worker_run(task *t);
-/** Starts what can be. */
-void sherd__worker_pump(sherd__worker *w);
+/** Takes the oldest task of the client whose turn it is out of its queue; NULL: all are empty. */
+task *sherd__worker_next(sherd__worker *w);
 
 /* worker_rounds.c */
 
