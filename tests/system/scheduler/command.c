@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -55,13 +56,13 @@ void command_start(command *c, const char *program, const char *const *argv,
 
 bool command_over(command *c)
 {
-    int status;
-    if (!c->ended && waitpid(c->pid, &status, WNOHANG) == c->pid) {
-        c->ended = true;
-        c->ended_ms = clock_now_ms();
-        c->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    }
-    return c->ended;
+    int status = 0;
+    pid_t got = c->ended || c->pid <= 0 ? 0 : waitpid(c->pid, &status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return c->ended;
+    c->ended = true; /* also where somebody else has waited for it */
+    c->ended_ms = clock_now_ms();
+    c->status = got < 0 ? -SIGCHLD : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    return true;
 }
 
 bool command_wait(command *c, int64_t ms)
@@ -143,7 +144,10 @@ void node_start(command *c, const char *folder, const char *name, const char *al
         snprintf(line, 1024, "%.*s", (int)strcspn(said, "\n"), said);
         free(said);
         if (whole) return;
-        if (command_over(c) || clock_now_ms() > deadline) die("the node does not listen");
+        if (command_over(c) || clock_now_ms() > deadline) {
+            fprintf(stderr, "%s: exit status %d: %s\n", name, c->status, command_said(c->err));
+            die("the node does not listen");
+        }
         pause_ms(5);
     }
 }
