@@ -1,0 +1,63 @@
+/* Links over real sockets on loopback, both ends in one loop. */
+#ifndef TESTS_UNIT_WIRE_LINK_WORLD_H
+#define TESTS_UNIT_WIRE_LINK_WORLD_H
+
+#include "wire/link_state.h"
+
+#define JOB 77u
+#define WAIT_MS 20000 /* for what comes at once, on a machine that is not under valgrind */
+
+extern sherd_identity *link_id_c, *link_id_n, *link_id_x; /* coordinator, node, stranger */
+
+typedef struct side {
+    sherd_link *link;
+    int ready, blocks, tasks, results, closed_events, closed_calls;
+    int err;
+    char text[SHERD__TEXT_MAX];
+    uint8_t *body; /* of the last block or result */
+    uint64_t body_len;
+    bool close_on_ready;
+} side;
+
+typedef struct world {
+    uv_loop_t loop;
+    sherd_listener *listener;
+    const sherd_identity *allowed;
+    side c, n; /* the newest link of each kind */
+    int accepted, rejected, reject_code, turn_away;
+    char reason[SHERD__TEXT_MAX], from[80];
+    bool close_in_accept;
+} world;
+
+int link_keys_make(void **s);
+int link_keys_free(void **s);
+sherd__fragment_info link_info_of(sherd__origin origin, uint64_t values);
+bool link_allow(void *ctx, const sherd__fingerprint *key);
+int link_on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+                   sherd__session_options *session, sherd__link_owner *owner);
+void link_on_rejected(void *ctx, int code, const char *address, const char *reason);
+/** Another listener, instead of the one that is there; 0: the usual numbers. */
+int link_listen(world *w, uint32_t half_open_max, uint32_t timeout_ms);
+void link_world_open(world *w);
+/** Connects w->c. */
+int link_dial(world *w, const char *host, uint16_t port, const sherd_identity *id,
+              const sherd_identity *pinned, uint32_t timeout_ms);
+void link_connect_as(world *w, const sherd_identity *id, const sherd_identity *pinned);
+/** Runs the loop until *what is `value` or `ms` have passed: whether it happened. */
+bool link_run_until(world *w, const int *what, int value, uint64_t ms);
+void link_world_close(world *w);
+/** The usual two, READY. */
+void link_both_up(world *w);
+/** Little room in the kernel, so that it is our own that counts. */
+void link_narrow(world *w);
+uint8_t *link_body(uint64_t values);
+/** Takes bytes, of so many values behind a group table (link_body). */
+void link_put(world *w, uint32_t block, uint8_t *bytes, uint64_t values);
+/** text begins with `start` and has `words`. */
+void link_expect(const char *text, const char *start, const char *words);
+/** Connected, and not waited for. */
+int link_raw_socket(uint16_t port);
+/** Whether the other end has closed, after reading away what it still sent. */
+bool link_is_closed(int fd);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * Who is turned away: strangers are bare sockets and bare OpenSSL. Each hears why, and none keeps
+ * out those who belong here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/bytes.h"
+#include "tests/unit/wire/link_world.h"
+#include "wire/identity_keys.h"
+
+/* ---- who is turned away ---- */
+
+static void an_unknown_client_hears_that_its_key_is_not_allowed(void **s)
+{
+    (void)s;
+    char key[SHERD__FINGERPRINT_TEXT];
+    for (int i = 0; i < 20; i++) { /* its alert must never be lost to a reset */
+        world w;
+        link_world_open(&w);
+        link_connect_as(&w, link_id_x, link_id_n);
+        assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
+        sherd__fingerprint_text(sherd__identity_fingerprint(link_id_x), key);
+        assert_int_equal(w.c.err, SHERD_EAUTH);
+        link_expect(w.c.text, "127.0.0.1:", key);
+        link_expect(w.c.text, "127.0.0.1:", "add our line to its allow-list");
+        assert_int_equal(w.c.ready, 0);
+        assert_int_equal(w.accepted, 0);
+        assert_int_equal(w.rejected, 1);
+        assert_int_equal(w.reject_code, SHERD_EAUTH);
+        link_expect(w.reason, "its key ", key);
+        assert_memory_equal(w.from, "127.0.0.1:", 10);
+        link_world_close(&w);
+    }
+}
+
+static void a_node_with_another_key_is_not_talked_to(void **s)
+{
+    (void)s;
+    char found[SHERD__FINGERPRINT_TEXT], pinned[SHERD__FINGERPRINT_TEXT];
+    world w;
+    link_world_open(&w);
+    link_connect_as(&w, link_id_c, link_id_x);
+    assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
+    assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
+    sherd__fingerprint_text(sherd__identity_fingerprint(link_id_n), found);
+    sherd__fingerprint_text(sherd__identity_fingerprint(link_id_x), pinned);
+    assert_int_equal(w.c.err, SHERD_EAUTH);
+    link_expect(w.c.text, "127.0.0.1:", found);
+    link_expect(w.c.text, "127.0.0.1:", pinned);
+    assert_int_equal(w.reject_code, SHERD_EAUTH);
+    link_expect(w.reason, "it does not accept our key", found);
+    assert_int_equal(w.accepted, 0);
+    link_world_close(&w);
+}
+
+static void accept_may_turn_a_known_key_away(void **s)
+{
+    (void)s;
+    world w;
+    link_world_open(&w);
+    w.turn_away = SHERD_EBUSY;
+    link_connect_as(&w, link_id_c, link_id_n);
+    assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
+    assert_int_equal(w.c.err, SHERD_ECLOSED);
+    link_expect(w.c.text, "127.0.0.1:", "during the handshake");
+    assert_int_equal(w.reject_code, SHERD_EBUSY);
+    assert_int_equal(w.accepted, 0);
+    link_world_close(&w);
+}
+
+static void plain_text_is_turned_away(void **s)
+{
+    (void)s;
+    static const char words[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    world w;
+    link_world_open(&w);
+    int fd = link_raw_socket(sherd__listener_port(w.listener));
+    assert_true(write(fd, words, sizeof words - 1) > 0);
+    assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
+    assert_int_equal(w.reject_code, SHERD_EFRAME);
+    link_expect(w.reason, "it speaks no TLS: \"GET / HTTP", "");
+    link_run_until(&w, NULL, 0, 20);
+    assert_true(link_is_closed(fd));
+    close(fd);
+    link_world_close(&w);
+}
+
+static void what_a_rejected_peer_still_sends_is_no_reason_for_a_reset(void **s)
+{
+    (void)s;
+    static char words[1 << 20];
+    char sink[16];
+    world w;
+    link_world_open(&w);
+    memset(words, 'x', sizeof words);
+    int fd = link_raw_socket(sherd__listener_port(w.listener));
+    assert_true(write(fd, words, sizeof words) > (ssize_t)SHERD__LINK_IN);
+    assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
+    link_run_until(&w, NULL, 0, 50);
+    assert_int_equal(read(fd, sink, sizeof sink), 0); /* a reset would eat our reason unread */
+    close(fd);
+    link_world_close(&w);
+}
+
+static void a_client_that_hangs_up_early_is_told_of(void **s)
+{
+    (void)s;
+    world w;
+    link_world_open(&w);
+    close(link_raw_socket(sherd__listener_port(w.listener)));
+    assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
+    assert_int_equal(w.reject_code, SHERD_ECLOSED);
+    link_world_close(&w);
+}
+
+static void a_silent_client_is_dropped_in_time(void **s)
+{
+    (void)s;
+    world w;
+    link_world_open(&w);
+    sherd__listener_close(w.listener);
+    assert_int_equal(link_listen(&w, 0, 150), 0);
+    int fd = link_raw_socket(sherd__listener_port(w.listener));
+    assert_int_equal(write(fd, "\x16\x03\x01", 3), 3); /* a beginning, drop by drop */
+    assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
+    assert_int_equal(w.reject_code, SHERD_ESILENT);
+    link_expect(w.reason, "the TLS handshake was not done within 150 ms", "");
+    close(fd);
+    link_world_close(&w);
+}
+
+/* An OpenSSL client as a stranger would write it, against our listener. */
+static void stranger_calls(world *w, int max_version, const sherd_identity *id, const char *alpn)
+{
+    char sink[256];
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_set_max_proto_version(ctx, max_version);
+    if (id) {
+        assert_int_equal(SSL_CTX_use_certificate(ctx, id->cert), 1);
+        assert_int_equal(SSL_CTX_use_PrivateKey(ctx, id->key), 1);
+    }
+    SSL *ssl = SSL_new(ctx);
+    int fd = link_raw_socket(sherd__listener_port(w->listener));
+    if (alpn) SSL_set_alpn_protos(ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
+    SSL_set_fd(ssl, fd);
+    SSL_set_connect_state(ssl);
+    for (int i = 0; i < 500 && !w->rejected; i++) {
+        ERR_clear_error();
+        SSL_read(ssl, sink, sizeof sink);
+        link_run_until(w, &w->rejected, 1, 2);
+    }
+    ERR_clear_error();
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    close(fd);
+}
+
+static void strangers_with_tls_are_told_what_is_wrong_with_them(void **s)
+{
+    (void)s;
+    static const struct {
+        int version;
+        bool with_key;
+        const char *alpn;
+        int code;
+        const char *words;
+    } cases[] = {
+        { TLS1_2_VERSION, true, "\x07sherd/1", SHERD_EAUTH, "TLS 1.3" },
+        { TLS1_3_VERSION, false, "\x07sherd/1", SHERD_EAUTH, "no Ed25519 certificate" },
+        { TLS1_3_VERSION, true, "\x07sherd/9", SHERD_EVERSION, "\"sherd/9\"" },
+        { TLS1_3_VERSION, true, NULL, SHERD_EVERSION, "\"none\"" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        world w;
+        link_world_open(&w);
+        stranger_calls(&w, cases[i].version, cases[i].with_key ? link_id_c : NULL, cases[i].alpn);
+        assert_int_equal(w.rejected, 1);
+        assert_int_equal(w.reject_code, cases[i].code);
+        link_expect(w.reason, "", cases[i].words);
+        assert_int_equal(w.accepted, 0);
+        link_world_close(&w);
+    }
+}
+
+static void a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out(void **s)
+{
+    (void)s;
+    enum { FLOOD = 100, PLACES = 16 };
+    int fd[FLOOD], alive = 0;
+    world w;
+    link_world_open(&w);
+    sherd__listener_close(w.listener);
+    assert_int_equal(link_listen(&w, PLACES, 0), 0);
+    for (int i = 0; i < FLOOD; i++) fd[i] = link_raw_socket(sherd__listener_port(w.listener));
+    assert_true(link_run_until(&w, &w.rejected, FLOOD - PLACES, WAIT_MS));
+    assert_int_equal(w.reject_code, SHERD_EBUSY);
+    link_run_until(&w, NULL, 0, 300);
+    for (int i = 0; i < FLOOD; i++) alive += !link_is_closed(fd[i]);
+    assert_int_equal(alive, PLACES);
+    link_connect_as(&w, link_id_c, link_id_n); /* the oldest of them makes room */
+    assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
+    assert_int_equal(w.rejected, FLOOD - PLACES + 1);
+    for (int i = 0; i < FLOOD; i++) close(fd[i]);
+    link_world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unknown_client_hears_that_its_key_is_not_allowed),
+        cmocka_unit_test(a_node_with_another_key_is_not_talked_to),
+        cmocka_unit_test(accept_may_turn_a_known_key_away),
+        cmocka_unit_test(plain_text_is_turned_away),
+        cmocka_unit_test(what_a_rejected_peer_still_sends_is_no_reason_for_a_reset),
+        cmocka_unit_test(a_client_that_hangs_up_early_is_told_of),
+        cmocka_unit_test(a_silent_client_is_dropped_in_time),
+        cmocka_unit_test(strangers_with_tls_are_told_what_is_wrong_with_them),
+        cmocka_unit_test(a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out),
+    };
+    return cmocka_run_group_tests_name("wire/link_strangers", tests, link_keys_make,
+                                       link_keys_free);
+}
