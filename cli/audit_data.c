@@ -7,14 +7,30 @@
 #include "core/alloc.h"
 #include "learn/digits.h"
 
+/* The first bytes of a file, zeros where it has none or cannot be read; how many there were. */
+static size_t magic_of(const char *path, char out[6])
+{
+    memset(out, 0, 6);
+    FILE *f = fopen(path, "rbe");
+    if (f == NULL) return 0;
+    size_t got = fread(out, 1, 6, f);
+    fclose(f);
+    return got;
+}
+
 static bool is_npy(const char *path)
 {
-    char magic[6] = "";
-    FILE *f = fopen(path, "rbe");
-    if (f == NULL) return false;
-    size_t got = fread(magic, 1, sizeof magic, f);
-    fclose(f);
-    return got == sizeof magic && memcmp(magic, "\x93NUMPY", 6) == 0;
+    char magic[6];
+    return magic_of(path, magic) == 6 && memcmp(magic, "\x93NUMPY", 6) == 0;
+}
+
+/* Whether it begins as neither IDX does, packed or not; what cannot be read is the reader's to
+ * tell. */
+static bool neither(const char *path)
+{
+    char magic[6];
+    return magic_of(path, magic) >= 2 && memcmp(magic, "\0\0", 2) != 0 &&
+           memcmp(magic, "\x1f\x8b", 2) != 0;
 }
 
 int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_diag *d)
@@ -22,6 +38,9 @@ int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_dia
     if (path == NULL) return 0;
     size_t len = strlen(path);
     bool npy = is_npy(path) || (len > 4 && strcmp(path + len - 4, ".npy") == 0);
+    if (!npy && neither(path))
+        return sherd__fail(d, SHERD_EFORMAT, "give the .npy that was multiplied, or an IDX file",
+                           "%s: is neither a .npy nor an IDX file", path);
     int err = npy ? sherd_npy_open(&m->npy, path, d) : sherd__idx_load(&m->idx, path, d);
     if (err) return err;
     m->view = npy ? sherd_npy_view(m->npy) : sherd__idx_view(&m->idx);

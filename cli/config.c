@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/options.h"
 #include "core/alloc.h"
@@ -70,9 +71,11 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     *missing = false;
     FILE *f = fopen(path, "re");
     if (f == NULL) {
-        *missing = errno == ENOENT || errno == ENOTDIR;
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot open the configuration file: %s",
-                           path, strerror(errno));
+        struct stat st;
+        int e = errno; /* a folder that may not be looked into is another user's: HOME was left */
+        *missing = e == ENOENT || e == ENOTDIR || (e == EACCES && stat(path, &st) != 0);
+        return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
+                           "%s: cannot open the configuration file: %s", path, strerror(e));
     }
     text = sherd__alloc(FILE_BYTES_MAX + 1);
     if (text == NULL) {

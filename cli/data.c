@@ -130,8 +130,8 @@ static int load_npy(sherd__data *x, const sherd__recipe *r, const char *path, si
     sherd_view v = sherd_npy_view(f);
     if (v.cols <= targets)
         err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
-                          "%s: expected inputs and %zu target column%s, found %zu columns", path,
-                          targets, targets == 1 ? "" : "s", v.cols);
+                          "%s: expected inputs and %zu target column%s, found %zu column%s", path,
+                          targets, targets == 1 ? "" : "s", v.cols, v.cols == 1 ? "" : "s");
     if (!err) err = targets_of(&x->train, r, v, v.cols - targets, width, path, d);
     if (!err) err = inputs_of(&x->train, v, v.cols - targets, path, d);
     if (!err) err = sherd_npy_check(f, d);
@@ -167,15 +167,22 @@ static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z,
     *there = has_x || has_y;
     snprintf(where, sizeof where, "%.380s: %s", sherd__npz_where(z), targets);
     if (!err && has_x != has_y)
-        err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: has %s but not %s", sherd__npz_where(z),
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=targets) keeps both",
+                          "%s: has %s but not %s", sherd__npz_where(z),
                           has_x ? inputs : targets, has_x ? targets : inputs);
     if (!err && has_x && x.rows != y.rows)
-        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: %s has %zu rows and %s has %zu",
+        err = sherd__fail(d, SHERD_ESHAPE, "every row of inputs needs its target, in that order",
+                          "%s: %s has %zu rows and %s has %zu",
                           sherd__npz_where(z), inputs, x.rows, targets, y.rows);
     size_t cols = r->target_values ? width : 1;
     if (!err && has_y && y.cols != cols)
-        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: expected %zu column%s, found %zu", where,
-                          cols, cols == 1 ? "" : "s", y.cols);
+        err = sherd__fail(d, SHERD_ESHAPE,
+                          r->target_values ? "the last layer has as many outputs as a target"
+                          : y.cols == width
+                              ? "a column for each class becomes labels by y.argmax(axis=1)"
+                              : "labels are one number a row; `targets = values` is for others",
+                          "%s: expected %zu column%s, found %zu", where, cols,
+                          cols == 1 ? "" : "s", y.cols);
     if (!err && has_x) err = targets_of(out, r, y, 0, width, where, d);
     if (!err && has_x && x.row_stride == (ptrdiff_t)x.cols && x.col_stride == 1) {
         out->x = x;
@@ -362,6 +369,9 @@ int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path,
     memset(out, 0, sizeof *out);
     int err = path != NULL ? load_path(&x, r, path, width, d) : load_own(&x, r, inputs, seed, d);
     const char *name = path != NULL ? path : sherd__data_kind_name(r->data);
+    if (!err && x.train.x.rows == 0)
+        err = sherd__fail(d, SHERD_EFORMAT, "give data with a row for each example",
+                          "%s: holds no examples", name);
     if (!err && path != NULL) limit(&x.train, r->examples);
     if (!err && path != NULL) limit(&x.validation, r->examples);
     if (!err) err = sherd__dataset_check(&x.train, name, inputs, width, d);

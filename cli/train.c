@@ -118,6 +118,7 @@ static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r,
     sherd__train *t = ctx;
     (void)d;
     t->examples += r->examples > 0 ? r->examples : s->len;
+    if (isnan(t->first_cost)) t->first_cost = r->cost;
     sherd__train_progress(t);
     return 0;
 }
@@ -207,7 +208,8 @@ static int run(sherd__train *t, sherd_diag *d)
 
 static int run_train(sherd__cli *cli, sherd_diag *d)
 {
-    sherd__train t = {.cli = cli, .log = -1, .last = {.cost = NAN, .accuracy = NAN}};
+    sherd__train t = {.cli = cli, .log = -1, .last = {.cost = NAN, .accuracy = NAN},
+                      .first_cost = NAN};
     int err = prepare(&t, d);
     if (!err) err = run(&t, d);
     sherd__progress_fini(&t.progress);
@@ -289,7 +291,7 @@ static const sherd__option options[] = {
      .help = "by gradients: plain, here; secure: nodes bring their own data (sherd node --data) "
              "and only sums over all of them are seen here; ring or halving-doubling: nodes add up "
              "among themselves"},
-    {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 3, .max = 1024,
+    {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
              "and --colluding together]"},
     {.name = "simulate", .type = SHERD__FLAG,

@@ -55,6 +55,8 @@ typedef struct sherd__train {
     double told_at;         /* when the last epoch was told, and `examples` then */
     uint64_t told_examples;
     sherd__train_epoch last; /* the last complete epoch */
+    double first_cost;       /* of the first step of this run, before its update; NAN: none yet */
+    bool plotted;            /* --plot was drawn */
     sherd__told_epoch *told; /* one for each epoch that was told */
     size_t told_len, told_cap;
 } sherd__train;

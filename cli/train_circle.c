@@ -69,8 +69,8 @@ void sherd__train_circle_print(const sherd__train *t)
 {
     char out[24], examples[24];
     const sherd__circle_stats *s = count(t);
-    printf(", %s among %" PRIu32 " nodes: %s on links between them; examples sent %s",
-           sherd__reduce_name(t->circle->kind), s->members,
+    printf(", %s among %" PRIu32 " node%s: %s on links between them; examples sent %s",
+           sherd__reduce_name(t->circle->kind), s->members, s->members == 1 ? "" : "s",
            sherd__cli_bytes(s->link_out + s->link_in, out),
            sherd__cli_bytes(s->examples_out, examples));
     if (s->repeated)

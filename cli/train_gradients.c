@@ -49,8 +49,10 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
     static const char *const theirs[] = {"scheme", "spare", "group", "exposure", "exposure-max",
                                          "encoding", "elementwise", "rounding", "mode", "strict",
                                          "colluding", NULL};
-    static const struct { const char *name, *needs; } pairs[] = {
-        {"staleness-max", "async"}, {"local-batch", "local-steps"}, {"average", "local-steps"}};
+    static const struct { const char *name, *needs, *remedy; } pairs[] = {
+        {"staleness-max", "async", "add --async: without it no gradient misses an update"},
+        {"local-batch", "local-steps", "add --local-steps N, or say --batch for a step's examples"},
+        {"average", "local-steps", "add --local-steps N: weights are averaged between those"}};
     static const struct { const char *a, *b, *why; } against[] = {
         {"check", "async", "asynchronous updates come in another order each time"},
         {"check", "allow-drop", "what is dropped is another gradient"},
@@ -68,7 +70,7 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
                            gradients ? ": nodes see examples and weights in clear" : "");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (asked(cli, pairs[i].name) && !asked(cli, pairs[i].needs))
-            return sherd__fail(d, SHERD_EINVAL, NULL, "--%s needs --%s", pairs[i].name,
+            return sherd__fail(d, SHERD_EINVAL, pairs[i].remedy, "--%s needs --%s", pairs[i].name,
                                pairs[i].needs);
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
         if (asked(cli, against[i].a) && asked(cli, against[i].b))
@@ -296,12 +298,12 @@ static double mean_staleness(const sherd__gradients_stats *s)
 void sherd__train_by_print(const sherd__train *t)
 {
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
-    printf("by gradients: %" PRIu64 " updates", s->updates);
+    printf("by gradients: %" PRIu64 " update%s", s->updates, s->updates == 1 ? "" : "s");
     if (sherd__train_others() != NULL)
-        printf(", among %" PRIu32 " processes by %s", sherd__train_others()->size,
-               sherd__train_others()->name);
+        printf(", among %" PRIu32 " process%s by %s", sherd__train_others()->size,
+               sherd__train_others()->size == 1 ? "" : "es", sherd__train_others()->name);
     else if (t->by->in_process)
-        printf(", %" PRIu32 " threads", t->by->threads);
+        printf(", %" PRIu32 " thread%s", t->by->threads, t->by->threads == 1 ? "" : "s");
     if (t->circle != NULL) sherd__train_circle_print(t);
     if (t->by->o.async)
         printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),

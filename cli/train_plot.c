@@ -101,6 +101,7 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     if (!err && (err = sherd__plot_draw(&p, path, &drawn, &why)) != 0)
         sherd__fail(d, err, why.hint, "%s", why.message);
     if (!err && !drawn) sherd__cli_warn(t->cli, "%s: %s", why.message, why.hint);
+    t->plotted = !err && drawn;
     sherd__free(epochs);
     sherd__free(points);
     sherd__free(regions);

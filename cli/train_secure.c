@@ -10,6 +10,8 @@
 #include "core/alloc.h"
 #include "scheduler/secure.h"
 
+#define SURVIVORS_LEAST 3
+
 struct sherd__train_secure {
     bool simulate;
     uint32_t colluding, survivors;
@@ -70,6 +72,11 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     s->colluding = (uint32_t)sherd__opt_int(cli, "colluding");
     if (sherd__opt_given(cli, "survivors"))
         s->survivors = (uint32_t)sherd__opt_int(cli, "survivors");
+    if (s->survivors > 0 && s->survivors < SURVIVORS_LEAST)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out for the least that is safe",
+                           "%s %u: expected %d or more, since of a sum of two each node can take "
+                           "its own part and have the other's", sherd__opt_where(cli, "survivors"),
+                           s->survivors, SURVIVORS_LEAST);
     t->over.says = simulate ? "simulated secure aggregation of data dealt from here: nothing is "
                               "hidden"
                             : "secure aggregation: sums of gradients here, weights in clear at "

@@ -146,6 +146,11 @@ static json_t *epoch_object(const sherd__told_epoch *e)
 
 void sherd__train_say_start(const sherd__train *t)
 {
+    if (t->keep != NULL && t->first_step == 0 && sherd__opt_flag(t->cli, "resume"))
+        sherd__cli_say(t->cli, "%s held no checkpoint: this run begins anew",
+                       sherd__opt_text(t->cli, "checkpoint"));
+    if (t->keep == NULL && sherd__opt_text(t->cli, "output") == NULL)
+        sherd__cli_say(t->cli, "no -o MODEL.npz: the model will not be kept");
     if (t->data.embedded && t->recipe.data == SHERD__DATA_IDX)
         sherd__cli_say(t->cli, "no --data DIR: training on digits that come with sherd, not on "
                        "MNIST");
@@ -180,8 +185,8 @@ void sherd__train_progress(sherd__train *t)
                       (double)t->examples / (now - t->began + 1e-9));
     if (t->over.cluster != NULL) {
         sherd__over_traffic x = sherd__over_traffic_now(&t->over);
-        snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " nodes  %s", x.up,
-                 sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
+        snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", x.up,
+                 x.up == 1 ? "" : "s", sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
     }
     t->progress.drawn = -1; /* judged here already */
     sherd__progress_update(&t->progress, s->step - t->first_step, steps - t->first_step, text, now);
@@ -266,6 +271,7 @@ static void print_table(const sherd__train *t)
 
 static void print_end(const sherd__train *t)
 {
+    static const char *const lines[] = {"log", "trace"};
     const char *output = sherd__opt_text(t->cli, "output");
     sherd__over_traffic x = sherd__over_traffic_now(&t->over);
     char s[24], out[24], in[24];
@@ -286,8 +292,13 @@ static void print_end(const sherd__train *t)
     sherd__train_check_count(t, &parameters, &epochs);
     if (t->check != NULL)
         printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "
-               "after each of %" PRIu64 " epochs\n", parameters, epochs);
+               "after %s%" PRIu64 " epoch%s\n", parameters, epochs == 1 ? "" : "each of ", epochs,
+               epochs == 1 ? "" : "s");
     if (output != NULL) printf("model: %s\n", output);
+    if (t->plotted) printf("plot: %s\n", sherd__opt_text(t->cli, "plot"));
+    for (size_t i = 0; i < 2; i++)
+        if (sherd__opt_text(t->cli, lines[i]) != NULL)
+            printf("%s: %s\n", lines[i], sherd__opt_text(t->cli, lines[i]));
 }
 
 static json_t *result_object(const sherd__train *t)
@@ -320,12 +331,28 @@ static json_t *result_object(const sherd__train *t)
                             t->secure != NULL ? sherd__train_secure_json(t)
                                               : sherd__train_by_json(t));
     if (output != NULL) json_object_set_new(o, "model", json_string(output));
+    if (t->plotted) json_object_set_new(o, "plot", json_string(sherd__opt_text(t->cli, "plot")));
     return o;
+}
+
+/* What ends finite may have diverged all the same. Steps differ in their examples: hence twice. And
+ * one example may happen to be known before anything was learnt, so where there are classes a cost
+ * that a guess would have does not count as large. */
+static void warn_of_rise(const sherd__train *t)
+{
+    double guess = t->recipe.loss == SHERD__LOSS_CROSS_ENTROPY
+                       ? log((double)sherd__network_width(sherd__trainer_network(t->trainer))) : 0;
+    char last[24], first[24];
+    if (!(t->last.cost > 2 * t->first_cost && t->last.cost > 2 * guess)) return;
+    sherd__cli_warn(t->cli, "the cost rose from %s in the first step to %s in the last epoch: a "
+                    "smaller rate may help, or inputs scaled to about 1",
+                    figure(t->first_cost, "%.5g", first), figure(t->last.cost, "%.5g", last));
 }
 
 int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
+    if (!err) warn_of_rise(t);
     int e = log_end(t, err, d);
     if (!err) err = e;
     if (t->cli->json)

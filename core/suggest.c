@@ -1,6 +1,7 @@
 /*
  * Optimal string alignment distance (Damerau-Levenshtein without overlapping edits) in three rows
- * of fixed length: words longer than LETTERS_MAX are nobody's typing error, so no allocation.
+ * of fixed length: words longer than LETTERS_MAX are nobody's typing error, so no allocation. Where
+ * nothing is near, a word that only one known word begins with is taken for that one cut short.
  */
 #include "core/suggest.h"
 
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #define LETTERS_MAX 48
+#define BEGUN_MIN 3 /* letters that tell a word cut short */
 
 static char lower(char c)
 {
@@ -38,18 +40,31 @@ static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
     return rows[a_len % 3][b_len];
 }
 
+static const char *begun(const char *word, size_t len, const char *const *known)
+{
+    const char *found = NULL;
+    for (; *known; known++) {
+        size_t i = 0;
+        while (i < len && lower(word[i]) == lower((*known)[i])) i++;
+        if (i < len) continue;
+        if (found) return NULL;
+        found = *known;
+    }
+    return found;
+}
+
 const char *sherd__suggest(const char *word, const char *const *known)
 {
     const char *nearest = NULL;
     size_t len = strlen(word), best = len / 3 > 1 ? len / 3 : 1;
     if (len == 0 || len > LETTERS_MAX) return NULL;
-    for (; *known; known++) {
-        size_t known_len = strlen(*known);
+    for (const char *const *all = known; *all; all++) {
+        size_t known_len = strlen(*all);
         if (known_len > LETTERS_MAX) continue;
-        size_t d = distance(word, len, *known, known_len);
+        size_t d = distance(word, len, *all, known_len);
         if (d >= known_len || d > best || (nearest && d == best)) continue;
-        nearest = *known;
+        nearest = *all;
         best = d;
     }
-    return nearest;
+    return nearest || len < BEGUN_MIN ? nearest : begun(word, len, known);
 }

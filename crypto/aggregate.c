@@ -40,7 +40,7 @@ int sherd__aggregate_check(const sherd__aggregate *a, sherd_diag *d)
                            "secure aggregation over %u nodes: expected 3 to %u", a->nodes,
                            SHERD__AGGREGATE_NODES_MAX);
     if (a->colluding == 0 || a->colluding > a->nodes - 2)
-        return sherd__fail(d, SHERD_EINVAL, NULL,
+        return sherd__fail(d, SHERD_EINVAL, "use more nodes, or fewer colluding ones",
                            "%u colluding nodes: expected 1 to %u of %u nodes", a->colluding,
                            a->nodes - 2, a->nodes);
     uint32_t least = sherd__aggregate_threshold(a->nodes, a->colluding);

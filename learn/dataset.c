@@ -28,8 +28,9 @@ static int check_targets(const sherd__dataset *s, const char *name, sherd_diag *
                                s->targets.labels[i], s->width);
     for (size_t i = 0; s->targets.values != NULL && i < s->x.rows * s->width; i++)
         if (!isfinite(s->targets.values[i]))
-            return sherd__fail(d, SHERD_ERANGE, NULL, "%s: row %zu has the target %g", name,
-                               i / s->width, s->targets.values[i]);
+            return sherd__fail(d, SHERD_ERANGE, "leave such rows out, or fill in what is missing",
+                               "%s: row %zu has the target %g", name, i / s->width,
+                               s->targets.values[i]);
     return SHERD_OK;
 }
 
@@ -51,8 +52,9 @@ int sherd__dataset_check(const sherd__dataset *s, const char *name, size_t input
     as.width = width;
     sherd__view_scan(s->x, &scan);
     if (scan.nonfinite > 0)
-        return sherd__fail(d, SHERD_ERANGE, NULL, "%s: row %zu, column %zu is %g", name,
-                           scan.bad_row, scan.bad_col, scan.bad_value);
+        return sherd__fail(d, SHERD_ERANGE, "leave such rows out, or fill in what is missing",
+                           "%s: row %zu, column %zu is %g", name, scan.bad_row, scan.bad_col,
+                           scan.bad_value);
     return check_targets(&as, name, d);
 }
 

@@ -46,6 +46,15 @@ static bool read_parts(const sherd__recipe_value *v, size_t from, sherd__layer_s
     return true;
 }
 
+/* Behind the kind of layer. */
+static int number_expected(const sherd__recipe_value *v, sherd_diag *d)
+{
+    char text[80];
+    snprintf(text, sizeof text, "%s and a whole number from 1 to %" PRIu64, v->words[0],
+             SHERD__RECIPE_SIDE_MAX);
+    return sherd__recipe_expected(v, text, NULL, d);
+}
+
 int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag *d)
 {
     const char *names[KINDS + 1];
@@ -63,7 +72,7 @@ int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, she
     bool numbers = pool || l.kind == &sherd__layer_dense || l.kind == &sherd__layer_conv2d;
     if (numbers &&
         (v->len < 2 || !sherd__word_count(v->words[1], SHERD__RECIPE_SIDE_MAX, &n) || n == 0))
-        return sherd__recipe_expected(v, what, NULL, d);
+        return number_expected(v, d);
     if (pool)
         l.window = (size_t)n;
     else

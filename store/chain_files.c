@@ -150,7 +150,8 @@ int sherd__chain_head(const char *folder, sherd__chain_link *out, sherd_diag *d)
     int err = sherd__file_read_small(&text, &len, path, HEAD_BYTES_MAX, &why);
     if (err == SHERD_EOPEN) err = SHERD_OK; /* there is none */
     else if (err == SHERD_EFORMAT || (!err && !parse_head((const char *)text, len, &link)))
-        err = sherd__fail(d, SHERD_ECHAIN, NULL, "%s: is damaged: expected 'NAME sha256:HASH'",
+        err = sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
+                          "%s: is damaged: expected 'NAME sha256:HASH'",
                           sherd__path_tail(path));
     else if (err) err = sherd__fail(d, err, why.hint, "%s", why.message);
     if (!err) *out = link;

@@ -28,7 +28,7 @@ static int damaged(const char *folder, const char *name, int err, const sherd_di
 {
     if (err == SHERD_ENOMEM || err == SHERD_EVERSION || err == SHERD_EIO || err == SHERD_EOPEN)
         return sherd__fail(d, err, why->hint, "%s", why->message);
-    return sherd__fail(d, SHERD_ECHAIN, "go on from an earlier checkpoint, in another folder",
+    return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                        "%s/%s: is damaged (%s)", sherd__path_tail(folder), name, why->message);
 }
 
@@ -106,14 +106,15 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     err = look(folder, out->name, &o, piece, &why);
     if (err) return damaged(folder, out->name, err, &why, d);
     if (o.number != number)
-        return sherd__fail(d, SHERD_ECHAIN, NULL, "%s/%s: calls itself number %" PRIu64,
-                           sherd__path_tail(folder), out->name, o.number);
+        return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
+                           "%s/%s: calls itself number %" PRIu64, sherd__path_tail(folder),
+                           out->name, o.number);
     if (before->name[0] == '\0') {
         *whole = o.first;
         return SHERD_OK;
     }
     if (same(&o.previous, &before->hash)) return SHERD_OK;
-    return sherd__fail(d, SHERD_ECHAIN, "go on from an earlier checkpoint, in another folder",
+    return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                        "%s/%s: does not follow on %s: that has been changed, or one between them "
                        "is missing", sherd__path_tail(folder), out->name, before->name);
 }
@@ -130,15 +131,15 @@ static int check_head(const char *folder, sherd__chain_report *r, const sherd__c
     if (head.name[0] == '\0' && before->name[0] == '\0' && (r->len == 0 || r->whole))
         return SHERD_OK;
     if (head.name[0] == '\0')
-        return sherd__fail(d, SHERD_ECHAIN, NULL,
+        return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                            "%s/head: is missing, so later checkpoints may be, too",
                            sherd__path_tail(folder));
     if (head.number > r->last.number || r->len == 0)
-        return sherd__fail(d, SHERD_ECHAIN, "go on from an earlier checkpoint, in another folder",
+        return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                            "%s: %s is missing, which head names", sherd__path_tail(folder),
                            head.name);
     if (head.number == expected->number && same(&head.hash, &expected->hash)) return SHERD_OK;
-    return sherd__fail(d, SHERD_ECHAIN, "go on from an earlier checkpoint, in another folder",
+    return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                        "%s/%s: is not the file that head names", sherd__path_tail(folder),
                        head.name);
 }

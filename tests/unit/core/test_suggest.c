@@ -42,12 +42,24 @@ static void the_nearest_wins_and_the_first_of_a_tie(void **s)
     assert_string_equal(sherd__suggest("rat", known), "bat");
 }
 
+static void a_word_cut_short_is_found_where_it_begins_one_alone(void **s)
+{
+    (void)s;
+    static const char *const known[] = { "plain", "secure", "ring", "halving-doubling",
+                                         "checkpoint-every", "checkpoint-keep", NULL };
+    assert_string_equal(sherd__suggest("halving", known), "halving-doubling");
+    assert_string_equal(sherd__suggest("HALV", known), "halving-doubling");
+    assert_null(sherd__suggest("ha", known));
+    assert_null(sherd__suggest("checkpoint", known));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_slip_finds_the_word),
         cmocka_unit_test(what_is_far_from_everything_gets_no_suggestion),
         cmocka_unit_test(the_nearest_wins_and_the_first_of_a_tie),
+        cmocka_unit_test(a_word_cut_short_is_found_where_it_begins_one_alone),
     };
     return cmocka_run_group_tests_name("core/suggest", tests, NULL, NULL);
 }

@@ -1,0 +1,121 @@
+#!/bin/sh
+# What is said to somebody who errs: the cause, the place, and what to do about it, with the right
+# exit code; and the words at the end of a training that went well. Speaks TAP.
+. tests/support/tap.sh
+
+PY=/usr/bin/python3
+py() { "$PY" -c "import json, numpy as np
+$1" >>err 2>&1; }
+# told CODE WORDS REMEDY ARGS...: exit code, and both parts on stderr
+told() {
+    want=$1 words=$2 remedy=$3
+    shift 3
+    fails "$want" "$words" "$@" && grep -q -- "try: .*$remedy" err
+}
+conf() { sed "$1" good.conf >bad.conf; }
+cat >good.conf <<'END'
+input = 4
+layer = dense 8
+layer = relu
+layer = dense 2
+loss = cross-entropy
+data = file
+epochs = 3
+rate = 0.1
+END
+py "
+r = np.random.default_rng(1)
+x = r.standard_normal((60, 4)); y = (x[:, 0] > 0).astype(np.int64)
+np.savez('good.npz', x=x, y=y); np.savez('onehot.npz', x=x, y=np.eye(2)[y]); np.savez('short.npz', x=x, y=y[:50])
+np.savez('wide.npz', x=x, y=np.eye(3)[y]); np.savez('none.npz', x=x[:0], y=y[:0]); np.save('none.npy', np.zeros((0, 5)))
+np.save('narrow.npy', x[:, :1]); np.savez('half.npz', x=x); x[5, 2] = np.nan; np.savez('nan.npz', x=x, y=y)
+np.savetxt('some.csv', np.ones((3, 5)), delimiter=',')"
+
+train() { told "$1" "$2" "$3" train good.conf --data "$4"; }
+train 3 "onehot.npz: y: expected 1 column, found 2" "y.argmax(axis=1)" onehot.npz &&
+    train 3 "wide.npz: y: expected 1 column, found 3" "targets = values" wide.npz &&
+    train 3 "short.npz: x has 60 rows and y has 50" "every row of inputs" short.npz &&
+    train 3 "half.npz: has x but not y" "numpy.savez" half.npz &&
+    train 11 "nan.npz: row 5, column 2 is nan" "leave such rows out" nan.npz &&
+    train 3 "narrow.npy: .*found 1 column$" "x and y apart" narrow.npy
+report $? "what is wrong with the shape of data comes with what to do about it"
+train 3 "none.npy: holds no examples" "a row for each" none.npy &&
+    train 3 "none.npz: holds no examples" "a row for each" none.npz
+report $? "a file without examples is named"
+
+ok=0
+for units in 2000000000 99999999999999999999 0 -3; do
+    conf "s/dense 8/dense $units/"
+    told 3 "bad.conf:2: layer: expected dense and a whole number from 1 to 1000000000, found 'dense $units'" \
+        TRAINING.md train bad.conf --data good.npz || ok=1
+done
+report $ok "a width out of range is told with its range"
+
+told 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doubling" train spiral -n 2 \
+    --by gradients --aggregate halving &&
+    told 2 "--survivors 2: expected 3 or more, since" "leave it out" train spiral -n 3 --by gradients \
+        --aggregate secure --simulate --survivors 2 &&
+    told 2 "--average needs --local-steps" "add --local-steps" train spiral -n 2 --by gradients \
+        --average weighted &&
+    told 2 "--staleness-max needs --async" "add --async" train spiral -n 2 --by gradients \
+        --staleness-max 3 &&
+    told 2 "4 colluding nodes: expected 1 to 3 of 5" "more nodes" train spiral -n 5 --by gradients \
+        --aggregate secure --simulate --colluding 4
+report $? "options that do not go together, or not so far, come with what does"
+
+told 3 "some.csv: is neither a .npy nor an IDX file" "give the .npy" audit --simulate permute \
+    --data some.csv
+report $? "an audit says which files it reads"
+
+conf 's/rate = 0.1/rate = 1e9/'
+run train bad.conf --data good.npz -o model.npz
+[ $code = 0 ] && grep -q "warning: the cost rose from 0.* in the first step to .*e+.* in the last epoch" err &&
+    [ -s model.npz ] && run train good.conf --data good.npz -o model.npz &&
+    [ $code = 0 ] && ! grep -q warning err
+report $? "a cost that rises without end is warned of, one that falls is not"
+
+run train spiral --epochs 3 --plot p.svg --log l.jsonl -o model.npz
+[ $code = 0 ] && grep -qx "model: model.npz" out && grep -qx "log: l.jsonl" out &&
+    if command -v gnuplot >/dev/null; then grep -qx "plot: p.svg" out; else ! grep -q "^plot" out; fi
+report $? "the last lines name what was written"
+run train spiral --epochs 3
+[ $code = 0 ] && grep -q "no -o MODEL.npz: the model will not be kept" err &&
+    run train spiral --epochs 3 --checkpoint chain && ! grep -q "will not be kept" err
+report $? "a model that will not be kept is told before it is made"
+
+run train spiral --epochs 3 --checkpoint chian --resume
+[ $code = 0 ] && grep -q "chian held no checkpoint: this run begins anew" err &&
+    run train spiral --epochs 4 --checkpoint chian --resume && [ $code = 0 ] && ! grep -q anew err
+report $? "resuming where nothing is says that it begins"
+cp -r chain headless
+rm headless/head
+told 12 "headless/head: is missing" "another folder: --initial" verify headless &&
+    echo junk >headless/head && told 12 "head: is damaged" "another folder" train spiral --epochs 9 \
+    --checkpoint headless --resume &&
+    run train spiral --epochs 1 --initial headless/checkpoint-000000000003.npz && [ $code = 0 ]
+report $? "a chain without its head says how its weights are used again"
+
+mkdir fixed && cp model.npz fixed/there.npz && chmod 555 fixed
+if [ "$(id -u)" = 0 ]; then
+    as="setpriv --reuid 65534 --clear-groups"
+    chmod 755 "$T"
+    $as true 2>/dev/null || as=
+else as=env; fi
+if [ -n "$as" ] && $as "$S" version >/dev/null 2>&1; then
+    mkdir -p theirs/sherd && echo "quiet" >theirs/sherd/config && chmod 700 theirs
+    $as env HOME=/ XDG_CONFIG_HOME="$T/config" "$S" train spiral --epochs 2 -o fixed/new.npz >out 2>err
+    code=$?
+    [ $code = 4 ] && grep -q "fixed/new.npz: cannot write: Permission denied" err &&
+        [ ! -e fixed/new.npz ]
+    report $? "a folder that may not be written is told as that"
+    if [ "$as" != env ]; then
+        $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err
+        code=$?
+        [ $code = 0 ] && chmod 755 theirs theirs/sherd && chmod 600 theirs/sherd/config &&
+            ! $as env XDG_CONFIG_HOME="$T/theirs" "$S" train spiral --epochs 2 >out 2>err &&
+            grep -q "config: cannot open the configuration file: Permission denied" err
+        report $? "another user's settings folder is passed over, one's own unreadable file is not"
+    fi
+fi
+chmod 755 fixed
+echo "1..$n"
