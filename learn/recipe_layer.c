@@ -4,6 +4,7 @@
  */
 #include "learn/recipe_keys.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

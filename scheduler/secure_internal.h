@@ -20,6 +20,7 @@ typedef struct member {
     bool away;              /* down, and may be back at once */
     bool known;             /* was of a roster that all agreed on */
     bool joined;            /* this session has blocks of the job */
+    bool bound;             /* in the sum that is asked for again */
     uint32_t tries;         /* of JOIN, while it was busy */
     uint64_t again_ms;      /* when to ask it to JOIN once more; 0: not to */
     uint32_t self;          /* number in the roster */
@@ -42,6 +43,7 @@ struct sherd__secure_job {
     uint32_t least;         /* survivors that the first roster needed: none needs fewer */
     bool begun;             /* a roster was agreed on */
     bool anew;              /* this one will not do: another one without some */
+    uint32_t bound;         /* members that the next sum is over, and no other; 0: whoever is up */
     uint8_t roster[SHERD__ABOUT];
     uint8_t seal[8 * SHERD__SECURE_SEAL]; /* questions of the round, the same for all */
     uint8_t hide[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
@@ -73,24 +75,41 @@ int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *ca
 int sherd__secure_send_hide(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
 
-/* secure_round.c */
+/* secure_members.c */
 
-/** Of this roster, and up. */
+/** Up, and taking part. */
+bool sherd__secure_up(const member *m);
+/** Of this roster, and up; and how many are. */
 bool sherd__secure_in(const member *m);
 uint32_t sherd__secure_count(const sherd__secure_job *j);
+/** Up, and to be in the next roster. */
+bool sherd__secure_wanted(const sherd__secure_job *j, const member *m);
+/** How many members a sum needs. */
+uint32_t sherd__secure_least(const sherd__secure_job *j);
 /** Of those that are up, or may be back at once, a roster could be made anew. */
 bool sherd__secure_hope(const sherd__secure_job *j);
+/** The roster is not of those who are wanted, or too few of it are there. */
+bool sherd__secure_others(const sherd__secure_job *j);
+/** The survivors of this round are whom the next sum is over, until one was opened. */
+void sherd__secure_bind(sherd__secure_job *j);
+void sherd__secure_unbind(sherd__secure_job *j);
+/** The end: `have` nodes `what`. */
+void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
+
+/* secure_round.c */
+
 /** What came of sending to a node: one that takes no more is about to end, want of memory is the
  *  end of all. */
 void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err);
 void sherd__secure_no_memory(sherd__secure_job *j);
-void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
 
 /** With as many members as it needs. */
 void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s);
 /** All have uploaded who will: the survivors are named; or, where they are too few, the sum is to
  *  be asked for again, if there is hope. */
 void sherd__secure_begin_open(sherd__secure_job *j);
+/** Too few have answered: the sum is to be asked for again of the same members, if there is hope. */
+void sherd__secure_unopened(sherd__secure_job *j);
 /** The sum is its asker's again; err: why it is none. */
 void sherd__secure_over(sherd__secure_job *j, int err, const char *text);
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);

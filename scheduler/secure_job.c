@@ -28,11 +28,6 @@ static bool busy(const sherd__work_node *n)
 
 /* ---- JOIN and ROSTER ----------------------------------------------------------------------- */
 
-static bool up(const member *m)
-{
-    return m->w.session && !m->out;
-}
-
 static void ask_to_join(sherd__secure_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
@@ -52,13 +47,19 @@ static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
     return sherd__aggregate_check(&j->a, d);
 }
 
-/* All that are up, as members in their order. */
+static uint32_t count_wanted(const sherd__secure_job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) n += sherd__secure_wanted(j, &j->nodes[i]);
+    return n;
+}
+
+/* All that are up and wanted, as members in their order. */
 static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < j->o.nodes; i++) n += up(&j->nodes[i]);
-    if (j->begun && n < j->least) {
+    uint32_t n = count_wanted(j);
+    if (n < j->bound || (j->begun && n < j->least)) {
         sherd__secure_too_few(j, n, "are left");
         return;
     }
@@ -76,7 +77,10 @@ static void begin_join(sherd__secure_job *j)
     j->anew = false;
     for (uint32_t i = 0, self = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
-        if (!up(m)) continue;
+        if (!sherd__secure_wanted(j, m)) {
+            m->waits = sherd__secure_up(m);
+            continue;
+        }
         j->node_of[self] = i;
         m->self = self++;
         m->waits = m->sealed = m->hidden = false;
@@ -88,9 +92,8 @@ static void begin_join(sherd__secure_job *j)
 /* Another roster: now, or as soon as those that may be back at once are. */
 static void gather(sherd__secure_job *j)
 {
-    uint32_t n = 0, least = j->begun ? j->least : 3;
-    for (uint32_t i = 0; i < j->o.nodes; i++) n += up(&j->nodes[i]);
-    if (n < least && j->begun && sherd__secure_hope(j)) j->phase = GATHERING;
+    uint32_t least = j->bound ? j->bound : j->least;
+    if (j->begun && count_wanted(j) < least && sherd__secure_hope(j)) j->phase = GATHERING;
     else begin_join(j);
 }
 
@@ -160,7 +163,7 @@ static bool all_heard(const sherd__secure_job *j)
 static void become_ready(sherd__secure_job *j)
 {
     size_t room;
-    if (j->anew || (sherd__secure_count(j) < j->a.threshold && j->begun)) {
+    if (j->anew || (sherd__secure_count(j) < sherd__secure_least(j) && j->begun)) {
         gather(j);
         return;
     }
@@ -186,14 +189,6 @@ static void become_ready(sherd__secure_job *j)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* Somebody is up who is not of this roster, or too few are who are. */
-static bool others(const sherd__secure_job *j)
-{
-    for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (up(&j->nodes[i]) && j->nodes[i].waits) return true;
-    return sherd__secure_count(j) < j->a.threshold;
-}
-
 /* What can go on does; each phase waits for all who are still there. */
 static void move(sherd__secure_job *j)
 {
@@ -205,7 +200,7 @@ static void move(sherd__secure_job *j)
     case JOINING:
         if (open_tasks(j)) break;
         if (all_joined(j)) begin_roster(j);
-        else begin_join(j); /* without those who were lost */
+        else gather(j); /* without those who were lost */
         break;
     case ROSTER:
         if (!open_tasks(j)) become_ready(j);
@@ -215,7 +210,7 @@ static void move(sherd__secure_job *j)
         break;
     case OPENING:
         if (j->answers >= j->a.threshold) sherd__secure_over(j, SHERD_OK, "");
-        else if (!open_tasks(j)) sherd__secure_too_few(j, j->answers, "answered");
+        else if (!open_tasks(j)) sherd__secure_unopened(j);
         break;
     case GATHERING: gather(j); break;
     case IDLE: break;
@@ -392,7 +387,7 @@ static void pump(void *ctx, uint64_t now_ms)
     j->now_ms = now_ms;
     pthread_mutex_lock(&j->lock);
     sherd__secure_sum *s = j->phase == IDLE ? j->asked : NULL;
-    bool anew = s && others(j), finish = j->finish;
+    bool anew = s && sherd__secure_others(j), finish = j->finish;
     if (!anew && s) j->asked = NULL;
     pthread_mutex_unlock(&j->lock);
     if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);

@@ -11,9 +11,8 @@
  * as U others answer. Before the next sum all that are up make a new roster if some of them are not
  * of the last one: with new keys, so that nothing that was sealed for an old one is opened by a new
  * one. A sum for which too few have uploaded is asked for again if those that may be back at once
- * could make up for it; once survivors were named it is not, since another set of them under the
- * same parameters would tell, by its difference, what single members have. No roster needs fewer
- * survivors than the first did; fewer is the end.
+ * could make up for it; once survivors were named, of these alone (secure_members.c). No roster
+ * needs fewer survivors than the first did; fewer is the end.
  */
 #ifndef SCHEDULER_SECURE_JOB_H
 #define SCHEDULER_SECURE_JOB_H

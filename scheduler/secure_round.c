@@ -12,27 +12,7 @@
 #include "core/diag.h"
 #include "scheduler/secure_internal.h"
 
-/* ---- members ------------------------------------------------------------------------------- */
-
-bool sherd__secure_in(const member *m)
-{
-    return m->w.session && !m->out && !m->waits;
-}
-
-uint32_t sherd__secure_count(const sherd__secure_job *j)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < j->o.nodes; i++) n += sherd__secure_in(&j->nodes[i]);
-    return n;
-}
-
-bool sherd__secure_hope(const sherd__secure_job *j)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < j->o.nodes; i++)
-        n += !j->nodes[i].out && (j->nodes[i].w.session || j->nodes[i].away);
-    return n >= j->a.threshold;
-}
+/* ---- what may go wrong --------------------------------------------------------------------- */
 
 void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
 {
@@ -43,15 +23,6 @@ void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
 void sherd__secure_no_memory(sherd__secure_job *j)
 {
     sherd__work_stop(&j->w, SHERD_ENOMEM, NULL, "no memory for what nodes are sent");
-}
-
-void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what)
-{
-    char text[160];
-    snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
-             j->a.nodes, what, j->a.threshold);
-    sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                     "start nodes again; --survivors says how many must be left", text);
 }
 
 /* ---- a round ------------------------------------------------------------------------------- */
@@ -70,6 +41,7 @@ void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
     j->phase = IDLE;
     j->sum = NULL;
     if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
+    else sherd__secure_unbind(j);
     drop_pieces(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
@@ -109,7 +81,8 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
     }
 }
 
-/* Nobody was asked to open anything: the masks of this round hide for good what was uploaded. */
+/* With masks of a round of its own: those of this one hide for good what was uploaded and not
+ * opened. */
 static void ask_again(sherd__secure_job *j)
 {
     sherd__secure_sum *s = j->sum;
@@ -129,7 +102,7 @@ void sherd__secure_begin_open(sherd__secure_job *j)
         const member *m = &j->nodes[j->node_of[i]];
         if (m->sealed && m->hidden) j->survivors[j->survivors_len++] = i;
     }
-    if (j->survivors_len < j->a.threshold) {
+    if (j->survivors_len < sherd__secure_least(j)) { /* and nobody was asked to open anything */
         if (sherd__secure_hope(j)) ask_again(j);
         else sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
         return;
@@ -142,6 +115,19 @@ void sherd__secure_begin_open(sherd__secure_job *j)
         if (sherd__secure_in(m) && m->sealed)
             sherd__secure_sent(j, node, sherd__secure_send_open(j, m));
     }
+}
+
+void sherd__secure_unopened(sherd__secure_job *j)
+{
+    bool lost = sherd__secure_count(j) < j->a.threshold; /* else those who are here will not */
+    if (lost) sherd__secure_bind(j);
+    if (!lost || !sherd__secure_hope(j)) {
+        sherd__secure_too_few(j, j->answers, "answered");
+        return;
+    }
+    sherd__work_say(&j->w, "a sum could not be opened: it is asked for again when all %u nodes "
+                    "that are in it are there", j->bound);
+    ask_again(j);
 }
 
 /* ---- what comes back ----------------------------------------------------------------------- */

@@ -161,9 +161,22 @@ static void witness(world *w, uint32_t i, const sherd__event *e)
         w->keys[w->keys_len++] = sherd__get_u64(bytes + 32);
         for (uint32_t k = 0; k < w->count; k++) w->node[k].hidden = false; /* a sum of others */
     }
+    if (e->task.op == SHERD__OP_OPEN) {
+        uint32_t set = 0;
+        for (uint32_t k = 0; k < w->count; k++) set |= (uint32_t)w->node[k].hidden << k;
+        if (w->opened_number == w->sum_number) assert_int_equal(w->opened, set);
+        w->opened_number = w->sum_number;
+        w->opened = set;
+    }
     if (e->task.op != SHERD__OP_HIDE) return;
     n->hidden = true;
     note_mask(w, n, bytes);
+}
+
+static void spoil(sherd_fragment *pieces)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)sherd__fragment_bytes(pieces);
+    bytes[sherd__fragment_info_of(pieces)->cols + 60] ^= 1;
 }
 
 static void befall(world *w, const sherd__event *e)
@@ -180,6 +193,14 @@ static void befall(world *w, const sherd__event *e)
         secure_cut(w, w->lost[i]);
         if (w->returns) secure_connect(&w->node[w->lost[i]]);
     }
+    if (!w->then[0].lost_len) return;
+    w->op = w->then[0].op;
+    w->at = w->then[0].at;
+    w->seen = 0;
+    w->lost_len = w->then[0].lost_len;
+    memcpy(w->lost, w->then[0].lost, sizeof w->lost);
+    w->then[0] = w->then[1];
+    w->then[1] = (struct befallen){ 0 };
 }
 
 static size_t to_node(sim_node *n)
@@ -209,6 +230,8 @@ static size_t from_node(world *w, uint32_t i)
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, n->sessions, w->now);
         if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) {
             witness(w, i, &e);
+            if (w->spoil && i == 0 && e.kind == SHERD__EV_RESULT && e.task.op == SHERD__OP_SEAL)
+                spoil(e.fragment);
             job->event(w->job, i, &e, w->now);
             befall(w, &e);
         }
@@ -284,15 +307,26 @@ void secure_end(world *w)
     sherd__secure_job_free(w->job);
 }
 
-int secure_ask(world *w)
+void secure_begin_ask(world *w)
 {
-    const uint64_t *answers[NODES];
-    int err = 0;
     for (uint32_t i = 0; i < w->count; i++) w->node[i].hidden = false;
+    w->sum_number++;
     w->sum.params = w->params;
     w->sum.scales = secure_scales;
     sherd__secure_job_ask(w->job, &w->sum);
+}
+
+int secure_ask(world *w)
+{
+    secure_begin_ask(w);
     secure_settle(w);
+    return secure_take(w);
+}
+
+int secure_take(world *w)
+{
+    const uint64_t *answers[NODES];
+    int err = 0;
     if (sherd__secure_job_work(w->job).ops->done(w->job, &err, NULL)) return err;
     assert_true(sherd__secure_job_answered(w->job));
     if (w->sum.err) return w->sum.err;

@@ -46,10 +46,16 @@ typedef struct world {
     /* what is to happen: after the at-th answer to `op`, from whomever, these are lost */
     uint32_t op, at, seen;
     uint32_t lost[NODES], lost_len;
+    struct befallen {              /* and after that, in turn */
+        uint32_t op, at, lost[NODES], lost_len;
+    } then[2];
     bool back;                     /* whoever is lost may be back at once */
     bool returns;                  /* and is */
+    bool spoil;                    /* node 0 seals a piece that node 1 cannot open */
     uint32_t often;                /* one in so many results loses somebody; 0: none */
     uint64_t now;
+    /* whose uploads were to be opened under these parameters: one set of them for each sum */
+    uint32_t sum_number, opened_number, opened;
     /* every mask and every key that any node has made */
     uint64_t masks[4000], keys[4000];
     size_t masks_len, keys_len;
@@ -68,6 +74,9 @@ void secure_settle(world *w);
 void secure_meet(world *w);
 /** Asks for a sum, into w->out; an error is the job's, or the sum's. */
 int secure_ask(world *w);
+/** The same in two: what was asked for before, once it has settled. */
+void secure_begin_ask(world *w);
+int secure_take(world *w);
 
 /** A node's connection breaks, and it may be back (w->back); it is; or it will not be after all. */
 void secure_cut(world *w, uint32_t i);
