@@ -124,7 +124,7 @@ int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 /* ---- shares of an operand -------------------------------------------------------------------- */
 
 enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, BITS = 17 };
-enum { ROWS = 4, PIECE = 128, MOST_THREADS = 16 };
+enum { ROWS = 4, MOST_THREADS = 16 };
 
 static const sherd__lcc code = {BLOCKS, MASKS, SHARES};
 
@@ -198,20 +198,22 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
     return sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
 }
 
-/* Rows [row, row+rows) of every block, quantised, a piece of each by turns as in a job. */
+/* Rows [row, row+rows) of every block, quantised, by turns as in a job. */
 static void read_rows(coding_part *t, size_t row, size_t rows)
 {
     const coding *c = t->c;
     const sherd_view v = sherd_view_c(c->a, SHERD_F64, c->dim, c->dim);
-    for (size_t i = 0; i < rows; i++)
-        for (size_t col = 0; col < c->dim; col += PIECE)
-            for (size_t j = 0; j < BLOCKS; j++) {
-                double *to = t->data + (j * ROWS + i) * c->dim + col;
-                size_t at = j * c->height + row + i, n = c->dim - col;
-                if (n > PIECE) n = PIECE;
-                if (at < c->dim) sherd__fixed_piece(&c->fixed, v, at, col, n, to);
-                else memset(to, 0, n * sizeof *to);
-            }
+    for (size_t i = 0; i < rows; i++) {
+        size_t from[BLOCKS], count = 0;
+        double *to[BLOCKS];
+        for (size_t j = 0; j < BLOCKS; j++) {
+            double *out = t->data + (j * ROWS + i) * c->dim;
+            size_t at = j * c->height + row + i;
+            if (at < c->dim) from[count] = at, to[count++] = out;
+            else memset(out, 0, c->dim * sizeof *out);
+        }
+        sherd__fixed_turns(&c->fixed, v, from, count, 0, c->dim, to);
+    }
 }
 
 /* Rows [row, row+rows) of all shares, for both primes. */

@@ -20,6 +20,7 @@
 enum {
     WORDS = 4096,
     PIECE = 256,
+    SHORT = 16,
     BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 4,
     CIPHERS = 64,
     KEY = 32
@@ -133,11 +134,11 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream
 SHERD__CLONES_WHOLE
 static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double *restrict out)
 {
-    double f = (double)p, round = 0x1.8p52 + (double)((p - 1) / 2 % 2);
+    double f = (double)p, part = f * 0x1p-30, round = 0x1.8p52 + (double)((p - 1) / 2 % 2);
     uint64_t signs = 0;
     for (size_t i = 0; i < n; i++) {
-        double wide = (double)((int32_t)w[i] >> 2) * f, r = wide * 0x1p-30 + round - round;
-        double spare = wide - r * 0x1p30 - least;
+        double v = (double)((int32_t)w[i] >> 2), r = v * part + round - round;
+        double spare = v * f - least - r * 0x1p30;
         uint64_t bits;
         memcpy(&bits, &spare, sizeof bits);
         signs |= bits;
@@ -170,18 +171,20 @@ static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *ou
     return err;
 }
 
-/* Elements of one row, from their words: a piece that has one to be dropped is gone through
- * again. */
-static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, uint64_t element, uint32_t p,
-                    double *out)
+/* Elements of one row, from their words: a piece that has one to be dropped is gone through again
+ * in shorter ones, and a short one word by word. */
+static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, size_t piece,
+                    uint64_t element, uint32_t p, double *out)
 {
     const double least = (double)((1u << 30) % p) - 0x1p29;
     int err = SHERD_OK;
-    for (size_t at = 0; at < n; at += PIECE) {
-        size_t end = n - at < PIECE ? n : at + PIECE;
-        if (!scale(w + at, end - at, p, least, out + at)) continue;
-        for (size_t i = at; i < end && err == 0; i++)
-            if (!residue_of(w[i], p, out + i)) err = redraw(ks, element + i, p, out + i);
+    for (size_t at = 0; at < n && err == 0; at += piece) {
+        size_t len = n - at < piece ? n - at : piece, end = at + len;
+        if (!scale(w + at, len, p, least, out + at)) continue;
+        if (piece > SHORT) err = residues(ks, w + at, len, SHORT, element + at, p, out + at);
+        else
+            for (size_t i = at; i < end && err == 0; i++)
+                if (!residue_of(w[i], p, out + i)) err = redraw(ks, element + i, p, out + i);
     }
     return err;
 }
@@ -198,7 +201,7 @@ static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id
     for (size_t i = 0; i < words; i++) m->words[i] = __builtin_bswap32(m->words[i]);
 #endif
     for (size_t i = 0; i < rows && err == 0; i++)
-        err = residues(ks, m->words + i * stride * BLOCK_WORDS + c0 % BLOCK_WORDS, n,
+        err = residues(ks, m->words + i * stride * BLOCK_WORDS + c0 % BLOCK_WORDS, n, PIECE,
                        (row0 + i) * stride * BLOCK_WORDS + c0, id->p, out + i * ld);
     return err;
 }

@@ -19,7 +19,6 @@
 #define ROOM 4096u
 #define ROWS 4u
 #define SCRATCH 131072u
-#define PIECE 128u /* columns that are read of one block after another */
 
 /* --- memory that is wiped -------------------------------------------------------------------- */
 
@@ -78,27 +77,27 @@ void sherd__share_scratch_free(share_scratch *s)
 
 /* --- one pass -------------------------------------------------------------------------------- */
 
-/* Columns [c, c+n) of row `i` of block j; what lies beyond the operand is zero. */
-static void load_piece(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
-                       size_t i, size_t j, size_t c, size_t n)
-{
-    double *to = s->data + j * s->room + i * span->cols + c;
-    size_t at = j * span->height + span->at + row + i;
-    if (at >= span->limit) memset(to, 0, n * sizeof *to);
-    else if (n > PIECE) sherd__fixed_row(&o->fixed, o->v, span->from + at, span->col + c, n, to);
-    else sherd__fixed_piece(&o->fixed, o->v, span->from + at, span->col + c, n, to);
-}
-
-/* Reads `rows` rows of every block from `row` of the span on, by turns in short pieces: several
- * places of the operand at once come from memory a third faster than one after the other. */
+/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is
+ * zero. */
 static void load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                  size_t rows)
 {
-    size_t step = o->blocks > 1 ? PIECE : span->cols;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t c = 0; c < span->cols; c += step)
-            for (size_t j = 0; j < o->blocks; j++)
-                load_piece(s, o, span, row, i, j, c, span->cols - c < step ? span->cols - c : step);
+    size_t from[SHERD__LCC_BLOCKS_MAX];
+    double *to[SHERD__LCC_BLOCKS_MAX];
+    for (size_t i = 0; i < rows; i++) {
+        size_t count = 0;
+        for (size_t j = 0; j < o->blocks; j++) {
+            double *out = s->data + j * s->room + i * span->cols;
+            size_t at = j * span->height + span->at + row + i;
+            if (at >= span->limit) {
+                memset(out, 0, span->cols * sizeof *out);
+                continue;
+            }
+            from[count] = span->from + at;
+            to[count++] = out;
+        }
+        sherd__fixed_turns(&o->fixed, o->v, from, count, span->col, span->cols, to);
+    }
 }
 
 int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,

@@ -12,7 +12,9 @@
 #include "matrix/exact.h"
 #include "matrix/view.h"
 
-enum { LINE = 8 }; /* doubles of a line of 64 bytes */
+/* Doubles of a line of 64 bytes; of a row that are read before it is another's turn; bytes ahead of
+ * what is read for which lines are asked for. */
+enum { LINE = 8, PIECE = 128, AHEAD = 2048 };
 
 static bool whole_dtype(sherd_dtype t)
 {
@@ -135,14 +137,35 @@ void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, 
     sherd__fixed_apply(f, out, n);
 }
 
-void sherd__fixed_piece(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
-                        double *out)
+/* quantise where results stay below 2^51: 1.5*2^52 has no room for fractions and leaves no zero
+ * negative; a product by a power of two is exact, or so small that all becomes zero. What lies
+ * AHEAD is asked for, which may be beyond the operand: nothing is touched there. */
+SHERD__CLONES_WHOLE
+static void quantise_near(const double *restrict x, size_t n, double factor, double *restrict out)
 {
-    size_t ld, left = v.cols - c0 - n;
+    const double whole = 0x1.8p52;
+    size_t i = 0;
+    for (; i + LINE <= n; i += LINE) {
+        __builtin_prefetch((const void *)((uintptr_t)(x + i) + AHEAD));
+        for (size_t j = i; j < i + LINE; j++) out[j] = x[j] * factor + whole - whole;
+    }
+    for (; i < n; i++) out[i] = x[i] * factor + whole - whole;
+}
+
+void sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t *row, size_t count,
+                        size_t c0, size_t n, double *const *out)
+{
+    const double factor = ldexp(1.0, f->scale);
+    size_t ld, piece = count > 1 ? PIECE : n;
     const double *own = sherd__view_borrow_f64(v, &ld);
-    for (size_t i = 0; own != NULL && i < n && i < left; i += LINE)
-        __builtin_prefetch(own + r * ld + c0 + n + i);
-    sherd__fixed_row(f, v, r, c0, n, out);
+    if (own == NULL || f->bound > UINT64_C(1) << 50) {
+        for (size_t j = 0; j < count; j++) sherd__fixed_row(f, v, row[j], c0, n, out[j]);
+        return;
+    }
+    for (size_t c = 0; c < n; c += piece)
+        for (size_t j = 0; j < count; j++)
+            quantise_near(own + row[j] * ld + c0 + c, n - c < piece ? n - c : piece, factor,
+                          out[j] + c);
 }
 
 void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const uint32_t *cols,

@@ -107,27 +107,50 @@ static void all_readers_quantise_alike(void **s)
     }
 }
 
-/* Whatever a piece's length and whether rows lie in memory as they are; x ends where v does. */
-static void pieces_of_a_row_are_the_row(void **s)
+/* What rounding to `bits` may meet where the scale is 1: halves, what vanishes, both zeros, and the
+ * largest. */
+static double odd_value(size_t i, unsigned bits)
+{
+    static const double odd[] = {0.5, -0.5, -0.0, 0.0, 0x1p-1060, -0x1p-600, 0.49999999999999994};
+    double top = ldexp(1.0, (int)bits - 1) - 1;
+    switch (i % 5) {
+    case 0: return i % 2 ? -top : top;
+    case 1: return odd[i / 5 % (sizeof odd / sizeof *odd)];
+    case 2: return trunc(real() * (top - 1)) + (i % 2 ? 0.5 : -0.5);
+    default: return real() * top;
+    }
+}
+
+/* Whatever their order and length, how many bits values have, and whether rows lie in memory as they
+ * are; x ends where v does. */
+static void rows_read_by_turns_are_the_rows(void **s)
 {
     (void)s;
-    enum { N = 3, M = 33 };
-    double *x = malloc(N * M * sizeof *x), row[M], pieces[M];
-    for (size_t i = 0; i < N * M; i++) x[i] = real() * 3;
-    for (int turned = 0; turned < 2; turned++) {
-        sherd_view v = turned ? sherd_view_t(sherd_view_c(x, SHERD_F64, M, N))
-                              : sherd_view_c(x, SHERD_F64, N, M);
-        sherd__fixed f;
-        assert_int_equal(sherd__fixed_choose(v, 17, "A", &f, NULL), 0);
-        for (size_t i = 0; i < N; i++)
-            for (size_t len = 1; len <= M; len++) {
-                sherd__fixed_row(&f, v, i, 0, M, row);
-                memset(pieces, 0, sizeof pieces);
-                for (size_t c = 0; c < M; c += len)
-                    sherd__fixed_piece(&f, v, i, c, M - c < len ? M - c : len, pieces + c);
-                assert_memory_equal(pieces, row, sizeof row);
+    enum { N = 5, M = 270 };
+    static const size_t lengths[] = {0, 1, 7, 8, 9, 127, 128, 129, 136, 256, 265, M};
+    static const unsigned widths[] = {2, 17, 26, 50, 51, 52, 53};
+    double *x = malloc(N * M * sizeof *x), row[M], *out[N];
+    for (int turned = 0; turned < 2; turned++)
+        for (size_t b = 0; b < sizeof widths / sizeof *widths; b++)
+            for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+                sherd_view v = turned ? sherd_view_t(sherd_view_c(x, SHERD_F64, M, N))
+                                      : sherd_view_c(x, SHERD_F64, N, M);
+                size_t rows[N], count = (b + l) % (N + 1), n = lengths[l], c0 = (M - n) / 2;
+                sherd__fixed f;
+                for (size_t i = 0; i < N * M; i++) x[i] = odd_value(i, widths[b]);
+                assert_int_equal(sherd__fixed_choose(v, widths[b], "A", &f, NULL), 0);
+                assert_int_equal(f.scale, 0);
+                for (size_t j = 0; j < count; j++) {
+                    rows[j] = (3 * j + l) % N;
+                    out[j] = malloc((n ? n : 1) * sizeof *row); /* exact, for sanitizers */
+                }
+                sherd__fixed_turns(&f, v, rows, count, c0, n, out);
+                for (size_t j = 0; j < count; j++) {
+                    sherd__fixed_row(&f, v, rows[j], c0, n, row);
+                    assert_memory_equal(out[j], row, n * sizeof *row);
+                    free(out[j]);
+                }
             }
-    }
     free(x);
 }
 
@@ -244,7 +267,7 @@ int main(void)
         cmocka_unit_test(the_exponent_is_the_largest_that_fits),
         cmocka_unit_test(values_are_rounded_to_nearest_ties_to_even),
         cmocka_unit_test(all_readers_quantise_alike),
-        cmocka_unit_test(pieces_of_a_row_are_the_row),
+        cmocka_unit_test(rows_read_by_turns_are_the_rows),
         cmocka_unit_test(integers_stay_as_they_are),
         cmocka_unit_test(integers_hold_in_the_bits_asked_for_or_are_named),
         cmocka_unit_test(what_has_no_exact_value_is_named_and_refused),
