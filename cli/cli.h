@@ -125,6 +125,8 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name);
  * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
  */
 extern const char *const sherd__choices_progress[]; /* auto bar plain none */
+extern const char *const sherd__choices_bind_to[];  /* core none */
+enum { SHERD__BIND_CORE, SHERD__BIND_NONE };
 extern const char *const sherd__choices_encoding[]; /* auto dense csr: as sherd_encoding */
 extern const char *const sherd__choices_scheme[];   /* permute plain share share1 blind */
 /** "share" for SHERD_SHARE, as --scheme takes it. */
@@ -153,15 +155,20 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_NODE_MEMORY                                                                     \
     {.name = "node-memory", .type = SHERD__SIZE, .arg = "SIZE",                                    \
      .help = "budget of each node that -n starts [a share of this machine's]"}
+#define SHERD__OPT_BIND_TO                                                                         \
+    {.name = "bind-to", .type = SHERD__CHOICE, .arg = "WHAT", .preset = "core",                    \
+     .choices = sherd__choices_bind_to,                                                            \
+     .help = "core: nodes that -n starts have cores of their own, if their threads make as many "  \
+             "as this machine has; none: they run anywhere"}
 #define SHERD__OPT_SAME_HOST                                                                       \
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
      .help = "private schemes: take domains that are on one host for separate all the same"}
-/* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --timeout,
- * --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open
+/* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --bind-to,
+ * --timeout, --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open
  * cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
-        SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
+        SHERD__OPT_BIND_TO, SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
 
 #define SHERD__OPT_OUTPUT(what)                                                                    \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \

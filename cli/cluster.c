@@ -254,6 +254,7 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     sherd__launch_options o = { .nodes = (uint32_t)sherd__opt_int(cli, "local"),
                                 .memory = sherd__opt_size(cli, "node-memory"),
                                 .threads = (uint32_t)sherd__opt_int(cli, "threads"),
+                                .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,
                                 .log_dir = s->folder, .interrupted = interrupted };
     path_of(s, SHERD__CLUSTER_KEY, key);
     int err = sherd__identity_new(&id);
@@ -432,6 +433,7 @@ static const sherd__option up_options[] = {
     { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = NODES_MAX,
       .flags = SHERD__OPT_REQUIRED, .help = "how many nodes" },
     SHERD__OPT_NODE_MEMORY,
+    SHERD__OPT_BIND_TO,
     { .name = "threads", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4096,
       .help = "threads of each node [cores / N, at least 1]" },
     { 0 },

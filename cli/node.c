@@ -233,6 +233,7 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->parent_pipe = local ? (int)sherd__opt_int(cli, "parent-pipe") : -1;
     o->stay = sherd__opt_flag(cli, "stay");
     o->threads = (uint32_t)sherd__opt_int(cli, "threads");
+    o->cores = sherd__opt_text(cli, "cores");
     o->quick = sherd__opt_choice(cli, "selftest") == 1;
     o->memory = sherd__opt_given(cli, "memory") ? sherd__opt_size(cli, "memory") : default_memory();
     o->connections_max = (uint32_t)sherd__opt_int(cli, "connections");
@@ -332,6 +333,9 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "parent-pipe", .type = SHERD__INT, .arg = "FD", .min = 0, .max = 1048576,
       .excludes = "key", .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "key and allow-list come over this descriptor; the node ends when it does" },
+    { .name = "cores", .type = SHERD__TEXT, .arg = "LIST",
+      .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "run on these cores, as 0,2,3, as long as they are not shared" },
     { .name = "stay", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
       .help = "outlive the parent's pipe once something was written to it" },
     { 0 },

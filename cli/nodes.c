@@ -247,6 +247,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
         .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
         .local_nodes = s.local,
         .node_memory = sherd__opt_size(cli, "node-memory"),
+        .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,
         .nodes_file = s.local > 0 ? NULL : s.nodes,
         .key_file = s.local > 0 ? NULL : s.key,
         .same_host_domains = s.ours || sherd__opt_flag(cli, "same-host-domains"),

@@ -45,7 +45,8 @@ static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
 {
     static const char *const of_nodes[] = {"scheme", "colluding", "spare", "group", "exposure",
                                            "exposure-max", "encoding", "elementwise", "record",
-                                           "node-memory", "key", "same-host-domains"};
+                                           "node-memory", "bind-to", "key",
+                                           "same-host-domains"};
     static const char *const of_permute[] = {"group", "exposure", "exposure-max"};
     static const char *const of_share[] = {"colluding", "spare"};
     const char *scheme = sherd__opt_text(cli, "scheme");

@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 
+const char *const sherd__choices_bind_to[] = {"core", "none", NULL};
 const char *const sherd__choices_progress[] = {"auto", "bar", "plain", "none", NULL};
 const char *const sherd__choices_scheme[] = {"permute", "plain", "share", "share1", "blind", NULL};
 const char *const sherd__choices_public[] = {"b", NULL};

@@ -17,6 +17,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
+#include "node/cores.h"
 #include "node/members.h"
 #include "sherd/version.h"
 #include "wire/handoff.h"
@@ -52,6 +53,7 @@ struct server {
     sherd_executor *executor;
     sherd__worker *worker;
     sherd__members *members;
+    sherd__cores *cores;
     sherd_listener *listener;
     conn *conns;
     uint64_t sessions;
@@ -274,6 +276,7 @@ static void close_handles(server *s)
                            (uv_handle_t *)&s->parent };
     for (unsigned i = 0; i < s->handles; i++)
         if (!uv_is_closing(all[i])) uv_close(all[i], NULL);
+    sherd__cores_unwatch(s->cores);
 }
 
 static void on_drain(uv_timer_t *t)
@@ -458,6 +461,7 @@ static int start_compute(server *s, sherd_diag *d)
     uv_timer_init(&s->loop, &s->drain);
     s->wake.data = s->drain.data = s;
     s->handles = 2;
+    if (s->cores) sherd__cores_watch(s->cores, &s->loop);
     err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
     sherd__members_options m = { &s->loop, s->identity, members_say, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
@@ -512,6 +516,7 @@ static void fini(server *s)
     sherd__peers_fini(&s->allowed);
     sherd__peers_fini(&s->peers);
     sherd__identity_free(s->identity);
+    sherd__cores_free(s->cores);
 }
 
 /* A signal that our caller's handler took, before ours stood. */
@@ -526,6 +531,7 @@ int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
     server s = { .opt = opt };
     sherd__alloc_reuse(REUSE_BYTES);
     int err = load_keys(&s, d);
+    if (!err && opt->cores) err = sherd__cores_take(&s.cores, opt->cores, d);
     if (!err && opt->peers_file) err = sherd__peers_load(&s.peers, opt->peers_file, d);
     if (!err) err = go_on(&s, d);
     if (!err) err = start_compute(&s, d);

@@ -39,6 +39,7 @@ typedef struct sherd__node_options {
 
     const sherd__backend *backend;
     uint32_t threads; /* compute threads; 0: the backend's choice */
+    const char *cores; /* to be bound to (node/cores.h): "0,2,3"; NULL: none */
     bool quick;       /* sherd__backend_options.quick */
     uint64_t memory;  /* budget for blocks, arriving bodies and results */
     uint32_t connections_max; /* 0: 64 */

@@ -27,7 +27,7 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
 {
     sherd__launch_options lo = {
         .nodes = c->o.local_nodes, .program = c->o.program, .verb = c->o.program_verb,
-        .memory = c->o.node_memory, .timeout_ms = c->o.timeout_ms,
+        .memory = c->o.node_memory, .unbound = c->o.unbound, .timeout_ms = c->o.timeout_ms,
         .least = c->o.nodes_min, .spare = c->o.spare, .interrupted = c->o.interrupted,
         .ctx = c->o.ctx,
     };

@@ -23,91 +23,14 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/wipe.h"
+#include "scheduler/launch_command.h"
 #include "scheduler/launch_state.h"
 #include "wire/handoff.h"
-
-#define CHILD_PIPE 3 /* where a node finds its parent's pipe */
-
-extern char **environ;
 
 static void close_fd(int *fd)
 {
     if (*fd >= 0) close(*fd);
     *fd = -1;
-}
-
-/* --- what a node is started with -------------------------------------------------------------- */
-
-/* This machine's memory, or that of the container we are in. */
-static uint64_t machine_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 32;
-    unsigned long long limit;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (!f) return all;
-    if (fscanf(f, "%llu", &limit) == 1 && limit < all) all = limit;
-    fclose(f);
-    return all;
-}
-
-uint64_t sherd__launch_memory(uint32_t nodes)
-{
-    return machine_memory() / 2 / nodes;
-}
-
-static uint32_t default_threads(uint32_t nodes)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t n = cores > 0 ? (uint32_t)cores / nodes : 1;
-    return n ? n : 1;
-}
-
-typedef struct command {
-    char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8];
-    const char *argv[20];
-    char **env;
-} command;
-
-static bool starts_with(const char *s, const char *prefix)
-{
-    return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
-/* Our environment without what would speak for us: options of the node are on its command line. */
-static int make_env(command *c, uint32_t threads)
-{
-    size_t len = 0, kept = 0;
-    while (environ[len]) len++;
-    c->env = sherd__calloc(len + 3, sizeof *c->env);
-    if (!c->env) return SHERD_ENOMEM;
-    for (size_t i = 0; i < len; i++) {
-        bool ours = starts_with(environ[i], "SHERD_") && !starts_with(environ[i], "SHERD_TEST_");
-        if (ours || starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
-            starts_with(environ[i], "OMP_NUM_THREADS="))
-            continue;
-        c->env[kept++] = environ[i];
-    }
-    snprintf(c->blas, sizeof c->blas, "OPENBLAS_NUM_THREADS=%u", threads);
-    snprintf(c->omp, sizeof c->omp, "OMP_NUM_THREADS=%u", threads);
-    c->env[kept++] = c->blas;
-    c->env[kept] = c->omp;
-    return SHERD_OK;
-}
-
-static int make_command(command *c, const sherd__launch_options *o)
-{
-    uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
-    uint64_t memory = o->memory ? o->memory : sherd__launch_memory(o->nodes);
-    snprintf(c->threads, sizeof c->threads, "%u", threads);
-    snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
-    snprintf(c->pipe, sizeof c->pipe, "%d", CHILD_PIPE);
-    const char *argv[] = { "sherd", o->verb ? o->verb : "node", "--listen", "127.0.0.1:0",
-                           "--parent-pipe", c->pipe, "--threads",  c->threads,
-                           "--memory",  c->memory,   "--selftest", "quick",
-                           "--name",    c->name,     o->log_dir ? "--stay" : NULL };
-    memcpy(c->argv, argv, sizeof argv);
-    return make_env(c, threads);
 }
 
 /* Key and allow-list into a fresh pipe; *read_end for the child, *write_end held by us. */
@@ -167,7 +90,7 @@ static int raise_fd(int *fd)
     return 0;
 }
 
-static int spawn_with(local_node *n, const sherd__launch_options *o, const command *c,
+static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd__command *c,
                       posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, sherd_diag *d)
 {
     const char *program = o->program ? o->program : "/proc/self/exe";
@@ -192,19 +115,18 @@ static int spawn_with(local_node *n, const sherd__launch_options *o, const comma
                        "cannot start %s as %s: %s", program, n->is.peer.name, strerror(e));
 }
 
-static int spawn(local_node *n, const sherd__launch_options *o, command *c, int pipe_end,
-                 int out_end, sherd_diag *d)
+static int spawn(local_node *n, const sherd__launch_options *o, const sherd__command *c,
+                 int pipe_end, int out_end, sherd_diag *d)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    snprintf(c->name, sizeof c->name, "%s", n->is.peer.name);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
     int e = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (!e) e = posix_spawn_file_actions_adddup2(&actions, out_end, 1);
     if (!e) e = posix_spawn_file_actions_adddup2(&actions, n->err, 2);
-    if (!e) e = posix_spawn_file_actions_adddup2(&actions, pipe_end, CHILD_PIPE);
-    if (!e) e = posix_spawn_file_actions_addclosefrom_np(&actions, CHILD_PIPE + 1);
+    if (!e) e = posix_spawn_file_actions_adddup2(&actions, pipe_end, SHERD__CHILD_PIPE);
+    if (!e) e = posix_spawn_file_actions_addclosefrom_np(&actions, SHERD__CHILD_PIPE + 1);
     int err = e ? sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start %s: %s", n->is.peer.name,
                               strerror(e))
                 : spawn_with(n, o, c, &actions, &attr, d);
@@ -213,7 +135,8 @@ static int spawn(local_node *n, const sherd__launch_options *o, command *c, int 
     return err;
 }
 
-static int start_one(local_node *n, const sherd__launch_options *o, command *c, sherd_diag *d)
+static int start_one(local_node *n, const sherd__launch_options *o, const sherd__command *c,
+                     sherd_diag *d)
 {
     int pipe_end = -1, out[2] = { -1, -1 };
     int err = make_pipe(n, &o->allow, &pipe_end, d);
@@ -233,17 +156,18 @@ static int start_one(local_node *n, const sherd__launch_options *o, command *c, 
 
 int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, sherd_diag *d)
 {
-    command c = { .env = NULL };
+    sherd__command c = { .env = NULL };
     *out = NULL;
     if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, "start at least one",
                                            "0 local nodes are to be started");
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
-    int err = l ? make_command(&c, o) : SHERD_ENOMEM;
+    int err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
     if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
         local_node *n = &l->nodes[l->len++];
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
+        sherd__command_for(&c, i, n->is.peer.name);
         if (o->interrupted && o->interrupted(o->ctx))
             err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
         if (!err) err = start_one(n, o, &c, d);

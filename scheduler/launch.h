@@ -26,6 +26,8 @@ typedef struct sherd__launch_options {
     const char *verb;          /* its verb that runs a node; NULL: "node" */
     uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
     uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
+    bool unbound;              /* no cores of their own (node/cores.h), also where they have as many
+                                  threads together as there are cores */
     uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node; not
                                   counted is what one of them waits for a processor, as far as six
                                   times as long */

@@ -28,6 +28,9 @@ typedef struct sherd_cluster_options {
                                 no slash; NULL: this executable */
     const char *program_verb; /* its verb that runs a node; NULL: "node" */
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
+    bool unbound;            /* local nodes run on any core. Else each has cores of its own where
+                                they have as many threads together as there are cores, and gives
+                                them up as long as somebody else is busy there */
     const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
     const char *key_file;    /* our key, which those nodes must allow */
     uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.

@@ -1,4 +1,7 @@
 /* Local nodes: they start, are ours alone, and never outlive the process that made them. */
+#include <dirent.h>
+#include <sched.h>
+
 #include "tests/system/node/proc.h"
 
 static hub mine, other;
@@ -244,6 +247,77 @@ static void killing_the_parent_ends_its_nodes(void **s)
     }
 }
 
+/* What all threads of a process may run on; false: they differ. */
+static bool cores_of(pid_t pid, cpu_set_t *out)
+{
+    char path[64];
+    bool first = true, same = true;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        cpu_set_t one;
+        if (e->d_name[0] == '.') continue;
+        if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one)) continue; /* it has ended */
+        if (first) *out = one;
+        same = same && CPU_EQUAL(out, &one);
+        first = false;
+    }
+    closedir(dir);
+    return same && !first;
+}
+
+static sherd__launch *launch_threads(uint32_t nodes, uint32_t threads, bool unbound)
+{
+    sherd__launch *l;
+    sherd_diag d = { .code = 0 };
+    sherd__launch_options o = { .nodes = nodes, .program = getenv("SHERD"), .memory = 16 << 20,
+                                .threads = threads, .unbound = unbound,
+                                .allow = *sherd__identity_fingerprint(mine.me) };
+    if (sherd__launch_start(&l, &o, &d)) fail_msg("%s", d.message);
+    return l;
+}
+
+static void nodes_that_fill_this_machine_have_cores_of_their_own(void **s)
+{
+    (void)s;
+    cpu_set_t all, of, before;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    uint32_t cores = (uint32_t)CPU_COUNT(&all), nodes = cores % 2 == 0 ? 2 : cores;
+    if (cores < 2 || access("/proc/self/schedstat", R_OK)) skip();
+    sherd__launch *l = launch_threads(nodes, cores / nodes, false);
+    CPU_ZERO(&before);
+    for (uint32_t i = 0; i < nodes; i++) {
+        cpu_set_t both;
+        assert_true(cores_of(sherd__launch_node(l, i)->pid, &of));
+        assert_int_equal(CPU_COUNT(&of), cores / nodes);
+        CPU_AND(&both, &of, &before);
+        assert_int_equal(CPU_COUNT(&both), 0);
+        CPU_OR(&before, &before, &of);
+    }
+    assert_true(CPU_EQUAL(&before, &all));
+    sherd__launch_stop(l, 0);
+}
+
+static void other_nodes_run_anywhere(void **s)
+{
+    (void)s;
+    cpu_set_t all, of;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    uint32_t cores = (uint32_t)CPU_COUNT(&all);
+    struct { uint32_t nodes, threads; bool unbound; } cases[] = {
+        { cores, 1, true }, { cores + 1, 1, false }, { 1, cores, false }, { 2, cores, false } };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        if (cases[k].nodes > 16) continue;
+        sherd__launch *l = launch_threads(cases[k].nodes, cases[k].threads, cases[k].unbound);
+        for (uint32_t i = 0; i < cases[k].nodes; i++) {
+            assert_true(cores_of(sherd__launch_node(l, i)->pid, &of));
+            assert_true(CPU_EQUAL(&of, &all));
+        }
+        sherd__launch_stop(l, 0);
+    }
+}
+
 static void twenty_nodes_listen_within_the_deadline(void **s)
 {
     (void)s;
@@ -267,6 +341,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_program_without_a_slash_is_looked_for_in_path),
         cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
         cmocka_unit_test(killing_the_parent_ends_its_nodes),
+        cmocka_unit_test(nodes_that_fill_this_machine_have_cores_of_their_own),
+        cmocka_unit_test(other_nodes_run_anywhere),
         cmocka_unit_test(twenty_nodes_listen_within_the_deadline),
     };
     return cmocka_run_group_tests_name("node/launch", tests, begin, end);

@@ -1,0 +1,186 @@
+/*
+ * Affinity belongs to a thread, not to a process, and is inherited by what a thread starts: so all
+ * threads that are there are bound one by one. The kernel's own count of how long each was ready
+ * and had no core (schedstat) says whether the core is ours: other counters only say that it is
+ * busy, which it is meant to be.
+ *
+ * Nothing here can fail a node: whatever the system refuses leaves it unbound.
+ */
+#include "node/cores.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+
+#define CROWDED_LOOKS 2u
+#define LEAST_SHARE 5u /* of the time since the look before: what is less is not worth a move */
+
+struct sherd__cores {
+    cpu_set_t own, all;
+    sherd__cores_rule rule;
+    uint64_t ran, waited, looked_ms;
+    uv_timer_t timer;
+    bool watched;
+};
+
+/* ---- when ------------------------------------------------------------------------------------ */
+
+void sherd__cores_rule_init(sherd__cores_rule *r, uint64_t now_ms)
+{
+    *r = (sherd__cores_rule){ .bound = true, .since_ms = now_ms };
+}
+
+static void turn(sherd__cores_rule *r, bool bound, uint64_t now_ms)
+{
+    r->bound = bound;
+    r->since_ms = now_ms;
+    r->crowded = 0;
+}
+
+bool sherd__cores_judge(sherd__cores_rule *r, uint64_t now_ms, uint64_t ran, uint64_t waited)
+{
+    const uint64_t look_ns = SHERD__CORES_LOOK_MS * UINT64_C(1000000);
+    if (!r->bound) {
+        if (now_ms - r->since_ms >= r->away_ms) turn(r, true, now_ms);
+        return r->bound;
+    }
+    bool crowded = waited > ran / 2 && waited > look_ns / LEAST_SHARE;
+    if (now_ms - r->since_ms > r->away_ms) r->away_ms = 0; /* bound for longer than it was away */
+    r->crowded = crowded ? r->crowded + 1 : 0;
+    if (r->crowded < CROWDED_LOOKS) return true;
+    turn(r, false, now_ms);
+    r->away_ms = r->away_ms ? 2 * r->away_ms : SHERD__CORES_AWAY_MS;
+    if (r->away_ms > SHERD__CORES_AWAY_MAX_MS) r->away_ms = SHERD__CORES_AWAY_MAX_MS;
+    return false;
+}
+
+/* ---- threads of this process ----------------------------------------------------------------- */
+
+/* fn for each, true where all could be asked. */
+static bool each_thread(bool (*fn)(pid_t thread, void *ctx), void *ctx)
+{
+    DIR *dir = opendir("/proc/self/task");
+    bool all = dir != NULL;
+    for (const struct dirent *e; all && (e = readdir(dir)) != NULL;)
+        if (e->d_name[0] != '.') all = fn((pid_t)strtol(e->d_name, NULL, 10), ctx);
+    if (dir) closedir(dir);
+    return all;
+}
+
+static bool bind_thread(pid_t thread, void *ctx)
+{
+    return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0;
+}
+
+typedef struct times {
+    uint64_t ran, waited, turns; /* turns: none where the kernel does not count */
+} times;
+
+static bool add_times(pid_t thread, void *ctx)
+{
+    times *t = ctx;
+    uint64_t ran, waited, turns;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", (long)thread);
+    FILE *f = fopen(path, "re");
+    bool read = f && fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &ran, &waited, &turns) == 3;
+    if (f) fclose(f);
+    if (!read) return false;
+    t->ran += ran;
+    t->waited += waited;
+    t->turns += turns;
+    return true;
+}
+
+/* ---- cores ----------------------------------------------------------------------------------- */
+
+static bool parse(const char *list, cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    for (const char *p = list;; p++) {
+        char *end;
+        if (*p < '0' || *p > '9') return false;
+        unsigned long core = strtoul(p, &end, 10);
+        if (core >= CPU_SETSIZE) return false;
+        CPU_SET(core, out);
+        if (*end == '\0') return true;
+        if (*end != ',') return false;
+        p = end;
+    }
+}
+
+int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
+{
+    cpu_set_t own, all, both;
+    times t = { 0 };
+    *out = NULL;
+    if (!parse(list, &own))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "\"%.80s\" is no list of cores, as 0,2,3", list);
+    if (sched_getaffinity(0, sizeof all, &all) || !each_thread(add_times, &t) || t.turns == 0)
+        return SHERD_OK;
+    CPU_AND(&both, &own, &all);
+    if (!CPU_EQUAL(&both, &own)) return SHERD_OK;
+    sherd__cores *c = sherd__calloc(1, sizeof *c);
+    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    c->own = own;
+    c->all = all;
+    if (!each_thread(bind_thread, &c->own)) {
+        (void)each_thread(bind_thread, &c->all);
+        sherd__free(c);
+        return SHERD_OK;
+    }
+    sherd__cores_rule_init(&c->rule, 0);
+    *out = c;
+    return SHERD_OK;
+}
+
+/* A thread that ends in between makes a look fail: the next one will do. */
+static void look(uv_timer_t *timer)
+{
+    sherd__cores *c = timer->data;
+    bool was = c->rule.bound;
+    times t = { 0 };
+    if (!each_thread(add_times, &t) || t.ran < c->ran || t.waited < c->waited) return;
+    bool bound = sherd__cores_judge(&c->rule, uv_now(timer->loop), t.ran - c->ran,
+                                    t.waited - c->waited);
+    c->ran = t.ran;
+    c->waited = t.waited;
+    if (bound != was) (void)each_thread(bind_thread, bound ? &c->own : &c->all);
+}
+
+void sherd__cores_watch(sherd__cores *c, uv_loop_t *loop)
+{
+    times t = { 0 };
+    if (each_thread(add_times, &t)) {
+        c->ran = t.ran;
+        c->waited = t.waited;
+    }
+    uv_timer_init(loop, &c->timer);
+    c->timer.data = c;
+    c->watched = true;
+    sherd__cores_rule_init(&c->rule, uv_now(loop));
+    uv_timer_start(&c->timer, look, SHERD__CORES_LOOK_MS, SHERD__CORES_LOOK_MS);
+    uv_unref((uv_handle_t *)&c->timer);
+}
+
+void sherd__cores_unwatch(sherd__cores *c)
+{
+    if (c && c->watched) uv_close((uv_handle_t *)&c->timer, NULL);
+    if (c) c->watched = false;
+}
+
+bool sherd__cores_bound(const sherd__cores *c)
+{
+    return c && c->rule.bound;
+}
+
+void sherd__cores_free(sherd__cores *c)
+{
+    sherd__free(c);
+}

@@ -1,0 +1,202 @@
+/* When a node gives its cores up and takes them back; and that the system is told. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "node/cores.h"
+
+#define MS UINT64_C(1000000)
+#define LOOK SHERD__CORES_LOOK_MS
+
+/* Looks, each after the usual time; the state behind the last one. */
+static bool looks(sherd__cores_rule *r, uint64_t *now, int n, uint64_t ran_ms, uint64_t waited_ms)
+{
+    bool bound = r->bound;
+    for (int i = 0; i < n; i++) {
+        *now += LOOK;
+        bound = sherd__cores_judge(r, *now, ran_ms * MS, waited_ms * MS);
+    }
+    return bound;
+}
+
+static void a_core_that_is_shared_twice_in_a_row_is_given_up(void **s)
+{
+    (void)s;
+    sherd__cores_rule r;
+    uint64_t now = 1000;
+    sherd__cores_rule_init(&r, now);
+    assert_true(looks(&r, &now, 1, 120, 120));
+    assert_true(looks(&r, &now, 1, 240, 5)); /* for a moment only */
+    assert_true(looks(&r, &now, 1, 120, 120));
+    assert_false(looks(&r, &now, 1, 120, 120));
+}
+
+static void waiting_for_a_coordinator_now_and_then_is_not_sharing(void **s)
+{
+    (void)s;
+    sherd__cores_rule r;
+    uint64_t now = 0;
+    sherd__cores_rule_init(&r, now);
+    assert_true(looks(&r, &now, 100, 160, 75));  /* less than half */
+    assert_true(looks(&r, &now, 100, 10, 40));   /* nearly idle: not worth a move */
+    assert_true(looks(&r, &now, 100, 0, 0));
+}
+
+static void it_comes_back_and_stays_away_longer_each_time(void **s)
+{
+    (void)s;
+    sherd__cores_rule r;
+    uint64_t now = 0, away = SHERD__CORES_AWAY_MS;
+    sherd__cores_rule_init(&r, now);
+    for (int i = 0; i < 8; i++) {
+        assert_false(looks(&r, &now, 2, 120, 120));
+        uint64_t since = now;
+        while (!looks(&r, &now, 1, 120, 120)) assert_true(now - since < away);
+        assert_int_equal(now - since, away);
+        away = 2 * away < SHERD__CORES_AWAY_MAX_MS ? 2 * away : SHERD__CORES_AWAY_MAX_MS;
+    }
+    assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MAX_MS / LOOK) + 1, 240, 0));
+    assert_false(looks(&r, &now, 2, 120, 120)); /* forgotten: it was bound for long */
+    assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MS / LOOK), 120, 120));
+}
+
+static void what_is_no_list_of_cores_is_refused(void **s)
+{
+    (void)s;
+    static const char *const bad[] = { "", ",", "0,", ",0", "0 ", "0,,1", "-1", "0-1", "x",
+                                       "1024", "99999999999999999999" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sherd__cores *c = NULL;
+        sherd_diag d = { .code = 0 };
+        assert_int_equal(sherd__cores_take(&c, bad[i], &d), SHERD_EINVAL);
+        assert_null(c);
+        assert_non_null(strstr(d.message, bad[i]));
+    }
+}
+
+static void cores_that_are_not_ours_bind_nothing(void **s)
+{
+    (void)s;
+    cpu_set_t before, after;
+    char list[16] = "";
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    for (unsigned core = CPU_SETSIZE - 1; core > 0; core--)
+        if (!CPU_ISSET(core, &before)) {
+            snprintf(list, sizeof list, "%u", core);
+            break;
+        }
+    sherd__cores *c = NULL;
+    assert_int_equal(sherd__cores_take(&c, list, NULL), SHERD_OK);
+    assert_null(c);
+    assert_false(sherd__cores_bound(c));
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
+/* ---- for real -------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t over;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    over = 1;
+}
+
+static void burn_at(unsigned core)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+    for (;;) {}
+}
+
+static void spin(uv_idle_t *h)
+{
+    cpu_set_t now;
+    struct timespec t0, t;
+    clock_gettime(CLOCK_MONOTONIC, &t0);
+    do clock_gettime(CLOCK_MONOTONIC, &t);
+    while ((t.tv_sec - t0.tv_sec) * 1000000000 + t.tv_nsec - t0.tv_nsec < 1000000);
+    (void)sched_getaffinity(0, sizeof now, &now);
+    if (CPU_EQUAL(&now, (cpu_set_t *)h->data) || over) uv_stop(h->loop);
+}
+
+/* A busy process on a core where two others are busy: 0 once it has all cores again. */
+static int crowded(cpu_set_t *all, unsigned core)
+{
+    char list[16];
+    cpu_set_t now;
+    uv_loop_t loop;
+    uv_idle_t idle;
+    sherd__cores *c = NULL;
+    snprintf(list, sizeof list, "%u", core);
+    signal(SIGALRM, on_alarm);
+    alarm(20);
+    if (sherd__cores_take(&c, list, NULL) || !c || !sherd__cores_bound(c)) return 2;
+    if (sched_getaffinity(0, sizeof now, &now) || CPU_COUNT(&now) != 1 || !CPU_ISSET(core, &now))
+        return 3;
+    uv_loop_init(&loop);
+    sherd__cores_watch(c, &loop);
+    uv_idle_init(&loop, &idle);
+    idle.data = all;
+    uv_idle_start(&idle, spin);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    bool gave_way = !over && !sherd__cores_bound(c);
+    uv_close((uv_handle_t *)&idle, NULL);
+    sherd__cores_unwatch(c);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    if (uv_loop_close(&loop)) return 4;
+    sherd__cores_free(c);
+    return gave_way ? 0 : 1;
+}
+
+static void a_busy_process_leaves_a_core_where_others_are_busy(void **s)
+{
+    (void)s;
+    cpu_set_t all;
+    unsigned core = 0;
+    pid_t others[2], it;
+    int status;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2 || access("/proc/self/schedstat", R_OK)) skip();
+    while (!CPU_ISSET(core, &all)) core++;
+    for (int i = 0; i < 2; i++)
+        if ((others[i] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            burn_at(core);
+        }
+    if ((it = fork()) == 0) _exit(crowded(&all, core));
+    assert_int_equal(waitpid(it, &status, 0), it);
+    for (int i = 0; i < 2; i++) {
+        kill(others[i], SIGKILL);
+        (void)waitpid(others[i], NULL, 0);
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_core_that_is_shared_twice_in_a_row_is_given_up),
+        cmocka_unit_test(waiting_for_a_coordinator_now_and_then_is_not_sharing),
+        cmocka_unit_test(it_comes_back_and_stays_away_longer_each_time),
+        cmocka_unit_test(what_is_no_list_of_cores_is_refused),
+        cmocka_unit_test(cores_that_are_not_ours_bind_nothing),
+        cmocka_unit_test(a_busy_process_leaves_a_core_where_others_are_busy),
+    };
+    return cmocka_run_group_tests_name("node/cores", tests, NULL, NULL);
+}
