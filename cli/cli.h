@@ -164,11 +164,12 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
      .help = "private schemes: take domains that are on one host for separate all the same"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --bind-to,
- * --timeout, --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an open
- * cluster. */
+ * --timeout, --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an
+ * open cluster. */
 #define SHERD__OPTS_CLUSTER                                                                        \
     SHERD__OPT_LOCAL, SHERD__OPT_NODES, SHERD__OPT_KEY, SHERD__OPT_NODE_MEMORY,                    \
-        SHERD__OPT_BIND_TO, SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT, SHERD__OPT_PROGRESS
+        SHERD__OPT_BIND_TO, SHERD__OPT_SAME_HOST, SHERD__OPT_RECORD, SHERD__OPT_TIMEOUT,           \
+        SHERD__OPT_PROGRESS
 
 #define SHERD__OPT_OUTPUT(what)                                                                    \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \

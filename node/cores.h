@@ -33,8 +33,8 @@ typedef struct sherd__cores_rule {
 void sherd__cores_rule_init(sherd__cores_rule *r, uint64_t now_ms);
 /**
  * Whether to be bound from here on. ran, waited: nanoseconds since the look before, of all threads
- * together: on a core, and ready for one that others had. Two looks in a row at which it waited for
- * more than half as long as it ran, and for a fifth of the time at least, are a core that is shared.
+ * together: on a core, and ready for one that others had. A core is shared where, at two looks in a
+ * row, it waited for more than half as long as it ran, and for a fifth of the time at least.
  */
 bool sherd__cores_judge(sherd__cores_rule *r, uint64_t now_ms, uint64_t ran, uint64_t waited);
 

@@ -258,7 +258,7 @@ static bool cores_of(pid_t pid, cpu_set_t *out)
     for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
         cpu_set_t one;
         if (e->d_name[0] == '.') continue;
-        if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one)) continue; /* it has ended */
+        if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one)) continue; /* has ended */
         if (first) *out = one;
         same = same && CPU_EQUAL(out, &one);
         first = false;
