@@ -1,8 +1,8 @@
 /*
  * Secure aggregation in one process: the coordinator's state machine and real task loops of nodes
  * with examples of their own, joined by sessions in memory. What every node sends is kept, its
- * masks and keys are noted, and the end of a world looks whether any was there twice. Whoever begins
- * one sets draw_state first.
+ * masks and keys are noted, and the end of a world looks whether any was there twice. Whoever
+ * begins one sets draw_state first.
  */
 #ifndef TESTS_SIM_SCHEDULER_SECURE_WORLD_H
 #define TESTS_SIM_SCHEDULER_SECURE_WORLD_H
