@@ -347,13 +347,17 @@ static void lies(fault_case *f)
     int64_t since = r.c.began_ms + START_MS;
     if (f->kind == SILENT) since = last_answer(&r, name);
     if (!command_wait(&r.c, 60000)) say(f, "it hangs");
-    judge(f, &r, since, f->kind == STRICT ? 8 : 0, usual);
+    /* In shares the others may be enough before the liar has had its say. */
+    bool unheard = f->kind == STRICT && way == SHARE && r.c.status == 0;
+    judge(f, &r, since, f->kind == STRICT && !unheard ? 8 : 0, usual);
     json_t *root = command_json(&r.c);
     char *words = command_said(r.c.err);
     bool banned = node_is(root, name, "banned"), lost = node_is(root, name, "lost");
     f->struck = f->kind == SLOW ? f->took_ms > 0 : f->kind == SILENT ? lost : banned;
     if (way == SHARE && f->kind == SILENT) f->struck = count_of(root, "tasks_cancelled") > 0;
-    if (f->kind == STRICT) {
+    if (unheard) {
+        if (banned) say(f, "it goes on with a lie that was heard: %s", words);
+    } else if (f->kind == STRICT) {
         json_t *error = json_object_get(root, "error");
         const char *message = json_string_value(json_object_get(error, "message"));
         if (count_of(error, "code") != 8 || !message || !strstr(message, name))
