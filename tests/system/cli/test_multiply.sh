@@ -244,14 +244,13 @@ py "r = np.random.default_rng(4); np.save('X.npy', r.standard_normal((3000, 3000
 cp keep.npy C.npy
 py "
 import signal, subprocess, time
-p = subprocess.Popen(['$S', 'multiply', 'X.npy', 'X.npy', '-o', 'C.npy', '-n', '3', '--group', '1'],
-                     stdout=open('out', 'w'), stderr=open('err2', 'w'))
-time.sleep(1.5)
+p = subprocess.Popen(['$S', 'multiply', 'X.npy', 'X.npy', '-o', 'C.npy', '-n', '3', '--group', '1',
+                      '--progress', 'bar'], stdout=open('out', 'w'), stderr=open('err2', 'w'))
+while 'tasks' not in open('err2').read() and p.poll() is None: time.sleep(0.01) # until work comes back
 kids = subprocess.run(['ps', '--ppid', str(p.pid), '-o', 'pid='], capture_output=True, text=True).stdout.split()
 p.send_signal(signal.SIGINT)
-assert p.wait(15) == 130, (p.returncode, open('err2').read())
+assert p.wait(60) == 130, (p.returncode, open('err2').read())
 assert len(kids) == 3, kids
-time.sleep(0.2)
 for k in kids: assert not os.path.exists('/proc/' + k), k
 "
 report $? "Ctrl-C is exit 130, and no node is left"
@@ -263,7 +262,9 @@ cut_short() {
     cp X.npy cut.npy; cp keep.npy C.npy
     "$S" multiply cut.npy cut.npy -o C.npy -n 2 --group 1 --timeout 60 "$@" >out 2>err </dev/null &
     pid=$!
-    sleep 1; truncate -s 300000 cut.npy
+    # it has read the file's head when its nodes are there
+    for _ in $(seq 3000); do [ "$(pgrep -c -P $pid)" = 2 ] && break; sleep 0.01; done
+    truncate -s 300000 cut.npy
     wait $pid; code=$?
     [ $code = 4 ] && cmp -s keep.npy C.npy && [ "$(find . -name '.*sherd-*' | wc -l)" = 0 ]
 }
