@@ -1,0 +1,39 @@
+/* Four local nodes and operands of any kind, for tests of products through the public interface. */
+#ifndef TESTS_SYSTEM_SCHEDULER_PRODUCT_WORLD_H
+#define TESTS_SYSTEM_SCHEDULER_PRODUCT_WORLD_H
+
+#include "sherd/product.h"
+
+#define NODES 4u
+
+extern sherd_cluster *cluster; /* of all cases */
+extern bool cluster_stop;      /* interrupts whoever waits for one */
+
+/** A group's set-up and teardown; draws begin anew. */
+int cluster_begin(void **state);
+int cluster_end(void **state);
+size_t cluster_below(size_t n);
+/** A cluster of its own; its nodes run `program`. */
+sherd_cluster *cluster_of(uint32_t nodes, const char *program);
+/** A program whose nodes do what `how` says. */
+void cluster_misbehave(const char *how, char program[256]);
+uint64_t bytes_of_all(const uint64_t *per_node);
+
+typedef struct operand {
+    uint8_t *memory;
+    sherd_view v;
+} operand;
+
+/** Random values, a third of them zero; in C order, Fortran order, or with gaps between. */
+operand operand_new(size_t rows, size_t cols, sherd_dtype t);
+operand operand_any(size_t rows, size_t cols);
+/** One value, as type t has it. */
+void operand_put(uint8_t *at, sherd_dtype t, double x);
+/** Exact: the same bits. Float: |C - AB| <= gamma |A||B|, and the same class where not finite. */
+void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view b, const double
+                        *c, size_t ldc);
+/** Multiplies and compares. */
+void operand_multiply(sherd_cluster *on, const sherd_product_options *o, sherd_view a, sherd_view
+                      b, sherd_report *r);
+
+#endif
