@@ -2,23 +2,8 @@
 # Products and element-wise operations from files to files, with real node processes, held against
 # numpy; and everything that can be wrong with them: one sentence, the right exit code, and an earlier
 # output file as it was. Speaks TAP.
-set -u
-S=$(realpath "${SHERD:-build/sherd}")
-T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
-unset SHERD_JSON SHERD_QUIET SHERD_CONFIG SHERD_NODES SHERD_LOCAL
-export HOME="$T" XDG_CONFIG_HOME="$T/config" XDG_RUNTIME_DIR="$T/run"
-cd "$T" || exit 1
-n=0 code=0
+. "$(dirname "$0")/../../support/tap.sh"
 
-report() { # status, name
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
-        echo "not ok $n - $2"
-        echo "# exit $code"; sed 's/^/# out: /' out; sed 's/^/# err: /' err
-    fi
-}
-run() { "$S" "$@" >out 2>err </dev/null; code=$?; }
 py() { /usr/bin/python3 -c "import json, os, numpy as np
 $1" >>err 2>&1; }
 json() { py "d = json.load(open('out'))
@@ -33,7 +18,6 @@ fails() {
 }
 silent_out() { [ ! -s out ]; }
 
-: >out; : >err
 py "
 r = np.random.default_rng(3)
 np.save('A.npy', r.standard_normal((37, 29)))
