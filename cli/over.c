@@ -150,6 +150,7 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
             err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
                           : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
         o->engine.keeps = !o->here && opt.scheme == SHERD_SHARE && !o->stochastic;
+        o->engine.whole = o->bits > 0 && o->bits <= 27 ? (size_t)1 << (55 - 2 * o->bits) : 0;
     }
     return err ? err : sherd__over_round(o, &o->engine.products, d);
 }

@@ -107,7 +107,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 
 static void clear_result(share *d)
 {
-    size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->rows.count;
+    size_t rows = d->m == 0 || !d->p.c ? 0 : d->transposed ? d->k : d->rows.count * d->each;
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 
@@ -135,7 +135,7 @@ static void share_free(void *ctx)
 static void share_shape(const void *ctx, sherd__scheme_shape *out)
 {
     const share *d = ctx;
-    size_t rows = d->transposed ? d->k : share_panel_most(d);
+    size_t rows = d->transposed ? d->k : share_panel_most(d) * d->each;
     *out = (sherd__scheme_shape){
         .slots = d->p.code.shares,
         .tiles = d->tiles,
@@ -147,6 +147,7 @@ static void share_shape(const void *ctx, sherd__scheme_shape *out)
         .lefts = d->lefts,
         .left_from = d->first,
         .transposed = d->transposed,
+        .windows = d->windows.of,
         .result_max = sherd__share_bytes(d, rows, d->tile_cols),
         .primes_len = d->p.primes_len,
     };
@@ -205,6 +206,10 @@ static int params_check(const sherd__share_params *p, uint32_t threshold)
         int err = sherd__lcc_check(&p->code, p->primes[q]);
         if (err) return err;
     }
+    sherd__windows w;
+    if (p->windows.window && (!p->left_stays || has_product(p) ||
+                              !sherd__windows_fit(&p->windows, &w) || w.image != p->a.cols))
+        return SHERD_EINVAL;
     if (has_product(p) && (p->b.rows != p->a.cols || p->ldc < p->b.cols)) return SHERD_EINVAL;
     bool cut = p->code.blocks <= p->a.rows || !p->a.rows;
     return cut && p->code.shares >= threshold ? SHERD_OK : SHERD_EINVAL;
@@ -221,7 +226,8 @@ static bool lay_out(share *d)
 {
     size_t part, full, all;
     d->n = d->p.a.rows;
-    d->k = d->p.a.cols;
+    d->k = d->windows.count ? d->windows.row : d->p.a.cols;
+    d->each = d->windows.count ? d->windows.count : 1;
     if (!d->p.part_rows || d->p.part_rows > d->n) d->p.part_rows = d->n ? d->n : 1;
     part = d->n ? d->p.part_rows : 0;
     d->h = part ? (part - 1) / d->p.code.blocks + 1 : 0;
@@ -239,6 +245,8 @@ static bool lay_out(share *d)
 /* The product is of these rows of A. */
 static bool take_rows(share *d, sherd_rows rows)
 {
+    if (rows.first % d->each || rows.count % d->each) return false;
+    rows = (sherd_rows){ rows.first / d->each, rows.count / d->each };
     size_t part = d->p.part_rows, end = rows.first + rows.count;
     if (rows.first > d->n || rows.count > d->n - rows.first || rows.first % part ||
         (end % part && end != d->n))
@@ -256,7 +264,8 @@ static int open_left(share *d)
     if (!lay_out(d)) return SHERD_ENOMEM;
     d->a = (share_operand){ .v = d->p.a, .fixed = d->p.fixed_a, .blocks = c->blocks,
                             .masks = c->masks, .terms = c->blocks + c->masks,
-                            .role = SHERD__MASK_LEFT };
+                            .role = SHERD__MASK_LEFT,
+                            .windows = d->windows.count ? &d->windows : NULL };
     d->panel = sherd__calloc(d->lefts, sizeof *d->panel);
     if (!d->panel) return SHERD_ENOMEM;
     int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
@@ -282,6 +291,7 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
     d->threshold = threshold;
+    if (p->windows.window) (void)sherd__windows_fit(&p->windows, &d->windows); /* it does */
     err = open_left(d);
     if (!err && has_product(p)) err = open_right(d, p->b, &p->fixed_b);
     if (err) {
@@ -301,7 +311,7 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
                      uint32_t *group)
 {
     size_t most = sherd__share_sum_max(d->p.primes, d->p.primes_len, d->p.fixed_a.bound, b->bound);
-    size_t panel = d->p.code.blocks * share_panel_most(d);
+    size_t panel = d->p.code.blocks * share_panel_most(d) * d->each;
     *group = 0;
     if (terms <= most) return true;
     if (!transposed || d->p.primes_len > SHERD__SHARE_GROUPED || panel == 0 || panel > most)

@@ -18,6 +18,7 @@
 #include "crypto/lagrange.h"
 #include "crypto/scheme.h"
 #include "matrix/fixed.h"
+#include "matrix/windows.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
@@ -28,9 +29,13 @@ typedef struct sherd__share_params {
     sherd__lcc code;
     bool public_b;       /* share1 */
     bool left_stays;     /* A's shares stay at the nodes for further products (sherd__share_next) */
-    size_t part_rows;    /* left_stays: rows of A that are cut into K blocks together, so that a
+    sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
+                              matrix of their windows: images are cut into blocks and coded, and
+                              nodes take the windows of their shares, which are shares of the
+                              windows */
+    size_t part_rows;    /* left_stays: rows of `a` that are cut into K blocks together, so that a
                             product may take some parts of A alone; 0: all of them */
-    size_t panel_rows;   /* rows of A's share that one cell covers, at most */
+    size_t panel_rows;   /* rows of its share that one cell covers, at most */
     size_t tile_cols;    /* columns of B that one tile covers, at most */
     sherd__fixed fixed_a, fixed_b;
     uint32_t primes_len; /* 1..4 */
@@ -44,7 +49,7 @@ typedef struct sherd__share_params {
  * Opens a product, or with c NULL (left_stays; b and fixed_b are then not read) only A's encoding,
  * for sherd__share_next. The range proof is the caller's: k * |A| * |B| fits the primes. Errors:
  * SHERD_ENOMEM; SHERD_EINVAL: a code that is none, fewer shares than its threshold, more blocks
- * than A has rows, shapes that do not agree.
+ * than A has rows, shapes that do not agree, windows of what does not stay or is no images.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
 /** With so many primes at most, sums over A's rows may be larger than the primes hold, as long as
@@ -54,8 +59,8 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MU
 /** How many products of numbers up to a and b in magnitude the primes hold the sum of. */
 size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b);
 /**
- * Another B for the same shares of A (left_stays), with masks of its own, and A being `rows` of it,
- * whole parts; transposed: C = A^T * B, B has as many rows as they are. Nothing of the product
+ * Another B for the same shares of A (left_stays), with masks of its own, and A being `rows` of it
+ * (windows, where it is of windows), whole parts; transposed: C = A^T * B, B has as many rows as they are. Nothing of the product
  * before may be under way, and no fragment of it still be read. SHERD_ESHAPE: B's rows, or ldc.
  * SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL: shares do not stay, rows that are
  * not whole parts, or transposed with a public B, which would have to be coded. SHERD_ENOMEM: there

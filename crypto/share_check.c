@@ -30,7 +30,8 @@ static int draw(const share *d, size_t n, double **out)
 
 int sherd__share_draw_r(share *d, uint32_t panel)
 {
-    return draw(d, sherd__share_panel_rows(d, panel), &share_panel_of(d, panel)->r);
+    int err = draw(d, sherd__share_panel_rows(d, panel), &share_panel_of(d, panel)->r);
+    return err || !d->windows.count ? err : draw(d, d->each, &d->across);
 }
 
 int sherd__share_draw_s(share *d, uint32_t tile)
@@ -72,6 +73,8 @@ void sherd__share_redraw(share *d)
     }
     d->held = 0;
     drop(&d->rt);
+    drop(&d->across);
+    drop(&d->spread);
     sherd__share_forget_right(d);
 }
 
@@ -92,17 +95,19 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
-/* A pass that makes no share: *out (len per term, prime and trial) of the probe's other fields. */
+/* A pass that makes no share: *out (len per term, prime and trial) of the probe's other fields. With
+ * windows those of what is on the left are of images yet. */
 static int project(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
                    share_probe probe, double **out)
 {
     if (*out) return SHERD_OK;
-    size_t len = probe.r ? span->cols : span->rows;
+    size_t len = probe.r ? span->cols : span->rows * (o->windows ? o->windows->count : 1);
     double *x = sherd__share_secret(d->p.primes_len * TRIALS, o->terms, len, sizeof *x);
     if (!x) return SHERD_ENOMEM;
     if (probe.r) probe.left = x;
     else probe.right = x;
     int err = sherd__share_pass(d, &d->scratch, o, masks, span, NULL, &probe);
+    if (!err && probe.r && o->windows) err = sherd__share_windows_left(d, &x);
     if (err) sherd__share_forget(x);
     else *out = x;
     return err;
@@ -141,7 +146,7 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     if (err) return err;
     const double *x = d->transposed ? share_panel_of(d, panel)->ur : share_panel_of(d, panel)->ru;
     const double *y = d->transposed ? spot->ds : d->tile[tile].vs;
-    size_t len = d->transposed ? sherd__share_panel_rows(d, panel) : d->k;
+    size_t len = d->transposed ? sherd__share_answer_rows(d, panel) : d->k;
     uint32_t trials = d->p.primes_len * TRIALS;
     uint32_t *g = sherd__share_secret(trials, d->a.terms, d->b.terms, sizeof *g);
     if (!g) return SHERD_ENOMEM;
@@ -197,11 +202,13 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
     share_spot *spot = share_spot_of(d, c.tile, c.panel);
     if (spot->decoded && !spot->gram) return SHERD_OK;
     int err = table(d, c.tile, c.panel, spot);
-    size_t rows = d->transposed ? d->k : sherd__share_panel_rows(d, c.panel);
-    const double *r = d->transposed ? d->rt : share_panel_of(d, c.panel)->r;
+    size_t rows = d->transposed ? d->k : sherd__share_answer_rows(d, c.panel);
     size_t part = rows * share_tile_width(d, c.tile) * SHERD__RESIDUE_BYTES;
-    for (uint32_t q = 0; q < d->p.primes_len && !err; q++)
-        err = judge(d, spot, c, q, r + q * TRIALS * rows, rows, body + q * part);
+    for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
+        const double *r = d->rt ? d->rt + q * TRIALS * rows : NULL;
+        if (!d->transposed) err = sherd__share_spread(d, c.panel, q, &r);
+        if (!err) err = judge(d, spot, c, q, r, rows, body + q * part);
+    }
     if (err == SHERD_EWRONG) sherd__share_redraw(d);
     return err;
 }

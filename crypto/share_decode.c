@@ -134,7 +134,7 @@ static int decode_blocks(share *d, const answers *a)
 {
     size_t all = a->rows * a->width;
     share_span span = sherd__share_span_a(d, a->panel);
-    size_t to = span.from - d->rows.first; /* of the part in C */
+    size_t to = span.from - d->rows.first, each = d->each; /* of the part in C */
     double *x = d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
     for (size_t from = 0; from < all; from += PIECE) {
         size_t n = all - from < PIECE ? all - from : PIECE;
@@ -142,7 +142,8 @@ static int decode_blocks(share *d, const answers *a)
         if (err) return err;
         for (uint32_t j = 0; j < d->p.code.blocks; j++) {
             recombine(d, j, n, x);
-            place(d, a, to + j * span.height + span.at, to + span.limit, from, n, x);
+            place(d, a, (to + j * span.height + span.at) * each, (to + span.limit) * each, from, n,
+                  x);
         }
     }
     return SHERD_OK;
@@ -250,7 +251,7 @@ static void close_spot(share *d, uint32_t tile, uint32_t panel)
     }
     if (d->p.left_stays) {
         sherd__share_batch_close(d, &p->left);
-        if (all_decoded(d, panel)) sherd__share_put_by(d, p, sherd__share_panel_rows(d, panel));
+        if (all_decoded(d, panel)) sherd__share_put_by(d, p, sherd__share_answer_rows(d, panel));
     } else if (!awaits_projection(d, panel)) {
         sherd__share_forget(p->ru);
         p->ru = NULL;
@@ -279,7 +280,7 @@ int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t
     uint32_t *order = sherd__alloc(len * sizeof *order);
     const uint8_t **by = sherd__alloc(2 * (size_t)len * sizeof *by);
     answers a = { .slots = order, .bodies = by, .tile = tile, .panel = panel,
-                  .rows = d->transposed ? d->k : sherd__share_panel_rows(d, panel),
+                  .rows = d->transposed ? d->k : sherd__share_answer_rows(d, panel),
                   .width = share_tile_width(d, tile) };
     int err = order && by ? SHERD_OK : SHERD_ENOMEM;
     assert(len == d->threshold && !share_spot_of(d, tile, panel)->decoded);

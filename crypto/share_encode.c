@@ -60,8 +60,13 @@ static size_t room_for(const share *d, size_t cols)
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
 {
     size_t room = room_for(d, cols), k = d->p.code.blocks, t = d->p.code.masks;
+    const sherd__windows *w = d->a.windows;
+    if (w && !s->laid) {
+        s->laid = sherd__share_secret(w->wide, w->row, 1, sizeof *s->laid);
+        if (!s->laid) return SHERD_ENOMEM;
+    }
     if (s->data && s->room >= room) return SHERD_OK;
-    sherd__share_scratch_free(s);
+    sherd__share_forget(s->data);
     s->data = sherd__share_secret(room, 2 * k + t, 1, sizeof *s->data);
     if (!s->data) return SHERD_ENOMEM;
     s->term = s->data + room * k;
@@ -72,6 +77,7 @@ int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
 void sherd__share_scratch_free(share_scratch *s)
 {
     sherd__share_forget(s->data);
+    sherd__share_forget(s->laid);
     *s = (share_scratch){ 0 };
 }
 
@@ -154,22 +160,21 @@ static void project_left(const share *d, const share_operand *o, const share_spa
     }
 }
 
-/* A prime's trials lie one after the other. */
-static void project(const share *d, const share_operand *o, const share_span *span, size_t row,
-                    size_t rows, uint32_t q, const double *const *term, const share_probe *probe,
-                    size_t (*since)[SHERD__LCC_BLOCKS_MAX])
+/* term*s. A prime's trials lie one after the other. */
+static void project_right(const share *d, share_scratch *sc, const share_operand *o,
+                          const share_span *span, size_t row, size_t rows, uint32_t q,
+                          const double *const *term, const share_probe *probe)
 {
-    const size_t trial = (size_t)q * TRIALS, cols = span->cols;
-    if (probe->left) project_left(d, o, span, row, rows, q, term, probe, since);
+    const sherd__windows *w = o->windows;
+    const size_t trial = (size_t)q * TRIALS, cols = w ? w->row : span->cols, each = w ? w->count : 1;
+    const double *s = probe->s + trial * cols;
+    const double *const ss[] = { s, s + cols };
     for (uint32_t j = 0; j < o->terms; j++) {
         size_t at = trial * o->terms + j, next = at + o->terms;
-        if (probe->right) {
-            const double *s = probe->s + trial * cols;
-            const double *const ss[] = { s, s + cols };
-            double *const out[] = { probe->right + at * span->rows + row,
-                                    probe->right + next * span->rows + row };
-            sherd__fvp_right(term[j], rows, cols, cols, ss, d->p.primes[q], out);
-        }
+        double *const out[] = { probe->right + (at * span->rows + row) * each,
+                                probe->right + (next * span->rows + row) * each };
+        if (w) sherd__share_windows_right(d, sc, term[j], rows, ss, d->p.primes[q], out);
+        else sherd__fvp_right(term[j], rows, cols, cols, ss, d->p.primes[q], out);
     }
 }
 
@@ -204,7 +209,9 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
             err = sherd__share_terms(d, s, o, masks, span, row, rows, q, q > 0, term);
             if (err) break;
-            if (probe) project(d, o, span, row, rows, q, term, probe, since);
+            if (probe && probe->left)
+                project_left(d, o, span, row, rows, q, term, probe, since);
+            if (probe && probe->right) project_right(d, s, o, span, row, rows, q, term, probe);
             if (out) encode(d, o, span, row, rows, q, term, out);
         }
     }

@@ -35,20 +35,30 @@ size_t sherd__share_panel_rows(const share *d, uint32_t panel)
     return left < d->p.panel_rows ? left : d->p.panel_rows;
 }
 
+size_t sherd__share_answer_rows(const share *d, uint32_t panel)
+{
+    return sherd__share_panel_rows(d, panel) * d->each;
+}
+
 share_span sherd__share_span_a(const share *d, uint32_t panel)
 {
     share_part p = sherd__share_part(d, panel);
     size_t at = panel_at(d, panel);
     return (share_span){ .row = p.row + at, .rows = sherd__share_panel_rows(d, panel),
-                         .cols = d->k, .at = at, .height = p.height, .from = p.from,
+                         .cols = d->p.a.cols, .at = at, .height = p.height, .from = p.from,
                          .limit = p.rows };
 }
 
-/* D has the rows of this product alone. */
+/* D has the rows of this product alone, one for each of A: with windows some for each of p.a. */
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 {
     share_span span = sherd__share_span_a(d, panel);
-    span.from -= d->rows.first;
+    span.from = (span.from - d->rows.first) * d->each;
+    span.row *= d->each;
+    span.rows *= d->each;
+    span.at *= d->each;
+    span.height *= d->each;
+    span.limit *= d->each;
     span.col = (size_t)tile * d->tile_cols;
     span.cols = share_tile_width(d, tile);
     return span;
@@ -153,7 +163,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, s
     bool first = !*to && !b->bytes && !b->over;
     int err = SHERD_OK;
     if (first) {
-        size_t len = d->transposed ? span.rows : d->k;
+        size_t len = d->transposed ? span.rows * d->each : span.cols;
         err = d->transposed ? sherd__share_draw_rt(d) : sherd__share_draw_r(d, panel);
         x = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, len, sizeof *x);
         if (!err && !x) err = SHERD_ENOMEM;
@@ -161,6 +171,9 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, s
     const share_probe probe = d->transposed ? (share_probe){ .s = d->rt, .right = x }
                                             : (share_probe){ .r = at->r, .left = x };
     if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
+    if (!err && first && !d->transposed && d->windows.count &&
+        (err = sherd__share_windows_left(d, &x)) != 0)
+        sherd__free(bytes);
     if (!err && first) {
         *to = x;
         x = NULL;
@@ -197,7 +210,7 @@ static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
 int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
 {
     share *d = ctx;
-    size_t rows = d->transposed ? d->k : sherd__share_panel_rows(d, c.panel);
+    size_t rows = d->transposed ? d->k : sherd__share_answer_rows(d, c.panel);
     size_t cols = share_tile_width(d, c.tile);
     int err = SHERD_OK;
     *out = (sherd__cell_work){ 0 };
@@ -211,8 +224,8 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
 int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
 {
     const share *d = ctx;
-    size_t rows = sherd__share_panel_rows(d, c.panel), width = share_tile_width(d, c.tile);
-    *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows, d->k) };
+    size_t rows = sherd__share_answer_rows(d, c.panel), width = share_tile_width(d, c.tile);
+    *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows / d->each, d->p.a.cols) };
     if (d->transposed) out->right = residues(d, SHERD__HIDDEN, rows, width);
     out->result = residues(d, SHERD__RESULT, d->transposed ? d->k : rows, width);
     return SHERD_OK;

@@ -22,6 +22,7 @@ typedef struct share_operand {
     uint32_t blocks, masks, terms;
     sherd__mask_role role;
     const double *w[4];  /* by prime: shares x terms, canonical */
+    const sherd__windows *windows; /* what probes multiply are those of its rows; NULL: its rows */
 } share_operand;
 
 /**
@@ -43,7 +44,9 @@ typedef struct share_part {
 /**
  * Secret vectors that a span's terms are multiplied by while they pass; NULL: not. Layouts, q prime
  * and t trial: r [q][t][rows], left [q][t][term][cols] = rT*X; s [q][t][cols], right
- * [q][t][term][rows] = X*s. left is zeroed by the caller.
+ * [q][t][term][rows] = X*s. left is zeroed by the caller. With windows left is rT*X of the images
+ * (share_windows.c goes on from there), and s and right are of the windows: s [q][t][numbers of
+ * one], right [q][t][term][rows * windows of one].
  */
 typedef struct share_probe {
     const double *r, *s;
@@ -53,6 +56,7 @@ typedef struct share_probe {
 /** A thread's room for encoding. */
 typedef struct share_scratch {
     double *data, *term; /* blocks x room quantised, terms x room residues */
+    double *laid;        /* windows: a line of them across an image */
     size_t room;         /* elements of one term */
 } share_scratch;
 
@@ -64,9 +68,10 @@ typedef struct share_batch {
 } share_batch;
 
 typedef struct share_panel {
-    double *r;  /* for C = A*B: [q][t][rows] */
+    double *r;  /* for C = A*B: [q][t][rows]; with windows each number stands for those of an image,
+                   times share.across */
     double *ru; /* [q][t][term][k] = rT * terms of A */
-    double *ur; /* for C = A^T*D: [q][t][term][rows] = terms of A * r */
+    double *ur; /* for C = A^T*D: [q][t][term][rows of answers] = terms of A * r */
     size_t held; /* of ru and ur, as counted in share.held */
     share_batch left;
 } share_panel;
@@ -119,10 +124,12 @@ typedef struct share {
     sherd__share_params p;
     uint32_t threshold;
     bool transposed;
-    size_t n, k, m;
+    size_t n, k, m;      /* n: rows of p.a, which are images where there are windows */
+    sherd__windows windows; /* count 0: none */
+    size_t each;         /* rows of A for each of p.a: windows of an image, or 1 */
     size_t h;            /* rows of a share of A, of a whole part */
     uint32_t part_panels, lefts; /* panels of a whole part, and of A */
-    sherd_rows rows;     /* of A, in this product */
+    sherd_rows rows;     /* of p.a, in this product */
     size_t tile_cols;
     uint32_t group; /* transposed: panels whose sum the primes hold; 0: all of them */
     uint32_t first, panels, tiles; /* of this product: its first panel of A, and how many */
@@ -136,6 +143,8 @@ typedef struct share {
     share_tile *tile;
     share_spot *spot;    /* tiles x panels */
     double *rt;          /* transposed: [q][t][k] */
+    double *across;      /* windows: [q][t][each], see share_panel.r */
+    double *spread;      /* windows: [t][rows of answers], r of the panel that is being judged */
     size_t held;         /* bytes of ru and ur of panels that nothing is open of */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
@@ -158,7 +167,9 @@ static inline size_t share_panel_most(const share *d)
 }
 
 share_part sherd__share_part(const share *d, uint32_t panel);
+/** Rows of p.a's share in a panel; of what is multiplied there, and of an answer that is no sum. */
 size_t sherd__share_panel_rows(const share *d, uint32_t panel);
+size_t sherd__share_answer_rows(const share *d, uint32_t panel);
 
 static inline size_t share_tile_width(const share *d, uint32_t tile)
 {
@@ -171,7 +182,7 @@ static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t 
     return &d->spot[(size_t)tile * d->panels + panel];
 }
 
-/** The rows of a panel: of A, and of D in a tile's columns. A tile of B. */
+/** The rows of a panel: of p.a, and of D in a tile's columns. A tile of B. */
 share_span sherd__share_span_a(const share *d, uint32_t panel);
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel);
 share_span sherd__share_span_b(const share *d, uint32_t tile);
@@ -193,6 +204,17 @@ int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
                       const share_span *span, uint8_t *const *out,
                       const share_probe *probe) SHERD_MUST;
+
+/** Of an operand with windows: out[t][i*each + o], canonical, is window o of image i, for `rows`
+ *  images of x that lie one after the other, times s[t]; s->laid is used. */
+void sherd__share_windows_right(const share *d, share_scratch *s, const double *x, size_t rows,
+                                const double *const vector[TRIALS], uint32_t p,
+                                double *const out[TRIALS]);
+/** *left, rT*X of images, becomes that of windows: [q][t][term][k]. SHERD_ENOMEM: it stays. */
+int sherd__share_windows_left(share *d, double **left) SHERD_MUST;
+/** r of a panel for every row of its answers: [t][rows], for prime q, until the next call.
+ *  SHERD_ENOMEM. */
+int sherd__share_spread(share *d, uint32_t panel, uint32_t q, const double **out) SHERD_MUST;
 
 /** Draws r of a panel, s of a tile, where there is none. SHERD_ENOMEM. */
 int sherd__share_draw_r(share *d, uint32_t panel) SHERD_MUST;

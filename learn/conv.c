@@ -1,6 +1,6 @@
 /*
- * Convolution as products: the windows of all examples are laid out as rows (im2col; Chellapilla,
- * Puri and Simard 2006), so that y = windows W is one product whose rows are output pixels with
+ * Convolution as products: the windows of all examples are laid out as rows (matrix/windows.c), so
+ * that y = windows W is one product whose rows are output pixels with
  * their channels together, which is the order of a batch already. dW = windows^T dy, and dy W^T is
  * added back to the pixels that the windows came from, in the same fixed order. Windows overwrite
  * nothing that is needed: on the way back their memory takes their own gradient once dW is made.
@@ -10,6 +10,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "learn/layer.h"
+#include "matrix/local.h"
 
 static size_t stride_of(const sherd__layer *l)
 {
@@ -37,33 +38,28 @@ static int conv_fit(sherd__layer *l, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* One row of one window, as runs of numbers that lie together: `run` of them from image row y,
- * column x, with `before` and `after` that lie outside of the image. run = 0: all outside. */
-typedef struct strip {
-    size_t before, run, after, from;
-} strip;
-
-static strip strip_of(const sherd__layer *l, size_t oy, size_t ox, size_t wy)
-{
-    size_t c = l->in.channels, w = l->spec.window, p = l->spec.padding;
-    size_t y = oy * stride_of(l) + wy, x = ox * stride_of(l); /* with padding */
-    strip s = { w * c, 0, 0, 0 };
-    if (y < p || y >= p + l->in.height) return s;
-    size_t left = x < p ? p - x : 0, end = p + l->in.width, right = x + w > end ? x + w - end : 0;
-    if (left + right >= w) return s;
-    s.before = left * c;
-    s.run = (w - left - right) * c;
-    s.after = right * c;
-    s.from = ((y - p) * l->in.width + (x + left - p)) * c;
-    return s;
-}
-
 static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
 {
     return call->examples * l->out.height * l->out.width;
 }
 
-/* The products, by the multiplier or the short way; dy W^T overwrites the windows: dW is made. */
+/* Whether windows need not be laid out: the multiplier has x. */
+static int hold(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d)
+{
+    *held = false;
+    return sherd__local_is(call->engine.products) ? SHERD_OK
+                                                  : sherd__products_hold(l, call, held, d);
+}
+
+static int hold32(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d)
+{
+    (void)l, (void)call, (void)d;
+    *held = false;
+    return SHERD_OK;
+}
+
+/* The products, by the multiplier or the short way; dy W^T overwrites the windows, which is *down:
+ * dW is made. Or dx itself is made. */
 static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                       sherd_diag *d)
 {
@@ -72,12 +68,17 @@ static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view
 }
 
 static int backward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
-                       sherd_diag *d)
+                       bool *down, sherd_diag *d)
 {
-    double *down = call->dx != NULL ? l->scratch : NULL;
-    return sherd__here_can(call, windows)
-               ? sherd__here_backward(l, call, windows, call->y, call->dy, down, d)
-               : sherd__products_backward(l, call, windows, down, d);
+    double *to = call->dx != NULL ? l->scratch : NULL;
+    bool image = false;
+    *down = to != NULL;
+    if (sherd__here_can(call, windows))
+        return sherd__here_backward(l, call, windows, call->y, call->dy, to, d);
+    int err = sherd__products_backward(l, call, windows, NULL, d);
+    if (err == 0 && to != NULL) err = sherd__products_image(l, call, &image, d);
+    *down = to != NULL && !image;
+    return err == 0 && *down ? sherd__products_down(l, call, windows.rows, to, d) : err;
 }
 
 static int forward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
@@ -87,8 +88,9 @@ static int forward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_vi
 }
 
 static int backward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
-                         sherd_diag *d)
+                         bool *down, sherd_diag *d)
 {
+    *down = call->dx32 != NULL;
     return sherd__here_backward32(l, call, windows, call->y32, call->dy32,
                                   call->dx32 != NULL ? l->scratch32 : NULL, d);
 }

@@ -1,8 +1,6 @@
 /*
- * The dense layer, and what all layers with parameters share. Forward and weight gradient have x on
- * the left, once as it is and once transposed: that is what a kept operand can do, so an input that
- * lies at the nodes travels once for both passes of every epoch. On this machine x is read as the
- * caller has it instead, in its own type.
+ * The dense layer, and what all layers with parameters share but for products (learn/products.c).
+ * On this machine x is read as the caller has it, in its own type.
  */
 #include "learn/layer.h"
 
@@ -58,69 +56,12 @@ static int dense_fit(sherd__layer *l, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* What is kept of all batches is x itself, which windows are not. */
-static sherd_kept *kept_of(const sherd__layer *l, const sherd__layer_call *call)
-{
-    return l->spec.kind == &sherd__layer_dense ? call->kept : NULL;
-}
-
-/* Leaves x with the multiplier for the way back; where nodes have no room for it, it travels
- * twice. */
-static int hold(sherd__layer *l, const sherd__layer_call *call, sherd_view x, sherd_diag *d)
-{
-    sherd_diag mine = { 0 };
-    if (!call->engine.keeps || !call->returns || kept_of(l, call) != NULL) return SHERD_OK;
-    int err = sherd_multiplier_keep(call->engine.products, x, &l->held, &mine);
-    return err == 0 || err == SHERD_EFEWNODES ? SHERD_OK
-                                              : sherd__fail(d, err, mine.hint, "%s", mine.message);
-}
-
-/* x B, or x^T B, of what the multiplier has of x, or of x itself. */
-static int multiply(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                    bool transposed, sherd_view b, double *c, sherd_diag *d)
-{
-    sherd_multiplier m = call->engine.products;
-    sherd_rows rows = { call->first, call->examples }, all = { 0, x.rows };
-    if (kept_of(l, call) != NULL)
-        return sherd_multiplier_multiply_rows(m, call->kept, rows, transposed, b, c, l->cols, d);
-    if (l->held != NULL)
-        return sherd_multiplier_multiply_rows(m, l->held, all, transposed, b, c, l->cols, d);
-    return sherd_multiplier_multiply(m, transposed ? sherd_view_t(x) : x, b, c, l->cols, d);
-}
-
-int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                            sherd_diag *d)
-{
-    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    int err = hold(l, call, x, d);
-    if (err == 0) err = multiply(l, call, x, false, w, call->y, d);
-    if (err == 0 && !call->unbiased) sherd__bias_add(l, x.rows, call->y);
-    return err;
-}
-
-int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                             double *dx, sherd_diag *d)
-{
-    sherd_view dy = sherd_view_c(call->dy, SHERD_F64, x.rows, l->cols);
-    sherd_view w = sherd_view_c(l->weights, SHERD_F64, l->rows, l->cols);
-    int err = multiply(l, call, x, true, dy, l->weights_gradient, d);
-    sherd__products_release(l, call->engine);
-    if (err != 0) return err;
-    sherd__bias_gradient(l, x.rows, call->dy);
-    if (dx == NULL) return SHERD_OK;
-    return sherd_multiplier_multiply(call->engine.products, dy, sherd_view_t(w), dx, l->rows, d);
-}
-
-void sherd__products_release(sherd__layer *l, sherd__engine e)
-{
-    sherd_multiplier_release(e.products, l->held);
-    l->held = NULL;
-}
-
 static int dense_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
-    return sherd__here_can(call, call->x) ? sherd__here_forward(l, call, call->x, call->y, d)
-                                          : sherd__products_forward(l, call, call->x, d);
+    bool held;
+    if (sherd__here_can(call, call->x)) return sherd__here_forward(l, call, call->x, call->y, d);
+    int err = sherd__products_hold(l, call, &held, d);
+    return err ? err : sherd__products_forward(l, call, call->x, d);
 }
 
 static int dense_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)

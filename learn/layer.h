@@ -20,6 +20,7 @@
 
 #include "core/team.h"
 #include "learn/optimiser.h"
+#include "matrix/windows.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
@@ -32,8 +33,12 @@ typedef struct sherd__form {
 typedef struct sherd__engine {
     sherd_multiplier products;
     bool maps; /* sigmoid, tanh, ReLU and their gradients too go through `products`; same bits */
-    bool keeps; /* inputs of layers stay with `products` from the forward pass to the backward one:
-                   pays where both take the same shares of them; same bits */
+    bool keeps; /* inputs of layers stay with `products` from the forward pass to the backward one,
+                   and windows of images are taken there: pays where both passes take the same
+                   shares; same bits */
+    size_t whole; /* fixed point: that many products of two numbers add up to a double without being
+                     rounded; 0: not known. Where a gradient of an image is such a sum, it may be
+                     made as one */
 } sherd__engine;
 
 typedef struct sherd__layer_kind sherd__layer_kind;
@@ -79,7 +84,8 @@ typedef struct sherd__layer_call {
     size_t examples;
     sherd_view x;     /* examples x in; row-major, of the layer's dtype, unless the kind says
                          SHERD__LAYER_ANY_VIEW */
-    sherd_kept *kept; /* x again, where the multiplier holds it, from its row `first` on; or NULL */
+    sherd_kept *kept; /* x again, where the multiplier holds it (sherd__layer_keep), from example
+                         `first` on; or NULL */
     size_t first;
     union { double *y; float *y32; }; /* examples x out: forward writes, backward reads it */
     bool unbiased;    /* forward: leave biases out */
@@ -149,14 +155,33 @@ void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
 
 /* ---- products of a layer with parameters, wherever they are computed (learn/dense.c) --------- */
 
+/** Keeps the inputs of many batches for products of a dense layer or a convolution, in parts of
+ *  `part` examples: *kept is the caller's. Errors of sherd_multiplier_keep_as. */
+int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size_t part,
+                      sherd_kept **kept, sherd_diag *d);
+/** Leaves call->x with the multiplier for the way back, and images for their windows, where that
+ *  pays; where nodes have no room for it, it travels twice, or as windows. *held: it is there, or was before; the functions below do not read x
+ *  then. Errors of sherd_multiplier_keep_as. */
+int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held,
+                         sherd_diag *d);
 /** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution.
  *  Errors of the multiplier. */
 int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                             sherd_diag *d);
-/** weights_gradient = x^T dy, and biases_gradient; then dx = dy W^T unless dx is NULL. dx may be
- *  x's memory. */
+/** weights_gradient = x^T dy, and biases_gradient; then dx = dy W^T (sherd__products_down) unless
+ *  dx is NULL. dx may be x's memory. */
 int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                              double *dx, sherd_diag *d);
+/** dx = dy W^T alone, of `rows` rows. */
+int sherd__products_down(const sherd__layer *l, const sherd__layer_call *call, size_t rows,
+                         double *dx, sherd_diag *d);
+/** The same for the gradient of a convolution's image alone, dx, as the windows of dy times W turned
+ *  round, where that pays and gives the bits of dy W^T added up; else *done is false. Only after
+ *  sherd__products_backward with dx NULL. Errors of the multiplier, SHERD_ENOMEM. */
+int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, bool *done,
+                          sherd_diag *d);
+/** Windows of a convolution; count 0 for a dense layer. */
+sherd__windows sherd__layer_windows(const sherd__layer *l);
 /** Lets go of what a forward pass left with the multiplier. */
 void sherd__products_release(sherd__layer *l, sherd__engine e);
 

@@ -36,10 +36,10 @@ typedef struct sherd__network sherd__network;
 /** Examples. All borrowed; x may have any dtype and strides. */
 typedef struct sherd__batch {
     sherd_view x;     /* examples x input size; 1..batch rows */
-    sherd_kept *kept; /* x again as the engine's multiplier holds it, or NULL. It serves a dense
-                         first layer; others do not look at it. What is kept may be all examples,
-                         in parts (sherd_multiplier_keep_parts), x then being whole parts of it. */
-    size_t first;     /* which of its rows is the first of x */
+    sherd_kept *kept; /* x again as the engine's multiplier holds it (sherd__network_keep), or NULL.
+                         What is kept may be all examples, in parts, x then being whole parts of
+                         it. */
+    size_t first;     /* which of its examples is the first of x */
     sherd__targets targets; /* not needed by a forward pass alone */
 } sherd__batch;
 
@@ -92,6 +92,17 @@ void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
  * everywhere.
  */
 void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale);
+
+/** Whether the lowest layer that computes can take its input from what a multiplier keeps. */
+bool sherd__network_keeps(const sherd__network *n);
+/**
+ * Keeps examples for batches to come, as the lowest layer that computes takes them (a convolution:
+ * windows), in parts of `part` examples: *kept is the caller's to release, before the network is
+ * freed or after. NULL, and no error, where that layer takes none. Errors of
+ * sherd_multiplier_keep_as.
+ */
+int sherd__network_keep(const sherd__network *n, sherd__engine e, sherd_view x, size_t part,
+                        sherd_kept **kept, sherd_diag *d) SHERD_MUST;
 
 /**
  * The outputs of a batch: *y is x.rows x width, the network's own, until its next pass. `unbiased`

@@ -11,10 +11,45 @@
 #include "matrix/local.h"
 #include "matrix/view.h"
 
+/* The lowest layer that computes, if it can take its input from what a multiplier keeps. */
+static const sherd__layer *keeper(const sherd__network *n)
+{
+    size_t i = 0;
+    while (i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ALIAS) i++;
+    return i < n->len && n->layers[i].cols > 0 ? &n->layers[i] : NULL;
+}
+
+bool sherd__network_keeps(const sherd__network *n)
+{
+    return keeper(n) != NULL;
+}
+
+int sherd__network_keep(const sherd__network *n, sherd__engine e, sherd_view x, size_t part,
+                        sherd_kept **kept, sherd_diag *d)
+{
+    const sherd__layer *l = keeper(n);
+    *kept = NULL;
+    return l == NULL ? SHERD_OK : sherd__layer_keep(l, e, x, part, kept, d);
+}
+
+static int check_kept(const sherd__network *n, sherd__engine e, const sherd__batch *b,
+                      sherd_diag *d)
+{
+    size_t rows, cols, part, each = 1;
+    const sherd__layer *l = keeper(n);
+    e.products.ops->kept_shape(b->kept, &rows, &cols, &part);
+    if (l != NULL && sherd__layer_windows(l).count > 0) each = sherd__layer_windows(l).count;
+    if (l == NULL || cols != l->rows || rows % each != 0 || b->first > rows / each ||
+        b->x.rows > rows / each - b->first)
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "%zu x %zu are kept for a batch of %zu x %zu from row %zu on", rows,
+                           cols, b->x.rows, b->x.cols, b->first);
+    return SHERD_OK;
+}
+
 static int check_batch(const sherd__network *n, sherd__engine e, const sherd__batch *b,
                        sherd_diag *d)
 {
-    size_t rows, cols, part;
     int err = sherd__view_check(b->x, "the batch", d);
     if (err != 0) return err;
     if (b->x.cols != n->size)
@@ -31,13 +66,7 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
         return sherd__fail(d, SHERD_EUNSUPPORTED, "copy it, or use f64",
                            "a network of f32 reads rows of f64, f32 or u8, not of %s",
                            sherd_dtype_name(b->x.dtype));
-    if (b->kept == NULL) return SHERD_OK;
-    e.products.ops->kept_shape(b->kept, &rows, &cols, &part);
-    if (b->first > rows || b->x.rows > rows - b->first || cols != b->x.cols)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "%zu x %zu are kept for a batch of %zu x %zu from row %zu on", rows,
-                           cols, b->x.rows, b->x.cols, b->first);
-    return SHERD_OK;
+    return b->kept != NULL ? check_kept(n, e, b, d) : SHERD_OK;
 }
 
 /* x as row-major f32 in the network's own memory, by way of some doubles. */

@@ -192,17 +192,6 @@ static sherd__step prepare(sherd__trainer *t, uint64_t number, bool rows_only)
     return s;
 }
 
-/* Whether the lowest layer that computes can take its input from what a multiplier keeps. */
-static bool takes_kept(const sherd__network *n)
-{
-    size_t i = 0;
-    while (i < sherd__network_len(n) &&
-           sherd__network_layer(n, i)->spec.kind->traits & SHERD__LAYER_ALIAS)
-        i++;
-    return i < sherd__network_len(n) &&
-           sherd__network_layer(n, i)->spec.kind == &sherd__layer_dense;
-}
-
 static size_t validation_batch(const sherd__trainer *t)
 {
     return t->validation.x.rows < t->order.batch ? t->validation.x.rows : t->order.batch;
@@ -214,11 +203,11 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     const uint32_t *rows = sherd__train_order_fixed(&t->order);
     sherd__dataset copy = { 0 };
     int err = SHERD_OK;
-    if (!fixed(&t->order) || !takes_kept(t->network)) return SHERD_OK;
+    if (!fixed(&t->order) || !sherd__network_keeps(t->network)) return SHERD_OK;
     if (rows != NULL) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
     if (err == 0)
-        err = sherd_multiplier_keep_parts(e.products, rows != NULL ? copy.x : t->data.x,
-                                          t->order.batch, &t->kept, d);
+        err = sherd__network_keep(t->network, e, rows != NULL ? copy.x : t->data.x,
+                                  t->order.batch, &t->kept, d);
     sherd__dataset_fini(&copy);
     return err;
 }
@@ -228,9 +217,9 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 static int keep_validation(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    if (t->validation.x.rows == 0 || !takes_kept(t->network)) return SHERD_OK;
-    int err = sherd_multiplier_keep_parts(e.products, t->validation.x, validation_batch(t),
-                                          &t->kept_validation, &mine);
+    if (t->validation.x.rows == 0) return SHERD_OK;
+    int err = sherd__network_keep(t->network, e, t->validation.x, validation_batch(t),
+                                  &t->kept_validation, &mine);
     if (err == 0 || err == SHERD_EFEWNODES) return SHERD_OK;
     return sherd__fail(d, err, mine.hint, "%s", mine.message);
 }

@@ -16,6 +16,7 @@
 #include "matrix/local.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
+#include "matrix/windows.h"
 
 static int check_abi(sherd_multiplier m, sherd_diag *d)
 {
@@ -36,16 +37,39 @@ int sherd_multiplier_multiply(sherd_multiplier m, sherd_view a, sherd_view b, do
     return m.ops->multiply(m.ctx, a, b, c, ldc, d);
 }
 
-int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
-                                sherd_diag *d)
+static int check_windows(sherd_view a, const sherd_windows *w, sherd_diag *d)
+{
+    sherd__windows s;
+    size_t rows;
+    if (!sherd__windows_fit(w, &s))
+        return sherd__fail(d, SHERD_EINVAL, "the window must fit, the padding be smaller than it",
+                           "windows of %u every %u with padding %u of images of %u x %u x %u",
+                           w->window, w->stride, w->padding, w->height, w->width, w->channels);
+    if (a.cols != s.image || !sherd__mul(a.rows, s.count, &rows))
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "an operand of %zu x %zu: its rows are to be images of %zu numbers, of "
+                           "%zu windows each", a.rows, a.cols, s.image, s.count);
+    return SHERD_OK;
+}
+
+int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keeping *how,
+                             sherd_kept **kept, sherd_diag *d)
 {
     *kept = NULL;
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
+    if (err == 0 && how->windows != NULL) err = check_windows(a, how->windows, d);
     if (err != 0) return err;
-    if (part == 0)
+    if (how->part == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "an operand cannot be kept in parts of 0 rows");
-    return m.ops->keep(m.ctx, a, part, kept, d);
+    return m.ops->keep(m.ctx, a, how, kept, d);
+}
+
+int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
+                                sherd_diag *d)
+{
+    const sherd_keeping how = {.part = part};
+    return sherd_multiplier_keep_as(m, a, &how, kept, d);
 }
 
 int sherd_multiplier_keep(sherd_multiplier m, sherd_view a, sherd_kept **kept, sherd_diag *d)
@@ -135,9 +159,10 @@ typedef struct local {
 } local;
 
 struct sherd_kept {
-    size_t rows, cols, part;
-    sherd__fixed fixed; /* chosen once, if bits != 0 */
-    double *data;       /* rows x cols, or the values in fixed point */
+    size_t rows, cols, part; /* of images, where windows are kept */
+    sherd__windows windows;  /* count 0: none */
+    sherd__fixed fixed;      /* chosen once, if bits != 0 */
+    double *data;            /* rows x cols */
 };
 
 /* C = A*B where A is a kept operand (fa its fixed point) or a view of the caller's (fa NULL). */
@@ -162,7 +187,8 @@ static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size
     return local_product(ctx, a, NULL, b, c, ldc, d);
 }
 
-static int local_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
+static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+                      sherd_diag *d)
 {
     const local *l = ctx;
     size_t len;
@@ -181,7 +207,8 @@ static int local_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sh
     }
     kept->rows = a.rows;
     kept->cols = a.cols;
-    kept->part = part;
+    kept->part = how->part;
+    if (how->windows != NULL) (void)sherd__windows_fit(how->windows, &kept->windows); /* it does */
     sherd__view_dense_f64(a, kept->data, a.cols);
     *out = kept;
     return SHERD_OK;
@@ -191,10 +218,21 @@ static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, boo
                                sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     const local *l = ctx;
-    sherd_view a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count,
-                                kept->cols);
+    bool windows = kept->windows.count > 0;
+    sherd_view a;
+    double *laid = NULL;
+    int err = SHERD_OK;
+    if (windows)
+        err = sherd__windows_lay(&kept->windows, kept->data, sizeof *laid, rows.first, rows.count,
+                                 (void **)&laid, d);
+    if (err != 0) return err;
+    if (windows) a = sherd_view_c(laid, SHERD_F64, rows.count, kept->windows.row);
+    else
+        a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);
     if (transposed) a = sherd_view_t(a);
-    return local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
+    err = local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
+    sherd__free(laid);
+    return err;
 }
 
 static void local_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part)
@@ -202,6 +240,7 @@ static void local_kept_shape(const sherd_kept *kept, size_t *rows, size_t *cols,
     *rows = kept->rows;
     *cols = kept->cols;
     *part = kept->part;
+    sherd__windows_shape(&kept->windows, rows, cols, part);
 }
 
 static void local_release(void *ctx, sherd_kept *kept)

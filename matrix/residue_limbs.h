@@ -21,6 +21,7 @@ typedef struct sherd__limbs {
     size_t n, k, m;
     const uint8_t *a, *b; /* n x k, k x m; values may be hostile */
     uint8_t *out;         /* n x m; overlaps neither */
+    bool add;             /* on top of what out holds, residues below p */
 } sherd__limbs;
 
 /** No product needs more than this for either operand. */

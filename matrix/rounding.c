@@ -103,7 +103,8 @@ static int rounding_multiply(void *ctx, sherd_view a, sherd_view b, double *c, s
     return err == 0 ? sherd_multiplier_multiply(r->inner, a, b, c, ldc, d) : err;
 }
 
-static int rounding_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
+static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+                         sherd_diag *d)
 {
     rounding *r = ctx;
     room copy = {NULL, 0};
@@ -113,7 +114,7 @@ static int rounding_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out,
                            a.rows, a.cols);
     kept->m = r->inner;
     int err = round_view(r, SHERD__ROUNDING_KEPT, 0, "A", &copy, &a, d);
-    if (err == 0) err = sherd_multiplier_keep_parts(r->inner, a, part, &kept->inner, d);
+    if (err == 0) err = sherd_multiplier_keep_as(r->inner, a, how, &kept->inner, d);
     empty(&copy);
     if (err != 0) sherd__free(kept);
     else *out = kept;

@@ -94,7 +94,8 @@ static int scaling_multiply(void *ctx, sherd_view a, sherd_view b, double *c, si
     return err;
 }
 
-static int scaling_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
+static int scaling_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+                        sherd_diag *d)
 {
     scaling *s = ctx;
     room copy = {NULL, 0};
@@ -104,7 +105,7 @@ static int scaling_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, 
                            a.rows, a.cols);
     kept->m = s->inner;
     int err = scale(&copy, &a, &kept->by, d);
-    if (err == 0) err = sherd_multiplier_keep_parts(s->inner, a, part, &kept->inner, d);
+    if (err == 0) err = sherd_multiplier_keep_as(s->inner, a, how, &kept->inner, d);
     empty(&copy);
     if (err != 0) sherd__free(kept);
     else *out = kept;

@@ -19,6 +19,7 @@
 #include "matrix/residue.h"
 #include "matrix/residue_limbs.h"
 #include "matrix/view.h"
+#include "matrix/windows.h"
 #include "node/backend.h"
 #include "node/check.h"
 #include "node/cpu.h"
@@ -185,14 +186,13 @@ static size_t strip_of(const cpu *c, size_t block)
     return most < block ? most : block;
 }
 
-/* acc = rows x cols panel of a * b modulo a's prime, canonical: strips of the inner size add up as
- * far as sums are exact, on top of a canonical value. */
+/* acc = rows x cols panel of a * b modulo a's prime, canonical, on top of what is there if `add`:
+ * strips of the inner size add up as far as sums are exact, on top of a canonical value. */
 static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
-                         cpu_range cols, sherd_diag *d)
+                         cpu_range cols, bool add, sherd_diag *d)
 {
     size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
     size_t most = strip_of(c, block), lda;
-    sherd__cpu_use(c, c->acc, n);
     do {
         cpu_range inner = { k, depth(a) - k < most ? (size_t)(depth(a) - k) : most };
         if (since + inner.len > block) {
@@ -204,7 +204,7 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
         if (!err) err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
         if (!err)
             err = gemm_of(a)(rows.len, inner.len, cols.len, c->left, lda, c->right, cols.len,
-                             k ? 1.0 : 0.0, c->acc, cols.len);
+                             k || add ? 1.0 : 0.0, c->acc, cols.len);
         if (err) return err;
         since += inner.len;
     } while ((k += most) < depth(a));
@@ -212,14 +212,19 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
     return SHERD_OK;
 }
 
+/* add: on top of what out holds, which is a product's. */
 static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
-                            sherd_diag *d)
+                            bool add, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
+    cpu_operand had = { .values = out, .rows = height(a), .cols = m, .dtype = SHERD__RESIDUES,
+                        .prime = a->prime };
     for (size_t r = 0; r < height(a); r += CPU_PANEL) {
         for (size_t j = 0; j < m; j += CPU_PANEL) {
             cpu_range rows = cpu_panel(height(a), r), cols = cpu_panel(m, j);
-            int err = residue_panel(c, a, b, rows, cols, d);
+            sherd__cpu_use(c, c->acc, rows.len * cols.len);
+            int err = add ? sherd__cpu_convert(c, &had, rows, cols, c->acc, d) : SHERD_OK;
+            if (!err) err = residue_panel(c, a, b, rows, cols, add, d);
             if (err) return err;
             for (size_t i = 0; i < rows.len; i++)
                 sherd__residue_pack(c->acc + i * cols.len, cols.len, a->prime,
@@ -238,16 +243,60 @@ static uint8_t *use_bytes(cpu *c, double *area, size_t bytes)
 
 /* Packed residues on both sides, where there are tiles for them; what is out of range is found
  * again and named by the other way. False: nothing was done that counts. */
-static bool multiply_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out)
+static bool multiply_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
+                           bool add)
 {
     const sherd__limbs x = { a->prime, a->transposed, (size_t)height(a), (size_t)depth(a),
-                             (size_t)b->cols, a->values, b->values, out };
+                             (size_t)b->cols, a->values, b->values, out, add };
     size_t left, right;
     if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES || b->dtype != SHERD__RESIDUES)
         return false;
     sherd__limbs_room(&x, &left, &right);
     return sherd__limbs_multiply(&x, c->team, use_bytes(c, c->left, left),
                                  use_bytes(c, c->right, right)) == SHERD_OK;
+}
+
+static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
+                             bool add, sherd_diag *d)
+{
+    return multiply_limbs(c, a, b, out, add) ? SHERD_OK : multiply_modular(c, a, b, out, add, d);
+}
+
+/*
+ * Modulo prime number q of the task, with windows: as many rows of their matrix as are multiplied
+ * together anyway are laid out at a time, and are in cache then. Sums over all windows are made on
+ * top of one another.
+ */
+static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const size_t each = SHERD__RESIDUE_BYTES;
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    const sherd__windows w = sherd__task_windows(t);
+    bool transposed = t->op == SHERD__OP_MULTIPLY_T;
+    size_t all = a->rows * w.count, m = b->cols, wb = sherd__wire_size(b->dtype);
+    size_t most = (CPU_AREA * sizeof(double) - LINE) / (each * w.row), whole = CPU_PANEL;
+    const uint8_t *images = sherd__group_first(left) + q * a->rows * a->cols * each;
+    const uint8_t *v = sherd__group_first(right) + (b->primes ? q * b->rows * m * wb : 0);
+    if (transposed) whole *= 2; /* terms, not rows */
+    if (most > whole) most = whole;
+    if (all == 0) memset(out, 0, t->result.rows * m * each); /* sums of nothing */
+    for (size_t first = 0; first < all; first += most) {
+        size_t n = all - first < most ? all - first : most;
+        uint8_t *laid = use_bytes(c, c->sum, n * w.row * each);
+        sherd__windows_rows(&w, images, each, first, n, laid);
+        cpu_operand x = { laid, n, w.row, SHERD__RESIDUES, t->primes[q], transposed };
+        cpu_operand y = { v, b->rows, m, b->dtype, t->primes[q], false };
+        if (transposed) {
+            y.values += first * m * wb;
+            y.rows = n;
+        }
+        int err = multiply_residues(c, &x, &y, transposed ? out : out + first * m * each,
+                                    transposed && first > 0, d);
+        if (err) return err;
+    }
+    return SHERD_OK;
 }
 
 /* All groups (one, where the left one is transposed); with primes, for prime number q of the
@@ -268,8 +317,7 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
                       t->op == SHERD__OP_MULTIPLY_T };
         cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
         int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
-                  : multiply_limbs(c, &x, &y, out) ? SHERD_OK
-                                                   : multiply_modular(c, &x, &y, out, d);
+                     : multiply_residues(c, &x, &y, out, false, d);
         if (err) return err;
         u += ga.rows * ga.cols * wa;
         v += gb.rows * gb.cols * wb;
@@ -296,7 +344,8 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left
     int err = 0;
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     for (uint32_t q = 0; q < primes && !err; q++)
-        err = dense ? multiply_groups(c, t, q, left, right, out + q * each, d)
+        err = t->windows.window ? multiply_windows(c, t, q, left, right, out + q * each, d)
+            : dense ? multiply_groups(c, t, q, left, right, out + q * each, d)
                     : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
     return err;
 }

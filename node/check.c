@@ -132,6 +132,41 @@ static int check_multiply_t(const sherd__task *t, const sherd_fragment *left,
     return check_result(t, a->cols, b->cols, d);
 }
 
+sherd__windows sherd__task_windows(const sherd__task *t)
+{
+    sherd__windows w = { .count = 0 };
+    (void)sherd__windows_fit(&t->windows, &w);
+    return w;
+}
+
+/* As the two above, of the matrix of windows of the left block's rows. */
+static int check_windows(const sherd__task *t, const sherd_fragment *left,
+                         const sherd_fragment *right, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    sherd__windows w = sherd__task_windows(t);
+    bool transposed = t->op == SHERD__OP_MULTIPLY_T;
+    size_t rows;
+    if ((!transposed && t->op != SHERD__OP_MULTIPLY) || a->dtype != SHERD__RESIDUES ||
+        b->groups > 1)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "operation %u with windows of a block of dtype %u, on %u groups", t->op,
+                           a->dtype, sherd__groups_of(b));
+    if (w.count == 0 || w.row > SHERD__WINDOW_MAX)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "windows of %u every %u with padding %u of images of %u x %u x %u",
+                           t->windows.window, t->windows.stride, t->windows.padding,
+                           t->windows.height, t->windows.width, t->windows.channels);
+    if (a->cols != w.image || !sherd__mul(a->rows, w.count, &rows) ||
+        b->rows != (transposed ? rows : w.row))
+        return sherd__fail(d, SHERD_ESHAPE, NULL,
+                           "left is %llu x %llu, images of %zu with %zu windows of %zu; right is "
+                           "%llu x %llu", (ull)a->rows, (ull)a->cols, w.image, w.count, w.row,
+                           (ull)b->rows, (ull)b->cols);
+    return check_result(t, transposed ? w.row : rows, b->cols, d);
+}
+
 static int check_map(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
                      sherd_diag *d)
 {
@@ -165,6 +200,8 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
     case SHERD__OP_EXP: two = false; break;
     default: return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "unknown operation %u", t->op);
     }
+    if (t->windows.window && !two)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "operation %u of windows", t->op);
     if (!left || two != (right != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %d operand%s", t->op, 1 + two,
                            two ? "s" : "");
@@ -173,6 +210,7 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
     if (!err) err = check_arithmetic(t, sherd__fragment_info_of(left), "left", d);
     if (!err && right) err = check_arithmetic(t, sherd__fragment_info_of(right), "right", d);
     if (err) return err;
+    if (t->windows.window) return check_windows(t, left, right, d);
     if (t->op == SHERD__OP_MULTIPLY) return check_multiply(t, left, right, d);
     if (t->op == SHERD__OP_MULTIPLY_T) return check_multiply_t(t, left, right, d);
     return check_map(t, left, right, d);
@@ -189,6 +227,10 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
         if (values > dense) values = dense;
     }
     if (a->primes) values /= a->primes;
+    if (t->windows.window) {
+        sherd__windows w = sherd__task_windows(t);
+        values *= (double)w.count * (double)w.row / (double)w.image;
+    }
     if (t->op != SHERD__OP_MULTIPLY && t->op != SHERD__OP_MULTIPLY_T) return 16 * values;
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
 }

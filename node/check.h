@@ -3,11 +3,14 @@
 #define NODE_CHECK_H
 
 #include "crypto/fragment.h"
+#include "matrix/windows.h"
 #include "sherd/err.h"
 #include "wire/session.h"
 
 /** Largest modulus of a task (matrix/residue.h). */
 #define SHERD__PRIME_MAX ((1u << 23) - 1)
+/** Most numbers of a window: those of a row must fit where they are laid out. */
+#define SHERD__WINDOW_MAX ((size_t)1 << 20)
 
 /**
  * left and right (NULL where the task names none) must have passed sherd__fragment_table_check.
@@ -17,6 +20,9 @@
  */
 int sherd__task_check(const sherd__task *task, const sherd_fragment *left,
                       const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
+
+/** The windows of a task that has some and passed the check. */
+sherd__windows sherd__task_windows(const sherd__task *task);
 
 /** Rough count of arithmetic operations and of bytes touched, of a task that passed the check. */
 double sherd__task_flops(const sherd__task *task, const sherd_fragment *left);

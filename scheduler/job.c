@@ -201,6 +201,13 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
     n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
+    if (j->shape.windows.window &&
+        !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
+        sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
+                       sherd__job_name(j, node));
+        lose(j, node, true);
+        return;
+    }
     if (!j->done) sherd__job_adopt(j);
 }
 

@@ -175,7 +175,8 @@ int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
     sherd__cell cell = job_cell_at(j, ordinal);
     sherd__task task = { .job = j->o.id, .task = (uint32_t)ordinal + 1, .attempt = c->attempt,
                          .op = j->shape.transposed ? SHERD__OP_MULTIPLY_T : j->o.op,
-                         .result = work->result, .primes_len = j->shape.primes_len };
+                         .windows = j->shape.windows, .result = work->result,
+                         .primes_len = j->shape.primes_len };
     memcpy(task.primes, j->shape.primes, sizeof task.primes);
     drop_old_tiles(j, c->node, cell);
     int err = j->shape.resident ? ensure_resident(j, n, cell, &task.right) : SHERD_OK;

@@ -13,7 +13,8 @@
 struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
-    size_t part;
+    sherd_keeping how;      /* how.windows NULL, or what follows */
+    sherd_windows windows;
     sherd_product_options opt;
     uint32_t spare; /* as asked; opt.spare is 0 once shares had to be made anew */
     sherd__nodes nodes; /* as they were when the shares were made */
@@ -41,7 +42,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     sherd__cluster_nodes(k->cluster, &k->nodes);
     if (k->nodes.usable > k->alive) k->nodes.usable = k->alive;
     k->alive = NOT_STARVED;
-    int err = sherd__prepare_kept(&k->p, k->a, k->part, &k->nodes, &k->opt, d);
+    int err = sherd__prepare_kept(&k->p, k->a, &k->how, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict, d);
     if (!err) {
         sherd__cluster_hold(k->cluster, k->p.kept_bytes);
@@ -52,15 +53,19 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
     return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
 }
 
-int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a, size_t part,
-                          const sherd_product_options *opt, sherd_diag *d)
+int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
+                          const sherd_keeping *how, const sherd_product_options *opt, sherd_diag *d)
 {
     *out = NULL;
     sherd__kept_share *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     k->cluster = c;
     k->a = a;
-    k->part = part;
+    k->how = *how;
+    if (how->windows) {
+        k->windows = *how->windows;
+        k->how.windows = &k->windows;
+    }
     k->opt = *opt;
     k->spare = opt->spare;
     k->alive = NOT_STARVED;

@@ -11,12 +11,13 @@
 
 typedef struct sherd__kept_share sherd__kept_share;
 
-/** Kept in parts of `part` rows, 1 or more. `a` is borrowed and must stay as it is until the
- *  operand is freed. Errors of sherd_multiply. */
-int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a, size_t part,
-                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** C = A*B, or A^T*B (not under SHERD_SHARE1: SHERD_EUNSUPPORTED), A being `rows` of it, whole
- *  parts. SHERD_ERANGE: sums over the rows of several parts that neither the primes nor 63 bits
+/** `a` is borrowed and must stay as it is until the operand is freed; `how` is copied, and is what
+ *  sherd_multiplier_keep_as lets pass. Windows are taken by the nodes. Errors of sherd_multiply. */
+int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
+                          const sherd_keeping *how, const sherd_product_options *opt,
+                          sherd_diag *d) SHERD_MUST;
+/** C = A*B, or A^T*B (not under SHERD_SHARE1: SHERD_EUNSUPPORTED), A being `rows` of it (of
+ *  its windows, where windows are kept), whole parts. SHERD_ERANGE: sums over the rows of several parts that neither the primes nor 63 bits
  *  hold. As sherd_multiply otherwise; after a failure, or when too few domains are left, A is coded
  *  and sent anew. r may be NULL. */
 int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed,

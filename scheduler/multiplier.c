@@ -15,7 +15,9 @@
 #include "core/rand.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
+#include "matrix/exact.h"
 #include "matrix/view.h"
+#include "matrix/windows.h"
 #include "scheduler/kept_share.h"
 
 #define HELD 0.4 /* of a node's memory: what kept operands take at most between products */
@@ -38,9 +40,10 @@ static bool hides(const remote *m)
 typedef struct direction direction;
 
 struct sherd_kept {
-    sherd_view view; /* of data: row-major, the caller's dtype */
+    sherd_view view; /* of data: row-major, the caller's dtype; of images, where windows are kept */
     uint8_t *data;
     size_t part;
+    sherd__windows windows;   /* count 0: none */
     sherd__fixed fixed;       /* exact, clear schemes: of all rows */
     uint64_t operation;       /* one a direction */
     sherd__account *account;
@@ -169,34 +172,63 @@ static void remote_release(void *ctx, sherd_kept *k)
     sherd__free(k);
 }
 
-static int remote_keep(void *ctx, sherd_view a, size_t part, sherd_kept **out, sherd_diag *d)
+static void copy(sherd_view a, uint8_t *to)
+{
+    size_t size = sherd_dtype_size(a.dtype);
+    for (size_t r = 0; r < a.rows; r++) {
+        for (size_t c = 0; c < a.cols; c++) {
+            ptrdiff_t at = (ptrdiff_t)r * a.row_stride + (ptrdiff_t)c * a.col_stride;
+            memcpy(to + (r * a.cols + c) * size, (const uint8_t *)a.data + at * (ptrdiff_t)size,
+                   size);
+        }
+    }
+}
+
+/* Windows of some images are going to have an exponent of their own, which is not above that of
+ * all: what is rounded by that one now is taken as it is then. */
+static int round_images(sherd_kept *k, sherd_diag *d)
+{
+    bool real = k->view.dtype == SHERD_F64 || k->view.dtype == SHERD_F32;
+    size_t cols = k->view.cols, len;
+    if (!real) return SHERD_OK;
+    double *to = sherd__mul(k->view.rows, cols * sizeof *to, &len) ? sherd__alloc(len) : NULL;
+    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep images in fixed point");
+    for (size_t r = 0; r < k->view.rows; r++)
+        sherd__fixed_row(&k->fixed, k->view, r, 0, cols, to + r * cols);
+    sherd__exact_unscale(to, k->view.rows * cols, k->fixed.scale);
+    sherd__wipe(k->data, k->view.rows * cols * sherd_dtype_size(k->view.dtype));
+    sherd__free(k->data);
+    k->data = (uint8_t *)to;
+    k->view = sherd_view_c(to, SHERD_F64, k->view.rows, cols);
+    return SHERD_OK;
+}
+
+static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+                       sherd_diag *d)
 {
     remote *m = ctx;
-    size_t size = sherd_dtype_size(a.dtype), len;
+    size_t len;
     uint32_t nodes = sherd_cluster_size(m->cluster);
     sherd_kept *k = sherd__calloc(1, sizeof *k);
-    if (!k || !sherd__mul(a.rows, a.cols, &len) || !sherd__mul(len, size, &len) ||
-        !(k->data = sherd__alloc(len)) || sherd__account_new(&k->account, nodes, nodes)) {
+    if (!k || !sherd__mul(a.rows, a.cols, &len) ||
+        !sherd__mul(len, sherd_dtype_size(a.dtype), &len) || !(k->data = sherd__alloc(len)) ||
+        sherd__account_new(&k->account, nodes, nodes)) {
         if (k) sherd__free(k->data);
         sherd__free(k);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
                            a.rows, a.cols);
     }
-    for (size_t r = 0; r < a.rows; r++) {
-        for (size_t c = 0; c < a.cols; c++) {
-            ptrdiff_t at = (ptrdiff_t)r * a.row_stride + (ptrdiff_t)c * a.col_stride;
-            memcpy(k->data + (r * a.cols + c) * size,
-                   (const uint8_t *)a.data + at * (ptrdiff_t)size, size);
-        }
-    }
+    copy(a, k->data);
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
-    k->part = part;
+    k->part = how->part;
+    if (how->windows) (void)sherd__windows_fit(how->windows, &k->windows); /* it does */
     k->operation = m->operation;
     m->operation += 2;
     int err = SHERD_OK;
-    if (hides(m)) err = sherd__kept_share_new(&k->share, m->cluster, k->view, part, &m->opt, d);
+    if (hides(m)) err = sherd__kept_share_new(&k->share, m->cluster, k->view, how, &m->opt, d);
     else if (m->opt.exact)
         err = sherd__fixed_choose(k->view, m->opt.bits, "the operand to keep", &k->fixed, d);
+    if (!err && !hides(m) && m->opt.exact && how->windows) err = round_images(k, d);
     if (err) remote_release(ctx, k);
     else *out = k;
     return err;
@@ -310,16 +342,31 @@ static void transpose(const double *t, size_t rows, size_t cols, double *c, size
                     c[i * ldc + r] = t[r * cols + i];
 }
 
+/* Clear schemes send windows with each product, as one of their own. */
+static int multiply_windows(remote *m, const sherd_kept *k, sherd_rows which, bool transposed,
+                            sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    void *laid;
+    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype), which.first,
+                                 which.count, &laid, d);
+    if (err) return err;
+    sherd_view a = sherd_view_c(laid, k->view.dtype, which.count, k->windows.row);
+    err = remote_multiply(m, transposed ? sherd_view_t(a) : a, b, c, ldc, d);
+    sherd__free(laid);
+    return err;
+}
+
 static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool transposed,
                                 sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     remote *m = ctx;
+    if (k->share)
+        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
+    if (k->windows.count) return multiply_windows(m, k, which, transposed, b, c, ldc, d);
     sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
     sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;
     double *t = NULL;
-    if (k->share)
-        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
     direction *dir = direction_of(m, k, which, transposed);
     if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
@@ -339,6 +386,7 @@ static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, s
     *rows = k->view.rows;
     *cols = k->view.cols;
     *part = k->part;
+    sherd__windows_shape(&k->windows, rows, cols, part);
 }
 
 static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,

@@ -42,13 +42,15 @@ int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt,
  *  system's. */
 sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);
 
-/** share, share1 of an A that is kept in parts of `part` rows, for right operands to come:
- *  sherd__prepared_right before each run. Primes hold sums over the columns; those over the
- *  rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd
+/** share, share1 of an A that is kept (or the windows of its rows, which nodes take), for right
+ *  operands to come: sherd__prepared_right before each run. Primes hold sums over the columns;
+ *  those over the rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd
  *  in any case. Errors as sherd__prepare_share. */
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
-                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** The next B, and where A*B (transposed: A^T*B) goes, A being `rows` of it: whole parts.
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                        const sherd__nodes *nodes, const sherd_product_options *opt,
+                        sherd_diag *d) SHERD_MUST;
+/** The next B, and where A*B (transposed: A^T*B) goes, A being `rows` of it (of its
+ *  windows, where they are kept): whole parts.
  *  SHERD_ERANGE, SHERD_ESHAPE, SHERD_EINVAL, SHERD_ENOMEM. */
 int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
                           double *c, size_t ldc, const sherd_product_options *opt,

@@ -10,6 +10,7 @@
 #include "crypto/deal.h"
 #include "crypto/share.h"
 #include "matrix/exact.h"
+#include "matrix/windows.h"
 #include "scheduler/prepare_internal.h"
 #include "wire/session.h"
 
@@ -142,11 +143,18 @@ static double check_bytes(const sherd__prepared *p, uint32_t terms, size_t inner
     return 2.0 * sizeof(double) * p->primes_len * terms * (double)inner;
 }
 
+/* What a product is made of: a share of A has `rows` rows of `left` numbers, each of which makes
+ * `each` rows of the product (windows of an image, or 1), of `right` columns, and sums `inner`. */
+typedef struct work {
+    size_t rows, left, each, right, inner;
+} work;
+
 /* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
  * checks them. */
-static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t left, size_t right,
-                size_t inner, uint64_t memory, uint64_t node_memory, sherd_diag *d)
+static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
+                uint64_t node_memory, sherd_diag *d)
 {
+    const size_t inner = k->inner, rows = k->rows, right = k->right;
     uint32_t terms = p->code.blocks + 2 * p->code.masks + 1; /* of A, and of B */
     double wire = 3.0 * p->primes_len, check = check_bytes(p, terms, inner);
     double window = (0.6 * (double)memory / DEPTH - check) / p->code.shares;
@@ -154,7 +162,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
     double cell = window < by_node ? window : by_node;
     if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
     double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
-    double tile_row = cell / wire - (double)left;
+    double tile_row = (cell / wire - (double)k->left) / (double)k->each;
     if (tile_row < tile) tile = tile_row;
     if (tile < 1) {
         char here[16], there[16];
@@ -167,7 +175,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, size_t rows, size_t 
                            sherd__plan_bytes_text((double)node_memory, there));
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
-    double row = wire * (double)(left + out->tile_cols), h = cell / row;
+    double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
+    double h = cell / row;
     double most = rows ? (double)rows : 1;
     if (h > most) h = most;
     if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
@@ -201,8 +210,9 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
 }
 
 /* part: rows of A that are coded together, where it stays; else 0. */
-static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view b, double *c,
-                       size_t ldc, const sherd__nodes *nodes, const sherd_product_options *opt)
+static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sherd_windows *windows,
+                       sherd_view b, double *c, size_t ldc, const sherd__nodes *nodes,
+                       const sherd_product_options *opt)
 {
     sherd__share_params sp = {
         .a = a, .b = b, .c = c, .ldc = ldc, .code = p->code,
@@ -211,6 +221,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view
         .fixed_b = p->fixed_b, .primes_len = p->primes_len, .entropy = p->entropy,
     };
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    if (windows) sp.windows = *windows;
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
@@ -223,72 +234,89 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, sherd_view
     return set_up_ledger(p, nodes);
 }
 
-/* (2/p)^2: two trials of degree two, for the smallest prime. A wrong answer is wrong modulo one of
- * them at least. */
-static double check_error(const sherd__prepared *p)
+/* Two trials of degree two, or three with windows (crypto/share_windows.c), for the smallest prime:
+ * (2/p)^2, (3/p)^2. A wrong answer is wrong modulo one of them at least. */
+static double check_error(const sherd__prepared *p, bool windows)
 {
-    double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
+    double e = (windows ? 3.0 : 2.0) / (double)sherd__primes_default.p[p->primes_len - 1];
     return e * e;
 }
 
 /*
  * Primes and code of an A that is kept in parts. The primes hold sums over columns; sums over the
  * rows of a part (A^T*B) they hold too, or those over one panel, of *panel_rows rows at most, if
- * that is no small one: a third prime would take half as much again of everything.
+ * that is no small one: a third prime would take half as much again of everything. Rows are those
+ * of the product, windows where there are any, but for `part` and *panel_rows.
  */
-static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
-                     const sherd_product_options *opt, size_t *panel_rows, sherd_diag *d)
+static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *k,
+                     const sherd__nodes *nodes, const sherd_product_options *opt,
+                     size_t *panel_rows, sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
-    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    int err = sherd__prepare_bounds(p, a, b, k->inner, opt, d);
     if (!err) err = choose_code(p, part, nodes, opt, d);
-    if (err || part <= a.cols || opt->scheme != SHERD_SHARE) return err;
+    if (err || sums <= k->inner || opt->scheme != SHERD_SHARE) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
-    if (most >= part) return SHERD_OK;
-    if (few <= SHERD__SHARE_GROUPED && most / p->code.blocks >= GROUPED_MIN) {
-        *panel_rows = most / p->code.blocks;
+    if (most >= sums) return SHERD_OK;
+    size_t panel = most / p->code.blocks;
+    if (few <= SHERD__SHARE_GROUPED && panel >= GROUPED_MIN && panel >= k->each) {
+        *panel_rows = panel / k->each;
         return SHERD_OK;
     }
-    err = sherd__prepare_bounds(p, a, b, part, opt, d);
+    err = sherd__prepare_bounds(p, a, b, sums, opt, d);
     return err ? err : choose_code(p, part, nodes, opt, d);
+}
+
+static work work_of(sherd_view a, const sherd_keeping *how)
+{
+    work k = { .left = a.cols, .each = 1, .inner = a.cols };
+    sherd__windows w;
+    if (how->windows && sherd__windows_fit(how->windows, &w)) {
+        k.each = w.count;
+        k.inner = w.row;
+    }
+    k.right = how->cols ? how->cols : KEPT_COLS;
+    return k;
 }
 
 /*
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
  * as they like, and may be multiplied from either side.
  */
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, size_t part, const sherd__nodes *nodes,
-                        const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                        const sherd__nodes *nodes, const sherd_product_options *opt,
+                        sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    size_t panel_rows;
+    work k = work_of(a, how);
+    size_t panel_rows, part = how->part;
     if (part > a.rows) part = a.rows ? a.rows : 1;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
                             .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    int err = kept_code(p, a, part, nodes, opt, &panel_rows, d);
+    int err = kept_code(p, a, part, &k, nodes, opt, &panel_rows, d);
     if (err) return err;
     p->slots = p->code.shares;
-    p->check_error = check_error(p);
+    p->check_error = check_error(p, how->windows != NULL);
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    size_t rows = (part + p->code.blocks - 1) / p->code.blocks;
-    size_t all = a.rows / part * rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
+    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
+    size_t all = a.rows / part * k.rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
     double share = 3.0 * p->primes_len * (double)all * (double)a.cols;
     if (share > 0.6 * (double)nodes->memory)
         return sherd__fail(d, SHERD_EFEWNODES, "give the nodes more room, or use more nodes",
                            "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
                            share * 1e-6, (double)nodes->memory * 1e-6);
     p->kept_bytes = (uint64_t)share;
-    err = plan(&p->plan, p, rows, a.cols, KEPT_COLS, a.cols, memory,
-               nodes->memory - p->kept_bytes, d);
+    err = plan(&p->plan, p, &k, memory, nodes->memory - p->kept_bytes, d);
     if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
-    return err ? err : open_scheme(p, a, part, b, NULL, 1, nodes, opt);
+    return err ? err : open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
 }
 
 int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
@@ -318,9 +346,9 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
     if (err) return err;
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
-    p->check_error = check_error(p);
+    p->check_error = check_error(p, false);
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
-    err = plan(&p->plan, p, rows, a.cols, b.cols, a.cols, memory, nodes->memory, d);
-    return err ? err : open_scheme(p, a, 0, b, c, ldc, nodes, opt);
+    const work k = { (a.rows + p->code.blocks - 1) / p->code.blocks, a.cols, 1, b.cols, a.cols };
+    err = plan(&p->plan, p, &k, memory, nodes->memory, d);
+    return err ? err : open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
 }

@@ -142,11 +142,20 @@ int sherd__message_description_parse(sherd__fragment_info *out, uint32_t *attemp
     return SHERD_OK;
 }
 
+static sherd_pb_Windows windows_of(const sherd_windows *w)
+{
+    return (sherd_pb_Windows){
+        .height = w->height, .width = w->width,   .channels = w->channels,
+        .window = w->window, .stride = w->stride, .padding = w->padding,
+    };
+}
+
 size_t sherd__message_task(uint8_t *out, const sherd__task *t)
 {
     sherd_pb_Task m = {
         .op = t->op, .flags = t->flags, .left = t->left, .right = t->right,
         .primes_count = (pb_size_t)t->primes_len, .result = description_of(&t->result),
+        .has_windows = t->windows.window != 0, .windows = windows_of(&t->windows),
     };
     memcpy(m.primes, t->primes, sizeof m.primes);
     return encode(out, sherd_pb_Task_fields, &m);
@@ -176,6 +185,12 @@ int sherd__message_task_parse(sherd__task *out, const uint8_t *body, size_t len,
     if (t.result.origin != SHERD__RESULT)
         return sherd__fail(d, SHERD_EFRAME, NULL, "TASK whose result has origin %u: expected %u",
                            t.result.origin, SHERD__RESULT);
+    if (m.has_windows) {
+        t.windows = (sherd_windows){ m.windows.height, m.windows.width,  m.windows.channels,
+                                     m.windows.window, m.windows.stride, m.windows.padding };
+        if (t.windows.window == 0)
+            return sherd__fail(d, SHERD_EFRAME, NULL, "TASK with windows of 0 pixels");
+    }
     *out = t;
     return SHERD_OK;
 }

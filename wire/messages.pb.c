@@ -12,6 +12,9 @@ PB_BIND(sherd_pb_Hello, sherd_pb_Hello, AUTO)
 PB_BIND(sherd_pb_Description, sherd_pb_Description, AUTO)
 
 
+PB_BIND(sherd_pb_Windows, sherd_pb_Windows, AUTO)
+
+
 PB_BIND(sherd_pb_Task, sherd_pb_Task, AUTO)
 
 

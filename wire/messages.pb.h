@@ -39,6 +39,16 @@ typedef struct _sherd_pb_Description {
     uint32_t attempt;
 } sherd_pb_Description;
 
+/* Of the left block of a TASK: its rows are images, whose windows are multiplied. */
+typedef struct _sherd_pb_Windows {
+    uint32_t height;
+    uint32_t width;
+    uint32_t channels;
+    uint32_t window;
+    uint32_t stride;
+    uint32_t padding;
+} sherd_pb_Windows;
+
 typedef struct _sherd_pb_Task {
     uint32_t op;
     uint32_t flags;
@@ -47,6 +57,8 @@ typedef struct _sherd_pb_Task {
     pb_size_t primes_count;
     uint32_t primes[4];
     sherd_pb_Description result;
+    bool has_windows;
+    sherd_pb_Windows windows;
 } sherd_pb_Task;
 
 typedef struct _sherd_pb_Refuse {
@@ -68,12 +80,14 @@ extern "C" {
 /* Initializer values for message structs */
 #define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
-#define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default}
+#define sherd_pb_Windows_init_default            {0, 0, 0, 0, 0, 0}
+#define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
 #define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
-#define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero}
+#define sherd_pb_Windows_init_zero               {0, 0, 0, 0, 0, 0}
+#define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
 #define sherd_pb_Refuse_init_zero                {0, 0, ""}
 #define sherd_pb_Bye_init_zero                   {0, ""}
 
@@ -97,12 +111,19 @@ extern "C" {
 #define sherd_pb_Description_cols_tag            7
 #define sherd_pb_Description_len_tag             8
 #define sherd_pb_Description_attempt_tag         9
+#define sherd_pb_Windows_height_tag              1
+#define sherd_pb_Windows_width_tag               2
+#define sherd_pb_Windows_channels_tag            3
+#define sherd_pb_Windows_window_tag              4
+#define sherd_pb_Windows_stride_tag              5
+#define sherd_pb_Windows_padding_tag             6
 #define sherd_pb_Task_op_tag                     1
 #define sherd_pb_Task_flags_tag                  2
 #define sherd_pb_Task_left_tag                   3
 #define sherd_pb_Task_right_tag                  4
 #define sherd_pb_Task_primes_tag                 5
 #define sherd_pb_Task_result_tag                 6
+#define sherd_pb_Task_windows_tag                7
 #define sherd_pb_Refuse_what_tag                 1
 #define sherd_pb_Refuse_code_tag                 2
 #define sherd_pb_Refuse_text_tag                 3
@@ -137,16 +158,28 @@ X(a, STATIC,   OPTIONAL, UINT32,   attempt,           9)
 #define sherd_pb_Description_CALLBACK NULL
 #define sherd_pb_Description_DEFAULT NULL
 
+#define sherd_pb_Windows_FIELDLIST(X, a) \
+X(a, STATIC,   REQUIRED, UINT32,   height,            1) \
+X(a, STATIC,   REQUIRED, UINT32,   width,             2) \
+X(a, STATIC,   REQUIRED, UINT32,   channels,          3) \
+X(a, STATIC,   REQUIRED, UINT32,   window,            4) \
+X(a, STATIC,   REQUIRED, UINT32,   stride,            5) \
+X(a, STATIC,   REQUIRED, UINT32,   padding,           6)
+#define sherd_pb_Windows_CALLBACK NULL
+#define sherd_pb_Windows_DEFAULT NULL
+
 #define sherd_pb_Task_FIELDLIST(X, a) \
 X(a, STATIC,   REQUIRED, UINT32,   op,                1) \
 X(a, STATIC,   REQUIRED, UINT32,   flags,             2) \
 X(a, STATIC,   REQUIRED, UINT32,   left,              3) \
 X(a, STATIC,   REQUIRED, UINT32,   right,             4) \
 X(a, STATIC,   REPEATED, UINT32,   primes,            5) \
-X(a, STATIC,   REQUIRED, MESSAGE,  result,            6)
+X(a, STATIC,   REQUIRED, MESSAGE,  result,            6) \
+X(a, STATIC,   OPTIONAL, MESSAGE,  windows,           7)
 #define sherd_pb_Task_CALLBACK NULL
 #define sherd_pb_Task_DEFAULT NULL
 #define sherd_pb_Task_result_MSGTYPE sherd_pb_Description
+#define sherd_pb_Task_windows_MSGTYPE sherd_pb_Windows
 
 #define sherd_pb_Refuse_FIELDLIST(X, a) \
 X(a, STATIC,   REQUIRED, UINT32,   what,              1) \
@@ -163,6 +196,7 @@ X(a, STATIC,   REQUIRED, STRING,   text,              2)
 
 extern const pb_msgdesc_t sherd_pb_Hello_msg;
 extern const pb_msgdesc_t sherd_pb_Description_msg;
+extern const pb_msgdesc_t sherd_pb_Windows_msg;
 extern const pb_msgdesc_t sherd_pb_Task_msg;
 extern const pb_msgdesc_t sherd_pb_Refuse_msg;
 extern const pb_msgdesc_t sherd_pb_Bye_msg;
@@ -170,6 +204,7 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 /* Defines for backwards compatibility with code written before nanopb-0.4.0 */
 #define sherd_pb_Hello_fields &sherd_pb_Hello_msg
 #define sherd_pb_Description_fields &sherd_pb_Description_msg
+#define sherd_pb_Windows_fields &sherd_pb_Windows_msg
 #define sherd_pb_Task_fields &sherd_pb_Task_msg
 #define sherd_pb_Refuse_fields &sherd_pb_Refuse_msg
 #define sherd_pb_Bye_fields &sherd_pb_Bye_msg
@@ -179,7 +214,8 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 #define sherd_pb_Description_size                69
 #define sherd_pb_Hello_size                      155
 #define sherd_pb_Refuse_size                     214
-#define sherd_pb_Task_size                       119
+#define sherd_pb_Task_size                       157
+#define sherd_pb_Windows_size                    36
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -14,6 +14,7 @@
 
 #include "crypto/fragment.h"
 #include "sherd/err.h"
+#include "sherd/windows.h"
 
 typedef struct sherd_session sherd_session;
 
@@ -62,6 +63,8 @@ typedef struct sherd__task {
     uint32_t left, right;   /* block numbers; right = 0: none */
     uint32_t primes_len;    /* 0: plain f64 arithmetic; else modulo each of these */
     uint32_t primes[SHERD__PRIMES_MAX];
+    sherd_windows windows; /* window 0: none. Else, of a product: the rows of left are images, and
+                              the matrix of their windows is meant */
     sherd__fragment_info result; /* computed by the coordinator; the node refuses if it disagrees */
 } sherd__task;
 
@@ -73,6 +76,7 @@ typedef struct sherd__task {
 #define SHERD__FEATURE_GRADIENTS 1u /* a node that computes SHERD__OP_GRADIENT */
 #define SHERD__FEATURE_SECURE 4u    /* ... SHERD__OP_JOIN to SHERD__OP_OPEN */
 #define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, and OP_STATE */
+#define SHERD__FEATURE_WINDOWS 32u  /* ... sherd__task.windows */
 #define SHERD__FEATURE_DATA 8u      /* a node that has examples of its own */
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */

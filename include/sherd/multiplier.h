@@ -16,8 +16,9 @@
 
 #include "sherd/err.h"
 #include "sherd/mat.h"
+#include "sherd/windows.h"
 
-#define SHERD_MULTIPLIER_ABI 2u
+#define SHERD_MULTIPLIER_ABI 3u
 
 /** Element-wise operations. The numbers travel to nodes and never change. */
 typedef enum sherd_op {
@@ -39,6 +40,14 @@ typedef struct sherd_rows {
     size_t first, count;
 } sherd_rows;
 
+/** How an operand is kept. */
+typedef struct sherd_keeping {
+    size_t part;  /* rows of A that a product takes all of or none of; at least 1 */
+    const sherd_windows *windows; /* what is kept is the matrix of windows of A's rows, which are
+                                     images; NULL: A */
+    size_t cols;  /* of right operands to come, as far as is known, to plan by; 0: not known */
+} sherd_keeping;
+
 /**
  * An implementation. Constant and shared; ctx is the implementation's own. Every slot is mandatory.
  * Callers use the sherd_multiplier_* functions below, which check shapes and arguments once, so
@@ -48,9 +57,11 @@ typedef struct sherd_multiplier_ops {
     uint32_t abi;     /* SHERD_MULTIPLIER_ABI */
     const char *name; /* "local", ... */
     int (*multiply)(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc, sherd_diag *d);
-    int (*keep)(void *ctx, sherd_view a, size_t part, sherd_kept **kept, sherd_diag *d);
+    int (*keep)(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **kept,
+                sherd_diag *d);
     int (*multiply_kept)(void *ctx, sherd_kept *a, sherd_rows rows, bool transposed, sherd_view b,
                          double *c, size_t ldc, sherd_diag *d);
+    /** Of the matrix that is kept: rows are windows where windows are. */
     void (*kept_shape)(const sherd_kept *kept, size_t *rows, size_t *cols, size_t *part);
     void (*release)(void *ctx, sherd_kept *kept);
     int (*map)(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out, size_t ld,
@@ -91,6 +102,15 @@ SHERD_API int sherd_multiplier_multiply_kept(sherd_multiplier m, sherd_kept *kep
  */
 SHERD_API int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part,
                                           sherd_kept **kept, sherd_diag *d) SHERD_MUST;
+/**
+ * sherd_multiplier_keep_parts, and windows: K is then the matrix of windows of A's rows, with as
+ * many rows for each image as it has windows, and so have its parts. Under SHERD_SHARE images
+ * travel and nodes take windows of their shares; other schemes send the windows with each product.
+ * In fixed point windows have the exponent of all images. SHERD_EINVAL: a description that is none;
+ * SHERD_ESHAPE: A's rows are no such images, or the matrix has too many rows to count.
+ */
+SHERD_API int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keeping *how,
+                                       sherd_kept **kept, sherd_diag *d) SHERD_MUST;
 /**
  * As sherd_multiplier_multiply_kept, K being these rows of what is kept: C = K*B, or
  * transpose(K)*B. SHERD_EINVAL: they are not whole parts.

@@ -10,5 +10,6 @@
 #include "sherd/npy.h"
 #include "sherd/product.h"
 #include "sherd/version.h"
+#include "sherd/windows.h"
 
 #endif

@@ -528,6 +528,134 @@ static void integers_multiply_modulo_primes_transposed_and_beside_residues(void 
     }
 }
 
+/* Windows of the rows of left, by the book: number l of row i, modulo prime number q. */
+static uint64_t window_at(const sherd_windows *w, size_t wide, size_t count, uint32_t images,
+                          const uint32_t *a, uint32_t q, size_t i, size_t l)
+{
+    size_t c = l % w->channels, x = l / w->channels % w->window, y = l / w->channels / w->window;
+    long down = (long)(i % count / wide * w->stride + y) - (long)w->padding;
+    long across = (long)(i % count % wide * w->stride + x) - (long)w->padding;
+    if (down < 0 || across < 0 || down >= (long)w->height || across >= (long)w->width) return 0;
+    size_t image = (size_t)q * images + i / count;
+    return a[((image * w->height + (size_t)down) * w->width + (size_t)across) * w->channels + c];
+}
+
+static void check_windows(const sherd_windows *w, uint32_t images, uint32_t m, uint32_t r,
+                          bool narrow, bool transposed)
+{
+    sherd__windows s;
+    assert_true(sherd__windows_fit(w, &s));
+    uint32_t rows = images * (uint32_t)s.count, inner = (uint32_t)s.row, size = (uint32_t)s.image;
+    uint32_t height = transposed ? rows : inner, n = transposed ? inner : rows;
+    uint32_t *a = random_residues(images, size, r, images & 1);
+    uint32_t *b = random_residues(height, m, r, false);
+    sherd_fragment *u = residues(images & 1, images, size, r, a), *v = residues(0, height, m, r, b);
+    block bytes = { .f = NULL };
+    if (narrow) {
+        plan p = dense(0, height, m, SHERD_U8);
+        bytes = make_block(&p);
+        for (size_t k = 0; k < (size_t)r * height * m; k++)
+            b[k] = (uint32_t)bytes.values[k % (height * m)];
+    }
+    sherd__task t = modular_task(n, m, r);
+    t.windows = *w;
+    if (transposed) t.op = SHERD__OP_MULTIPLY_T;
+    uint8_t *out = noisy(t.result.len);
+    assert_int_equal(run(&t, u, narrow ? bytes.f : v, out), SHERD_OK);
+    assert_guard(out, t.result.len);
+    for (uint32_t q = 0; q < r; q++)
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < m; j++) {
+                uint64_t sum = 0;
+                for (size_t l = 0; l < height; l++) {
+                    uint64_t x = window_at(w, s.wide, s.count, images, a, q, transposed ? l : i,
+                                           transposed ? i : l);
+                    sum += x * (b[((size_t)q * height + l) * m + j] % primes[q]) % primes[q];
+                }
+                if (get24(out + 3 * ((q * (size_t)n + i) * m + j)) != sum % primes[q])
+                    fail_msg("prime %u, %zu, %zu", q, i, j);
+            }
+    free(out);
+    free(a);
+    free(b);
+    if (narrow) free_block(&bytes);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
+/* The fourth has more windows than are laid out at a time, the last but one rather large ones. */
+static void windows_of_residues_multiply_exactly(void **s)
+{
+    (void)s;
+    static const sherd_windows of[] = {
+        { 1, 1, 1, 1, 1, 0 }, { 5, 4, 2, 3, 1, 1 }, { 7, 6, 3, 2, 3, 0 }, { 40, 36, 1, 2, 1, 1 },
+        { 9, 9, 31, 8, 1, 0 }, { 3, 3, 1, 3, 1, 2 },
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (unsigned k = 0; k < 8; k++) {
+            taken_apart = k & 1;
+            check_windows(&of[i], i == 3 ? 3 : (k >> 1) % 3 + 1, 1 + (uint32_t)(i + k) % 4,
+                          1 + k % SHERD__PRIMES_MAX, i == 1 && k & 2, k & 4);
+        }
+    for (unsigned k = 0; k < 4; k++) {
+        taken_apart = k & 1;
+        check_windows(&of[1], 0, 2, 2, false, k & 2); /* sums of nothing */
+    }
+    taken_apart = false;
+}
+
+static void tasks_whose_windows_do_not_fit_are_refused(void **s)
+{
+    (void)s;
+    const sherd_windows w = { 3, 4, 2, 2, 1, 0 }; /* 6 windows of 8 */
+    uint32_t *a = random_residues(12, 24, 1, false);
+    sherd_fragment *u = residues(0, 2, 24, 1, a), *v = residues(0, 8, 3, 1, a);
+    sherd_fragment *d = residues(0, 12, 3, 1, a);
+    plan p = dense(0, 2, 24, SHERD_U8), two = { .groups = 2, .rows = { 4, 4 }, .cols = { 3, 3 },
+                                               .dtype = SHERD_U8 };
+    block bytes = make_block(&p), groups = make_block(&two);
+    sherd__task good = modular_task(12, 3, 1), t;
+    uint8_t *out = noisy(good.result.len);
+    good.windows = w;
+    assert_int_equal(run(&good, u, v, out), SHERD_OK);
+    assert_int_equal(run(&good, u, d, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, v, v, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, bytes.f, v, out), SHERD_EUNSUPPORTED);
+    assert_int_equal(run(&good, u, groups.f, out), SHERD_EUNSUPPORTED);
+    assert_int_equal(run(&good, u, NULL, out), SHERD_EINVAL);
+    t = good, t.op = SHERD__OP_MULTIPLY_T;
+    assert_int_equal(run(&t, u, v, out), SHERD_ESHAPE);
+    assert_int_equal(run(&t, u, d, out), SHERD_ESHAPE); /* the result has 8 rows */
+    t = good, t.op = SHERD__OP_EXP;
+    assert_int_equal(run(&t, u, NULL, out), SHERD_EUNSUPPORTED);
+    t = good, t.result.rows = 2, t.result.len = 18; /* as of the images themselves */
+    assert_int_equal(run(&t, u, v, out), SHERD_ESHAPE);
+    t = good, t.windows.stride = 0;
+    assert_int_equal(run(&t, u, v, out), SHERD_EUNSUPPORTED);
+    t = good, t.windows.window = 4;
+    assert_int_equal(run(&t, u, v, out), SHERD_EUNSUPPORTED);
+    t = good, t.windows = (sherd_windows){ 1, 24, 1, 1100, 1, 1099 }; /* windows of 2^20 and more */
+    assert_int_equal(run(&t, u, v, out), SHERD_EUNSUPPORTED);
+    t = good, t.windows = (sherd_windows){ 3, 8, 1, 2, 1, 0 };
+    assert_int_equal(run(&t, u, v, out), SHERD_ESHAPE);
+    for (int way = 0; way < 2; way++) { /* a residue that is none, in a window */
+        uint32_t bad[24] = { [7] = primes[0] };
+        sherd_fragment *x = residues(0, 1, 24, 1, bad);
+        taken_apart = way;
+        t = modular_task(6, 3, 1), t.windows = w;
+        assert_int_equal(run(&t, x, v, out), SHERD_ERANGE);
+        sherd__fragment_free(x);
+    }
+    taken_apart = false;
+    free(out);
+    free(a);
+    free_block(&bytes);
+    free_block(&groups);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+    sherd__fragment_free(d);
+}
+
 static void a_residue_at_or_above_its_prime_is_rejected(void **s)
 {
     (void)s;
@@ -759,6 +887,8 @@ int main(void)
         EACH(integers_multiply_modulo_primes_group_by_group, 0),
         EACH(integers_multiply_modulo_primes_transposed_and_beside_residues, 0),
         EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
+        EACH(windows_of_residues_multiply_exactly, 0),
+        EACH(tasks_whose_windows_do_not_fit_are_refused, 0),
         EACH(integers_beyond_2_to_53_are_rejected_modulo_primes, 0),
         EACH(maps_of_all_operations_and_dtypes_equal_libm_to_rounding, 0),
         EACH(tasks_that_disagree_with_their_blocks_are_refused, 0),

@@ -59,10 +59,21 @@ void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data,
     if (fixed->integers) fixed->bound = f.type == SHERD_U8 ? 255 : 16383; /* of all, not of these */
 }
 
+sherd_view share_left(product *x)
+{
+    size_t rows = x->f.n * x->w.count, each = sherd_dtype_size(x->f.type);
+    if (!x->w.count) return x->a;
+    free(x->laid);
+    x->laid = malloc(rows * x->w.row * each + 1);
+    sherd__windows_rows(&x->w, x->da, each, 0, rows, x->laid);
+    return sherd_view_c(x->laid, x->f.type, rows, x->w.row);
+}
+
 /* The transpose of A as a view of its own, for the reference of A^T * D. */
 static void set_reference(product *x)
 {
-    sherd_view left = x->transposed ? sherd_view_t(x->a) : x->a;
+    sherd_view left = share_left(x);
+    if (x->transposed) left = sherd_view_t(left);
     x->c_rows = left.rows;
     free(x->c);
     free(x->ref);
@@ -77,21 +88,24 @@ void share_open(product *x, fixture f)
 {
     size_t primes;
     *x = (product){ .f = f };
-    share_set_view(f, f.n, f.k, f.zero_a, &x->da, &x->a, &x->fa);
+    if (f.windows.window) assert_true(sherd__windows_fit(&f.windows, &x->w));
+    if (x->w.count) x->f.k = f.k = x->w.row;
+    share_set_view(f, f.n, x->w.count ? x->w.image : f.k, f.zero_a, &x->da, &x->a, &x->fa);
     share_set_view(f, f.k, f.m, false, &x->db, &x->b, &x->fb);
     set_reference(x);
-    size_t terms = f.k > f.n || f.grouped ? f.k : f.n;
+    size_t terms = f.k > share_rows(x).count || f.grouped ? f.k : share_rows(x).count;
     assert_int_equal(sherd__exact_primes_needed(terms, x->fa.bound, x->fb.bound,
                                                 &sherd__primes_default, &primes), 0);
     x->p = (sherd__share_params){
         .a = x->a, .b = x->b, .c = x->c, .ldc = f.m, .code = { f.blocks, f.masks, f.shares },
-        .public_b = f.public_b, .left_stays = f.left_stays, .part_rows = f.part,
-        .panel_rows = f.panel_rows,
+        .public_b = f.public_b, .left_stays = f.left_stays, .windows = f.windows,
+        .part_rows = f.part, .panel_rows = f.panel_rows,
         .tile_cols = f.tile_cols, .fixed_a = x->fa, .fixed_b = x->fb,
         .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes),
         .check_bytes = f.check_bytes, .entropy = scheme_rng,
     };
     memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
+    if (x->w.count) x->p.c = NULL; /* products come later */
     assert_int_equal(sherd__share_open(&x->h, &x->p), 0);
     x->h.ops->shape(x->h.ctx, &x->s);
 }
@@ -101,18 +115,20 @@ void share_close(product *x)
     x->h.ops->free(x->h.ctx);
     free(x->da);
     free(x->db);
+    free(x->laid);
     free(x->c);
     free(x->ref);
 }
 
 sherd_rows share_rows(const product *x)
 {
-    return (sherd_rows){ 0, x->f.n };
+    return (sherd_rows){ 0, x->f.n * (x->w.count ? x->w.count : 1) };
 }
 
 void share_next(product *x, size_t m, bool transposed)
 {
-    share_set_view(x->f, transposed ? x->f.n : x->f.k, m, false, &x->db, &x->b, &x->fb);
+    share_set_view(x->f, transposed ? share_rows(x).count : x->f.k, m, false, &x->db, &x->b,
+                   &x->fb);
     x->transposed = transposed;
     set_reference(x);
     assert_int_equal(sherd__share_next(&x->h, share_rows(x), x->b, transposed, x->c, m, &x->fb), 0);
@@ -167,8 +183,17 @@ static int64_t value_at(const sherd__fragment_info *i, const uint8_t *body, uint
 uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, sherd_fragment *v,
                         const uint8_t *vb, const sherd__fragment_info *result)
 {
-    const sherd__fragment_info *ui = sherd__fragment_info_of(u), *vi = sherd__fragment_info_of(v);
-    uint8_t *body = malloc(result->len + 1), *to = body;
+    sherd__fragment_info left = *sherd__fragment_info_of(u), *ui = &left;
+    const sherd__fragment_info *vi = sherd__fragment_info_of(v);
+    uint8_t *body = malloc(result->len + 1), *to = body, *laid = NULL;
+    assert_int_equal(memcmp(&x->s.windows, &x->f.windows, sizeof x->s.windows), 0);
+    if (x->w.count) { /* of every prime */
+        laid = malloc(3 * x->s.primes_len * left.rows * x->w.count * x->w.row + 1);
+        sherd__windows_rows(&x->w, ub, 3, 0, x->s.primes_len * left.rows * x->w.count, laid);
+        left.rows *= x->w.count;
+        left.cols = x->w.row;
+        ub = laid;
+    }
     size_t inner = x->transposed ? ui->rows : ui->cols;
     assert_int_equal(inner, vi->rows);
     assert_int_equal(result->rows, x->transposed ? ui->cols : ui->rows);
@@ -190,6 +215,7 @@ uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, s
             }
         }
     }
+    free(laid);
     return body;
 }
 
@@ -284,6 +310,27 @@ fixture share_random_fixture(void)
     f.shares = sherd__lcc_threshold(f.blocks, f.masks, !f.public_b) + (uint32_t)share_below(3);
     f.left_stays = share_below(3) == 0;
     f.check_bytes = (size_t[]){ 0, 3000, 1u << 20 }[share_below(3)];
+    return f;
+}
+
+fixture share_windows_fixture(void)
+{
+    fixture f = share_random_fixture();
+    sherd_windows w = { 1 + (uint32_t)share_below(5), 1 + (uint32_t)share_below(5),
+                        1 + (uint32_t)share_below(3), 1 + (uint32_t)share_below(4),
+                        1 + (uint32_t)share_below(3), 0 };
+    w.padding = (uint32_t)share_below(w.window);
+    while (w.height + 2 * w.padding < w.window) w.height++;
+    while (w.width + 2 * w.padding < w.window) w.width++;
+    f.windows = w;
+    f.n = 1 + share_below(12);
+    f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);
+    f.public_b = false;
+    f.left_stays = true;
+    f.shares = sherd__lcc_threshold(f.blocks, f.masks, true) + (uint32_t)share_below(2);
+    if (f.n >= 2 * f.blocks && share_below(2))
+        f.part = f.blocks + share_below(f.n / 2 - f.blocks + 1);
+    if (f.part && f.n % f.part && f.n % f.part < f.blocks) f.part = 0;
     return f;
 }
 

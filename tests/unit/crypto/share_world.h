@@ -20,12 +20,15 @@ typedef struct fixture {
     size_t check_bytes;
     double all;            /* f64: what all entries of A, and of D, are; 0: they are drawn */
     bool grouped;          /* primes hold sums over columns alone */
+    sherd_windows windows; /* window 0: none; else A is of the windows of n images, k follows, and
+                              the first product comes with share_next */
 } fixture;
 
 typedef struct product {
     fixture f;
-    void *da, *db;
-    sherd_view a, b;
+    void *da, *db, *laid;
+    sherd_view a, b; /* a: images, where there are windows */
+    sherd__windows w;
     sherd__fixed fa, fb;
     double *c, *ref;
     size_t c_rows;
@@ -47,6 +50,10 @@ int share_seed(void **state);
 size_t share_below(size_t n);
 /** Any that is small and allowed. */
 fixture share_random_fixture(void);
+/** Any with windows. */
+fixture share_windows_fixture(void);
+/** A itself: windows are laid out, in memory of the product's. */
+sherd_view share_left(product *x);
 
 /** A matrix of f's type, drawn or all alike; *data is freed and taken anew. */
 void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data, sherd_view *v,

@@ -154,6 +154,55 @@ static void shares_that_stay_serve_products_both_ways(void **state)
     }
 }
 
+/* Nodes take windows of their shares of images: both products, of all parts or of one. */
+static void windows_of_shares_are_shares_of_windows(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        product x;
+        share_open(&x, share_windows_fixture());
+        for (int j = 0; j < 3; j++) {
+            share_next(&x, 1 + share_below(6), j & 1);
+            share_run(&x, NULL, 0);
+        }
+        size_t part = x.f.part ? x.f.part : x.f.n, first = share_below(x.f.n / part) * part;
+        sherd_rows rows = { first * x.w.count, part * x.w.count };
+        sherd_view some = sherd_view_sub(share_left(&x), rows.first, rows.count, 0, x.f.k);
+        share_set_view(x.f, rows.count, 2, false, &x.db, &x.b, &x.fb);
+        x.transposed = true;
+        free(x.ref);
+        x.ref = calloc(x.f.k * 2, sizeof *x.ref);
+        x.c = realloc(x.c, (x.f.k * 2 + 1) * sizeof *x.c);
+        x.c_rows = x.f.k;
+        assert_int_equal(sherd__reference_exact(sherd_view_t(some), x.b, &x.fa, &x.fb, x.ref, 2,
+                                                NULL), 0);
+        assert_int_equal(sherd__share_next(&x.h, rows, x.b, true, x.c, 2, &x.fb), 0);
+        x.h.ops->shape(x.h.ctx, &x.s);
+        share_run(&x, NULL, 0);
+        share_close(&x);
+    }
+}
+
+/* Of what is sent for a product of windows nothing is larger than images and rows of D are. */
+static void windows_do_not_travel(void **state)
+{
+    (void)state;
+    fixture f = { .n = 6, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 3,
+                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 2,
+                  .windows = { 5, 4, 2, 3, 1, 1 } };
+    product x;
+    sherd__cell_sizes sizes;
+    share_open(&x, f);
+    for (int transposed = 0; transposed < 2; transposed++) {
+        share_next(&x, 2, transposed);
+        assert_int_equal(x.h.ops->sizes(x.h.ctx, (sherd__cell){ 0, 0, 0 }, &sizes), 0);
+        assert_int_equal(sizes.left.len, 3 * 2 * 3 * 5 * 4 * 2);
+        assert_int_equal(sizes.right.len, transposed ? 3 * 2 * 3 * 20 * 2 : 0);
+        assert_int_equal(sizes.result.len, 3 * 2 * 2 * (transposed ? 18 : 3 * 20));
+    }
+    share_close(&x);
+}
+
 /* --- who is there no more --------------------------------------------------------------------- */
 
 static size_t allocations_of_a_hide(product *x, sherd__cell c)
@@ -284,6 +333,34 @@ static void codes_that_are_none_are_refused(void **state)
     share_close(&x);
 }
 
+static void windows_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    fixture f = { .n = 6, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
+                  .tile_cols = 2, .type = SHERD_F64, .bits = 9, .left_stays = true,
+                  .windows = { 3, 3, 1, 2, 1, 0 } };
+    product x;
+    sherd__hiding h;
+    share_open(&x, f);
+    sherd__share_params p = x.p;
+    p.windows.window = 4;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = x.p, p.windows.channels = 2; /* images of 18 numbers */
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = x.p, p.left_stays = false;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    p = x.p, p.c = x.c;
+    assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
+    static const sherd_rows none[] = { { 1, 4 }, { 0, 23 }, { 2, 4 }, { 0, 28 }, { 24, 4 } };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        share_set_view(f, 4, 2, false, &x.db, &x.b, &x.fb);
+        assert_int_equal(sherd__share_next(&x.h, none[i], x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
+    }
+    share_next(&x, 2, false);
+    share_run(&x, NULL, 0);
+    share_close(&x);
+}
+
 static void a_product_may_come_after_its_left_operand(void **state)
 {
     (void)state;
@@ -345,9 +422,10 @@ static void every_failed_allocation_is_survived(void **state)
     (void)state;
     fixture f = { .n = 5, .k = 2, .m = 3, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
                   .tile_cols = 2, .type = SHERD_F64, .bits = 17, .primes = 2 };
-    for (int stays = 0; stays < 3; stays++) {
+    for (int stays = 0; stays < 5; stays++) { /* the last two: with windows */
         f.left_stays = stays;
         f.public_b = false;
+        if (stays > 2) f.windows = (sherd_windows){ 2, 3, 1, 2, 1, 1 };
         bool failed = true;
         for (size_t n = 1; failed; n++) {
             product x;
@@ -358,7 +436,7 @@ static void every_failed_allocation_is_survived(void **state)
             bool met = sherd__alloc_fail_nth(0) >= n;
             assert_int_equal(err, met ? SHERD_ENOMEM : SHERD_OK);
             if (!err) h.ops->free(h.ctx);
-            if (stays == 2) share_next(&x, 3, true);
+            if (stays >= 2) share_next(&x, 3, stays != 3);
             share_shortages = 0;
             poor_product(&x, n);
             failed = share_shortages || met;
@@ -377,6 +455,9 @@ int main(void)
         cmocka_unit_test(empty_products_have_no_cells),
         cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
         cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(windows_of_shares_are_shares_of_windows),
+        cmocka_unit_test(windows_do_not_travel),
+        cmocka_unit_test(windows_that_are_none_are_refused),
         cmocka_unit_test(shares_of_the_dead_are_not_made_unless_asked_for),
         cmocka_unit_test(b_is_sent_by_one_thread_while_another_hides),
         cmocka_unit_test(codes_that_are_none_are_refused),

@@ -159,10 +159,11 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
     (void)state;
     size_t refused = 0;
     for (int i = 0; refused < 10000; i++) {
-        fixture f = share_random_fixture();
+        fixture f = i % 8 ? share_random_fixture() : share_windows_fixture();
         f.left_stays = true;
         product x;
         share_open(&x, f);
+        if (x.w.count) share_next(&x, f.m, false);
         answers first = all_answers(&x);
         refused += must_refuse(&x, &first, NULL, 60);
         bool transposed = !f.public_b && share_below(2);
@@ -194,6 +195,33 @@ static void errors_that_add_up_to_nothing_are_refused(void **state)
         size_t q = share_below(x.s.primes_len), j = share_below(6);
         uint32_t p = x.s.primes[q];
         uint8_t *u = body + q * part + a * row + 3 * j, *v = body + q * part + b * row + 3 * j;
+        put_u24(u, (get_u24(u) + 1) % p);
+        put_u24(v, (get_u24(v) + p - 1) % p);
+        assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
+        free(body);
+        share_close(&x);
+    }
+}
+
+/* Errors that cancel between images, or between places of windows: each of the two vectors that r
+ * is made of is random. */
+static void errors_that_cancel_across_windows_are_refused(void **state)
+{
+    (void)state;
+    fixture f = { .n = 4, .m = 2, .blocks = 1, .masks = 1, .shares = 3, .panel_rows = 4,
+                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 1,
+                  .windows = { 3, 3, 1, 2, 1, 0 } };
+    for (int i = 0; i < 40; i++) {
+        product x;
+        share_open(&x, f);
+        share_next(&x, 2, false);
+        sherd__cell c = { (uint32_t)share_below(3), 0, 0 };
+        uint8_t *body = share_answer(&x, c, NULL);
+        size_t image = share_below(4), place = share_below(4), j = share_below(2);
+        size_t other = i & 1 ? image * 4 + (place + 1 + share_below(3)) % 4
+                             : (image + 1 + share_below(3)) % 4 * 4 + place;
+        uint32_t p = x.s.primes[0];
+        uint8_t *u = body + 3 * (2 * (image * 4 + place) + j), *v = body + 3 * (2 * other + j);
         put_u24(u, (get_u24(u) + 1) % p);
         put_u24(v, (get_u24(v) + p - 1) % p);
         assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
@@ -278,6 +306,7 @@ int main(void)
         cmocka_unit_test(what_checks_know_of_a_kept_operand_keeps_to_its_room),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
+        cmocka_unit_test(errors_that_cancel_across_windows_are_refused),
         cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
         cmocka_unit_test(what_was_projected_of_a_serves_the_next_product),
         cmocka_unit_test(a_wrong_answer_that_comes_late_is_refused_and_does_no_harm),

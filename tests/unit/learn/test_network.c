@@ -198,6 +198,8 @@ static const plan plans[] = {
       SHERD__LOSS_CROSS_ENTROPY, 0 },
     { { 7, 5, 1 }, { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
       SHERD__LOSS_SQUARED, 0 },
+    { { 5, 7, 2 }, { CONV(3, 3, 0, 1), TANH, CONV(2, 3, 0, 1), RELU, CONV(2, 2, 1, 0), FLATTEN,
+                     DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
 };
 #define PLANS (sizeof plans / sizeof *plans)
 
@@ -274,12 +276,15 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
         size_t len = sherd__network_count(a) * sizeof(double);
         assert_true(cost == cost_of(b, e, &other));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
-        assert_int_equal(sherd_multiplier_keep(e.products, batch.x, &other.kept, NULL), SHERD_OK);
+        assert_int_equal(sherd__network_keep(b, e, batch.x, ROWS, &other.kept, NULL), SHERD_OK);
+        assert_int_equal(sherd__network_keeps(b), i != 1); /* sigmoids take nothing */
+        assert_int_equal(other.kept != NULL, i != 1);
         assert_true(cost == cost_of(b, e, &other));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
         other.first = 1; /* more than is kept behind it */
         sherd_diag d = { 0 };
-        assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
+        if (other.kept != NULL)
+            assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
         sherd_multiplier_release(e.products, other.kept);
         sherd__network_free(a);
         sherd__network_free(b);
@@ -287,11 +292,8 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
     }
 }
 
-/* What is kept may be all examples, of which a batch is some parts. */
-static void a_batch_may_be_parts_of_what_is_kept(void **s)
+static void parts_of(const plan *p)
 {
-    (void)s;
-    const plan *p = &plans[3];
     enum { PART = 2 };
     size_t size = p->in.height * p->in.width * p->in.channels;
     uint8_t all[3 * ROWS * IN_MAX];
@@ -300,7 +302,7 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
     sherd__engine e = { .products = local_new(17) };
     sherd_kept *kept;
     sherd_view whole = sherd_view_c(all, SHERD_U8, 3 * ROWS, size);
-    assert_int_equal(sherd_multiplier_keep_parts(e.products, whole, PART, &kept, NULL), SHERD_OK);
+    assert_int_equal(sherd__network_keep(a, e, whole, PART, &kept, NULL), SHERD_OK);
     for (size_t first = 0; first + ROWS <= 3 * ROWS; first += PART) {
         sherd__batch batch = batch_of(p, ROWS / PART * PART), same;
         batch.x = sherd_view_sub(whole, first, ROWS / PART * PART, 0, size);
@@ -317,10 +319,39 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
     sherd_multiplier_free(e.products);
 }
 
+/* What is kept may be all examples, of which a batch is some parts. */
+static void a_batch_may_be_parts_of_what_is_kept(void **s)
+{
+    (void)s;
+    static const size_t which[] = { 3, 11, 13 };
+    for (size_t i = 0; i < 3; i++) parts_of(&plans[which[i]]);
+}
+
+/* A pool takes its input from nobody. */
+static void what_no_layer_takes_is_not_kept(void **s)
+{
+    (void)s;
+    const plan p = { { 7, 5, 1 }, { AVERAGE_POOL(2, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 };
+    sherd__network *n = made(&p);
+    sherd__engine e = { .products = local_new(17) };
+    sherd__batch batch = batch_of(&p, ROWS);
+    sherd_kept *kept = (sherd_kept *)&p;
+    double cost;
+    assert_false(sherd__network_keeps(n));
+    assert_int_equal(sherd__network_keep(n, e, batch.x, 1, &kept, NULL), SHERD_OK);
+    assert_null(kept);
+    assert_int_equal(sherd_multiplier_keep(e.products, batch.x, &batch.kept, NULL), SHERD_OK);
+    assert_int_equal(sherd__network_learn(n, e, &batch, &cost, NULL, NULL), SHERD_ESHAPE);
+    sherd_multiplier_release(e.products, batch.kept);
+    sherd__network_free(n);
+    sherd_multiplier_free(e.products);
+}
+
 /* Products and kept operands of another multiplier, counted; call number fail_at fails. */
 typedef struct counted {
     sherd_multiplier inner;
     unsigned kept, held, products, of_kept, calls, fail_at;
+    size_t numbers; /* that were kept */
     bool full; /* nothing can be kept */
 } counted;
 
@@ -333,14 +364,16 @@ static int counted_multiply(void *ctx, sherd_view a, sherd_view b, double *c, si
                                     : sherd_multiplier_multiply(m->inner, a, b, c, ldc, d);
 }
 
-static int counted_keep(void *ctx, sherd_view a, size_t part, sherd_kept **kept, sherd_diag *d)
+static int counted_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **kept,
+                        sherd_diag *d)
 {
     counted *m = ctx;
     if (++m->calls == m->fail_at) return SHERD_EWRONG;
     if (m->full) return SHERD_EFEWNODES;
     m->kept++;
     m->held++;
-    return sherd_multiplier_keep_parts(m->inner, a, part, kept, d);
+    m->numbers += a.rows * a.cols;
+    return sherd_multiplier_keep_as(m->inner, a, how, kept, d);
 }
 
 static int counted_rows(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed,
@@ -372,25 +405,46 @@ static const sherd_multiplier_ops counted_ops = {
     .release = counted_release,
 };
 
+/* Of layers with parameters: those whose input can be kept, those of them that are convolutions,
+ * and those whose image's gradient can be a product of windows. */
+static void count_layers(const sherd__network *n, size_t *all, size_t *keep, size_t *convs,
+                         size_t *images)
+{
+    *all = *keep = *convs = *images = 0;
+    for (size_t k = 0; k < sherd__network_len(n); k++) {
+        const sherd__layer *l = sherd__network_layer(n, k);
+        sherd__windows w = sherd__layer_windows(l);
+        bool conv = w.count > 0, covers = !conv || sherd__windows_cover(&w);
+        if (l->cols == 0) continue;
+        *images += *all > 0 && conv && l->spec.stride <= 1;
+        ++*all;
+        *keep += covers;
+        *convs += conv && covers;
+    }
+}
+
+/* The third time nothing is said of how large sums may be, and an image's gradient is windows. */
 static void inputs_stay_for_the_way_back_and_no_longer(void **s)
 {
     (void)s;
-    for (size_t i = 0; i < PLANS; i++) {
+    for (size_t k = 0; k < 3 * PLANS; k++) {
+        size_t i = k / 3, most = (size_t[]){ (size_t)1 << 21, 1, 0 }[k % 3];
         sherd__network *a = made(&plans[i]), *b = made(&plans[i]);
         counted m = { .inner = local_new(17) };
-        sherd__engine here = { .products = m.inner }, e = { { &counted_ops, &m }, .keeps = true };
+        sherd__engine here = { .products = m.inner };
+        sherd__engine e = { { &counted_ops, &m }, .keeps = true, .whole = most };
         sherd__batch batch = batch_of(&plans[i], ROWS);
-        size_t bytes = sherd__network_count(a) * sizeof(double), layers = 0;
+        size_t bytes = sherd__network_count(a) * sizeof(double), layers, keep, convs, images;
         double cost = 7;
         const double *y;
-        for (size_t k = 0; k < sherd__network_len(a); k++)
-            layers += sherd__network_layer(a, k)->cols > 0;
+        count_layers(a, &layers, &keep, &convs, &images);
+        if (most < 2) images = 0;
         counted_now = &m;
         assert_true(cost_of(a, here, &batch) == cost_of(b, e, &batch));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), bytes);
-        assert_int_equal(m.kept, layers);
-        assert_int_equal(m.of_kept, 2 * layers);
-        assert_int_equal(m.products, layers > 0 ? layers - 1 : 0);
+        assert_int_equal(m.kept, keep + images);
+        assert_int_equal(m.of_kept, 2 * keep + images);
+        assert_int_equal(m.products, 2 * (layers - keep) + (layers ? layers - 1 : 0) - images);
         assert_int_equal(m.held, 0);
         unsigned all = m.calls;
         for (m.fail_at = 1; m.fail_at <= all; m.fail_at++) {
@@ -400,7 +454,8 @@ static void inputs_stay_for_the_way_back_and_no_longer(void **s)
         }
         m.kept = m.fail_at = 0;
         assert_int_equal(sherd__network_forward(b, e, &batch, false, &y, NULL), SHERD_OK);
-        assert_int_equal(m.kept, 0); /* nothing comes back */
+        assert_int_equal(m.kept, convs); /* nothing comes back: for their windows alone */
+        assert_int_equal(m.held, 0);
         m.full = true;
         assert_true(cost_of(a, here, &batch) == cost_of(b, e, &batch));
         sherd__network_free(a);
@@ -793,6 +848,7 @@ int main(void)
         cmocka_unit_test(a_pass_allocates_nothing_and_only_multiplies),
         cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
         cmocka_unit_test(a_batch_may_be_parts_of_what_is_kept),
+        cmocka_unit_test(what_no_layer_takes_is_not_kept),
         cmocka_unit_test(inputs_stay_for_the_way_back_and_no_longer),
         cmocka_unit_test(a_product_that_fails_ends_the_pass),
         cmocka_unit_test(hooks_see_gradients_of_the_top_before_those_below),

@@ -106,7 +106,7 @@ static void nothing_is_drawn_but_from_what_was_handed_over(void **state)
         if (round == 3) {
             o.scheme = SHERD_SHARE;
             o.exact = true;
-            err = sherd__prepare_kept(&p, a, 30, &own, &o, NULL);
+            err = sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = 30 }, &own, &o, NULL);
         } else if (round == 2) {
             err = sherd__prepare_multiply(&p, a, b, c_data, 10, &own, &o, NULL);
         } else {
@@ -586,7 +586,7 @@ static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
     sherd_product_options o = options();
     o.scheme = SHERD_SHARE;
     o.memory = UINT64_C(10) << 20;
-    assert_int_equal(sherd__prepare_kept(&p, a, a.rows, &five, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = a.rows }, &five, &o, NULL), SHERD_OK);
     const share *s = p.hiding.ctx;
     assert_int_equal(s->p.check_bytes, (UINT64_C(3) << 20));
     sherd__prepared_fini(&p);
@@ -613,7 +613,8 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
         o.scheme = SHERD_SHARE;
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
-                                             of[i].part, &five, &o, NULL), SHERD_OK);
+                                             &(sherd_keeping){ .part = of[i].part }, &five, &o,
+                                             NULL), SHERD_OK);
         const share *s = p.hiding.ctx;
         assert_int_equal(p.code.blocks, 2);
         assert_int_equal(p.primes_len, of[i].primes);
