@@ -104,7 +104,7 @@ static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, cons
                                  .len = sizeof layers / sizeof *layers,
                                  .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-3 };
     sherd__optimiser_spec how = { .method = SHERD__MOMENTUM };
-    sherd__engine e = { m, maps, keeps };
+    sherd__engine e = { .products = m, .maps = maps, .keeps = keeps };
     sherd__network *n;
     sherd__optimiser o;
     sherd_kept *kept;

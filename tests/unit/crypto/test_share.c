@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matrix/reference.h"
 #include "tests/unit/crypto/share_world.h"
 
 /* 9000 rows of the largest numbers: their sum is beyond two primes, which hold those of two panels
