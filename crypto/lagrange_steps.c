@@ -6,10 +6,10 @@
  * is the reduction modulo p; a share's residue is the upper half of its fraction's product with p.
  * That is exact as long as roundings, each counted as often as its difference was added, stay below
  * 2^32/p in all: few terms, few shares. Where they stay below a quarter of it the product is one of
- * floats, whose sum with 2^23 has the residue's bits: two operations instead of four. Whole lines of
- * 64 columns, with and past the caches, took fewer cycles but a tenth more time: the processor slows
- * down for so many wide operations. Other weights and processors are left to lagrange_wide.c, which
- * gives the same bits.
+ * floats, whose sum with 2^23 has the residue's bits: two operations instead of four. Whole lines,
+ * 64 columns at a time, with and past the caches, took fewer cycles but a tenth more time: the
+ * processor slows down for so many wide operations. Other weights and processors are left to
+ * lagrange_wide.c, which gives the same bits.
  */
 #include "crypto/lagrange_internal.h"
 

@@ -50,8 +50,8 @@ void sherd__fixed_apply(const sherd__fixed *f, double *x, size_t n);
  *  part of it. */
 void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, size_t n,
                       double *out);
-/** sherd__fixed_row of `count` rows, row[j] to out[j], by turns in short pieces: several places of an
- *  operand at once come from memory a third faster than one after the other. */
+/** sherd__fixed_row of `count` rows, row[j] to out[j], by turns in short pieces: several places of
+ *  an operand at once come from memory a third faster than one after the other. */
 void sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t *row, size_t count,
                         size_t c0, size_t n, double *const *out);
 void sherd__fixed_gather(const sherd__fixed *f, sherd_view v, size_t r, const uint32_t *cols,

@@ -121,8 +121,8 @@ static double odd_value(size_t i, unsigned bits)
     }
 }
 
-/* Whatever their order and length, how many bits values have, and whether rows lie in memory as they
- * are; x ends where v does. */
+/* Whatever their order and length, how many bits values have, and whether rows lie in memory as
+ * they are; x ends where v does. */
 static void rows_read_by_turns_are_the_rows(void **s)
 {
     (void)s;
