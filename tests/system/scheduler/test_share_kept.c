@@ -1,0 +1,231 @@
+/*
+ * Operands kept as shares: they serve both directions, their nodes may be lost between products and
+ * within one, and what is released leaves the nodes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/system/scheduler/share_world.h"
+
+/* ---- kept operands --------------------------------------------------------------------------- */
+
+#define N 801u /* which two blocks do not divide */
+#define K 90u
+#define M 20u
+
+typedef struct kept_case {
+    sherd_multiplier m;
+    sherd_kept *x;
+    double *xs, *w, *d;
+} kept_case;
+
+static void keep(kept_case *t, sherd_cluster *c, const sherd_product_options *o)
+{
+    sherd_diag d = { 0 };
+    t->xs = share_matrix(N, K);
+    t->w = share_matrix(K, M);
+    t->d = share_matrix(N, M);
+    if (sherd_multiplier_cluster(&t->m, c, o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(t->m, share_view(t->xs, N, K), &t->x, &d)) fail_msg("%s", d.message);
+}
+
+static void kept_product(kept_case *t, bool transposed)
+{
+    sherd_view x = share_view(t->xs, N, K);
+    sherd_view b = transposed ? share_view(t->d, N, M) : share_view(t->w, K, M);
+    size_t len = (transposed ? K : N) * M;
+    double *want = share_reference(transposed ? sherd_view_t(x) : x, b);
+    double *got = malloc(len * sizeof *got);
+    sherd_diag d = { 0 };
+    assert_non_null(got);
+    if (sherd_multiplier_multiply_kept(t->m, t->x, transposed, b, got, M, &d))
+        fail_msg("%s", d.message);
+    share_must_equal(got, want, len, transposed ? "X^T D" : "X W");
+    free(got);
+    free(want);
+}
+
+static void keep_end(kept_case *t)
+{
+    sherd_multiplier_release(t->m, t->x);
+    sherd_multiplier_free(t->m);
+    free(t->xs);
+    free(t->w);
+    free(t->d);
+}
+
+/* Two primes hold 801 products of 17 bits: a share of W has 6 bytes an entry. */
+static void shares_that_stay_serve_both_directions(void **s)
+{
+    (void)s;
+    kept_case t;
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    keep(&t, share_cluster, &o);
+    uint64_t begun = share_sent(share_cluster);
+    kept_product(&t, false);
+    uint64_t first = share_sent(share_cluster) - begun;
+    assert_true(first > NODES * (N / 2) * K * 6); /* X's shares, of half its rows */
+    for (unsigned round = 0; round < 3; round++) {
+        uint64_t before = share_sent(share_cluster);
+        for (unsigned i = 0; i < K * M; i++) t.w[i] += 1;
+        kept_product(&t, false);
+        uint64_t up = share_sent(share_cluster) - before, shares = NODES * K * M * 6;
+        if (up < shares || up > shares + 65536)
+            fail_msg("%llu bytes up, of which W's shares are %llu", (unsigned long long)up,
+                     (unsigned long long)shares);
+        before = share_sent(share_cluster);
+        kept_product(&t, true);
+        up = share_sent(share_cluster) - before, shares = NODES * ((N + 1) / 2) * M * 6;
+        if (up < shares || up > shares + 65536)
+            fail_msg("%llu bytes up, of which D's shares are %llu", (unsigned long long)up,
+                     (unsigned long long)shares);
+    }
+    keep_end(&t);
+}
+
+static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
+{
+    (void)s;
+    kept_case t;
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    sherd_cluster *c = share_nodes(NODES, NULL, 0);
+    keep(&t, c, &o);
+    kept_product(&t, false);
+    kill(share_pid(c, 2), SIGKILL);
+    *share_warned = '\0';
+    kept_product(&t, true);
+    if (!strstr(share_warned, "all shares are made anew for the 4 domains"))
+        fail_msg("%s", share_warned);
+    *share_warned = '\0';
+    kept_product(&t, false); /* on the shares that were made anew */
+    assert_string_equal(share_warned, "");
+    keep_end(&t);
+    sherd_cluster_close(c);
+}
+
+/* It ends at its second answer, the panels of one product being more; once in either direction. */
+static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
+{
+    (void)s;
+    for (unsigned i = 0; i < 4; i++) {
+        kept_case t;
+        bool transposed = i % 2;
+        sherd_product_options o = share_options(SHERD_SHARE, 0);
+        sherd_cluster *c = share_nodes(NODES, i < 2 ? "crash:1@node-4" : "refuse:1@node-4", 0);
+        o.memory = UINT64_C(1) << 20;
+        keep(&t, c, &o);
+        *share_warned = '\0';
+        kept_product(&t, transposed);
+        if (!strstr(share_warned, "all shares are made anew for the 4 domains"))
+            fail_msg("%s", share_warned);
+        kept_product(&t, !transposed);
+        keep_end(&t);
+        sherd_cluster_close(c);
+    }
+}
+
+/* Its shares are half of what a node has room for: the third would be refused. */
+static void what_is_released_leaves_the_nodes(void **s)
+{
+    (void)s;
+    enum { ROWS = 2000, COLS = 1400 };
+    sherd_cluster *c = share_nodes(NODES, NULL, UINT64_C(20) << 20);
+    sherd_product_options o = share_options(SHERD_SHARE, 0);
+    sherd_multiplier m;
+    sherd_diag d = { 0 };
+    double *xs = share_matrix(ROWS, COLS), *w = share_matrix(COLS, 1), *got = malloc(8 * ROWS);
+    double *want = share_reference(share_view(xs, ROWS, COLS), share_view(w, COLS, 1));
+    assert_non_null(got);
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    for (unsigned round = 0; round < 4; round++) {
+        sherd_kept *x;
+        if (sherd_multiplier_keep(m, share_view(xs, ROWS, COLS), &x, &d)) fail_msg("%s", d.message);
+        if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, COLS, 1), got, 1, &d))
+            fail_msg("round %u: %s", round, d.message);
+        share_must_equal(got, want, ROWS, "X w");
+        sherd_multiplier_release(m, x);
+    }
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+    free(xs);
+    free(w);
+    free(got);
+    free(want);
+}
+
+/* It reads nothing while the others finish: of its share of W most is still to be sent then. */
+static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
+{
+    (void)s;
+    enum { ROWS = 300, INNER = 3000, COLS = 900 };
+    sherd_product_options o = share_options(SHERD_SHARE, 1);
+    sherd_cluster *c = share_nodes(4, NULL, 0);
+    sherd_multiplier m;
+    sherd_kept *x;
+    sherd_diag d = { 0 };
+    double *xs = share_matrix(ROWS, INNER), *w = share_matrix(INNER, COLS),
+           *e = share_matrix(ROWS, 7), *got = malloc(8 * ROWS * COLS),
+           *want = share_reference(share_view(xs, ROWS, INNER), share_view(w, INNER, COLS)),
+           *back = share_reference(sherd_view_t(share_view(xs, ROWS, INNER)),
+                                   share_view(e, ROWS, 7));
+    assert_non_null(got);
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_keep(m, share_view(xs, ROWS, INNER), &x, &d)) fail_msg("%s", d.message);
+    kill(share_pid(c, 3), SIGSTOP);
+    if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, INNER, COLS), got, COLS, &d))
+        fail_msg("%s", d.message);
+    share_must_equal(got, want, ROWS * COLS, "X W");
+    kill(share_pid(c, 3), SIGCONT);
+    for (unsigned round = 0; round < 3; round++) {
+        if (sherd_multiplier_multiply_kept(m, x, true, share_view(e, ROWS, 7), got, 7, &d))
+            fail_msg("%s", d.message);
+        share_must_equal(got, back, INNER * 7, "X^T E");
+    }
+    sherd_multiplier_release(m, x);
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+    free(xs);
+    free(w);
+    free(e);
+    free(got);
+    free(want);
+    free(back);
+}
+
+static void share1_keeps_an_operand_for_one_direction(void **s)
+{
+    (void)s;
+    kept_case t;
+    sherd_product_options o = share_options(SHERD_SHARE1, 1);
+    sherd_diag d = { 0 };
+    double got[K * M];
+    keep(&t, share_cluster, &o);
+    kept_product(&t, false);
+    int err = sherd_multiplier_multiply_kept(t.m, t.x, true, share_view(t.d, N, M), got, M, &d);
+    assert_int_equal(err, SHERD_EUNSUPPORTED);
+    assert_string_equal(d.hint, "use --scheme share");
+    kept_product(&t, false);
+    keep_end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_that_stay_serve_both_directions),
+        cmocka_unit_test(share1_keeps_an_operand_for_one_direction),
+        cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),
+        cmocka_unit_test(a_node_may_be_lost_within_a_product_with_a_kept_operand),
+        cmocka_unit_test(a_node_that_is_behind_does_not_hold_up_the_next_product),
+        cmocka_unit_test(what_is_released_leaves_the_nodes),
+    };
+    return cmocka_run_group_tests_name("scheduler/share_kept", tests, share_begin, share_end);
+}
