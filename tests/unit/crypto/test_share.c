@@ -60,6 +60,24 @@ static void sums_that_no_group_holds_are_refused(void **state)
     }
 }
 
+/* 2050 images of 2 windows in a panel are sums over 4100 rows, twice as many as rows of images. */
+static void sums_over_windows_are_counted_as_such(void **state)
+{
+    (void)state;
+    fixture f = { .n = 4500, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .left_stays = true,
+                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .grouped = true, .primes = 2,
+                  .all = 65535.0 / 65536, .windows = { 1, 2, 1, 1, 1, 0 } };
+    for (unsigned i = 0; i < 2; i++) {
+        product x;
+        f.panel_rows = i ? 1024 : 1025;
+        share_open(&x, f);
+        share_set_view(f, 2 * f.n, 2, false, &x.db, &x.b, &x.fb);
+        int err = sherd__share_next(&x.h, share_rows(&x), x.b, true, x.c, 2, &x.fb);
+        assert_int_equal(err, i ? SHERD_OK : SHERD_ERANGE);
+        share_close(&x);
+    }
+}
+
 static void any_product_is_the_exact_one(void **state)
 {
     (void)state;
@@ -426,7 +444,8 @@ static void every_failed_allocation_is_survived(void **state)
     for (int stays = 0; stays < 5; stays++) { /* the last two: with windows */
         f.left_stays = stays;
         f.public_b = false;
-        if (stays > 2) f.windows = (sherd_windows){ 2, 3, 1, 2, 1, 1 };
+        if (stays > 2) f.windows = (sherd_windows){ 2, 2, 1, 2, 1, 1 };
+        if (stays > 2) f.n = 3;
         bool failed = true;
         for (size_t n = 1; failed; n++) {
             product x;
@@ -451,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_many_rows_need_no_third_prime),
         cmocka_unit_test(sums_that_no_group_holds_are_refused),
+        cmocka_unit_test(sums_over_windows_are_counted_as_such),
         cmocka_unit_test(any_product_is_the_exact_one),
         cmocka_unit_test(shapes_at_their_limits_work),
         cmocka_unit_test(empty_products_have_no_cells),

@@ -248,6 +248,7 @@ void world_join(world *w, uint32_t i)
     sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = w->now };
     assert_int_equal(sherd__session_new(&e->here, &o), SHERD_OK);
     o.role = SHERD__NODE;
+    o.hello.features = i < w->older ? 0 : SHERD__FEATURE_WINDOWS;
     assert_int_equal(sherd__session_new(&e->there, &o), SHERD_OK);
     e->asked = 0;
 }

@@ -50,6 +50,7 @@ typedef struct world {
     uint64_t now;
     uint32_t domain[NODES_MAX]; /* world_start numbers them 0, 1, ..., unless set */
     bool domains_set;
+    uint32_t older; /* the first so many nodes take no windows of images */
     bool behind; /* the executor is: several answers come before one is judged */
     char said[4096];
 } world;

@@ -554,6 +554,30 @@ static void a_product_of_the_transposed_left_operand_says_so(void **state)
     world_stop(&w);
 }
 
+/* Older nodes would skip what they do not know of a task: they are given none, and the others are
+ * enough, or too few. */
+static void nodes_that_take_no_windows_are_not_asked_for_any(void **state)
+{
+    (void)state;
+    for (uint32_t older = 0; older < 3; older++) {
+        world w = of(3);
+        w.scheme.shape.windows = (sherd_windows){ 5, 4, 2, 3, 1, 1 };
+        w.older = older;
+        world_start(&w, 4, 1, 2, 2, 0, false);
+        world_settle(&w);
+        for (uint32_t i = 0; i < 4; i++) {
+            if (i < older) assert_int_equal(w.ends[i].asked + w.ends[i].blocks, 0);
+            for (size_t t = 0; t < w.ends[i].asked; t++)
+                assert_memory_equal(&w.ends[i].tasks[t].windows, &w.scheme.shape.windows,
+                                    sizeof w.scheme.shape.windows);
+        }
+        assert_int_equal(strstr(w.said, "takes no windows") != NULL, older > 0);
+        world_work(&w, NOBODY);
+        world_must_be_done(&w, older < 2 ? SHERD_OK : SHERD_EFEWNODES);
+        world_stop(&w);
+    }
+}
+
 static void a_slot_without_a_domain_is_no_job(void **state)
 {
     (void)state;
@@ -594,6 +618,7 @@ int main(void)
         T(silence_adds_up_over_short_runs),
         T(no_source_of_a_product_outlives_it),
         T(a_product_of_the_transposed_left_operand_says_so),
+        T(nodes_that_take_no_windows_are_not_asked_for_any),
         T(a_slot_without_a_domain_is_no_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -586,7 +586,8 @@ static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
     sherd_product_options o = options();
     o.scheme = SHERD_SHARE;
     o.memory = UINT64_C(10) << 20;
-    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = a.rows }, &five, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = a.rows }, &five, &o,
+                                         NULL), SHERD_OK);
     const share *s = p.hiding.ctx;
     assert_int_equal(s->p.check_bytes, (UINT64_C(3) << 20));
     sherd__prepared_fini(&p);
@@ -620,6 +621,40 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
         assert_int_equal(p.primes_len, of[i].primes);
         if (s->p.panel_rows > of[i].rows) fail_msg("case %zu: %zu", i, s->p.panel_rows);
         if (i == 1) assert_int_equal(s->p.panel_rows, 2048); /* 3750 were planned */
+        sherd__prepared_fini(&p);
+    }
+    free(x);
+}
+
+/* Images of which each has 16 windows of 4 numbers: primes and panels by windows, room by images. */
+static void windows_count_in_sums_and_images_in_room(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000, COLS = 25 };
+    static const sherd_windows w = { 5, 5, 1, 2, 1, 0 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
+                                .memory = UINT64_C(1) << 30 };
+    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
+        { 17, 500, 2, 128 }, { 17, ROWS, 2, 128 }, { 20, ROWS, 3, ROWS },
+    };
+    double *x = malloc(ROWS * COLS * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = 1.0 - 1.0 / (1 << 20);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        const sherd_keeping how = { of[i].part, &w, 3 };
+        o.scheme = SHERD_SHARE;
+        o.bits = of[i].bits;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS), &how,
+                                             &five, &o, NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        assert_int_equal(p.code.blocks, 2);
+        assert_int_equal(p.primes_len, of[i].primes);
+        if (s->p.panel_rows > of[i].rows) fail_msg("case %zu: %zu", i, s->p.panel_rows);
+        assert_int_equal(p.kept_bytes, 3 * of[i].primes * ROWS / 2 * COLS);
+        assert_true(p.check_error > 2e-13 && p.check_error < 3e-13); /* (3 / 5931617)^2 */
         sherd__prepared_fini(&p);
     }
     free(x);
@@ -674,6 +709,7 @@ int main(void)
         cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
+        cmocka_unit_test(windows_count_in_sums_and_images_in_room),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

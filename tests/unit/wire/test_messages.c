@@ -52,6 +52,11 @@ static void every_body_has_these_bytes(void **state)
          "080210201800200228003005380440784803");
     same(b, sherd__message_task(b, &task),
          "08011002180120f0a2042a08f984ea02f584ea02321008021020180020022800300538044078");
+    sherd__task images = task;
+    images.windows = (sherd_windows){ 28, 300, 1, 5, 2, 0 };
+    same(b, sherd__message_task(b, &images),
+         "08011002180120f0a2042a08f984ea02f584ea023210080210201800200228003005380440783a0d081c10ac"
+         "021801200528023000");
     same(b, sherd__message_refuse(b, &no_room), "080110cd011a076e6f20726f6f6d");
     same(b, sherd__message_bye(b, SHERD_EBUSY, "later"), "081512056c61746572");
 }
@@ -111,6 +116,7 @@ static void what_is_written_is_read_back(void **state)
     assert_true(a.task.left == 1 && a.task.right == 70000 && a.task.primes[1] == 5931637);
     assert_true(a.task.job == 0 && a.task.task == 0 && a.task.attempt == 0);
     assert_true(a.task.result.len == 120 && a.task.flags == SHERD__DROP_RIGHT);
+    assert_int_equal(a.task.windows.window, 0);
     assert_int_equal(read_kind(REFUSE, &a, b, write_kind(REFUSE, b), NULL), SHERD_OK);
     assert_int_equal(a.refusal.code, SHERD_ENOMEM);
     assert_true(a.refusal.block == 0 && a.refusal.task == 1);
@@ -194,6 +200,16 @@ static void values_out_of_range_are_the_peers_fault(void **state)
         h = hello;
         h.residue_gflops = speeds[i];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
+    }
+    sherd__task images = task;
+    images.windows = (sherd_windows){ 28, 300, 1, 5, 2, 0 };
+    size_t len = sherd__message_task(b, &images);
+    assert_int_equal(sherd__message_task_parse(&a.task, b, len, NULL), SHERD_OK);
+    assert_memory_equal(&a.task.windows, &images.windows, sizeof images.windows);
+    for (int zero = 0; zero < 2; zero++) { /* the fourth number is the window, the last is missing */
+        b[len - (zero ? 5 : 1)] = 0;
+        assert_int_equal(sherd__message_task_parse(&a.task, b, zero ? len : len - 2, NULL),
                          SHERD_EFRAME);
     }
     for (int i = 0; i < 6; i++) {
