@@ -32,7 +32,6 @@ static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
         { "in-process", "threads of one process hide nothing from it" },
         { "allow-drop", "who is lost is always left out" },
         { "float-gradients", "masks are of whole numbers" },
-        { "trace", "what a node does when is its own affair" },
         { "check", "it trains on the examples here, and these are the nodes'" },
         { "examples", "how many a node has is its own affair" },
     };

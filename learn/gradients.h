@@ -147,10 +147,11 @@ typedef struct sherd__gradients_options {
     bool weighted;          /* local steps: shards of fewer examples make fewer steps (as many as go
                                through their examples as often), and weigh less by the contraction
                                of the steps that they lack: (1 - l2 rate)^lacking over the sum of
-                               all such weights (after Cheng et al., arXiv 1708.04801: a step of
-                               rate r on a cost with an L2 term l2 brings two parameter vectors
-                               nearer by 1 - l2 r, so who lacks k steps is so much farther from
-                               where all go). Else, and without L2, all weigh as much */
+                               all such weights: a step of rate r, small enough to descend, on a
+                               convex cost with an L2 term l2 brings two parameter vectors nearer by
+                               1 - l2 r, so who lacks k steps is so much farther from where all go
+                               (docs/TRAINING.md says what of it is Cheng et al.'s, arXiv
+                               1708.04801). Else, and without L2, all weigh as much */
     void (*note)(void *ctx, const sherd__gradients_update *u); /* NULL: none */
     void *note_ctx;
 } sherd__gradients_options;

@@ -248,8 +248,67 @@ start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (sleep 1; kill -9 $pid_3; kill -9 $pid_4) &
 run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz
-[ $code = 7 ] && grep -q '4 are needed to open the sum' err && [ ! -e none.npz ]
+[ $code = 7 ] && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
 report $? "too few left: exit 7, and no model"
+# Between coordinator and nodes 3 and 4: SIGUSR1 breaks what goes through it, and it goes on to listen.
+cat >between.py <<'END'
+import signal, socket, sys, threading
+open_now = []
+def cut(*_):
+    while open_now:
+        for s in open_now.pop():
+            try: s.shutdown(socket.SHUT_RDWR)
+            except OSError: pass
+def pump(a, b):
+    try:
+        while data := a.recv(65536): b.sendall(data)
+    except OSError: pass
+    for s in (a, b):
+        try: s.shutdown(socket.SHUT_RDWR)
+        except OSError: pass
+host, port = sys.argv[1].rsplit(":", 1)
+here = socket.create_server(("127.0.0.1", 0))
+signal.signal(signal.SIGUSR1, cut)
+print("127.0.0.1:%d" % here.getsockname()[1], flush=True)
+while True:
+    a, _ = here.accept()
+    b = socket.create_connection((host, int(port)))
+    for s in (a, b): s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    open_now.append((a, b))
+    for x, y in ((a, b), (b, a)): threading.Thread(target=pump, args=(x, y), daemon=True).start()
+END
+for i in 3 4; do
+    start $i --data "mine-$i.npy"
+    /usr/bin/python3 between.py "$(sed 's/ .*//' line-$i)" >"between-$i" 2>>err &
+    eval "between_$i=$!"
+    nodes="$nodes $!"
+    for _ in $(seq 50); do [ -s "between-$i" ] && break; sleep 0.1; done
+    sed -i "s/^[^ ]*/$(cat "between-$i")/" "line-$i"
+done
+cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
+"$S" train long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    --epochs 1000000 --progress none --log cut.jsonl >out 2>err </dev/null &
+run=$!
+bad=0
+for cut in 1 2 3 4; do # five nodes, of which four are needed: two are lost at once, and back at once
+    sleep 1
+    kill -USR1 "$between_3" "$between_4"
+    for i in 3 4; do
+        for _ in $(seq 100); do
+            [ "$(grep -c "n$i.* is back, and in the sums" err)" -ge $cut ] && break
+            sleep 0.1
+        done
+        [ "$(grep -c "n$i.* is back, and in the sums" err)" -ge $cut ] || bad=1
+    done
+done
+before=$(grep -c epoch cut.jsonl)
+for _ in $(seq 100); do [ "$(grep -c epoch cut.jsonl)" -gt "$before" ] && break; sleep 0.1; done
+[ "$(grep -c epoch cut.jsonl)" -gt "$before" ] || bad=1
+kill -TERM $run 2>/dev/null
+wait $run
+code=$?
+[ $bad = 0 ] && [ $code = 130 ]
+report $? "too few left for a moment: training goes on once they are back"
 stop
 
 cat line-1 line-2 line-3 >peers.txt
@@ -338,13 +397,24 @@ stop
 run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz -o sim.npz
 [ $code = 0 ] && grep -q 'nothing is hidden' out
 report $? "--simulate deals the data from here, and says what that hides"
+run small.conf --by gradients --aggregate secure -n 3 --simulate --data mine-5.npz --epochs 7 \
+    --trace trace.jsonl --log figures.jsonl
+[ $code = 0 ] && grep -qx 'trace: trace.jsonl' out && py '
+import json
+lines = [json.loads(l) for l in open("trace.jsonl")]
+assert [l["version"] for l in lines] == list(range(7)), lines
+for l in lines:
+    assert sorted(l) == ["by", "dropped", "event", "examples", "parts", "staleness", "version"], l
+    assert l["event"] == "update" and (l["parts"], l["dropped"], l["examples"], l["by"]) == (3, 0, 85, 0), l
+'
+report $? "a trace has what the sums tell, and nothing of any node"
 fails 2 'nothing of them is hidden' small.conf --by gradients --aggregate secure -n 3 \
     --data mine-5.npz && fails 2 'needs --nodes' small.conf --by gradients --aggregate secure -n 3
 report $? "data that the coordinator deals are refused otherwise"
 bad=0
 fails 2 "go together: it trains on the examples here, and these are the nodes'" small.conf --by gradients \
     --aggregate secure -n 3 --simulate --data mine-5.npz --check || bad=1
-for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--trace t' '--spare 1'; do
+for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--spare 1'; do
     fails 2 'do not go together\|no effect' small.conf --by gradients --aggregate secure -n 3 \
         --simulate --data mine-5.npz $o || { bad=1; echo "# $o"; }
 done
