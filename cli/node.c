@@ -57,7 +57,7 @@ static const char *const op_names[SHERD__OPS_MAX] = {
     [SHERD__OP_HIDE] = "hide",         [SHERD__OP_OPEN] = "open",
     [SHERD__OP_MEET] = "meet",         [SHERD__OP_CONNECT] = "connect",
     [SHERD__OP_STEP] = "step",         [SHERD__OP_REDUCE] = "reduce",
-    [SHERD__OP_STATE] = "state",
+    [SHERD__OP_STATE] = "state",       [SHERD__OP_WHERE] = "where",
     [SHERD__OP_SIGMOID] = "sigmoid",   [SHERD__OP_MINUS] = "minus",
     [SHERD__OP_SQUARE] = "square",     [SHERD__OP_TIMES] = "times",
     [SHERD__OP_RELU] = "relu",         [SHERD__OP_TANH] = "tanh",

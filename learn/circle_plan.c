@@ -37,7 +37,7 @@ void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__
 {
     const uint64_t v[SHERD__CIRCLE_PLAN] = {
         SHERD__CIRCLE_FORMAT, p->kind, p->members, p->self, p->id, p->recipe, p->state, p->bits,
-        p->batch, p->examples, p->optimiser.method, bits_of(p->optimiser.beta1),
+        p->batch, p->examples, p->round, p->optimiser.method, bits_of(p->optimiser.beta1),
         bits_of(p->optimiser.beta2), bits_of(p->optimiser.epsilon) };
     for (size_t i = 0; i < SHERD__CIRCLE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
@@ -45,7 +45,7 @@ void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__
 int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size_t len,
                              sherd_diag *d)
 {
-    static const struct { const char *name; uint64_t least, most; } of[11] = {
+    static const struct { const char *name; uint64_t least, most; } of[12] = {
         { "format", SHERD__CIRCLE_FORMAT, SHERD__CIRCLE_FORMAT },
         { "schedule", SHERD__REDUCE_RING, SHERD__REDUCE_HALVING },
         { "members", 1, SHERD__CIRCLE_MOST },
@@ -56,12 +56,13 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
         { "bits", 2, 53 },
         { "batch", 1, UINT32_MAX },
         { "examples", 1, UINT32_MAX },
+        { "round", 0, UINT64_MAX },
         { "optimiser", SHERD__SGD, SHERD__ADAM },
     };
-    uint64_t v[11];
+    uint64_t v[12];
     if (len != 8 * SHERD__CIRCLE_PLAN)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of a circle of %zu bytes", len);
-    for (size_t i = 0; i < 11; i++) {
+    for (size_t i = 0; i < 12; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most) return none(d, of[i].name, v[i]);
     }
@@ -69,9 +70,9 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
     *out = (sherd__circle_plan){
         .kind = (sherd__reduce)v[1], .members = (uint32_t)v[2], .self = (uint32_t)v[3],
         .id = v[4], .recipe = (uint32_t)v[5], .state = (uint32_t)v[6], .bits = (unsigned)v[7],
-        .batch = (size_t)v[8], .examples = (uint32_t)v[9],
-        .optimiser = { .method = (sherd__method)v[10], .beta1 = number_at(bytes + 88),
-                       .beta2 = number_at(bytes + 96), .epsilon = number_at(bytes + 104) } };
+        .batch = (size_t)v[8], .examples = (uint32_t)v[9], .round = v[10],
+        .optimiser = { .method = (sherd__method)v[11], .beta1 = number_at(bytes + 96),
+                       .beta2 = number_at(bytes + 104), .epsilon = number_at(bytes + 112) } };
     return SHERD_OK; /* the optimiser judges its own numbers */
 }
 
@@ -136,22 +137,42 @@ uint32_t sherd__circle_pack(uint32_t k)
     return ((uint32_t)1 << 31) + 3 * k;
 }
 
-void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate)
+void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE],
+                               const sherd__circle_question *q)
 {
     sherd__put_u64(out, SHERD__CIRCLE_FORMAT);
-    sherd__put_u64(out + 8, commit);
-    sherd__put_u64(out + 16, bits_of(rate));
+    sherd__put_u64(out + 8, q->commit);
+    sherd__put_u64(out + 16, bits_of(q->rate));
+    sherd__put_u64(out + 24, q->len);
+    sherd__put_u64(out + 32, q->bare);
 }
 
-int sherd__circle_state_parse(const uint8_t *bytes, size_t len, uint64_t *commit, double *rate,
+int sherd__circle_state_parse(sherd__circle_question *out, const uint8_t *bytes, size_t len,
                               sherd_diag *d)
 {
     if (len != 8 * SHERD__CIRCLE_STATE || sherd__get_u64(bytes) != SHERD__CIRCLE_FORMAT)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a question of %zu bytes that is none", len);
-    *commit = sherd__get_u64(bytes + 8);
-    *rate = number_at(bytes + 16);
-    return isfinite(*rate) ? SHERD_OK
-                           : sherd__fail(d, SHERD_EFORMAT, NULL, "an update at rate %g", *rate);
+    *out = (sherd__circle_question){ sherd__get_u64(bytes + 8), number_at(bytes + 16),
+                                     sherd__get_u64(bytes + 24), sherd__get_u64(bytes + 32) != 0 };
+    return isfinite(out->rate)
+               ? SHERD_OK
+               : sherd__fail(d, SHERD_EFORMAT, NULL, "an update at rate %g", out->rate);
+}
+
+void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w)
+{
+    const uint64_t v[SHERD__CIRCLE_WHERE] = { w->round, w->phase, w->step, w->bytes };
+    for (size_t i = 0; i < SHERD__CIRCLE_WHERE; i++) sherd__put_u64(out + 8 * i, v[i]);
+}
+
+bool sherd__circle_where_parse(sherd__circle_where *out,
+                               const uint8_t bytes[8 * SHERD__CIRCLE_WHERE])
+{
+    uint64_t phase = sherd__get_u64(bytes + 8), step = sherd__get_u64(bytes + 16);
+    if (phase > SHERD__CIRCLE_SUMMED || step > 2 * SHERD__CIRCLE_MOST) return false;
+    *out = (sherd__circle_where){ sherd__get_u64(bytes), (sherd__circle_phase)phase,
+                                  (uint32_t)step, sherd__get_u64(bytes + 24) };
+    return true;
 }
 
 /* Steps count from 1 here, so that no number is 0. */

@@ -10,9 +10,10 @@
 
 enum {
     SHERD__CIRCLE_FORMAT = 2,
-    SHERD__CIRCLE_PLAN = 14,   /* numbers of a plan of MEET */
+    SHERD__CIRCLE_PLAN = 15,   /* numbers of a plan of MEET */
     SHERD__CIRCLE_STEP = 13,   /* of STEP, before the plan of its shards */
-    SHERD__CIRCLE_STATE = 3,   /* of STATE */
+    SHERD__CIRCLE_STATE = 5,   /* of STATE */
+    SHERD__CIRCLE_WHERE = 4,   /* of the answer to WHERE */
     SHERD__CIRCLE_FIGURES = 5  /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
                                   links so far; of these, bodies that came */
 };
@@ -24,7 +25,8 @@ typedef struct sherd__circle_plan {
     uint32_t members, self;
     uint64_t id;       /* not 0; the job of what members send each other */
     uint32_t recipe;   /* block: text of the network */
-    uint32_t state;    /* block: where the training begins; 0: what the member has */
+    uint32_t state;    /* block: where it begins or goes on from; 0: what the member has */
+    uint64_t round;    /* the last that the state has in it */
     unsigned bits;     /* 2 to 53 */
     size_t batch;      /* most examples of a shard */
     uint32_t examples; /* of the training, by whose numbers rows are named; 1 or more */
@@ -65,10 +67,39 @@ bool sherd__circle_shard_valid(const sherd__circle_round *r, const sherd__plan_s
  *  numbers. Plans and the like are numbered below them. */
 #define SHERD__CIRCLE_PACKS_MOST ((uint32_t)1 << 29)
 uint32_t sherd__circle_pack(uint32_t k);
-/** Of commit and rate alone. */
-void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE], uint64_t commit, double rate);
-int sherd__circle_state_parse(const uint8_t *bytes, size_t len, uint64_t *commit, double *rate,
+/** The first `len` numbers of a state, or, where the answer is i64, a hash of them. */
+typedef struct sherd__circle_question {
+    uint64_t commit;
+    double rate;
+    uint64_t len;
+    bool bare;         /* without the gradient, which is that of a round that was given up where one
+                          was: zeros stand for it, and nothing in the hash */
+} sherd__circle_question;
+
+void sherd__circle_state_write(uint8_t out[8 * SHERD__CIRCLE_STATE],
+                               const sherd__circle_question *q);
+int sherd__circle_state_parse(sherd__circle_question *out, const uint8_t *bytes, size_t len,
                               sherd_diag *d) SHERD_MUST;
+
+typedef enum sherd__circle_phase {
+    SHERD__CIRCLE_NOWHERE,    /* no round is open */
+    SHERD__CIRCLE_GRADING,
+    SHERD__CIRCLE_EXCHANGING,
+    SHERD__CIRCLE_SUMMED      /* the sum is there */
+} sherd__circle_phase;
+
+/** How far a member has come. */
+typedef struct sherd__circle_where {
+    uint64_t round;
+    sherd__circle_phase phase;
+    uint32_t step;            /* of the exchange; it has handed on what is its to send in it */
+    uint64_t bytes;           /* that have moved for it on links, either way */
+} sherd__circle_where;
+
+void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w);
+/** False: numbers that are none. */
+bool sherd__circle_where_parse(sherd__circle_where *out,
+                               const uint8_t bytes[8 * SHERD__CIRCLE_WHERE]) SHERD_MUST;
 /** The number of a block between members: of step `step` of this round, whose lowest 24 bits it
  *  has. Not 0. */
 uint32_t sherd__circle_block(uint64_t round, uint32_t step);

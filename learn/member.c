@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "learn/gradients_state.h"
 
@@ -137,21 +138,70 @@ int sherd__member_load(sherd__member *m, uint64_t round, const double *state, ui
     return SHERD_OK;
 }
 
-void sherd__member_state(const sherd__member *m, double *out, size_t len)
+enum { PARTS = 4 };
+
+/* The first `len` numbers of a state, where they are (NULL: zeros); how many stretches that is. */
+static size_t parts_of(const sherd__member *m, bool bare, size_t len, const double *steps,
+                       sherd__hash_part out[PARTS])
+{
+    const sherd__hash_part all[PARTS] = { { sherd__network_params(m->network), m->g->count },
+                                          { bare ? NULL : gradient(m), m->g->count },
+                                          { m->optimiser.state, m->optimiser.state_len },
+                                          { steps, 1 } };
+    size_t n = 0;
+    for (size_t i = 0; i < PARTS && len > 0; i++) {
+        size_t part = all[i].len < len ? all[i].len : len;
+        if (part) out[n++] = (sherd__hash_part){ all[i].bytes, part * sizeof *steps };
+        len -= part;
+    }
+    return n;
+}
+
+void sherd__member_state(const sherd__member *m, bool bare, double *out, size_t len)
 {
     const double steps = (double)m->optimiser.steps;
-    const struct { const double *from; size_t len; } parts[] = {
-        { sherd__network_params(m->network), m->g->count },
-        { gradient(m), m->g->count },
-        { m->optimiser.state, m->optimiser.state_len },
-        { &steps, 1 },
-    };
-    for (size_t i = 0; i < 4 && len > 0; i++) {
-        size_t n = parts[i].len < len ? parts[i].len : len;
-        if (n) memcpy(out, parts[i].from, n * sizeof *out);
-        out += n;
-        len -= n;
+    sherd__hash_part parts[PARTS];
+    size_t n = parts_of(m, bare, len, &steps, parts);
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].bytes) memcpy(out, parts[i].bytes, parts[i].len);
+        else memset(out, 0, parts[i].len);
+        out += parts[i].len / sizeof *out;
     }
+}
+
+/* Of those parts that are somewhere. */
+static void hash_parts(uint64_t round, const sherd__hash_part *parts, size_t n,
+                       uint8_t out[SHERD__HASH])
+{
+    uint8_t bytes[8];
+    sherd__hash_part some[PARTS + 1] = { { bytes, sizeof bytes } };
+    size_t len = 1;
+    sherd__put_u64(bytes, round);
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].bytes) some[len++] = parts[i];
+    sherd__hash_of(some, len, out);
+}
+
+void sherd__member_state_hash(const sherd__member *m, bool bare, size_t len,
+                              uint8_t out[SHERD__HASH])
+{
+    const double steps = (double)m->optimiser.steps;
+    sherd__hash_part parts[PARTS];
+    hash_parts(m->committed, parts, parts_of(m, bare, len, &steps, parts), out);
+}
+
+void sherd__state_hash(uint64_t round, const double *state, size_t len, size_t count, bool bare,
+                       uint8_t out[SHERD__HASH])
+{
+    size_t first = len < count ? len : count, skip = bare ? 2 * count : count;
+    sherd__hash_part parts[2] = { { state, first * sizeof *state }, { NULL, 0 } };
+    if (len > skip) parts[1] = (sherd__hash_part){ state + skip, (len - skip) * sizeof *state };
+    hash_parts(round, parts, 2, out);
+}
+
+void sherd__member_meet(sherd__member *m)
+{
+    m->print = m->next_print = 0;
 }
 
 int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_diag *d)

@@ -11,6 +11,7 @@
 #ifndef LEARN_MEMBER_H
 #define LEARN_MEMBER_H
 
+#include "core/hash.h"
 #include "learn/grader.h"
 #include "learn/optimiser.h"
 
@@ -44,8 +45,19 @@ size_t sherd__member_state_len(const sherd__member *m);
  *  with them yet. SHERD_ESHAPE: of another length; SHERD_EINVAL: numbers that are none. */
 int sherd__member_load(sherd__member *m, uint64_t round, const double *state, uint64_t len,
                        sherd_diag *d) SHERD_MUST;
-/** The first `len` numbers of the state. */
-void sherd__member_state(const sherd__member *m, double *out, size_t len);
+/** The first `len` numbers of the state; bare: the gradient's are zeros. */
+void sherd__member_state(const sherd__member *m, bool bare, double *out, size_t len);
+
+/** The same as a hash: of the last round committed (8 bytes, little-endian) and these numbers; bare:
+ *  without the gradient's. */
+void sherd__member_state_hash(const sherd__member *m, bool bare, size_t len,
+                              uint8_t out[SHERD__HASH]);
+/** Of a state of so many parameters that somebody tells of. */
+void sherd__state_hash(uint64_t round, const double *state, size_t len, size_t count, bool bare,
+                       uint8_t out[SHERD__HASH]);
+
+/** From here on prints tell of sums to come alone: members that have just met agree on them. */
+void sherd__member_meet(sherd__member *m);
 
 /** Makes the update of this round's sum, unless that was done. SHERD_EINVAL: it is neither the one
  *  absorbed last nor the one committed last. */

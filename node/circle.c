@@ -13,7 +13,8 @@
 
 bool sherd__circle_op(uint32_t op)
 {
-    return (op >= SHERD__OP_MEET && op <= SHERD__OP_REDUCE) || op == SHERD__OP_STATE;
+    return (op >= SHERD__OP_MEET && op <= SHERD__OP_REDUCE) || op == SHERD__OP_STATE ||
+           op == SHERD__OP_WHERE;
 }
 
 int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site)
@@ -188,18 +189,40 @@ static int run_reduce(sherd__circle *c, const sherd_fragment *left, uint8_t *out
     return SHERD_OK;
 }
 
+static int read_question(const sherd__block *left, sherd__circle_question *q, sherd_diag *d)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
+    const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
+    if (i->dtype != SHERD_I64 || !bytes)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no question", left->number);
+    return sherd__circle_state_parse(q, bytes, (size_t)i->len, d);
+}
+
 static int run_state(sherd__circle *c, const sherd__task *t, const sherd_fragment *left,
                      uint8_t *out, sherd_diag *d)
 {
-    uint64_t commit;
-    double rate;
-    int err = sherd__circle_state_parse(sherd__fragment_bytes(left),
-                                        (size_t)sherd__fragment_info_of(left)->len, &commit, &rate,
-                                        d);
-    if (!err) err = sherd__member_commit(c->member, commit, rate, d);
-    if (!err)
-        sherd__member_state(c->member, (double *)(void *)out, (size_t)t->result.cols);
-    return err;
+    sherd__circle_question q;
+    int err = sherd__circle_state_parse(&q, sherd__fragment_bytes(left),
+                                        (size_t)sherd__fragment_info_of(left)->len, d);
+    if (!err) err = sherd__member_commit(c->member, q.commit, q.rate, d);
+    if (err) return err;
+    if (t->result.dtype == SHERD_I64)
+        sherd__member_state_hash(c->member, q.bare, (size_t)q.len, out);
+    else
+        sherd__member_state(c->member, q.bare, (double *)(void *)out, (size_t)q.len);
+    return SHERD_OK;
+}
+
+/* On the loop's thread, whatever runs: it reads nothing that a task changes. */
+static void run_where(const sherd__circle *c, uint8_t *out)
+{
+    sherd__circle_where w = { .round = c->round, .step = c->step };
+    w.phase = c->exchanging         ? SHERD__CIRCLE_EXCHANGING
+              : c->summed           ? SHERD__CIRCLE_SUMMED
+              : c->open && !c->err  ? SHERD__CIRCLE_GRADING
+                                    : SHERD__CIRCLE_NOWHERE;
+    w.bytes = sherd__circle_moved(c);
+    sherd__circle_where_write(out, &w);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -207,13 +230,14 @@ static int run_state(sherd__circle *c, const sherd__task *t, const sherd_fragmen
 static int open_state(const sherd__circle *c, const sherd__task *t, const sherd__block *left,
                       sherd_diag *d)
 {
-    const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
-    if (i->dtype != SHERD_I64 || !sherd__fragment_bytes(left->fragment))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no question", left->number);
-    if (t->result.cols == 0 || t->result.cols > sherd__member_state_len(c->member))
+    sherd__circle_question q;
+    int err = read_question(left, &q, d);
+    if (err) return err;
+    if (q.len == 0 || q.len > sherd__member_state_len(c->member))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a state has %zu numbers",
                            sherd__member_state_len(c->member));
-    return check_result(t, SHERD_F64, t->result.cols, d);
+    return t->result.dtype == SHERD_I64 ? check_result(t, SHERD_I64, SHERD__HASH / 8, d)
+                                        : check_result(t, SHERD_F64, q.len, d);
 }
 
 /* Whether the task is to be asked for anew later; else SHERD_OK in *err, or why not at all. */
@@ -256,6 +280,9 @@ sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
                                        sherd_diag *d)
 {
     int err = SHERD_OK;
+    if (t->op == SHERD__OP_WHERE)
+        return check_result(t, SHERD_I64, SHERD__CIRCLE_WHERE, d) ? SHERD__CIRCLE_REFUSE
+                                                                  : SHERD__CIRCLE_NOW;
     if (must_wait(c, t, left, right, &err, d)) return SHERD__CIRCLE_WAIT;
     if (err) return SHERD__CIRCLE_REFUSE;
     c->running = true;
@@ -279,6 +306,7 @@ int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragme
     case SHERD__OP_STEP: return run_step(c, out, d);
     case SHERD__OP_REDUCE: return run_reduce(c, left, out, d);
     case SHERD__OP_STATE: return run_state(c, t, left, out, d);
+    case SHERD__OP_WHERE: run_where(c, out); return SHERD_OK;
     default: return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "operation %u", t->op);
     }
 }

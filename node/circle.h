@@ -4,7 +4,7 @@
  * names the members and says when a round begins; blocks come from members over sessions of their
  * own, in which they are coordinators and this node is the node.
  *
- *   MEET -> CONNECT -> STEP and REDUCE -> STEP and REDUCE ... ; STATE between them
+ *   MEET -> CONNECT -> STEP and REDUCE -> STEP and REDUCE ... ; STATE between them, WHERE any time
  *
  * Tasks wait until they can be done: STEP, MEET and STATE for what was asked before, CONNECT for
  * links, REDUCE for the blocks of others. What waits ends with the coordinator's CANCEL, or with a
@@ -67,6 +67,7 @@ int sherd__circle_admit(sherd__circle *c, const sherd__task *t, const sherd__blo
 typedef enum sherd__circle_turn {
     SHERD__CIRCLE_WAIT,
     SHERD__CIRCLE_GO,     /* to be run, then done */
+    SHERD__CIRCLE_NOW,    /* to be run here and now, by the loop's thread; never done */
     SHERD__CIRCLE_REFUSE
 } sherd__circle_turn;
 

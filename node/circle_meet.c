@@ -172,13 +172,17 @@ int sherd__circle_open_plan(sherd__circle *c, const sherd__task *t, const sherd_
 
 int sherd__circle_meet(sherd__circle *c, sherd_diag *d)
 {
-    if (!c->plan.state) return SHERD_OK;
+    if (!c->plan.state) {
+        sherd__member_meet(c->member);
+        return SHERD_OK;
+    }
     sherd__member_options o = options_of(c);
     int err = sherd__member_new(&c->member, &o, d);
     if (err) return err;
     const sherd_fragment *f = c->state->fragment;
-    return sherd__member_load(c->member, 0, (const double *)(const void *)sherd__fragment_bytes(f),
-                              sherd__fragment_info_of(f)->cols, d);
+    const void *bytes = sherd__fragment_bytes(f);
+    return sherd__member_load(c->member, c->plan.round, bytes, sherd__fragment_info_of(f)->cols,
+                              d);
 }
 
 /* ---- CONNECT --------------------------------------------------------------------------------- */

@@ -184,6 +184,11 @@ static uint64_t link_bytes(const sherd__circle *c, bool out)
     return sum;
 }
 
+uint64_t sherd__circle_moved(const sherd__circle *c)
+{
+    return link_bytes(c, true) + link_bytes(c, false) + c->bodies_in;
+}
+
 static void move(sherd__circle *c)
 {
     while (c->exchanging && c->step < c->steps && take_step(c))

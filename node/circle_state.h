@@ -88,6 +88,8 @@ void sherd__circle_leave(sherd__circle *c);
 int sherd__circle_sum_new(sherd__circle *c, sherd_diag *d) SHERD_MUST;
 /** What is being sent keeps it alive. */
 void sherd__circle_sum_free(sherd__circle *c);
+/** Bytes that have moved on links, either way. */
+uint64_t sherd__circle_moved(const sherd__circle *c);
 /** The sum is this member's own; the exchange begins. */
 void sherd__circle_exchange(sherd__circle *c);
 /** The round is given up, or over. */

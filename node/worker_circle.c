@@ -45,7 +45,9 @@ static bool move_one(sherd__client *c)
         if (turn == SHERD__CIRCLE_WAIT) continue;
         *at = t->next;
         t->next = NULL;
-        if (turn == SHERD__CIRCLE_GO) {
+        if (turn == SHERD__CIRCLE_NOW) {
+            sherd__worker_answer_now(t);
+        } else if (turn == SHERD__CIRCLE_GO) {
             t->begun = true;
             sherd__worker_queue(c, t);
         } else {

@@ -87,6 +87,9 @@ void sherd__worker_requeued(sherd__client *c);
 /** Takes the oldest task of the client whose turn it is out of its queue; NULL: all are empty. */
 task *sherd__worker_next(sherd__worker *w);
 
+/** Runs and answers it here, though it was never queued. */
+void sherd__worker_answer_now(task *t);
+
 /* worker_rounds.c */
 
 void sherd__worker_gradient(sherd__client *c, const sherd__event *e);

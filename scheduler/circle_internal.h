@@ -1,11 +1,13 @@
 /* What a circle's leader (circle_job.c), its meetings (circle_meet.c), its rounds (circle_round.c)
- * and what sends for it (circle_send.c, circle_rows.c) share. Nobody else includes this. */
+ * and what sends for it (circle_send.c, circle_rows.c), what it fetches (circle_fetch.c) and what
+ * watches sums (circle_watch.c) share. Nobody else includes this. */
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
 #include <pthread.h>
 
 #include "learn/circle_plan.h"
+#include "learn/member.h"
 #include "scheduler/circle_job.h"
 #include "scheduler/work_state.h"
 
@@ -20,6 +22,8 @@ typedef struct circle_pack {
 typedef struct member {
     sherd__work_node w;      /* first */
     bool out;                /* takes no part, or no more */
+    bool known;              /* it has been up */
+    bool loaded;             /* it has the state */
     bool in;                 /* of the circle, as number `self` */
     uint32_t self;
     uint32_t asked;          /* tasks that are open */
@@ -33,6 +37,10 @@ typedef struct member {
     uint32_t spent_len;
     uint32_t from, to;       /* its shards, as numbers in the job's list */
     bool graded, summed;     /* in this round */
+    bool told, moved;        /* since members were last asked where they are */
+    sherd__circle_where where;
+    uint32_t suspect;        /* with whom it held up a sum: its node + 1; 0: none */
+    uint8_t hash[SHERD__HASH]; /* of its state, as it says */
     int64_t links[SHERD__CIRCLE_MOST];
     uint64_t figures[SHERD__RECIPE_LAYERS_MAX + SHERD__CIRCLE_FIGURES];
 } member;
@@ -49,14 +57,21 @@ struct sherd__circle_job {
     uint64_t meetings;
     uint64_t id;             /* of the circle as it last met */
     uint64_t link_out, link_in; /* bytes on links of meetings before */
-    bool loaded;             /* all members have had the state */
+    bool stood;              /* once at least */
     bool broken;             /* it has to meet before anything else */
+    uint32_t order;          /* in which members are numbered; 0: as nodes are, else shuffled */
     uint32_t tasks;          /* numbers given */
     uint64_t now_ms;
     uint64_t round, commit;  /* the last that was begun; the last that is complete */
     double rate;             /* of its update */
     uint32_t failed;         /* rounds, since one was complete */
     uint64_t graded_ms;      /* when the last member of this round had graded */
+    uint64_t moved_ms;       /* a sum: when it was last known to move */
+    uint64_t asked_ms;       /* since when members are asked; 0: they are not */
+    uint32_t looks;
+    double *fetch;           /* where a state goes that is fetched */
+    sherd__version *stock;   /* one for nodes that came; o.state, once all agree on it */
+    size_t fetch_len;
     double usual_ms;         /* moving average from there to its end; 0: not known */
     sherd__circle_ask *ask;  /* under way */
     uint32_t *shards;        /* that count in this round, ascending */
@@ -75,7 +90,10 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
 int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node) SHERD_MUST;
 /** STEP and REDUCE; `by` is what the sum is divided by. */
 int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by) SHERD_MUST;
-int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len) SHERD_MUST;
+/** The first `len` numbers of its state, or a hash of them. */
+int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len,
+                             bool hash) SHERD_MUST;
+int sherd__circle_send_where(sherd__circle_job *j, uint32_t node) SHERD_MUST;
 
 /* circle_rows.c */
 
@@ -86,6 +104,24 @@ int sherd__circle_send_rows(sherd__circle_job *j, uint32_t node, const uint32_t 
 void sherd__circle_send_drops(sherd__circle_job *j, uint32_t node);
 /** Its session is gone, and what it had with it. */
 void sherd__circle_forget_rows(sherd__circle_job *j, uint32_t node);
+
+/* circle_fetch.c */
+
+/** What was asked for; answered when it is there. */
+void sherd__circle_begin_fetch(sherd__circle_job *j);
+/** For nodes that are to come in: a meeting follows. */
+void sherd__circle_begin_stock(sherd__circle_job *j);
+void sherd__circle_take_state(sherd__circle_job *j, member *m, const sherd__event *e);
+/** Every member has answered. */
+void sherd__circle_end_fetch(sherd__circle_job *j);
+
+/* circle_watch.c */
+
+/** All have graded: from now on their sum is watched. */
+void sherd__circle_watch_round(sherd__circle_job *j);
+void sherd__circle_take_where(sherd__circle_job *j, member *m, const uint8_t *bytes);
+/** Ten times a second. */
+void sherd__circle_watch(sherd__circle_job *j);
 
 /* circle_job.c */
 
@@ -100,6 +136,8 @@ void sherd__circle_answer(sherd__circle_job *j, int err, const char *why);
 
 /* circle_meet.c */
 
+/** Puts n things in this order. */
+void sherd__circle_shuffle(uint32_t order, uint32_t *things, uint32_t n);
 void sherd__circle_begin_meet(sherd__circle_job *j);
 void sherd__circle_begin_connect(sherd__circle_job *j);
 /** All have told which links they have: the circle stands, or somebody is left out. */

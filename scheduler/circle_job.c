@@ -93,15 +93,19 @@ static bool all_heard(const sherd__circle_job *j)
     return true;
 }
 
+/* Somebody is there who is not in the circle that stands. */
+static bool comes(const sherd__circle_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++)
+        if (j->nodes[i].w.session && !j->nodes[i].out && !j->nodes[i].in) return true;
+    return false;
+}
+
 static void begin_ask(sherd__circle_job *j)
 {
-    if (j->ask->step) {
-        sherd__circle_begin_step(j);
-        return;
-    }
-    j->phase = FETCHING;
-    uint32_t node = j->node_of[0];
-    sherd__circle_sent(j, node, sherd__circle_send_state(j, node, j->ask->len));
+    if (!j->ask->step) sherd__circle_begin_fetch(j);
+    else if (comes(j)) sherd__circle_begin_stock(j);
+    else sherd__circle_begin_step(j);
 }
 
 static void move(sherd__circle_job *j)
@@ -125,17 +129,14 @@ static void move(sherd__circle_job *j)
     case STEPPING:
         if (!open_tasks(j)) sherd__circle_end_step(j);
         break;
-    case FETCHING: break;
+    case FETCHING:
+        if (!open_tasks(j)) sherd__circle_end_fetch(j);
+        if (j->phase == IDLE) move(j);
+        break;
     }
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
-
-static void take_state(sherd__circle_job *j, const sherd__event *e)
-{
-    memcpy(j->ask->state, sherd__fragment_bytes(e->fragment), j->ask->len * sizeof(double));
-    sherd__circle_answer(j, SHERD_OK, "");
-}
 
 static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
 {
@@ -153,7 +154,8 @@ static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
         break;
     case SHERD__OP_REDUCE: sherd__circle_take_figures(j, m, bytes); break;
-    case SHERD__OP_STATE: take_state(j, e); break;
+    case SHERD__OP_STATE: sherd__circle_take_state(j, m, e); break;
+    case SHERD__OP_WHERE: sherd__circle_take_where(j, m, bytes); break;
     default: break;
     }
 }
@@ -172,7 +174,7 @@ static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *
     } else if (op == SHERD__OP_REDUCE) {
         sherd__work_say(&j->w, "%s; the round is made anew", text);
         sherd__circle_break(j, text);
-    } else if (!j->loaded) {
+    } else if (!j->stood) {
         sherd__work_stop(&j->w, r->code,
                          r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
                          text);
@@ -190,22 +192,19 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
 {
     sherd__circle_job *j = ctx;
     member *m = &j->nodes[node];
-    bool again = m->w.heard && !m->out;
+    bool known = m->known;
     (void)session_number;
     j->now_ms = now_ms;
     m->w.session = s;
-    if (m->w.heard) { /* what it had went with its session */
-        if (again)
-            sherd__work_say(&j->w, "%s is back, and stays out of this training",
-                            sherd__work_name(&j->w, node));
-        m->out = true;
-        return;
-    }
-    m->w.heard = true;
+    m->w.heard = m->known = true;
+    if (m->out) return;
     if (!(sherd__session_peer(s)->features & SHERD__FEATURE_CIRCLE)) {
         sherd__work_say(&j->w, "%s cannot add up with other nodes: it is an older one",
                         sherd__work_name(&j->w, node));
         m->out = true;
+    } else if (j->phase != HEARING) { /* what it had went with its session */
+        sherd__work_say(&j->w, "%s %s, and in the training from the next round on",
+                        sherd__work_name(&j->w, node), known ? "is back" : "has come");
     }
 }
 
@@ -227,8 +226,8 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->w.heard = true;
     m->asked = 0;
     sherd__circle_forget_rows(j, node);
-    m->out = true;
-    m->in = false;
+    m->out |= m->w.silent;
+    m->in = m->loaded = m->has_text = false;
     if (!was) return;
     sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
                     j->phase != STEPPING ? ""
@@ -264,7 +263,8 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     move(j);
 }
 
-/* A sum that does not come though all have graded: nobody can be blamed from here. */
+/* A sum that does not come though all have graded, and that the watch (circle_watch.c) has found
+ * nobody to blame for. */
 static void tick(void *ctx, uint64_t now_ms)
 {
     sherd__circle_job *j = ctx;
@@ -273,6 +273,7 @@ static void tick(void *ctx, uint64_t now_ms)
     if (patience < PATIENCE_MS) patience = PATIENCE_MS;
     if (j->usual_ms <= 0) patience = PATIENCE_FIRST_MS;
     sherd__work_tick(ctx, now_ms);
+    if (!j->w.done) sherd__circle_watch(j);
     if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
         (double)(now_ms - j->graded_ms) <= patience)
         return;
@@ -309,6 +310,7 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
 }
 
 static const sherd__work_ops circle_ops = {
+    .lasting = true,
     .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
     .node_barred = node_barred, .event = event, .tick = tick, .pump = pump,
     .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
@@ -407,6 +409,7 @@ void sherd__circle_job_free(sherd__circle_job *j)
         sherd__free(j->nodes[i].spent);
     }
     sherd__version_release(j->o.state);
+    sherd__version_release(j->stock);
     sherd__free(j->nodes);
     sherd__free(j->shards);
     sherd__free(j->text);

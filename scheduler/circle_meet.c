@@ -28,16 +28,27 @@ static int write_roster(const sherd__circle_job *j, sherd_buf *out)
     return err;
 }
 
+void sherd__circle_shuffle(uint32_t order, uint32_t *things, uint32_t n)
+{
+    uint32_t at[SHERD__CIRCLE_MOST], was[SHERD__CIRCLE_MOST];
+    sherd__rows how = { .kind = SHERD__ROWS_SHUFFLED, .examples = n, .len = n };
+    if (!order || n == 0) return;
+    memcpy(how.key, &order, sizeof order);
+    memcpy(was, things, n * sizeof *was);
+    sherd__rows_list(&how, at);
+    for (uint32_t i = 0; i < n; i++) things[i] = was[at[i]];
+}
+
 static void take_numbers(sherd__circle_job *j)
 {
     j->members = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
-        m->in = m->w.session && !m->out;
-        if (!m->in) continue;
-        j->node_of[j->members] = i;
-        m->self = j->members++;
+        m->in = m->w.session && !m->out && (m->loaded || j->o.state);
+        if (m->in) j->node_of[j->members++] = i;
     }
+    sherd__circle_shuffle(j->order, j->node_of, j->members);
+    for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].self = i;
     pthread_mutex_lock(&j->lock);
     j->stats.members = j->members;
     j->link_out = j->stats.link_out;
@@ -79,7 +90,8 @@ void sherd__circle_begin_connect(sherd__circle_job *j)
 static void stand(sherd__circle_job *j)
 {
     j->phase = IDLE;
-    j->loaded = true;
+    j->stood = true;
+    for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].loaded = true;
     sherd__version_release(j->o.state);
     j->o.state = NULL;
     pthread_mutex_lock(&j->lock);
@@ -108,13 +120,16 @@ void sherd__circle_judge_links(sherd__circle_job *j)
     snprintf(text, sizeof text, "%s cannot reach %s: %s",
              sherd__work_name(&j->w, j->node_of[from]), sherd__work_name(&j->w, j->node_of[to]),
              sherd_strerror((int)err));
-    if (!j->loaded) {
+    if (!j->stood) {
         sherd__work_stop(&j->w, SHERD_ECONNECT, "nodes connect to each other at the addresses of "
                          "the node file: these must be right from everywhere", text);
         return;
     }
-    for (uint32_t i = 1; i < j->members; i++)
-        if (broken[i] >= broken[worst]) worst = i;
+    worst = j->members - 1;
+    for (uint32_t i = 0; i < j->members; i++)
+        if (broken[i] > broken[worst] || /* of equals, one that has just come */
+            (broken[i] == broken[worst] && !j->nodes[j->node_of[i]].loaded))
+            worst = i;
     sherd__work_say(&j->w, "%s", text);
     sherd__circle_leave_out(j, j->node_of[worst], "has links that do not come up");
     sherd__circle_begin_meet(j);

@@ -69,6 +69,7 @@ bool sherd__circle_take_costs(sherd__circle_job *j, member *m, const uint8_t *by
     for (uint32_t i = 0; i < j->members; i++)
         if (!j->nodes[j->node_of[i]].graded) return true;
     j->graded_ms = j->now_ms;
+    sherd__circle_watch_round(j);
     return true;
 }
 

@@ -67,7 +67,8 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
         .recipe = TEXT_BLOCK, .bits = j->o.train.bits,
         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
         .examples = (uint32_t)j->examples, .optimiser = j->o.train.optimiser->spec };
-    if (!j->loaded) p.state = m->next_block++;
+    p.round = j->commit;
+    if (!m->loaded) p.state = m->next_block++;
     m->state = p.state;
     if (!err && p.state) err = put_state(j, m, p.state);
     sherd__circle_plan_write(plan, &p);
@@ -141,12 +142,19 @@ int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
                j->o.tiers + SHERD__CIRCLE_FIGURES);
 }
 
-int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len)
+int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len, bool hash)
 {
     member *m = &j->nodes[node];
-    uint8_t question[8 * SHERD__CIRCLE_STATE];
+    uint8_t bytes[8 * SHERD__CIRCLE_STATE];
     uint32_t at = m->next_block++;
-    sherd__circle_state_write(question, j->commit, j->rate);
-    int err = put_copy(j, m, at, SHERD_I64, question, SHERD__CIRCLE_STATE);
-    return err ? err : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT, SHERD_F64, len);
+    const sherd__circle_question q = { j->commit, j->rate, len, j->stock != NULL };
+    sherd__circle_state_write(bytes, &q);
+    int err = put_copy(j, m, at, SHERD_I64, bytes, SHERD__CIRCLE_STATE);
+    return err ? err : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT,
+                           hash ? SHERD_I64 : SHERD_F64, hash ? SHERD__HASH / 8 : len);
+}
+
+int sherd__circle_send_where(sherd__circle_job *j, uint32_t node)
+{
+    return ask(j, node, SHERD__OP_WHERE, TEXT_BLOCK, 0, 0, SHERD_I64, SHERD__CIRCLE_WHERE);
 }

@@ -37,6 +37,7 @@ typedef enum sherd__op {
     SHERD__OP_HIDE = 11,      /* right: parameters; gives gradient and mask, added up */
     SHERD__OP_OPEN = 12,      /* right: pieces of the survivors; gives their sum */
     SHERD__OP_STATE = 13,     /* of a circle: parameters, and what belongs to them */
+    SHERD__OP_WHERE = 14,     /* of a circle: how far a round has come */
     SHERD__OP_SIGMOID = 16,
     SHERD__OP_MINUS = 17,
     SHERD__OP_SQUARE = 18,

@@ -150,7 +150,9 @@ static size_t move_links(world *w)
             moved++;
         }
         if (l->up && !l->from->frozen && !l->to->frozen) {
-            moved += pass(l, true);
+            bool held = (l->from->index == w->mute || l->to->index == w->deaf) &&
+                        sherd__session_ready(l->out);
+            if (!held) moved += pass(l, true);
             if (l->up) moved += pass(l, false);
         }
         if (w->often && l->up && draw() % w->often == 0) l->cut = true;
@@ -254,6 +256,15 @@ static size_t to_node(sim_node *n)
     return len;
 }
 
+/* What a node tells of its state. */
+static void falsify(const world *w, uint32_t i, const sherd__event *e)
+{
+    if (e->kind != SHERD__EV_RESULT || e->task.op != SHERD__OP_STATE) return;
+    bool hash = e->task.result.dtype == SHERD_I64;
+    if (i == (hash ? w->other : w->liar))
+        ((uint8_t *)(uintptr_t)sherd__fragment_bytes(e->fragment))[3] ^= 4;
+}
+
 static size_t from_node(world *w, uint32_t i)
 {
     sim_node *n = &w->node[i];
@@ -264,6 +275,7 @@ static size_t from_node(world *w, uint32_t i)
     for (size_t at = 0, used; at < len && n->up; at += used) {
         sherd__event e;
         assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
+        falsify(w, i, &e);
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, 1, w->now);
         if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED)
             job->event(w->job, i, &e, w->now);
@@ -295,6 +307,22 @@ static bool over(world *w)
     return sherd__circle_job_work(w->job).ops->done(w->job, &err, NULL);
 }
 
+/* A node that was lost is another process now, with the same key. */
+static void revive(world *w)
+{
+    sim_node *n = &w->node[w->back];
+    if (w->back >= w->count || n->up || draw() % 40) return;
+    for (link *l = w->links; l; l = l->next)
+        if (l->up && (l->from == n || l->to == n)) return;
+    assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
+    sherd__session_free(n->co);
+    sherd__session_free(n->no);
+    sherd__worker_free(n->worker);
+    sherd__executor_free(n->executor);
+    start_node(w, w->back);
+    w->back = NOBODY;
+}
+
 /* Until `until` says so or the job is over; false: nothing moves any more. */
 static bool settle(world *w, bool (*until)(sherd__circle_job *))
 {
@@ -316,6 +344,7 @@ static bool settle(world *w, bool (*until)(sherd__circle_job *))
             moved += to_node(&w->node[i]) + from_node(w, i);
         }
         befall(w);
+        revive(w);
         still = moved ? 0 : still + 1;
         if (moved) continue;
         w->now += 10000;
@@ -367,7 +396,7 @@ void circle_world_open(world *w, const training *t)
     sherd_diag d = { 0 };
     static const uint8_t seed[32] = "circles";
     memset(w, 0, sizeof *w);
-    w->kill = w->freeze = w->sever = NOBODY;
+    w->kill = w->freeze = w->sever = w->mute = w->deaf = w->back = w->liar = w->other = NOBODY;
     w->now = 1000;
     w->memory = (uint64_t)16 << 20;
     w->count = t->nodes;

@@ -36,8 +36,11 @@ typedef struct world {
     /* what is to happen, when so many pieces have moved since the circle stood */
     uint64_t at;
     uint32_t kill, freeze, sever; /* nodes; sever: its first link */
+    uint32_t mute, deaf;          /* a node that sends no blocks; that takes none */
+    uint32_t back;                /* a node that is started again once it is down */
     uint64_t often;               /* a link breaks once in so many pieces; 0: never */
     uint64_t memory;              /* that each node tells of */
+    uint32_t liar, other;         /* gives another state; tells another hash of its own */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
 } world;
