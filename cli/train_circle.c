@@ -82,7 +82,8 @@ json_t *sherd__train_circle_json(const sherd__train *t)
 {
     const sherd__circle_stats *s = count(t);
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "by",
-                     sherd__reduce_name(t->circle->kind), "members", (json_int_t)s->members, "rounds", (json_int_t)s->rounds,
+                     sherd__reduce_name(t->circle->kind), "members", (json_int_t)s->members,
+                     "rounds", (json_int_t)s->rounds,
                      "repeated", (json_int_t)s->repeated, "link_bytes_out",
                      (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in,
                      "examples_bytes", (json_int_t)s->examples_out);

@@ -48,8 +48,8 @@ int sherd__member_load(sherd__member *m, uint64_t round, const double *state, ui
 /** The first `len` numbers of the state; bare: the gradient's are zeros. */
 void sherd__member_state(const sherd__member *m, bool bare, double *out, size_t len);
 
-/** The same as a hash: of the last round committed (8 bytes, little-endian) and these numbers; bare:
- *  without the gradient's. */
+/** The same as a hash: of the last round committed (8 bytes, little-endian) and these numbers;
+ *  bare: without the gradient's. */
 void sherd__member_state_hash(const sherd__member *m, bool bare, size_t len,
                               uint8_t out[SHERD__HASH]);
 /** Of a state of so many parameters that somebody tells of. */

@@ -41,9 +41,10 @@ typedef struct sherd__circle_stats {
 
 /**
  * All nodes of the cluster that can, at most SHERD__CIRCLE_MOST, meet and connect; each is told the
- * addresses and keys of all. A node that is lost later stays out, and the round that it was in is
- * made anew by the others. SHERD_EFEWNODES: none is left; SHERD_ECONNECT: nodes that cannot reach
- * each other; SHERD_EAUTH: nodes that do not believe each other; SHERD_EWRONG: sums that differ.
+ * addresses and keys of all. When a node is lost the round that it was in is made anew by the
+ * others; one that comes back, or late, is given the state and takes part from the next step on.
+ * SHERD_EFEWNODES: none is left; SHERD_ECONNECT: nodes that cannot reach each other; SHERD_EAUTH:
+ * nodes that do not believe each other; SHERD_EWRONG: sums, or weights, that differ.
  */
 int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__circle_options *opt,
                        sherd_diag *d) SHERD_MUST;

@@ -68,7 +68,8 @@ static void differ(sherd__circle_job *j)
 {
     char text[1000];
     uint32_t i = 1;
-    while (memcmp(j->nodes[j->node_of[i]].hash, j->nodes[j->node_of[0]].hash, SHERD__HASH) == 0) i++;
+    const uint8_t *first = j->nodes[j->node_of[0]].hash;
+    while (memcmp(j->nodes[j->node_of[i]].hash, first, SHERD__HASH) == 0) i++;
     snprintf(text, sizeof text, "%s and %s hold different weights",
              sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
     sherd__work_stop(&j->w, SHERD_EWRONG, "one of them computes wrongly: train without them in "

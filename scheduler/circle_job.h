@@ -3,7 +3,7 @@
  * cluster's loop as sherd__work; steps and states are asked for by another thread under its lock.
  *
  *   heard of all -> MEET -> CONNECT -> idle -> STEP and REDUCE -> idle -> STATE -> idle ...
- *                    ^_________ a member or a link is lost __________|
+ *                    ^____ a member or a link is lost, a node has come (STATE first) ____|
  *
  * A round is over when every member has told the same figures of its sum; only then is the next one
  * told to make the update. So a round that was broken off, whoever had come to its end, is made

@@ -11,9 +11,10 @@
 
 #include "scheduler/circle_internal.h"
 
-#define QUIET_MS 5000.0     /* at least, without anything that moves */
-#define QUIET_TIMES 10.0    /* of what a sum takes */
-#define MOVED_BYTES 65536u
+#define QUIET_MS 5000.0      /* at least, without anything that moves */
+#define QUIET_TIMES 10.0     /* of what a sum takes */
+#define ANSWER_MS 30000.0    /* its session lives, and it does not say where it is */
+#define MOVED_BYTES 4096u    /* more than sessions say to each other by themselves */
 #define ORDERS 64u
 
 /* Milliseconds after which members are asked, and asked again. */
@@ -64,8 +65,8 @@ static bool meets(const sherd__circle_job *j, uint32_t waits, uint32_t sender)
     return false;
 }
 
-/* The next order in which that is so, where there is one: three that halve all send to each other, but
- * there two wait for one that is mute. */
+/* The next order in which it does not, where there is one: three that halve all send to each other,
+ * but there two wait for one that is mute. */
 static void part_them(sherd__circle_job *j, uint32_t waits, uint32_t sender)
 {
     uint32_t first = j->order + 1;
@@ -156,9 +157,8 @@ void sherd__circle_watch(sherd__circle_job *j)
 {
     bool all = true, moved = false;
     if (j->phase != STEPPING || !j->graded_ms) return;
-    double quiet = quiet_ms(j), waited = (double)(j->now_ms - j->moved_ms);
     if (!j->asked_ms) {
-        if (waited >= quiet) look(j);
+        if ((double)(j->now_ms - j->moved_ms) >= quiet_ms(j)) look(j);
         return;
     }
     for (uint32_t i = 0; i < j->members; i++) {
@@ -166,18 +166,13 @@ void sherd__circle_watch(sherd__circle_job *j)
         if (m->summed) continue;
         all &= m->told;
         moved |= m->moved;
-        if (m->told || (double)(j->now_ms - j->asked_ms) < quiet) continue;
+        if (m->told || (double)(j->now_ms - j->asked_ms) < ANSWER_MS) continue;
         j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
                          "does not say how far a sum has come");
         return;
     }
     if (!all) return;
-    if (moved) {
-        j->moved_ms = j->now_ms;
-        j->asked_ms = 0;
-    } else {
-        j->asked_ms = 0; /* whatever is decided, the next look is another one */
-        j->moved_ms = j->now_ms;
-        judge(j);
-    }
+    j->moved_ms = j->now_ms; /* the next look is another one, whatever is decided */
+    j->asked_ms = 0;
+    if (!moved) judge(j);
 }

@@ -344,6 +344,8 @@ static bool settle(world *w, bool (*until)(sherd__circle_job *))
             moved += to_node(&w->node[i]) + from_node(w, i);
         }
         befall(w);
+        w->now += w->pace;
+        if (w->pace) job->tick(w->job, w->now);
         revive(w);
         still = moved ? 0 : still + 1;
         if (moved) continue;

@@ -41,6 +41,7 @@ typedef struct world {
     uint64_t often;               /* a link breaks once in so many pieces; 0: never */
     uint64_t memory;              /* that each node tells of */
     uint32_t liar, other;         /* gives another state; tells another hash of its own */
+    uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
 } world;

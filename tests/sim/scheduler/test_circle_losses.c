@@ -115,6 +115,37 @@ static void whoever_holds_up_a_sum_is_named(void **unused)
     }
 }
 
+/* Links that take minutes for a sum: everything moves, and nobody is blamed. */
+static void a_sum_that_is_slow_is_waited_for(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world w;
+        run here, there;
+        sherd_diag d = { 0 };
+        sherd__circle_stats s;
+        training t = usual;
+        t.nodes = 3 + (uint32_t)seed % 5;
+        t.kind = (sherd__reduce)(1 + seed % 2);
+        draw_state = seed;
+        circle_world_open(&w, &t);
+        circle_run_here(&here, &w, &t);
+        circle_run_begin(&there, &w, &t);
+        circle_job_open(&w, &t, &there);
+        w.pace = 900;
+        uint64_t began = w.now;
+        if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
+        circle_assert_same(&here, &there);
+        sherd__circle_job_count(w.job, &s);
+        assert_int_equal(s.members, t.nodes);
+        assert_int_equal(s.repeated, 0);
+        assert_true(w.now - began > STEPS * 20000);
+        circle_world_close(&w);
+        circle_run_end(&here);
+        circle_run_end(&there);
+    }
+}
+
 /* Weights are one member's word, and all others' that these are theirs too. */
 static void a_member_with_other_weights_is_named(void **unused)
 {
@@ -259,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_node_that_dies_at_any_time_changes_no_bit),
         cmocka_unit_test(a_node_that_comes_back_goes_on_with_the_others),
         cmocka_unit_test(whoever_holds_up_a_sum_is_named),
+        cmocka_unit_test(a_sum_that_is_slow_is_waited_for),
         cmocka_unit_test(a_member_with_other_weights_is_named),
         cmocka_unit_test(a_node_that_stops_in_a_round_is_left_behind),
         cmocka_unit_test(a_link_that_breaks_costs_a_round_and_no_bit),

@@ -9,14 +9,16 @@ trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
 run() { "$S" train "$@" --progress none >out 2>err </dev/null; code=$?; }
 checked() { [ $code = 0 ] && grep -q 'equal the same training here, bit for bit' out; }
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
-start() { # number
-    rm -f "line-$1"
-    "$S" node --key "node-$1.key" --allow allow.txt --name "n$1" --selftest quick \
-        >"line-$1" 2>"node-$1.err" </dev/null &
-    eval "pid_$1=$!"
+start() { # number, and options
+    k=$1
+    shift
+    rm -f "line-$k"
+    "$S" node --key "node-$k.key" --allow allow.txt --name "n$k" --selftest quick "$@" \
+        >"line-$k" 2>"node-$k.err" </dev/null &
+    eval "pid_$k=$!"
     nodes="$nodes $!"
     i=0
-    while [ ! -s "line-$1" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+    while [ ! -s "line-$k" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
 }
 (umask 077; head -c 32 /dev/zero >seed)
 
@@ -70,6 +72,32 @@ wait $long
 code=$?
 checked && grep -q 'n2 .*is lost' err && grep -q 'ring among 3 nodes' out
 report $? "a node that is killed takes nothing from the bits"
+
+awaited() { # words, of err
+    i=0
+    while ! grep -q "$1" err && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+    [ $i -lt 300 ]
+}
+start 2 --listen "$(cut -d ' ' -f 1 nodes.txt | sed -n 2p)"
+"$S" train spiral --epochs 2500 --by gradients --aggregate halving-doubling --nodes nodes.txt \
+    --key one.key --seed seed -o back.npz --progress none --log back.jsonl >out 2>err </dev/null &
+long=$!
+i=0
+while [ ! -s back.jsonl ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+kill -9 "$pid_2"
+bad=0
+awaited 'n2 .*is lost' || bad=1
+start 2 --listen "$(cut -d ' ' -f 1 nodes.txt | sed -n 2p)"
+awaited 'n2 .*is back' || bad=1
+wait $long
+code=$?
+[ $code = 0 ] && grep -q 'halving-doubling among 4 nodes' out || bad=1
+cp out told
+"$S" train spiral --epochs 2500 --by gradients --in-process -n 2 --seed seed -o here.npz \
+    --progress none >/dev/null 2>err </dev/null
+cmp -s back.npz here.npz || bad=1
+cp told out
+report $bad "a node that is killed and started again is in the training again, to the same bits"
 
 bad=0
 for what in --async --float-gradients --in-process "--survivors 3"; do

@@ -30,7 +30,7 @@ static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerpri
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     char roster[512], a[SHERD__FINGERPRINT_TEXT], b[SHERD__FINGERPRINT_TEXT];
     sherd__circle_plan p = { .kind = SHERD__REDUCE_RING, .members = 2, .self = 0, .id = CIRCLE,
-                             .recipe = 1, .state = 2, .bits = 20, .batch = 4,
+                             .recipe = 1, .state = 2, .bits = 20, .batch = 4, .examples = 4,
                              .optimiser = { .method = SHERD__SGD } };
     sherd__fingerprint_text(&node->key, a);
     sherd__fingerprint_text(friend_key, b);

@@ -22,7 +22,7 @@
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
                            "loss = cross-entropy\nl2 = 0.0001\n";
 enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, BATCH = 80, WARM = 2, STEPS = 6,
-       LONG = 40 };
+       LONG = 24 };
 static const uint8_t seed[32] = "sums among nodes";
 
 typedef struct world {

@@ -17,6 +17,7 @@
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
 #include "learn/circle_plan.h"
+#include "learn/member.h"
 #include "node/worker.h"
 #include "tests/support/draw.h"
 #include "tests/support/joined.h"
@@ -33,6 +34,7 @@ static uint32_t tasks, answered, next_block, opened;
 static bool coordinators;               /* member 2's key may give tasks */
 static bool calls_off;                  /* whatever is asked, at once */
 static int refused;
+static uint8_t told[512];               /* the last result */
 
 static const sherd__fingerprint *key(uint32_t member)
 {
@@ -67,6 +69,8 @@ static void hear(void *ctx, sherd__event *e)
     (void)ctx;
     if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
     answered++;
+    if (e->kind == SHERD__EV_RESULT && e->task.result.len <= sizeof told)
+        memcpy(told, sherd__fragment_bytes(e->fragment), (size_t)e->task.result.len);
     refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
 }
 
@@ -394,6 +398,85 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     stop();
 }
 
+static int where(sherd__circle_where *w)
+{
+    int code = ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__CIRCLE_WHERE);
+    if (!code) assert_true(sherd__circle_where_parse(w, told));
+    return code;
+}
+
+/* Also while a sum waits for others: then more than ever. */
+static void a_member_says_where_it_is_at_any_time(void **unused)
+{
+    (void)unused;
+    sherd__circle_where w;
+    start(NULL);
+    assert_true(ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, 3) < 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__CIRCLE_NOWHERE && w.round == 0);
+    sherd__circle_plan alone = usual();
+    alone.members = 1;
+    alone.self = 0;
+    assert_int_equal(meet_alone(&alone), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__CIRCLE_NOWHERE && w.round == 0);
+    assert_int_equal(step(1, 0), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__CIRCLE_SUMMED && w.round == 1);
+    assert_int_equal(reduce(), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__CIRCLE_NOWHERE && w.round == 1);
+    told[8] = 4; /* phases */
+    assert_false(sherd__circle_where_parse(&w, told));
+    stop();
+}
+
+static int state_of(uint64_t commit, uint64_t len, bool bare, bool hash, uint64_t cols)
+{
+    uint8_t bytes[8 * SHERD__CIRCLE_STATE];
+    const sherd__circle_question q = { commit, 0.5, len, bare };
+    sherd__circle_state_write(bytes, &q);
+    put(next_block++, SHERD_I64, bytes, SHERD__CIRCLE_STATE);
+    return ask(SHERD__OP_STATE, next_block - 1, 0, hash ? SHERD_I64 : SHERD_F64, cols);
+}
+
+/* The hash is of the numbers that are told, whichever part of them; bare, a gradient makes none. */
+static void a_state_and_its_hash_go_together(void **unused)
+{
+    (void)unused;
+    enum { ALL = 2 * COUNT + 1 };
+    sherd__circle_plan p = usual();
+    p.members = 1;
+    p.self = 0;
+    p.round = 5;
+    start(NULL);
+    assert_int_equal(meet_alone(&p), 0);
+    assert_true(state_of(4, COUNT, false, false, COUNT) < 0); /* of a round that it never saw */
+    for (uint64_t commit = 5; commit <= 6; commit++) {
+        if (commit == 6) assert_int_equal(step(6, 5), 0);
+        if (commit == 6) assert_int_equal(reduce(), 0);
+        for (int bare = 0; bare < 2; bare++)
+            for (size_t len = COUNT; len <= ALL; len += COUNT + 1) {
+                double numbers[ALL];
+                uint8_t want[SHERD__HASH];
+                assert_int_equal(state_of(commit, len, bare, false, len), 0);
+                memcpy(numbers, told, len * sizeof *numbers);
+                assert_int_equal(state_of(commit, len, bare, true, SHERD__HASH / 8), 0);
+                sherd__state_hash(commit, numbers, len, COUNT, bare, want);
+                assert_memory_equal(told, want, sizeof want);
+                sherd__state_hash(commit + 1, numbers, len, COUNT, bare, want);
+                assert_memory_not_equal(told, want, sizeof want);
+                numbers[COUNT - 1] += 1;
+                sherd__state_hash(commit, numbers, len, COUNT, bare, want);
+                assert_memory_not_equal(told, want, sizeof want);
+            }
+    }
+    assert_int_equal(state_of(6, ALL + 1, false, false, ALL + 1), SHERD_ESHAPE);
+    assert_int_equal(state_of(6, COUNT, false, false, COUNT + 1), SHERD_ESHAPE);
+    assert_int_equal(state_of(6, COUNT, false, true, COUNT), SHERD_ESHAPE);
+    stop();
+}
+
 static void numbers_of_blocks_tell_rounds_apart_for_ever(void **unused)
 {
     (void)unused;
@@ -431,6 +514,8 @@ int main(void)
         cmocka_unit_test(what_waits_for_a_lost_link_is_refused),
         cmocka_unit_test(a_meeting_that_is_called_off_takes_nothing_from_a_member),
         cmocka_unit_test(a_sum_is_told_for_the_tiers_that_there_are),
+        cmocka_unit_test(a_member_says_where_it_is_at_any_time),
+        cmocka_unit_test(a_state_and_its_hash_go_together),
         cmocka_unit_test(numbers_of_blocks_tell_rounds_apart_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, free_identities);
