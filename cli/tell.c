@@ -207,6 +207,22 @@ static void say_rounding(const sherd__work *w)
     }
 }
 
+/* What was asked of every answer. */
+static void say_checked(const sherd__work *w)
+{
+    const sherd_report *r = &w->report;
+    if (r->check_tolerant)
+        sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
+                               "--mode exact does)");
+    else if (w->op != 0)
+        sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
+                               "missed with probability %.2g", r->check_error);
+    else if (r->check_error > 0)
+        sherd__cli_say(w->cli,
+                       "every answer was checked: a wrong one passes with probability 2^%.0f",
+                       log2(r->check_error));
+}
+
 static void say_all(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
@@ -233,16 +249,7 @@ static void say_all(const sherd__work *w)
                    r->tasks_repeated);
     say_encoding(w);
     say_forecast(w);
-    if (r->check_tolerant)
-        sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
-                               "--mode exact does)");
-    else if (w->op != 0)
-        sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
-                               "missed with probability %.2g", r->check_error);
-    else if (r->check_error > 0)
-        sherd__cli_say(w->cli,
-                       "every answer was checked: a wrong one passes with probability 2^%.0f",
-                       log2(r->check_error));
+    say_checked(w);
     if (r->nodes_lost > 0)
         sherd__cli_say(w->cli, "%" PRIu32 " node%s lost during the run; the others did the work%s",
                        r->nodes_lost, r->nodes_lost == 1 ? " was" : "s were",

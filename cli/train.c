@@ -147,7 +147,8 @@ static bool stop_asked(void *ctx)
     return sherd__train_stop_together(interrupted(ctx) || late);
 }
 
-static int run(sherd__train *t, sherd_diag *d)
+/* Nodes, who makes steps, and all that a run writes. */
+static int open_run(sherd__train *t, sherd_diag *d)
 {
     uint8_t products[32];
     sherd_entropy_seeded state;
@@ -167,8 +168,27 @@ static int run(sherd__train *t, sherd_diag *d)
                                       sherd__trainer_optimiser(t->trainer), t->over.engine, d);
     if (!err && sherd__opt_flag(t->cli, "check")) err = sherd__train_check_new(t, d);
     if (!err) err = sherd__train_log_open(t, d);
-    if (err) return err;
-    err = sherd__train_keep_begin(t, d);
+    return err ? err : sherd__train_keep_begin(t, d);
+}
+
+/* Why a run ended early, and how to go on. */
+static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_diag *d)
+{
+    if (err == SHERD_EINTERRUPTED && !interrupted(t))
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
+                           why->message);
+    if (err == SHERD_EINTERRUPTED && t->keep != NULL)
+        return sherd__fail(d, SHERD_ESTOPPED, "the same command with --resume goes on", "%s",
+                           why->message);
+    if (err == SHERD_EINTERRUPTED)
+        return sherd__fail(d, err, NULL, "%s; no model was written", why->message);
+    return sherd__fail(d, err, why->hint, "%s", why->message);
+}
+
+static int run(sherd__train *t, sherd_diag *d)
+{
+    int err = open_run(t, d);
     if (err) return err;
     sherd__train_say_start(t);
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(t->cli, "progress");
@@ -187,17 +207,7 @@ static int run(sherd__train *t, sherd_diag *d)
     sherd_diag mine = {0};
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
     t->seconds = sherd__clock_s() - t->began;
-    if (err == SHERD_EINTERRUPTED && !interrupted(t))
-        err = sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                          "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
-                          mine.message);
-    else if (err == SHERD_EINTERRUPTED && t->keep != NULL)
-        err = sherd__fail(d, SHERD_ESTOPPED, "the same command with --resume goes on", "%s",
-                          mine.message);
-    else if (err == SHERD_EINTERRUPTED)
-        err = sherd__fail(d, err, NULL, "%s; no model was written", mine.message);
-    else if (err)
-        err = sherd__fail(d, err, mine.hint, "%s", mine.message);
+    if (err) err = broken_off(t, err, &mine, d);
     const char *output = sherd__opt_text(t->cli, "output");
     if (!err && output != NULL)
         err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);

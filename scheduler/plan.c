@@ -37,12 +37,53 @@ const char *sherd__plan_bytes_text(double bytes, char out[16])
     return out;
 }
 
+/* Not even one row and one column fit; `row`: bytes of the two at a node. */
+static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
+{
+    double need = resident_column(in) / 0.3, need_row = row * DEPTH_MIN / 0.35;
+    double need_here = 2 * DEPTH_MIN * in->slots * row;
+    char there[16], here[16], want_there[16], want_here[16];
+    return sherd__fail(
+        d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
+        "the work does not fit: a node has %s and the coordinator %s; one row and one column "
+        "need about %s at a node and %s here",
+        sherd__plan_bytes_text((double)in->node_memory, there),
+        sherd__plan_bytes_text((double)in->memory, here),
+        sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
+        sherd__plan_bytes_text(need_here, want_here));
+}
+
+/* As many as a cell may have, but enough panels for link and product to overlap. */
+static size_t panel_rows(const sherd__plan_input *in, double cell_max, double row)
+{
+    double rows = cell_max / row, longest = in->rows_longest ? (double)in->rows_longest : 1;
+    if (rows < 1) rows = 1;
+    if (rows > longest) rows = longest;
+    if (rows * row > (double)SMALL_CELL && rows > longest / PANELS_MIN) {
+        double cut = longest / PANELS_MIN, small = (double)SMALL_CELL / row;
+        rows = cut > small ? cut : small;
+        if (rows < 1) rows = 1;
+    }
+    return (size_t)rows;
+}
+
+/* How many cells a node is given at a time. */
+static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
+{
+    uint64_t here = in->memory / 2 / (in->slots * (cell_bytes ? cell_bytes : 1));
+    uint64_t at_node = (uint64_t)(0.35 * (double)in->node_memory) / (cell_bytes ? cell_bytes : 1);
+    uint64_t depth = least(least(here, at_node), DEPTH_MAX);
+    if (depth < 2) depth = 2;
+    /* Large cells need no more than what keeps everyone busy. */
+    if (cell_bytes > SMALL_CELL && depth > DEPTH_MIN + 1) depth = DEPTH_MIN + 1;
+    return (uint32_t)depth;
+}
+
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d)
 {
     double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
     double left_row = (double)in->widest * (double)in->size_a;
-    uint64_t in_flight = in->memory / 2;
-    double cell_max = (double)least(CELL_MAX, in_flight / ((uint64_t)in->slots * DEPTH_MIN));
+    double cell_max = (double)least(CELL_MAX, in->memory / 2 / ((uint64_t)in->slots * DEPTH_MIN));
     double for_cells = 0.35 * (double)in->node_memory / DEPTH_MIN;
     /* A node works on doubles: what is narrower is there twice. */
     double node_row_left = (double)in->widest * ((double)in->size_a + 8);
@@ -53,42 +94,14 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
     double by_row = (cell_max - (left_row < node_row_left ? node_row_left : left_row)) /
                     (kept < 1 ? answer_el : kept * answer_el);
     double cols = by_node < by_row ? by_node : by_row;
-    if (cols < 1) {
-        double need = resident_column(in) / 0.3;
-        double need_row = (node_row_left + kept * answer_el) * DEPTH_MIN / 0.35;
-        double need_here = 2 * DEPTH_MIN * in->slots * (node_row_left + kept * answer_el);
-        char there[16], here[16], want_there[16], want_here[16];
-        return sherd__fail(
-            d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
-            "the work does not fit: a node has %s and the coordinator %s; one row and one column "
-            "need about %s at a node and %s here",
-            sherd__plan_bytes_text((double)in->node_memory, there),
-            sherd__plan_bytes_text((double)in->memory, here),
-            sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
-            sherd__plan_bytes_text(need_here, want_here));
-    }
+    if (cols < 1) return too_little(in, node_row_left + kept * answer_el, d);
     size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
     if (tile == 0) tile = 1;
     double row = node_row_left + kept * answer_el * (double)tile;
-    double rows = cell_max / row;
-    double longest = in->rows_longest ? (double)in->rows_longest : 1;
-    if (rows < 1) rows = 1;
-    if (rows > longest) rows = longest;
-    if (rows * row > (double)SMALL_CELL && rows > longest / PANELS_MIN) {
-        double cut = longest / PANELS_MIN, small = (double)SMALL_CELL / row;
-        rows = cut > small ? cut : small;
-        if (rows < 1) rows = 1;
-    }
     out->tile_cols = tile;
-    out->panel_rows = (size_t)rows;
+    out->panel_rows = panel_rows(in, cell_max, row);
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
-    uint64_t depth = in_flight / (in->slots * (out->cell_bytes ? out->cell_bytes : 1));
-    uint64_t at_node = (uint64_t)(0.35 * (double)in->node_memory) /
-                       (out->cell_bytes ? out->cell_bytes : 1);
-    depth = least(least(depth, at_node), DEPTH_MAX);
-    out->depth = depth < 2 ? 2 : (uint32_t)depth;
-    /* Large cells need no more than what keeps everyone busy. */
-    if (out->cell_bytes > SMALL_CELL && out->depth > DEPTH_MIN + 1) out->depth = DEPTH_MIN + 1;
+    out->depth = depth_of(in, out->cell_bytes);
     out->perm_cache = in->memory / 4;
     out->node_bytes = (uint64_t)(resident_column(in) * (double)tile) * 2 +
                       out->cell_bytes * out->depth;
