@@ -192,7 +192,12 @@ size_t sherd__grader_count(const sherd__grader *g, size_t tier)
 
 double *sherd__grader_params(sherd__grader *g, size_t tier)
 {
-    return tier_layer(g, tier)->weights;
+    return sherd__network_params(g->network) + tier_layer(g, tier)->from;
+}
+
+void sherd__grader_lend(sherd__grader *g, size_t tier, const double *params)
+{
+    sherd__network_lend(g->network, g->layer_of[tier], params);
 }
 
 size_t sherd__grader_inputs(const sherd__grader *g)
@@ -207,39 +212,40 @@ size_t sherd__grader_width(const sherd__grader *g)
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
-/* NaN is beyond everything. */
+/* How many are beyond `most`, as NaN is; what becomes of those is no matter. */
 SHERD__CLONES_DQ
-static bool all_within(const double *g, size_t n, double factor, double most)
+static int64_t add_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor,
+                         double most)
 {
     int64_t beyond = 0;
-    for (size_t i = 0; i < n; i++) beyond += fabs(g[i] * factor) <= most ? 0 : 1;
-    return beyond == 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = g[i] * factor;
+        bool within = fabs(x) <= most;
+        beyond += !within;
+        sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)(int64_t)rint(within ? x : 0));
+    }
+    return beyond;
 }
 
 SHERD__CLONES_DQ
-static void add_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor)
+static int64_t set_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor,
+                         double most)
 {
-    for (size_t i = 0; i < n; i++)
-        sums[i] = (int64_t)((uint64_t)sums[i] + (uint64_t)(int64_t)rint(g[i] * factor));
-}
-
-SHERD__CLONES_DQ
-static void set_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor)
-{
-    for (size_t i = 0; i < n; i++) sums[i] = (int64_t)rint(g[i] * factor);
+    int64_t beyond = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = g[i] * factor;
+        bool within = fabs(x) <= most;
+        beyond += !within;
+        sums[i] = (int64_t)rint(within ? x : 0);
+    }
+    return beyond;
 }
 
 static bool whole(int64_t *sums, const double *g, size_t n, double factor, unsigned room,
                   bool fresh)
 {
-    enum { STRIP = 1024 }; /* in cache between the two */
     double most = ldexp(1, (int)room);
-    for (size_t at = 0, len; at < n; at += len) {
-        len = n - at < STRIP ? n - at : STRIP;
-        if (!all_within(g + at, len, factor, most)) return false;
-        (fresh ? set_whole : add_whole)(sums + at, g + at, len, factor);
-    }
-    return true;
+    return (fresh ? set_whole : add_whole)(sums, g, n, factor, most) == 0;
 }
 
 bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, unsigned room)
@@ -365,6 +371,7 @@ int sherd__grader_run(sherd__grader *g, const sherd__shard *s, const sherd__grad
     int err = g->local ? run_local(g, s, &sum, &hit, d)
                        : learn(g, s, 0, s->x.rows, &sum, &hit, d);
     g->how = NULL;
+    for (size_t t = 0; t < g->tiers; t++) sherd__grader_lend(g, t, NULL);
     if (err) return err;
     *cost = sum;
     *hits = hit;

@@ -51,7 +51,8 @@ typedef struct sherd__grading {
                               undefined */
     bool fresh;            /* sums hold nothing yet, whatever is there */
     /** Called before parameters of a tier are read: they must be in sherd__grader_params when it
-     *  returns. NULL: they are. A failure ends the pass with that error. */
+     *  returns, or lent (sherd__grader_lend). NULL: they are. A failure ends the pass with that
+     *  error. */
     int (*need)(void *ctx, size_t tier, sherd_diag *d);
     /** The tier's sum has been added to; those of lower tiers not yet, and with local.steps 0 not
      *  even computed. May be NULL. */
@@ -84,6 +85,9 @@ size_t sherd__grader_tiers(const sherd__grader *g);
 /** Numbers of a tier: weights row-major, then biases. */
 size_t sherd__grader_count(const sherd__grader *g, size_t tier);
 double *sherd__grader_params(sherd__grader *g, size_t tier);
+/** The tier's parameters are read there until the run that is under way, or comes next, ends; not
+ *  for local steps, which change them. */
+void sherd__grader_lend(sherd__grader *g, size_t tier, const double *params);
 size_t sherd__grader_inputs(const sherd__grader *g);
 size_t sherd__grader_width(const sherd__grader *g);
 

@@ -61,9 +61,10 @@ int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool wh
 {
     *s = (sherd__sums){ .tiers = tiers, .whole = whole };
     s->of = sherd__calloc(tiers, sizeof *s->of);
+    s->taken = sherd__calloc(tiers, sizeof *s->taken);
     s->counts = sherd__calloc(tiers, sizeof *s->counts);
     s->begun = sherd__calloc(tiers, sizeof *s->begun);
-    bool fits = s->of && s->counts && s->begun;
+    bool fits = s->of && s->taken && s->counts && s->begun;
     for (size_t t = 0; fits && t < tiers; t++) {
         s->counts[t] = counts[t];
         fits = (s->of[t] = sherd__alloc_large(8 * counts[t])) != NULL;
@@ -75,8 +76,10 @@ int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool wh
 
 void sherd__sums_fini(sherd__sums *s)
 {
+    if (s->taken) sherd__sums_clear(s);
     for (size_t t = 0; s->of && t < s->tiers; t++) sherd__free(s->of[t]);
     sherd__free(s->of);
+    sherd__free(s->taken);
     sherd__free(s->counts);
     sherd__free(s->begun);
     *s = (sherd__sums){ 0 };
@@ -84,7 +87,27 @@ void sherd__sums_fini(sherd__sums *s)
 
 void sherd__sums_clear(sherd__sums *s)
 {
-    memset(s->begun, 0, s->tiers * sizeof *s->begun);
+    for (size_t t = 0; t < s->tiers; t++) {
+        sherd__sums_taken *x = &s->taken[t];
+        if (s->begun) s->begun[t] = false;
+        if (!x->own) continue;
+        s->of[t] = x->own;
+        x->release(x->ctx);
+        *x = (sherd__sums_taken){ 0 };
+    }
+}
+
+void sherd__sums_take(sherd__sums *s, size_t tier, void *bytes, void (*release)(void *ctx),
+                      void *ctx)
+{
+    if (s->begun[tier] || (uintptr_t)bytes % sizeof(double)) {
+        sherd__sums_add(s, tier, bytes);
+        release(ctx);
+        return;
+    }
+    s->taken[tier] = (sherd__sums_taken){ s->of[tier], release, ctx };
+    s->of[tier] = bytes;
+    s->begun[tier] = true;
 }
 
 void sherd__sums_add(sherd__sums *s, size_t tier, const void *from)

@@ -48,6 +48,13 @@ void sherd__version_hold(sherd__version *v);
 /** Frees with the last holder; any thread. NULL is allowed. */
 void sherd__version_release(sherd__version *v);
 
+/** A tier's sum that lies in memory of whom it came from. */
+typedef struct sherd__sums_taken {
+    void *own;                  /* instead of which; NULL: it does not */
+    void (*release)(void *ctx); /* gives that memory back */
+    void *ctx;
+} sherd__sums_taken;
+
 /** Sums of gradients by tier, int64_t or double. */
 typedef struct sherd__sums {
     size_t tiers;
@@ -55,11 +62,16 @@ typedef struct sherd__sums {
     void **of;      /* by tier */
     size_t *counts; /* numbers by tier */
     bool *begun;    /* the tier holds something; else it counts as 0 */
+    sherd__sums_taken *taken;
 } sherd__sums;
 
 /** Adds one tier of a part's sum: `from` is its count of numbers, 8 bytes each, little-endian as
  *  they travel. */
 void sherd__sums_add(sherd__sums *s, size_t tier, const void *from);
+/** The same with bytes that may be written to: a tier's first become its sum where they lie, and
+ *  are released when the sums are cleared or freed, by whoever does; others are at once. */
+void sherd__sums_take(sherd__sums *s, size_t tier, void *bytes, void (*release)(void *ctx),
+                      void *ctx);
 
 /** Some shards of a step, for one who grades them. What is asked belongs to the stepper, and stays
  *  as it is until the part has come back. */

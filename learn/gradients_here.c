@@ -61,12 +61,14 @@ static sherd__shard shard_of(const hand *h, const uint32_t *rows, size_t len)
     return s;
 }
 
-static void take_params(hand *h, const sherd__version *v)
+/* Local steps change them. */
+static void take_params(hand *h, const sherd__version *v, bool local)
 {
     const double *at = v->values;
     for (size_t t = 0; t < sherd__grader_tiers(h->grader); t++) {
         size_t n = sherd__grader_count(h->grader, t);
-        memcpy(sherd__grader_params(h->grader, t), at, n * sizeof *at);
+        if (local) memcpy(sherd__grader_params(h->grader, t), at, n * sizeof *at);
+        else sherd__grader_lend(h->grader, t, at);
         at += n;
     }
 }
@@ -81,7 +83,7 @@ static void grade(hand *h, sherd__part *p)
         sherd__shard s = shard_of(h, p->rows + p->at[i], len);
         if (p->local) how.local = p->local[i];
         how.fresh = i == p->first;
-        if (i == p->first || p->local) take_params(h, p->params);
+        take_params(h, p->params, p->local != NULL);
         p->err = sherd__grader_run(h->grader, &s, &how, &p->costs[i], &p->hits[i], &p->why);
     }
 }

@@ -5,6 +5,7 @@
  * their input for the way back but not their output. Shapes are fitted once, here; passes are in
  * network_pass.c.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -242,6 +243,14 @@ void sherd__network_set(sherd__network *n, const double *params)
     if (n->dtype == SHERD_F64) memcpy(n->params, params, n->count * sizeof *params);
     for (size_t k = 0; k < n->count && n->dtype == SHERD_F32; k++)
         n->params32[k] = (float)params[k];
+}
+
+void sherd__network_lend(sherd__network *n, size_t layer, const double *params)
+{
+    sherd__layer *l = &n->layers[layer];
+    assert(n->dtype == SHERD_F64);
+    l->weights = params ? (double *)(uintptr_t)params : n->params + l->from;
+    l->biases = l->weights + l->rows * l->cols;
 }
 
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)

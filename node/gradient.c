@@ -57,14 +57,19 @@ static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
 static int need(void *ctx, size_t t, sherd_diag *d)
 {
     sherd__round *r = ctx;
-    if (r->at > 0 && r->shard[r->at].what.local.steps == 0) return SHERD_OK; /* they are in */
-    pthread_mutex_lock(&r->lock);
-    int err = wait_for(r, (uint32_t)t, d);
-    pthread_mutex_unlock(&r->lock);
+    sherd__grader *g = r->model->grader;
+    int err = SHERD_OK;
+    if (r->at == 0) { /* later shards find them there */
+        pthread_mutex_lock(&r->lock);
+        err = wait_for(r, (uint32_t)t, d);
+        pthread_mutex_unlock(&r->lock);
+    }
     if (err) return err;
-    memcpy(sherd__grader_params(r->model->grader, t),
-           sherd__fragment_bytes(r->tier[t].params->fragment),
-           sherd__grader_count(r->model->grader, t) * sizeof(double));
+    const void *params = sherd__fragment_bytes(r->tier[t].params->fragment);
+    if (r->shard[r->at].what.local.steps == 0)
+        sherd__grader_lend(g, t, params);
+    else
+        memcpy(sherd__grader_params(g, t), params, sherd__grader_count(g, t) * sizeof(double));
     return SHERD_OK;
 }
 

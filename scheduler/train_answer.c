@@ -80,10 +80,18 @@ bool sherd__train_job_trace(sherd__train_job *j, sherd__train_trace *out)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
+static void release_answer(void *answer)
+{
+    sherd__fragment_free(answer);
+}
+
+/* The first answer becomes the sum: copying it would be as much work as adding it. */
 static void on_add(sherd_work *work)
 {
     add *a = (add *)work;
-    sherd__sums_add(a->flight->part->sums, a->tier, sherd__fragment_bytes(a->answer));
+    sherd__sums_take(a->flight->part->sums, a->tier,
+                     (void *)(uintptr_t)sherd__fragment_bytes(a->answer), release_answer,
+                     a->answer);
 }
 
 static void on_added(sherd_work *work)
@@ -91,7 +99,6 @@ static void on_added(sherd_work *work)
     add *a = (add *)work;
     sherd__train_job *j = a->job;
     flight *f = a->flight;
-    sherd__fragment_free(a->answer);
     sherd__free(a);
     j->pieces--;
     f->adding--;

@@ -190,6 +190,14 @@ static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)
     return SHERD_OK;
 }
 
+static unsigned lent, given_back; /* sums, by the mock to the stepper */
+
+static void take_back(void *sums)
+{
+    given_back++;
+    free(sums);
+}
+
 static void mock_grade(mock *m, sherd__part *p)
 {
     void *sums[3];
@@ -211,8 +219,12 @@ static void mock_grade(mock *m, sherd__part *p)
         p->err = sherd__grader_run(m->grader, &s, &how, &p->costs[i], &p->hits[i], &p->why);
     }
     for (size_t t = 0; t < 3; t++) {
-        if (!p->err) sherd__sums_add(p->sums, t, sums[t]);
-        free(sums[t]);
+        if (p->err) {
+            free(sums[t]);
+            continue;
+        }
+        lent++;
+        sherd__sums_take(p->sums, t, sums[t], take_back, sums[t]);
     }
 }
 
@@ -634,6 +646,58 @@ static void an_entry_beyond_its_room_is_told(void **s)
     assert_true(sherd__grader_add(sums, v, 0, 1, 0));
 }
 
+static void memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back(void **s)
+{
+    (void)s;
+    run r;
+    mock m = { .workers = 3 };
+    lent = given_back = 0;
+    begin(&r, mock_engine(&m, 17), (sherd__gradients_options){ .shards = 6, .bits = 17 });
+    for (unsigned n = 1; n <= 4; n++) {
+        steps(&r, 1, ROWS);
+        assert_int_equal(lent, 9 * n);           /* 3 parts of 3 tiers */
+        assert_int_equal(lent - given_back, 3);  /* the first of each tier */
+    }
+    end(&r);
+    assert_int_equal(lent, given_back);
+}
+
+static void lent_parameters_are_read_where_they_lie_and_for_one_run(void **s)
+{
+    (void)s;
+    sherd__grader *g;
+    sherd_diag d = { 0 };
+    int64_t out[4][3][64];
+    int32_t scales[3] = { 40, 40, 40 };
+    double own[3][64], theirs[3][64], cost;
+    uint64_t hits = 0;
+    sherd__shard shard = { data.x, data.targets };
+    assert_int_equal(sherd__grader_new(&g, &recipe, ROWS, 17, false, &d), 0);
+    for (size_t t = 0; t < 3; t++)
+        for (size_t i = 0; i < sherd__grader_count(g, t); i++) {
+            own[t][i] = (double)next_random() / 0x1p30 - 1;
+            theirs[t][i] = (double)next_random() / 0x1p30 - 1;
+        }
+    for (int pass = 0; pass < 4; pass++) { /* own; theirs, copied; theirs, lent; own again */
+        void *sums[3] = { out[pass][0], out[pass][1], out[pass][2] };
+        sherd__grading how = { .scales = scales, .room = 60, .sums = sums, .fresh = true };
+        for (size_t t = 0; t < 3; t++) {
+            size_t n = sherd__grader_count(g, t);
+            if (pass < 3) memcpy(sherd__grader_params(g, t), pass == 1 ? theirs[t] : own[t], 8 * n);
+            if (pass == 2) sherd__grader_lend(g, t, theirs[t]);
+            if (pass == 2) assert_memory_equal(sherd__grader_params(g, t), own[t], 8 * n);
+        }
+        assert_int_equal(sherd__grader_run(g, &shard, &how, &cost, &hits, &d), 0);
+    }
+    for (size_t t = 0; t < 3; t++) {
+        size_t n = sherd__grader_count(g, t);
+        assert_memory_equal(out[2][t], out[1][t], 8 * n);
+        assert_memory_equal(out[3][t], out[0][t], 8 * n);
+        assert_memory_not_equal(out[0][t], out[1][t], 8 * n);
+    }
+    sherd__grader_free(g);
+}
+
 static void no_allocation_that_fails_leaks_or_lies(void **s)
 {
     (void)s;
@@ -684,6 +748,8 @@ int main(void)
         cmocka_unit_test(asynchronous_training_comes_down_too),
         cmocka_unit_test(one_worker_without_delay_is_a_series_of_steps),
         cmocka_unit_test(an_entry_beyond_its_room_is_told),
+        cmocka_unit_test(memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back),
+        cmocka_unit_test(lent_parameters_are_read_where_they_lie_and_for_one_run),
         cmocka_unit_test(no_allocation_that_fails_leaks_or_lies),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
