@@ -381,6 +381,7 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     size_t first = r->findings.len;
     r->colluding = !s->apart ? s->code.masks : plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
+    if (s->left_out[0]) sherd__audit_warn(r, "%s", s->left_out);
     int err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = independence(r, s, truth, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);

@@ -17,8 +17,6 @@
 #include "core/diag.h"
 #include "crypto/lagrange.h"
 
-#define JOBS_MAX 64u
-
 typedef struct moved {
     uint64_t job, bytes;
 } moved;
@@ -30,24 +28,50 @@ static int compare_moved(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room)
+static int compare_jobs(const void *a, const void *b)
 {
-    moved seen[JOBS_MAX] = { { 0, 0 } };
-    size_t len = 0;
+    const moved *x = a, *y = b;
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+/* Every coded task by itself. */
+static size_t list_tasks(const sherd__views *v, moved *list)
+{
+    size_t n = 0;
     for (size_t i = 0; i < v->len; i++)
         for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
             const sherd__view_task *task = &v->nodes[i].tasks[t];
-            if (!sherd__shares_coded(&v->nodes[i], task)) continue;
-            size_t at = 0;
-            while (at < len && seen[at].job != task->job) at++;
-            if (at == len && len == JOBS_MAX) continue;
-            if (at == len) seen[len++].job = task->job;
-            seen[at].bytes += v->nodes[i].blocks[task->left].info.len;
+            if (sherd__shares_coded(&v->nodes[i], task))
+                list[n++] = (moved){ task->job, v->nodes[i].blocks[task->left].info.len };
         }
-    qsort(seen, len, sizeof *seen, compare_moved);
-    if (len > room) len = room;
-    for (size_t i = 0; i < len; i++) jobs[i] = seen[i].job;
-    return len;
+    return n;
+}
+
+int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len)
+{
+    size_t all = 1, n = 0, tasks;
+    for (size_t i = 0; i < v->len; i++) all += v->nodes[i].tasks_len;
+    moved *list = sherd__calloc(all, sizeof *list);
+    uint64_t *out = sherd__calloc(all, sizeof *out);
+    *jobs = NULL;
+    *len = 0;
+    if (!list || !out) {
+        sherd__free(list);
+        sherd__free(out);
+        return SHERD_ENOMEM;
+    }
+    tasks = list_tasks(v, list);
+    qsort(list, tasks, sizeof *list, compare_jobs);
+    for (size_t i = 0; i < tasks; i++) {
+        if (n > 0 && list[n - 1].job == list[i].job) list[n - 1].bytes += list[i].bytes;
+        else list[n++] = list[i];
+    }
+    qsort(list, n, sizeof *list, compare_moved);
+    for (size_t i = 0; i < n; i++) out[i] = list[i].job;
+    sherd__free(list);
+    *jobs = out;
+    *len = n;
+    return SHERD_OK;
 }
 
 /* --- which code ------------------------------------------------------------------------------- */
@@ -135,11 +159,17 @@ static const shares_panel *common(shares_node *nodes, size_t len, uint32_t part,
     return best;
 }
 
-static const char *const right_names[] = { "right 1", "right 2", "right 3", "right 4",
-                                           "right 5", "right 6", "right 7", "right 8" };
-static const char *const part_names[] = { "A",           "B",           "B, tile 2", "B, tile 3",
-                                          "B, tile 4", "B, tile 5", "B, tile 6", "B, tile 7",
-                                          "B, tile 8" };
+/* "A"; "B", "B, tile 2", ..., or "right 1", "right 2", ... */
+static const char *name_part(sherd__shares *s, uint32_t part)
+{
+    char *name = s->parts[part];
+    size_t size = sizeof *s->parts;
+    if (part == 0) snprintf(name, size, "A");
+    else if (s->stays) snprintf(name, size, "right %u", part);
+    else if (part == 1) snprintf(name, size, "B");
+    else snprintf(name, size, "B, tile %u", part);
+    return name;
+}
 
 static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t part,
                       uint32_t tiles, const shares_panel *shape)
@@ -157,7 +187,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
                      "or came late");
     }
     s->seen[s->seen_len++] = (sherd__seen){
-        .name = part && s->stays ? right_names[part - 1] : part_names[part], .code = &s->code,
+        .name = name_part(s, part), .code = &s->code,
         .rows = want.kept, .cols = want.cols, .residues = index,
         .row = part == 0 && s->rows_len ? s->rows[0] : NULL,
     };
@@ -221,7 +251,7 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     for (size_t i = 0; i < len; i++) {
         const uint32_t **index = s->index + 2 * i * s->code.primes_len;
         take_apart(s, index, &nodes[i].a, i, "A", s->rows_len ? s->rows[i] : NULL);
-        if (s->kind == SHERD__SHARES_BOTH)
+        if (s->kind == SHERD__SHARES_BOTH && nodes[i].tiles > 0)
             take_apart(s, index + s->code.primes_len, &nodes[i].b[0], i, "B", NULL);
     }
     if (s->seen_len > 0) return SHERD_OK;
@@ -229,64 +259,68 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
 }
 
 /* One code over all domains: A's shares and every tile of a coded B. cut: it is known already. */
-static int take_together(sherd__shares *s, shares_node *nodes, size_t len, uint64_t n, bool cut,
-                         uint32_t masks, uint32_t spare, sherd_diag *d)
+static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool cut,
+                         const sherd__shares_want *w, sherd_diag *d)
 {
     uint32_t tiles = 0;
+    size_t sent = 0;
     bool more = false;
     for (size_t i = 0; i < len; i++) {
         if (nodes[i].tiles > tiles) tiles = nodes[i].tiles;
+        if (nodes[i].rights_sent > sent) sent = nodes[i].rights_sent;
         more = more || nodes[i].more;
     }
     const shares_panel *a = common(nodes, len, 0, tiles), *b = common(nodes, len, 1, tiles);
     if (!a || (!b && s->kind == SHERD__SHARES_BOTH))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
     s->share_rows = a->rows;
-    int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, n, masks, spare, d);
+    int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, w->n, w->masks, w->spare, d);
     if (err) return err;
     take_code(s, nodes, len, 0, tiles, a);
     for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH; t++)
         if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
-    if (more && s->kind == SHERD__SHARES_BOTH && !s->note[0])
-        snprintf(s->note, sizeof s->note, s->stays
-                 ? "A was multiplied by more than %u operands: shares of the first %u are attacked"
-                 : "B was sent in more than %u tiles: the first %u are attacked",
-                 SHERD__SHARES_TILES, SHERD__SHARES_TILES);
+    if (more && s->kind == SHERD__SHARES_BOTH)
+        snprintf(s->left_out, sizeof s->left_out, s->stays
+                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are attacked; "
+                   "--encodings attacks more"
+                 : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
+                 sent, w->rights);
     return SHERD_OK;
 }
 
-static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
-                   uint64_t n, bool cut, uint32_t masks, uint32_t spare, sherd_diag *d)
+static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v, bool cut,
+                   const sherd__shares_want *w, sherd_diag *d)
 {
-    size_t parts = SHERD__SHARES_TILES + 1, most = parts * len * SHERD__TABLE_PRIMES;
-    if (!cut) s->kind = kind_of(nodes, len, n);
+    size_t parts = (size_t)w->rights + 1, most = parts * len * SHERD__TABLE_PRIMES;
+    if (!cut) s->kind = kind_of(nodes, len, w->n);
+    s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);
     s->arrays = sherd__calloc(most, sizeof *s->arrays);
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     s->domains = sherd__calloc(len, sizeof *s->domains);
-    if (!s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
+    if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
     if (!v->of_coordinator)
         snprintf(s->note, sizeof s->note,
                  "nodes' own records do not tell which share is whose: coalitions are attacked in "
                  "the coordinator's");
     if (s->kind == SHERD__SHARES_BLIND || !v->of_coordinator)
-        return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, n, d);
-    return take_together(s, nodes, len, n, cut, masks, spare, d);
+        return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, w->n, d);
+    return take_together(s, nodes, len, cut, w, d);
 }
 
 /* By what the record says of the job; *cut is false where it says nothing that can be used. */
 static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
-                    uint64_t n, size_t rows_max, bool *cut, sherd_diag *d)
+                    const sherd__shares_want *w, bool *cut, sherd_diag *d)
 {
     const sherd__view_coded *c = v->of_coordinator ? sherd__view_coding(v, job) : NULL;
     int err = SHERD_OK;
     *cut = false;
     if (!c) return SHERD_OK;
     for (uint32_t i = 0; i < v->domains_len && !err; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, rows_max, false, &s->code);
-    if (!err) err = sherd__shares_cut(s, nodes, v, job, c, n, rows_max, d);
+        err = sherd__shares_domain(&nodes[i], v, i, job, w, false, &s->code);
+    if (!err) err = sherd__shares_cut(s, nodes, v, job, c, w->n, w->rows, d);
     *cut = !err;
     if (err != SHERD_EFORMAT) return err;
     for (uint32_t i = 0; i < v->domains_len; i++) sherd__shares_node_fini(&nodes[i]);
@@ -296,19 +330,19 @@ static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v,
     return SHERD_OK;
 }
 
-int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
-                       uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d)
+int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
+                       const sherd__shares_want *w, sherd_diag *d)
 {
     sherd__shares s = { 0 };
     size_t len = v->domains_len;
     bool cut = false;
     shares_node *nodes = sherd__calloc(len, sizeof *nodes);
-    int err = nodes ? read_cut(&s, nodes, v, job, n, rows_max, &cut, d) : SHERD_ENOMEM;
+    int err = nodes ? read_cut(&s, nodes, v, job, w, &cut, d) : SHERD_ENOMEM;
     for (uint32_t i = 0; i < len && !err && !cut; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, rows_max, true, &s.code);
+        err = sherd__shares_domain(&nodes[i], v, i, job, w, true, &s.code);
     if (err == SHERD_ENOMEM) err = sherd__fail(d, err, "give fewer --rows",
                                                "out of memory for the shares");
-    if (!err) err = arrange(&s, nodes, len, v, n, cut, masks, spare, d);
+    if (!err) err = arrange(&s, nodes, len, v, cut, w, d);
     for (size_t i = 0; nodes && i < len; i++) sherd__shares_node_fini(&nodes[i]);
     sherd__free(nodes);
     *out = s;
@@ -334,6 +368,7 @@ int sherd__shares_number(sherd__shares *s, unsigned product)
 
 void sherd__shares_fini(sherd__shares *s)
 {
+    sherd__free(s->parts);
     sherd__free(s->names);
     for (size_t i = 0; i < s->arrays_len; i++) sherd__free(s->arrays[i]);
     for (size_t i = 0; i < s->rows_len; i++) sherd__free(s->rows[i]);

@@ -10,8 +10,6 @@
 #include "audit/stats.h"
 #include "audit/view.h"
 
-#define SHERD__SHARES_TILES 8u /* tiles of a coded B that are read */
-
 typedef enum sherd__shares_kind {
     SHERD__SHARES_BOTH,  /* share */
     SHERD__SHARES_ONE,   /* share1 */
@@ -35,27 +33,36 @@ typedef struct sherd__shares {
     uint32_t **rows;         /* behind seen.row: blind: of each domain; else of A, or none */
     size_t rows_len;
     const uint32_t **index;
-    char note[200];          /* what was left out, or empty */
-    char (*names)[24];       /* behind seen.name, once they are numbered */
+    char note[200];          /* what of it is not used, or empty */
+    char left_out[160];      /* right operands beyond those that are read, or empty */
+    char (*parts)[24], (*names)[24]; /* behind seen.name; names: once they are numbered */
 } sherd__shares;
 
-/** The jobs of the record by the bytes of residues that they moved, the most first: how many of
- *  `room` (64 at most). */
-size_t sherd__shares_jobs(const sherd__views *v, uint64_t *jobs, size_t room);
+/** The jobs of the record by the bytes of residues that they moved, the most first: *len of them,
+ *  sherd__free. SHERD_ENOMEM. */
+int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len) SHERD_MUST;
+
+/** What the auditor says, and how much is read. */
+typedef struct sherd__shares_want {
+    uint64_t n;             /* rows of A (of a training's data), or 0: not known */
+    uint32_t masks, spare;  /* of the run, where the record does not say them */
+    size_t rows;            /* of each share that are kept, at most */
+    uint32_t rights;        /* tiles of a coded B, or right operands of a kept A; at least 1 */
+} sherd__shares_want;
+
 /** Calls the encodings of a further product "A (2)", "B (2)". SHERD_ENOMEM. */
 int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
 /**
- * Reads the encodings of a job. n: rows of A (of a training's data), or 0: not known. Where the
- * record says how A was cut, that is how rows are named; else T masks and S spares must be those of
- * the run, and A is taken as cut once. rows_max rows of each share are kept. In a coordinator's
+ * Reads the encodings of a job. Where the record says how A was cut, that is how rows are named;
+ * else A is taken as cut once. What is beyond w->rights is counted in the note. In a coordinator's
  * record domain i holds share i; nodes' own records do not tell their numbers, so that each is
  * taken apart from the others. Which rows of A a masked row of blind hides follows from the numbers
  * of tasks and from n. SHERD_ENOMEM; SHERD_EINVAL: other data than were recorded, no code of so
  * many nodes, masks and spares is possible, or none has shares of this height; SHERD_EFORMAT: no
  * share is whole.
  */
-int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job, uint64_t n,
-                       uint32_t masks, uint32_t spare, size_t rows_max, sherd_diag *d) SHERD_MUST;
+int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
+                       const sherd__shares_want *w, sherd_diag *d) SHERD_MUST;
 void sherd__shares_fini(sherd__shares *s);
 
 #endif

@@ -18,9 +18,11 @@ typedef struct shares_place {
 
 /* A domain: what its nodes hold of A and of B. */
 typedef struct shares_node {
-    shares_panel a, b[SHERD__SHARES_TILES];
-    uint64_t rights[SHERD__SHARES_TILES]; /* hashes of right blocks, those of tiles */
-    uint32_t tiles, more;                 /* read; beyond what is read */
+    shares_panel a, *b;
+    uint64_t *rights;         /* hashes of right blocks, those of tiles */
+    uint32_t tiles, tiles_max; /* read; to be read at most */
+    bool more;                /* there are more */
+    size_t rights_sent;       /* right blocks that differ, those not read too */
     uint64_t *known;     /* hashes of panels that are in */
     shares_place *places;       /* of each of these */
     size_t known_len;
@@ -30,11 +32,12 @@ typedef struct shares_node {
 bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t);
 /**
  * What a domain's nodes hold of a job: the tiles of its B and, with `lefts`, its share of A, as far
- * as rows_max allows. code: its primes, once they are known. What cannot be read is left out.
+ * as w allows. code: its primes, once they are known. What cannot be read is left out.
  * SHERD_ENOMEM.
  */
 int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         size_t rows_max, bool lefts, sherd__seen_code *code) SHERD_MUST;
+                         const sherd__shares_want *w, bool lefts,
+                         sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
 /** The body of a block, sherd__free. SHERD_EFRAME: it cannot be read; SHERD_ENOMEM. */
 int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b,

@@ -104,8 +104,8 @@ static int take_right(shares_node *n, const turn *at, size_t rows_max)
     uint64_t h = sherd__view_hash(body, (size_t)b->info.len) | 1;
     uint32_t i = 0;
     while (i < n->tiles && n->rights[i] != h) i++;
-    if (i == n->tiles && i == SHERD__SHARES_TILES) {
-        n->more = 1;
+    if (i == n->tiles && i == n->tiles_max) {
+        n->more = true;
     } else if (i == n->tiles) {
         n->rights[n->tiles++] = h;
         if (b->info.dtype == SHERD__RESIDUES)
@@ -145,14 +145,62 @@ static int list_turns(const sherd__views *v, uint32_t domain, uint64_t job, bool
     return SHERD_OK;
 }
 
+static int compare_rights(const void *a, const void *b)
+{
+    const turn *x = a, *y = b;
+    if (x->v != y->v) return x->v < y->v ? -1 : 1;
+    return (x->t->right > y->t->right) - (x->t->right < y->t->right);
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many right blocks differ, whichever nodes they were sent to and how often; the list is in
+ * another order then. SHERD_ENOMEM. */
+static int count_rights(turn *list, size_t len, size_t *out)
+{
+    size_t n = 0, all = 0;
+    int err = SHERD_OK;
+    uint64_t *hashes = sherd__calloc(len, sizeof *hashes);
+    if (!hashes) return SHERD_ENOMEM;
+    if (len) qsort(list, len, sizeof *list, compare_rights);
+    for (size_t i = 0; i < len && !err; i++) {
+        const sherd__view_block *b = &list[i].v->blocks[list[i].t->right];
+        uint8_t *body;
+        if (i > 0 && compare_rights(&list[i - 1], &list[i]) == 0) continue;
+        err = sherd__shares_body(list[i].v, b, &body);
+        if (!err) hashes[n++] = sherd__view_hash(body, (size_t)b->info.len);
+        if (err == SHERD_EFRAME) err = SHERD_OK;
+        sherd__free(body);
+    }
+    if (n) qsort(hashes, n, sizeof *hashes, compare_hashes);
+    for (size_t i = 0; i < n; i++) all += i == 0 || hashes[i] != hashes[i - 1];
+    sherd__free(hashes);
+    *out = all;
+    return err;
+}
+
+static int make_room(shares_node *n, uint32_t tiles)
+{
+    if (n->b) return SHERD_OK;
+    n->b = sherd__calloc(tiles, sizeof *n->b);
+    n->rights = sherd__calloc(tiles, sizeof *n->rights);
+    n->tiles_max = tiles;
+    return n->b && n->rights ? SHERD_OK : SHERD_ENOMEM;
+}
+
 int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         size_t rows_max, bool lefts, sherd__seen_code *code)
+                         const sherd__shares_want *w, bool lefts, sherd__seen_code *code)
 {
     const turn *left = NULL, *right = NULL; /* of the task before: most blocks are used again */
     turn *list;
     size_t len;
     int err = list_turns(v, domain, job, lefts, &list, &len);
     if (err) return err;
+    err = make_room(n, w->rights);
     for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {
         const sherd__view_task *t = list[i].t;
         if (code->primes_len == 0) {
@@ -163,11 +211,13 @@ int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain,
             memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes))
             continue;
         if (!right || right->v != list[i].v || right->t->right != t->right)
-            err = take_right(n, &list[i], rows_max);
+            err = take_right(n, &list[i], w->rows);
         if (!err && lefts && (!left || left->v != list[i].v || left->t->left != t->left))
-            err = take_left(n, &list[i], rows_max);
+            err = take_left(n, &list[i], w->rows);
         left = right = &list[i];
     }
+    n->rights_sent = n->tiles;
+    if (!err && n->more) err = count_rights(list, len, &n->rights_sent);
     sherd__free(list);
     return err;
 }
@@ -176,8 +226,10 @@ void sherd__shares_node_fini(shares_node *n)
 {
     for (unsigned q = 0; q < SHERD__TABLE_PRIMES; q++) {
         sherd__free(n->a.of[q]);
-        for (uint32_t i = 0; i < SHERD__SHARES_TILES; i++) sherd__free(n->b[i].of[q]);
+        for (uint32_t i = 0; i < n->tiles; i++) sherd__free(n->b[i].of[q]);
     }
+    sherd__free(n->b);
+    sherd__free(n->rights);
     sherd__free(n->known);
     sherd__free(n->places);
 }

@@ -13,6 +13,7 @@
 #include "audit/view_internal.h"
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "store/digest.h"
 
 #define INDEX_MAX ((size_t)16 << 20)
 #define NODES_MAX 4096u
@@ -74,13 +75,28 @@ static void make_plain(char *text)
         if (*c < 0x20 || *c >= 0x7f) *c = '?';
 }
 
-/* What of a file is missing. said: its length by the index; UINT64_MAX: there is none. */
-static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t said)
+/* The bytes are those that were written, as far as the index tells. */
+static bool is_whole(const sherd__view_file *f, const char *said)
+{
+    sherd__digest sum;
+    char text[SHERD__DIGEST_TEXT];
+    if (!said || sherd__digest_bytes(&sum, f->map.bytes, f->map.len)) return true;
+    sherd__digest_text(&sum, text);
+    return strcmp(text, said) == 0;
+}
+
+/* What of a file is missing. said: its length by the index, UINT64_MAX where there is none; sum:
+ * its SHA-256, likewise, or NULL. */
+static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t said,
+                      const char *sum)
 {
     if (said != UINT64_MAX && said != f->map.len)
         SHERD__SAY(v->trouble,
                    "%s is %zu bytes long and the index says %llu: it was cut or added to", f->name,
                    f->map.len, (unsigned long long)said);
+    else if (!is_whole(f, sum))
+        SHERD__SAY(v->trouble, "%s is not as it was written: its SHA-256 is not the index's",
+                   f->name);
     if (f->good < f->map.len)
         SHERD__SAY(v->trouble, "%s cannot be read from byte %zu of %zu on", f->name, f->good,
                    f->map.len);
@@ -116,6 +132,11 @@ static uint64_t bytes_said(const json_t *peer, const char *file)
                                                             : UINT64_MAX;
 }
 
+static const char *sum_said(const json_t *peer, const char *file)
+{
+    return json_string_value(json_object_get(json_object_get(peer, file), "sha256"));
+}
+
 /* A peer of the record: a node of its own, or one more conversation of the one node that wrote it.
  * peer: what the index has of it, or NULL. */
 static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag *d)
@@ -149,8 +170,9 @@ static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag 
     if (err && v->streams_len == before) sherd__view_stream_close(&s);
     if (err) return no_memory(d);
     const sherd__view_stream *have = &v->streams[before];
-    tell_file(v, &have->in, bytes_said(peer, side ? "sent" : "received"));
-    tell_file(v, &have->out, bytes_said(peer, side ? "received" : "sent"));
+    const char *in = side ? "sent" : "received", *out = side ? "received" : "sent";
+    tell_file(v, &have->in, bytes_said(peer, in), sum_said(peer, in));
+    tell_file(v, &have->out, bytes_said(peer, out), sum_said(peer, out));
     return SHERD_OK;
 }
 
@@ -258,7 +280,8 @@ static int read_folder(folder *f, sherd_diag *d)
     snprintf(path, sizeof path, "%s/index.json", f->dir);
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
-        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time");
+        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time, and a file that ends "
+                   "between two messages cannot be told from a whole one");
         f->cut = true;
         return by_listing(f, d);
     }

@@ -95,33 +95,50 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
                              sherd_strerror(err)) : 0;
 }
 
-static int read_shares(sherd__auditing *a, size_t kept, sherd_diag *d)
+/* Further products, whose masks are held against those of the first. */
+static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd__shares_want w,
+                     sherd_diag *d)
 {
-    uint64_t jobs[64], n = a->data.there ? a->data.view.rows : 0;
-    uint32_t colluding = (uint32_t)sherd__opt_int(a->cli, "colluding"),
-             spare = (uint32_t)sherd__opt_int(a->cli, "spare");
-    size_t len = sherd__shares_jobs(&a->views, jobs, sizeof jobs / sizeof *jobs);
+    uint64_t n = w.n;
+    a->more = sherd__calloc(w.rights, sizeof *a->more);
+    int err = a->more ? 0 : SHERD_ENOMEM;
+    for (size_t i = 1; i < len && a->more_len + 1 < w.rights && !err; i++) {
+        sherd__shares *s = &a->more[a->more_len];
+        w.n = n;
+        err = sherd__shares_read(s, &a->views, jobs[i], &w, NULL);
+        if (err && err != SHERD_ENOMEM) { /* of another operand */
+            w.n = 0;
+            err = sherd__shares_read(s, &a->views, jobs[i], &w, NULL);
+        }
+        if (err == SHERD_ENOMEM) break;
+        if (err) err = 0; /* of a code of its own, or cut: the note says how many were read */
+        else err = sherd__shares_number(s, (unsigned)++a->more_len + 1);
+    }
+    return err ? sherd__fail(d, err, "give fewer --rows or --encodings",
+                             "out of memory for the shares") : 0;
+}
+
+/* The largest of the record's coded products, and others to hold its masks against. */
+static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, size_t kept,
+                       sherd_diag *d)
+{
+    const sherd__shares_want w = {.n = a->data.there ? a->data.view.rows : 0,
+                                  .masks = (uint32_t)sherd__opt_int(a->cli, "colluding"),
+                                  .spare = (uint32_t)sherd__opt_int(a->cli, "spare"),
+                                  .rows = kept,
+                                  .rights = (uint32_t)sherd__opt_int(a->cli, "encodings")};
     if (len == 0)
         return sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
                            "%s: no product is in the record", a->cli->args[0]);
     a->coded = true;
-    int err = sherd__shares_read(&a->shares, &a->views, jobs[0], n, colluding, spare, kept, d);
-    for (size_t i = 1; i < len && a->more_len < sizeof a->more / sizeof *a->more && !err; i++) {
-        sherd__shares *s = &a->more[a->more_len];
-        err = sherd__shares_read(s, &a->views, jobs[i], n, colluding, spare, kept, NULL);
-        if (err && err != SHERD_ENOMEM) /* of another operand */
-            err = sherd__shares_read(s, &a->views, jobs[i], 0, colluding, spare, kept, NULL);
-        if (err == SHERD_ENOMEM)
-            return sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
-        if (err) err = 0; /* of a code of its own, or cut: the note says how many were read */
-        else if (sherd__shares_number(s, (unsigned)++a->more_len + 1))
-            return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    }
+    int err = sherd__shares_read(&a->shares, &a->views, jobs[0], &w, d);
+    if (!err && len > 1) err = read_more(a, jobs, len, w, d);
     if (len > 1 && !err)
         sherd__audit_warn(&a->report,
                           "%zu coded products are in the record: the one that moved the most bytes "
-                          "is attacked, and its masks are held against those of %zu others",
-                          len, a->more_len);
+                          "is attacked, and its masks are held against those of %zu others%s",
+                          len, a->more_len,
+                          a->more_len + 1 < len ? "; --encodings holds them against more" : "");
     return err;
 }
 
@@ -165,11 +182,14 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     }
     if (err)
         return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
-    uint64_t coded;
-    bool element_wise = !clear && !sherd__shares_jobs(&a->views, &coded, 1) &&
-                        sherd__elements_job(&a->views, &a->job);
+    uint64_t *coded = NULL;
+    size_t coded_len = 0;
+    if (!clear && sherd__shares_jobs(&a->views, &coded, &coded_len))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the record");
+    bool element_wise = !clear && !coded_len && sherd__elements_job(&a->views, &a->job);
     if (element_wise) err = read_elements(a, kept, d);
-    else if (!clear) err = read_shares(a, kept, d);
+    else if (!clear) err = read_shares(a, coded, coded_len, kept, d);
+    sherd__free(coded);
     snprintf(a->report.subject, sizeof a->report.subject, "%.100s%s",
              sherd__path_tail(a->cli->args[0]),
              a->views.of_coordinator ? ", a coordinator's record" : ", recorded by nodes");
@@ -382,6 +402,7 @@ static void auditing_fini(sherd__auditing *a)
     sherd__free(a->domain_name);
     sherd__shares_fini(&a->shares);
     for (size_t i = 0; i < a->more_len; i++) sherd__shares_fini(&a->more[i]);
+    sherd__free(a->more);
     sherd__views_fini(&a->views);
     sherd__truth_fini(&a->truth);
     sherd__public_fini(&a->pub);
@@ -484,6 +505,9 @@ static const sherd__option options[] = {
      .help = "share: the --spare S of the recorded run, likewise"},
     {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000, .preset = "200",
      .help = "of one size at most; drawn where there are more"},
+    {.name = "encodings", .type = SHERD__INT, .arg = "K", .min = 1, .max = 65536, .preset = "8",
+     .help = "share: right operands or tiles of a product, and products of the record, that are "
+             "attacked, at most; any two of them, so that time grows with the square"},
     {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",
      .help = "rows of a node's view, and of the public data, that attacks work with, at most"},
     {.name = "html", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,

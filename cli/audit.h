@@ -32,7 +32,7 @@ typedef struct sherd__auditing {
     sherd__views views;
     sherd__sight *sights;
     sherd__shares shares;
-    sherd__shares more[7]; /* of further products of the record */
+    sherd__shares *more; /* of further products of the record */
     size_t more_len;
     uint64_t job; /* of the record: what is audited */
     bool coded;   /* shares, not sights, were seen */

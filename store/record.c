@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "store/digest.h"
 #include "store/file.h"
 
 #define NAME_SHOWN 64 /* bytes of a peer's name that its files keep */
@@ -33,6 +35,7 @@ static const char readme[] =
 typedef struct stream {
     int fd;
     uint64_t len;
+    EVP_MD_CTX *md; /* SHA-256 of these bytes */
 } stream;
 
 struct sherd__record_peer {
@@ -103,6 +106,8 @@ static void free_record(sherd__record *r)
     for (sherd__record_peer *p = r->first, *next; p; p = next) {
         next = p->next;
         sherd__record_peer_end(p);
+        EVP_MD_CTX_free(p->sent.md);
+        EVP_MD_CTX_free(p->received.md);
         sherd__free(p->about);
         sherd__free(p->key);
         sherd__free(p->domain);
@@ -160,6 +165,9 @@ static int open_stream(sherd__record_peer *p, stream *s, const char *suffix, she
 {
     char file[NAME_SIZE + 16];
     snprintf(file, sizeof file, "%s.%s", p->name, suffix);
+    s->md = EVP_MD_CTX_new();
+    if (!s->md || EVP_DigestInit_ex(s->md, EVP_sha256(), NULL) != 1)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     s->fd = openat(p->record->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (s->fd >= 0) return SHERD_OK;
     return fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d);
@@ -178,6 +186,8 @@ int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const cha
     if (!err) err = open_stream(p, &p->received, "received", d);
     if (err) {
         sherd__record_peer_end(p);
+        EVP_MD_CTX_free(p->sent.md);
+        EVP_MD_CTX_free(p->received.md);
         sherd__free(p);
         return err;
     }
@@ -223,6 +233,8 @@ void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
     int e = sherd__write_all(s->fd, -1, bytes, len);
     if (e)
         (void)fail_record(r, SHERD_EIO, "write the record", e, &r->error);
+    else if (EVP_DigestUpdate(s->md, bytes, len) != 1)
+        (void)sherd__fail(&r->error, SHERD_EINTERNAL, NULL, "SHA-256 failed in OpenSSL");
     else
         s->len += len;
 }
@@ -269,7 +281,13 @@ static json_t *stream_json(const sherd__record_peer *p, const stream *s, const c
 {
     char file[NAME_SIZE + 16];
     snprintf(file, sizeof file, "%s.%s", p->name, suffix);
-    return json_pack("{s:s, s:I}", "file", file, "bytes", (json_int_t)s->len);
+    sherd__digest sum;
+    char text[SHERD__DIGEST_TEXT];
+    uint8_t bytes[EVP_MAX_MD_SIZE];
+    if (EVP_DigestFinal_ex(s->md, bytes, NULL) != 1) return NULL;
+    memcpy(sum.sha256, bytes, sizeof sum.sha256);
+    sherd__digest_text(&sum, text);
+    return json_pack("{s:s, s:I, s:s}", "file", file, "bytes", (json_int_t)s->len, "sha256", text);
 }
 
 static char *index_text(const sherd__record *r)

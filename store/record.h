@@ -7,7 +7,7 @@
  *     DIR/README      what this is
  *     DIR/NAME.sent, DIR/NAME.received
  *     DIR/index.json  {"schema": "sherd/record/2", "side": ..., "peers": [{"name", "about", "key",
- *                     "domain": {"number", "name"}, "sent": {"file", "bytes"}, "received":
+ *                     "domain": {"number", "name"}, "sent": {"file", "bytes", "sha256"}, "received":
  *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes
  *                     of one number count as one adversary. Version 1 had neither key nor domain,
  *                     and groups of columns travelled in A's order then.

@@ -87,15 +87,27 @@ static void check_share(const sherd__seen *s, unsigned share, unsigned node, uns
                                  residue(node, q, r, c, operand));
 }
 
+/* As the command reads them: eight right operands. */
+static int read_shares(sherd__shares *s, const sherd__views *v, uint64_t job, uint64_t n,
+                       uint32_t masks, uint32_t spare, size_t rows, sherd_diag *d)
+{
+    const sherd__shares_want w = { n, masks, spare, rows, 8 };
+    return sherd__shares_read(s, v, job, &w, d);
+}
+
 static void both_operands_of_share_are_read(void **state)
 {
     (void)state;
     sherd__views v;
     sherd__shares s;
-    uint64_t job;
+    uint64_t *jobs, job;
+    size_t jobs_len;
     open_record(&v, NODES, false);
-    assert_true(sherd__shares_jobs(&v, &job, 1) == 1 && job == JOB);
-    assert_int_equal(sherd__shares_read(&s, &v, job, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(sherd__shares_jobs(&v, &jobs, &jobs_len), SHERD_OK);
+    assert_true(jobs_len == 1 && jobs[0] == JOB);
+    job = jobs[0];
+    sherd__free(jobs);
+    assert_int_equal(read_shares(&s, &v, job, 6, 1, 0, 100, NULL), 0);
     assert_true(s.kind == SHERD__SHARES_BOTH && !s.apart && s.seen_len == 2 && s.share_rows == 6);
     assert_true(s.code.blocks == 1 && s.code.masks == 1 && s.code.shares == NODES);
     assert_true(s.code.primes_len == 2 && s.code.primes[1] == primes[1]);
@@ -106,11 +118,11 @@ static void both_operands_of_share_are_read(void **state)
     }
     assert_string_equal(s.note, "");
     sherd__shares_fini(&s);
-    assert_int_equal(sherd__shares_read(&s, &v, job, 0, 1, 0, 4, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, job, 0, 1, 0, 4, NULL), 0);
     assert_true(s.seen[0].rows == 4 && s.share_rows == 6); /* as many as were asked for */
     sherd__shares_fini(&s);
-    assert_int_equal(sherd__shares_read(&s, &v, job, 0, 3, 0, 100, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__shares_read(&s, &v, job, 5, 1, 0, 100, NULL), SHERD_EINVAL);
+    assert_int_equal(read_shares(&s, &v, job, 0, 3, 0, 100, NULL), SHERD_EINVAL);
+    assert_int_equal(read_shares(&s, &v, job, 5, 1, 0, 100, NULL), SHERD_EINVAL);
     sherd__views_fini(&v);
 }
 
@@ -120,10 +132,10 @@ static void a_public_b_is_told_from_a_coded_one(void **state)
     sherd__views v;
     sherd__shares s;
     open_record(&v, NODES, true);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 18, 1, 0, 100, NULL), 0); /* K = 3 */
+    assert_int_equal(read_shares(&s, &v, JOB, 18, 1, 0, 100, NULL), 0); /* K = 3 */
     assert_true(s.kind == SHERD__SHARES_ONE && s.seen_len == 1 && s.code.blocks == 3);
     sherd__shares_fini(&s);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 24, 1, 0, 100, NULL), 0); /* all rows once */
+    assert_int_equal(read_shares(&s, &v, JOB, 24, 1, 0, 100, NULL), 0); /* all rows once */
     assert_true(s.kind == SHERD__SHARES_BLIND && s.apart && s.seen_len == NODES);
     assert_true(s.seen[0].code->one_time);
     for (unsigned i = 0; i < NODES; i++) {
@@ -140,7 +152,7 @@ static void a_share_that_is_not_whole_is_left_out_and_told(void **state)
     sherd__views v;
     sherd__shares s;
     open_record(&v, 2, false);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
     assert_null(s.seen[0].residues[4]);
     check_share(&s.seen[0], 3, 3, 0);
     assert_non_null(strstr(s.note, "left out"));
@@ -155,7 +167,7 @@ static void nodes_own_records_are_taken_apart(void **state)
     sherd__shares s;
     open_record(&v, NODES, false);
     v.of_coordinator = false;
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
     assert_true(s.apart && s.seen_len == 2 * NODES && s.note[0]);
     check_share(&s.seen[2], 0, 1, 0);
     check_share(&s.seen[3], 0, 1, 1);
@@ -220,7 +232,7 @@ static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
     sherd__views v;
     sherd__shares s;
     open_domains(&v);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
     assert_true(s.kind == SHERD__SHARES_BOTH && s.code.shares == 3 && s.share_rows == 6);
     for (unsigned i = 0; i < 3; i++) check_share(&s.seen[0], i, i, 0);
     assert_string_equal(s.note, "");
@@ -234,7 +246,7 @@ static void further_products_are_numbered(void **state)
     sherd__views v;
     sherd__shares s;
     open_domains(&v);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
     assert_int_equal(sherd__shares_number(&s, 2), 0);
     assert_string_equal(s.seen[0].name, "A (2)");
     assert_string_equal(s.seen[2].name, "B, tile 2 (2)");
@@ -248,11 +260,30 @@ static void every_tile_of_a_coded_b_is_attacked(void **state)
     sherd__views v;
     sherd__shares s;
     open_domains(&v);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
     assert_int_equal(s.seen_len, 3);
     assert_string_equal(s.seen[2].name, "B, tile 2");
     for (unsigned i = 0; i < 3; i++)
         for (unsigned t = 0; t < 2; t++) check_share(&s.seen[1 + t], i, i, 1 + t);
+    sherd__shares_fini(&s);
+    sherd__views_fini(&v);
+}
+
+static void tiles_beyond_the_limit_are_counted_and_said(void **state)
+{
+    (void)state;
+    sherd__views v;
+    sherd__shares s;
+    sherd__shares_want w = { 6, 1, 0, 100, 1 };
+    open_domains(&v);
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0);
+    assert_int_equal(s.seen_len, 2);
+    if (!strstr(s.left_out, "sent in 2 tiles: the first 1 are")) fail_msg("%s", s.left_out);
+    sherd__shares_fini(&s);
+    w.rights = 2; /* all of them */
+    assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0);
+    assert_int_equal(s.seen_len, 3);
+    assert_string_equal(s.left_out, "");
     sherd__shares_fini(&s);
     sherd__views_fini(&v);
 }
@@ -323,7 +354,7 @@ static void rows_are_those_of_their_part_whatever_came_first(void **state)
         sherd__shares s;
         open_kept(&v, whole, 2, stays);
         /* T, S and n are not asked for: the record says it */
-        assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 7, 9, 100, NULL), 0);
+        assert_int_equal(read_shares(&s, &v, JOB, 11, 7, 9, 100, NULL), 0);
         assert_true(s.kind == SHERD__SHARES_BOTH && s.code.blocks == 2 && s.code.masks == 1);
         assert_true(s.largest == 255 && s.seen[0].rows == 7 && s.share_rows == 7);
         for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[0], i, i, 0);
@@ -332,11 +363,11 @@ static void rows_are_those_of_their_part_whatever_came_first(void **state)
         assert_string_equal(s.seen[1].name, stays ? "right 1" : "B");
         assert_string_equal(s.note, "");
         sherd__shares_fini(&s);
-        assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 1, 0, 4, NULL), 0);
+        assert_int_equal(read_shares(&s, &v, JOB, 11, 1, 0, 4, NULL), 0);
         assert_int_equal(s.seen[0].rows, 4);
         assert_true(s.seen[0].row[3] == 5 && s.seen[0].row[4] == 3 && s.seen[0].row[6] == PAD);
         sherd__shares_fini(&s);
-        assert_int_equal(sherd__shares_read(&s, &v, JOB, 12, 1, 0, 100, NULL), SHERD_EINVAL);
+        assert_int_equal(read_shares(&s, &v, JOB, 12, 1, 0, 100, NULL), SHERD_EINVAL);
         sherd__views_fini(&v);
     }
 }
@@ -352,10 +383,10 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
     v.order = sherd__calloc(11, sizeof *v.order);
     v.order_len = 11;
     for (uint32_t i = 0; i < 11; i++) v.order[i] = 10 - i;
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some held out */
+    assert_int_equal(read_shares(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some held out */
     check_rows(&s.seen[0], want);
     sherd__shares_fini(&s);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
+    assert_int_equal(read_shares(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
     assert_non_null(strstr(d.message, "row 0 of the recorded operand is row 10"));
     sherd__views_fini(&v);
 }
@@ -370,7 +401,7 @@ static void panels_that_were_not_sent_to_all_are_left_out(void **state)
     sherd__views v;
     sherd__shares s;
     open_kept(&v, without, 2, true);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 11, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 11, 1, 0, 100, NULL), 0);
     assert_int_equal(s.seen[0].rows, 6);
     check_rows(&s.seen[0], want);
     assert_null(s.seen[0].residues[2 * 3]);
@@ -390,7 +421,7 @@ static void a_cut_that_is_not_what_travelled_is_not_used(void **state)
     sherd__views v;
     sherd__shares s;
     open_kept(&v, whole, 3, true);
-    assert_int_equal(sherd__shares_read(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
     assert_non_null(strstr(s.note, "coded.jsonl"));
     assert_true(s.seen[0].row == NULL && s.largest == 0 && s.code.blocks == 1);
     sherd__shares_fini(&s);
@@ -405,7 +436,7 @@ static void want_of_memory_is_told_of_a_known_cut(void **state)
     for (size_t n = 1; n < 1000; n++) {
         sherd__shares s;
         sherd__alloc_fail_nth(n);
-        int err = sherd__shares_read(&s, &v, JOB, 11, 1, 0, 100, NULL);
+        int err = read_shares(&s, &v, JOB, 11, 1, 0, 100, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
         if (err) continue;
@@ -424,7 +455,7 @@ static void want_of_memory_is_told(void **state)
     for (size_t n = 1; n < 1000; n++) {
         sherd__shares s;
         sherd__alloc_fail_nth(n);
-        int err = sherd__shares_read(&s, &v, JOB, 6, 1, 0, 100, NULL);
+        int err = read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
         if (err) continue;
@@ -445,6 +476,7 @@ int main(void)
         cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
         cmocka_unit_test(further_products_are_numbered),
         cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
+        cmocka_unit_test(tiles_beyond_the_limit_are_counted_and_said),
         cmocka_unit_test(rows_are_those_of_their_part_whatever_came_first),
         cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
         cmocka_unit_test(panels_that_were_not_sent_to_all_are_left_out),

@@ -14,6 +14,7 @@
 #include "audit/sight.h"
 #include "core/alloc.h"
 #include "sherd/mat.h"
+#include "store/digest.h"
 #include "tests/unit/audit/spool.h"
 
 #define JOB 77
@@ -147,6 +148,7 @@ static void any_byte_may_be_wrong(void **state)
         sherd__views v = { 0 };
         sherd__sight s = { 0 };
         sherd__shares shares;
+        const sherd__shares_want want = { 20, 1, 0, 100, 8 };
         memcpy(bad.bytes, in.bytes, in.len);
         bad.bytes[i] ^= (uint8_t)(1u << i % 8);
         spool_file(path, "node-1.sent", bad.bytes, in.len);
@@ -155,7 +157,7 @@ static void any_byte_may_be_wrong(void **state)
         sherd__rights b;
         assert_int_equal(sherd__rights_of(&b, &v.nodes[0], JOB), 0);
         sherd__rights_fini(&b);
-        if (sherd__shares_read(&shares, &v, JOB, 20, 1, 0, 100, NULL) == 0)
+        if (sherd__shares_read(&shares, &v, JOB, &want, NULL) == 0)
             sherd__shares_fini(&shares);
         sherd__sight_fini(&s);
         sherd__views_fini(&v);
@@ -255,6 +257,33 @@ static void a_file_that_was_cut_is_told(void **state)
     cut_to(&v, n, m - 3, false);
     assert_string_equal(v.nodes[0].trouble, want);
     sherd__views_fini(&v);
+}
+
+/* Of the same length, and read as before: no byte of a body is judged when it is read. */
+static void a_file_that_was_edited_is_told(void **state)
+{
+    (void)state;
+    char text[400], sum[SHERD__DIGEST_TEXT];
+    sherd__digest digest;
+    a_conversation(&in);
+    const char *dir = a_folder(&in);
+    assert_int_equal(sherd__digest_bytes(&digest, in.bytes, in.len), SHERD_OK);
+    sherd__digest_text(&digest, sum);
+    int len = snprintf(text, sizeof text,
+                       "{\"schema\": \"sherd/record/2\", \"complete\": true, \"peers\": "
+                       "[{\"name\": \"node-1\", \"about\": \"x\", \"domain\": {\"number\": 0, "
+                       "\"name\": \"d\"}, \"sent\": {\"bytes\": %zu, \"sha256\": \"%s\"}}]}",
+                       in.len, sum);
+    spool_file(dir, "index.json", text, (size_t)len);
+    for (unsigned edited = 0; edited < 2; edited++) {
+        sherd__views v = { 0 };
+        if (edited) in.bytes[in.len - 1] ^= 1;
+        spool_file(dir, "node-1.sent", in.bytes, in.len);
+        assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+        assert_int_equal(strstr(v.nodes[0].trouble, "node-1.sent is not as it was written") != NULL,
+                         edited);
+        sherd__views_fini(&v);
+    }
 }
 
 /* A node whose connection was cut in an answer, and which came back. */
@@ -467,6 +496,7 @@ int main(void)
         cmocka_unit_test(a_new_session_after_a_cut_is_found_again),
         cmocka_unit_test(an_index_cannot_send_us_elsewhere),
         cmocka_unit_test(a_file_that_was_cut_is_told),
+        cmocka_unit_test(a_file_that_was_edited_is_told),
         cmocka_unit_test(half_an_answer_before_another_greeting_is_no_cut),
         cmocka_unit_test(what_is_said_of_codes_is_read_with_care),
         cmocka_unit_test(nodes_of_one_domain_are_told_by_its_number),

@@ -67,7 +67,7 @@ static void what_was_said_lies_in_the_folder(void **s)
 {
     (void)s;
     static const char program[] =
-        "import json, os\n"
+        "import hashlib, json\n"
         "i = json.load(open('rec/index.json'))\n"
         "assert i['schema'] == 'sherd/record/2' and i['side'] == 'coordinator' and i['complete']\n"
         "assert [p['name'] for p in i['peers']] == ['node-0', 'node-1']\n"
@@ -77,7 +77,9 @@ static void what_was_said_lies_in_the_folder(void **s)
         "assert 'domain' not in i['peers'][1]\n"
         "for p in i['peers']:\n"
         "    for side in 'sent', 'received':\n"
-        "        assert os.path.getsize('rec/' + p[side]['file']) == p[side]['bytes']\n";
+        "        data = open('rec/' + p[side]['file'], 'rb').read()\n"
+        "        assert len(data) == p[side]['bytes']\n"
+        "        assert hashlib.sha256(data).hexdigest() == p[side]['sha256']\n";
     sherd__record *r;
     sherd__record_peer *p, *q;
     struct stat st;
