@@ -40,7 +40,7 @@ typedef struct sherd__scheme_shape {
     uint32_t lefts, left_from; /* left_stays: how many panels stay, and the first of them that this
                             run takes; lefts 0: it takes all */
     bool transposed;     /* result = left^T * right: SHERD__OP_MULTIPLY_T */
-    sherd_windows windows;  /* window 0: none; else nodes multiply by those of the left blocks' rows */
+    sherd_windows windows;  /* window 0: none; else nodes multiply those of the left blocks' rows */
     uint64_t result_max; /* bytes of the largest answer */
     uint32_t primes_len; /* 0: f64 arithmetic at the node */
     uint32_t primes[4];

@@ -95,8 +95,8 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
-/* A pass that makes no share: *out (len per term, prime and trial) of the probe's other fields. With
- * windows those of what is on the left are of images yet. */
+/* A pass that makes no share: *out (len per term, prime and trial) of the probe's other fields,
+ * of windows where the operand has some. */
 static int project(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
                    share_probe probe, double **out)
 {

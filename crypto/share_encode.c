@@ -166,7 +166,8 @@ static void project_right(const share *d, share_scratch *sc, const share_operand
                           const double *const *term, const share_probe *probe)
 {
     const sherd__windows *w = o->windows;
-    const size_t trial = (size_t)q * TRIALS, cols = w ? w->row : span->cols, each = w ? w->count : 1;
+    const size_t trial = (size_t)q * TRIALS, cols = w ? w->row : span->cols;
+    const size_t each = w ? w->count : 1;
     const double *s = probe->s + trial * cols;
     const double *const ss[] = { s, s + cols };
     for (uint32_t j = 0; j < o->terms; j++) {

@@ -3,10 +3,10 @@
  * is the windows of the share, so terms are projected as before, through windows:
  *
  *   windows * s   is made image by image, a line of windows at a time, in cache;
- *   rT * windows  would cost as much for every panel, and r as much memory as answers have rows. So
- *                 r has a number for each image and one for each place of a window, the same in all
- *                 images, and r(i, o) is their product: rT*windows is then the windows of one image,
- *                 which is the sum of all images by the first, summed up by the second.
+ *   rT * windows  would cost as much for every panel, and r as much memory as answers have rows.
+ *                 So r has a number for each image and one for each place of a window, the same
+ *                 in all images, and r(i, o) is their product: rT*windows is then the windows of
+ *                 one image, the sum of all by the first, summed up by the second.
  *
  * A wrong answer passes with the chance of a root of a polynomial of degree 3 then, where it is of
  * degree 2 without windows (Schwartz-Zippel): rT*E*s is linear in each of the three vectors.

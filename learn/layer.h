@@ -160,8 +160,8 @@ void sherd__bias_gradient(sherd__layer *l, size_t rows, const double *dy);
 int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size_t part,
                       sherd_kept **kept, sherd_diag *d);
 /** Leaves call->x with the multiplier for the way back, and images for their windows, where that
- *  pays; where nodes have no room for it, it travels twice, or as windows. *held: it is there, or was before; the functions below do not read x
- *  then. Errors of sherd_multiplier_keep_as. */
+ *  pays; where nodes have no room for it, it travels twice, or as windows. *held: it is there, or
+ *  was before; the functions below do not read x then. Errors of sherd_multiplier_keep_as. */
 int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held,
                          sherd_diag *d);
 /** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution.
@@ -175,8 +175,8 @@ int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, she
 /** dx = dy W^T alone, of `rows` rows. */
 int sherd__products_down(const sherd__layer *l, const sherd__layer_call *call, size_t rows,
                          double *dx, sherd_diag *d);
-/** The same for the gradient of a convolution's image alone, dx, as the windows of dy times W turned
- *  round, where that pays and gives the bits of dy W^T added up; else *done is false. Only after
+/** The gradient of a convolution's images, call->dx, as the windows of dy times W turned round,
+ *  where that pays and gives the bits of dy W^T added up; else *done is false. Only after
  *  sherd__products_backward with dx NULL. Errors of the multiplier, SHERD_ENOMEM. */
 int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, bool *done,
                           sherd_diag *d);

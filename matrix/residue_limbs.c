@@ -410,8 +410,8 @@ TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
         for (size_t row = row0; row < row1; row += TILE) {
             uint8_t *out = t->x->out + LIMBS * ((t->row + row) * t->x->m + t->col + col);
             add_up(t->left + row / TILE * t->strip, t->right + col / TILE * t->strip, steps, sums);
-            put(sums, &f, t->from > 0 || t->x->add, least(TILE, t->rows - row), least(TILE, t->cols - col), out,
-                LIMBS * t->x->m);
+            put(sums, &f, t->from > 0 || t->x->add, least(TILE, t->rows - row),
+                least(TILE, t->cols - col), out, LIMBS * t->x->m);
         }
     _tile_release();
 }

@@ -44,8 +44,8 @@ sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);
 
 /** share, share1 of an A that is kept (or the windows of its rows, which nodes take), for right
  *  operands to come: sherd__prepared_right before each run. Primes hold sums over the columns;
- *  those over the rows of one part too, or panel by panel (crypto/share.h). *p is to be sherd__prepared_fini'd
- *  in any case. Errors as sherd__prepare_share. */
+ *  those over the rows of one part too, or panel by panel (crypto/share.h). *p is to be
+ *  sherd__prepared_fini'd in any case. Errors as sherd__prepare_share. */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
                         const sherd__nodes *nodes, const sherd_product_options *opt,
                         sherd_diag *d) SHERD_MUST;

@@ -331,7 +331,8 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
 static void what_no_layer_takes_is_not_kept(void **s)
 {
     (void)s;
-    const plan p = { { 7, 5, 1 }, { AVERAGE_POOL(2, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 };
+    const plan p = { { 7, 5, 1 }, { AVERAGE_POOL(2, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED,
+                     0 };
     sherd__network *n = made(&p);
     sherd__engine e = { .products = local_new(17) };
     sherd__batch batch = batch_of(&p, ROWS);

@@ -626,7 +626,7 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
     free(x);
 }
 
-/* Images of which each has 16 windows of 4 numbers: primes and panels by windows, room by images. */
+/* Each image has 16 windows of 4 numbers: primes and panels by windows, room by images. */
 static void windows_count_in_sums_and_images_in_room(void **state)
 {
     (void)state;

@@ -207,7 +207,7 @@ static void values_out_of_range_are_the_peers_fault(void **state)
     size_t len = sherd__message_task(b, &images);
     assert_int_equal(sherd__message_task_parse(&a.task, b, len, NULL), SHERD_OK);
     assert_memory_equal(&a.task.windows, &images.windows, sizeof images.windows);
-    for (int zero = 0; zero < 2; zero++) { /* the fourth number is the window, the last is missing */
+    for (int zero = 0; zero < 2; zero++) { /* the last number is missing; the window is 0 */
         b[len - (zero ? 5 : 1)] = 0;
         assert_int_equal(sherd__message_task_parse(&a.task, b, zero ? len : len - 2, NULL),
                          SHERD_EFRAME);
