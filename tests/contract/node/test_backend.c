@@ -608,7 +608,8 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
 {
     (void)s;
     const sherd_windows w = { 3, 4, 2, 2, 1, 0 }; /* 6 windows of 8 */
-    uint32_t *a = random_residues(12, 24, 1, false);
+    uint32_t *a = random_residues(12, 25, 1, false);
+    sherd_fragment *wide = residues(0, 2, 25, 1, a), *narrow = residues(0, 2, 23, 1, a);
     sherd_fragment *u = residues(0, 2, 24, 1, a), *v = residues(0, 8, 3, 1, a);
     sherd_fragment *d = residues(0, 12, 3, 1, a);
     plan p = dense(0, 2, 24, SHERD_U8), two = { .groups = 2, .rows = { 4, 4 }, .cols = { 3, 3 },
@@ -620,6 +621,8 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
     assert_int_equal(run(&good, u, v, out), SHERD_OK);
     assert_int_equal(run(&good, u, d, out), SHERD_ESHAPE);
     assert_int_equal(run(&good, v, v, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, wide, v, out), SHERD_ESHAPE);
+    assert_int_equal(run(&good, narrow, v, out), SHERD_ESHAPE);
     assert_int_equal(run(&good, bytes.f, v, out), SHERD_EUNSUPPORTED);
     assert_int_equal(run(&good, u, groups.f, out), SHERD_EUNSUPPORTED);
     assert_int_equal(run(&good, u, NULL, out), SHERD_EINVAL);
@@ -654,6 +657,8 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
     sherd__fragment_free(u);
     sherd__fragment_free(v);
     sherd__fragment_free(d);
+    sherd__fragment_free(wide);
+    sherd__fragment_free(narrow);
 }
 
 static void a_residue_at_or_above_its_prime_is_rejected(void **s)
