@@ -4,11 +4,11 @@
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
-#include <pthread.h>
 
 #include "learn/circle_plan.h"
 #include "learn/member.h"
 #include "scheduler/circle_job.h"
+#include "scheduler/mail.h"
 #include "scheduler/work_state.h"
 
 typedef enum phase { HEARING, MEETING, CONNECTING, IDLE, STEPPING, FETCHING } phase;
@@ -76,10 +76,8 @@ struct sherd__circle_job {
     sherd__circle_ask *ask;  /* under way */
     uint32_t *shards;        /* that count in this round, ascending */
     uint32_t shards_len;
-    pthread_mutex_t lock;    /* guards what follows */
-    sherd__circle_ask *asked;
-    sherd__circle_stats stats;
-    bool answered, ready, finish;
+    sherd__mail mail;   /* asked: a sherd__circle_ask */
+    sherd__circle_stats stats; /* under its lock */
 };
 
 /* circle_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session

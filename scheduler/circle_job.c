@@ -71,9 +71,7 @@ void sherd__circle_answer(sherd__circle_job *j, int err, const char *why)
     }
     j->phase = IDLE;
     j->ask = NULL;
-    pthread_mutex_lock(&j->lock);
-    j->answered = true;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_answer(&j->mail);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -285,21 +283,9 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__circle_job *j = ctx;
     j->now_ms = now_ms;
-    pthread_mutex_lock(&j->lock);
-    if (!j->ask && j->asked) {
-        j->ask = j->asked;
-        j->asked = NULL;
-    }
-    bool finish = j->finish;
-    pthread_mutex_unlock(&j->lock);
-    if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
+    if (!j->ask) j->ask = sherd__mail_take(&j->mail);
+    if (sherd__mail_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
     move(j);
-}
-
-static bool idle(const void *ctx)
-{
-    (void)ctx;
-    return true; /* it has nothing with the executor */
 }
 
 static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
@@ -314,7 +300,7 @@ static const sherd__work_ops circle_ops = {
     .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
     .node_barred = node_barred, .event = event, .tick = tick, .pump = pump,
     .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
-    .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
+    .rest = sherd__work_rest, .idle = sherd__work_idle, .node_tasks = sherd__work_node_tasks,
     .progress = progress, .waiting = sherd__work_waiting,
 };
 
@@ -327,10 +313,7 @@ sherd__work sherd__circle_job_work(sherd__circle_job *j)
 
 bool sherd__circle_job_ready(sherd__circle_job *j)
 {
-    pthread_mutex_lock(&j->lock);
-    bool ready = j->ready;
-    pthread_mutex_unlock(&j->lock);
-    return ready;
+    return sherd__mail_ready(&j->mail);
 }
 
 void sherd__circle_job_ask(sherd__circle_job *j, sherd__circle_ask *a)
@@ -338,32 +321,24 @@ void sherd__circle_job_ask(sherd__circle_job *j, sherd__circle_ask *a)
     if (a->step) memset(a->step->dropped, 0, a->step->shards * sizeof *a->step->dropped);
     a->err = SHERD_OK;
     a->why = (sherd_diag){ 0 };
-    pthread_mutex_lock(&j->lock);
-    j->asked = a;
-    j->answered = false;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_ask(&j->mail, a);
 }
 
 bool sherd__circle_job_answered(sherd__circle_job *j)
 {
-    pthread_mutex_lock(&j->lock);
-    bool answered = j->answered;
-    pthread_mutex_unlock(&j->lock);
-    return answered;
+    return sherd__mail_answered(&j->mail);
 }
 
 void sherd__circle_job_count(sherd__circle_job *j, sherd__circle_stats *out)
 {
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_lock(&j->mail.lock);
     *out = j->stats;
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&j->mail.lock);
 }
 
 void sherd__circle_job_finish(sherd__circle_job *j)
 {
-    pthread_mutex_lock(&j->lock);
-    j->finish = true;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_finish(&j->mail);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -380,7 +355,7 @@ int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_optio
                                 .owner = opt->owner, .changed = opt->changed,
                                 .changed_ctx = opt->changed_ctx, .busy = busy,
                                 .wanted = "gradients of ", .silent = "computes no gradient" };
-    pthread_mutex_init(&j->lock, NULL);
+    sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
@@ -413,6 +388,6 @@ void sherd__circle_job_free(sherd__circle_job *j)
     sherd__free(j->nodes);
     sherd__free(j->shards);
     sherd__free(j->text);
-    pthread_mutex_destroy(&j->lock);
+    sherd__mail_fini(&j->mail);
     sherd__free(j);
 }

@@ -49,11 +49,11 @@ static void take_numbers(sherd__circle_job *j)
     }
     sherd__circle_shuffle(j->order, j->node_of, j->members);
     for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].self = i;
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_lock(&j->mail.lock);
     j->stats.members = j->members;
     j->link_out = j->stats.link_out;
     j->link_in = j->stats.link_in;
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&j->mail.lock);
 }
 
 void sherd__circle_begin_meet(sherd__circle_job *j)
@@ -94,9 +94,7 @@ static void stand(sherd__circle_job *j)
     for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].loaded = true;
     sherd__version_release(j->o.state);
     j->o.state = NULL;
-    pthread_mutex_lock(&j->lock);
-    j->ready = true;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_stands(&j->mail);
     j->w.changed(j->w.changed_ctx);
 }
 

@@ -113,11 +113,11 @@ void sherd__circle_end_step(sherd__circle_job *j)
     j->rate = s->rate;
     j->failed = 0;
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_lock(&j->mail.lock);
     j->stats.rounds++;
     j->stats.link_out = j->link_out + out;
     j->stats.link_in = j->link_in + in;
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&j->mail.lock);
     sherd__circle_answer(j, SHERD_OK, "");
 }
 
@@ -127,9 +127,9 @@ void sherd__circle_break(sherd__circle_job *j, const char *why)
     sherd__circle_call_off(j);
     j->phase = IDLE;
     j->broken = true;
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_lock(&j->mail.lock);
     j->stats.repeated += stepping;
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&j->mail.lock);
     if (++j->failed < FAILED_MOST) return;
     char text[1000];
     snprintf(text, sizeof text, "a sum among the nodes was broken off %u times: %s", j->failed,

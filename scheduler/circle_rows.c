@@ -84,9 +84,9 @@ int sherd__circle_send_rows(sherd__circle_job *j, uint32_t node, const uint32_t 
         return err;
     }
     uint32_t pack = m->packs++;
-    pthread_mutex_lock(&j->lock);
+    pthread_mutex_lock(&j->mail.lock);
     j->stats.examples_out += bytes;
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&j->mail.lock);
     if (bytes <= memory && m->kept <= memory - bytes) {
         m->kept += bytes;
         sherd__free(lacks);

@@ -3,10 +3,10 @@
 #ifndef SCHEDULER_SECURE_INTERNAL_H
 #define SCHEDULER_SECURE_INTERNAL_H
 
-#include <pthread.h>
 
 #include "learn/secure.h"
 #include "scheduler/secure_job.h"
+#include "scheduler/mail.h"
 #include "scheduler/work_state.h"
 
 enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
@@ -57,10 +57,8 @@ struct sherd__secure_job {
     uint32_t survivors_len;
     sherd__secure_sum *sum; /* under way */
     uint64_t done_sums, asked_sums;
-    pthread_mutex_t lock;   /* guards what follows */
-    sherd__secure_sum *asked;
-    bool answered, ready, finish;
-    sherd__aggregate first; /* what the first roster agreed on */
+    sherd__mail mail;  /* asked: a sherd__secure_sum */
+    sherd__aggregate first; /* what the first roster agreed on: as it is once the work stands */
 };
 
 /* secure_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session

@@ -182,10 +182,8 @@ static void become_ready(sherd__secure_job *j)
     j->begun = true;
     for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].known = true;
     j->phase = IDLE;
-    pthread_mutex_lock(&j->lock);
-    if (!j->ready) j->first = j->a;
-    j->ready = true;
-    pthread_mutex_unlock(&j->lock);
+    if (!sherd__mail_ready(&j->mail)) j->first = j->a;
+    sherd__mail_stands(&j->mail);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -385,22 +383,14 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
-    pthread_mutex_lock(&j->lock);
-    sherd__secure_sum *s = j->phase == IDLE ? j->asked : NULL;
-    bool anew = s && sherd__secure_others(j), finish = j->finish;
-    if (!anew && s) j->asked = NULL;
-    pthread_mutex_unlock(&j->lock);
-    if (finish) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
+    sherd__secure_sum *s = j->phase == IDLE ? sherd__mail_asked(&j->mail) : NULL;
+    bool anew = s && sherd__secure_others(j);
+    if (!anew && s) (void)sherd__mail_take(&j->mail);
+    if (sherd__mail_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
     if (j->w.done) return;
     if (anew) gather(j);
     else if (s) sherd__secure_begin_round(j, s);
     move(j);
-}
-
-static bool idle(const void *ctx)
-{
-    (void)ctx;
-    return true; /* it has nothing with the executor */
 }
 
 static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
@@ -414,7 +404,7 @@ static const sherd__work_ops secure_ops = {
     .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
     .node_barred = node_barred, .event = event, .lasting = true, .tick = tick, .pump = pump,
     .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
-    .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
+    .rest = sherd__work_rest, .idle = sherd__work_idle, .node_tasks = sherd__work_node_tasks,
     .progress = progress, .waiting = sherd__work_waiting,
 };
 
@@ -427,34 +417,24 @@ sherd__work sherd__secure_job_work(sherd__secure_job *j)
 
 bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a)
 {
-    pthread_mutex_lock(&j->lock);
-    bool ready = j->ready;
-    if (ready) *a = j->first;
-    pthread_mutex_unlock(&j->lock);
-    return ready;
+    if (!sherd__mail_ready(&j->mail)) return false;
+    *a = j->first;
+    return true;
 }
 
 void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s)
 {
-    pthread_mutex_lock(&j->lock);
-    j->asked = s;
-    j->answered = false;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_ask(&j->mail, s);
 }
 
 bool sherd__secure_job_answered(sherd__secure_job *j)
 {
-    pthread_mutex_lock(&j->lock);
-    bool answered = j->answered;
-    pthread_mutex_unlock(&j->lock);
-    return answered;
+    return sherd__mail_answered(&j->mail);
 }
 
 void sherd__secure_job_finish(sherd__secure_job *j)
 {
-    pthread_mutex_lock(&j->lock);
-    j->finish = true;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_finish(&j->mail);
 }
 
 /* ---- beginning and end --------------------------------------------------------------------- */
@@ -468,7 +448,7 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
                                 .owner = opt->owner, .changed = opt->changed,
                                 .changed_ctx = opt->changed_ctx, .busy = busy, .wanted = "",
                                 .silent = "does not answer" };
-    pthread_mutex_init(&j->lock, NULL);
+    sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
@@ -493,6 +473,6 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->survivors);
     sherd__free(j->uploads);
     sherd__free(j->pieces);
-    pthread_mutex_destroy(&j->lock);
+    sherd__mail_fini(&j->mail);
     sherd__free(j);
 }

@@ -51,9 +51,7 @@ void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
         m->asked = 0;
     }
     j->done_sums++;
-    pthread_mutex_lock(&j->lock);
-    j->answered = true;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_answer(&j->mail);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -90,9 +88,7 @@ static void ask_again(sherd__secure_job *j)
     j->sum = NULL;
     j->asked_sums--;
     drop_pieces(j);
-    pthread_mutex_lock(&j->lock);
-    j->asked = s;
-    pthread_mutex_unlock(&j->lock);
+    sherd__mail_ask(&j->mail, s);
 }
 
 void sherd__secure_begin_open(sherd__secure_job *j)

@@ -139,6 +139,12 @@ void sherd__work_rest(void *ctx)
     for (uint32_t i = 0; i < w->len; i++) sherd__work_node_at(w, i)->session = NULL;
 }
 
+bool sherd__work_idle(const void *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
 uint64_t sherd__work_node_tasks(const void *ctx, uint32_t node)
 {
     return sherd__work_node_at(ctx, node)->accepted;

@@ -63,6 +63,8 @@ bool sherd__work_done(const void *ctx, int *err, sherd_diag *d);
 void sherd__work_fail(void *ctx, int err, const char *hint, const char *message);
 void sherd__work_end(void *ctx);
 void sherd__work_rest(void *ctx);
+/** Always: for works that have nothing with the executor. */
+bool sherd__work_idle(const void *ctx);
 uint64_t sherd__work_node_tasks(const void *ctx, uint32_t node);
 void sherd__work_waiting(const void *ctx, uint64_t now_ms, char *out, size_t size);
 
