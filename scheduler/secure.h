@@ -29,9 +29,9 @@ typedef struct sherd__secure_options {
 /**
  * All nodes that are up when this is called and can take part do; one that is lost, and one that
  * comes later, does from the next sum on that begins when it is up. SHERD_EFEWNODES: fewer than 3,
- * or than U, here or in a later sum, or a sum that was not opened has lost one that is in it; SHERD_EINVAL: thresholds that are not safe
- * (sherd__aggregate_check); SHERD_EAUTH: a node does not believe the key of another; what nodes say
- * of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
+ * or than U, here or in a later sum, or a sum that was not opened has lost one that is in it;
+ * SHERD_EINVAL: thresholds that are not safe (sherd__aggregate_check); SHERD_EAUTH: a node does not
+ * believe the key of another; what nodes say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
  */
 int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure_options *opt,
                        sherd_diag *d) SHERD_MUST;

@@ -106,7 +106,8 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s);
 /** All have uploaded who will: the survivors are named; or, where they are too few, the sum is to
  *  be asked for again, if there is hope. */
 void sherd__secure_begin_open(sherd__secure_job *j);
-/** Too few have answered: the sum is to be asked for again of the same members, if there is hope. */
+/** Too few have answered: the sum is to be asked for again of the same members, if there is
+ *  hope. */
 void sherd__secure_unopened(sherd__secure_job *j);
 /** The sum is its asker's again; err: why it is none. */
 void sherd__secure_over(sherd__secure_job *j, int err, const char *text);

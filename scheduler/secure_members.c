@@ -75,11 +75,12 @@ void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what
 {
     char text[200];
     if (j->bound) {
-        snprintf(text, sizeof text, "a sum over %u nodes was not opened, and they are not all there "
-                 "any more: over others it would tell what single nodes have", j->bound);
+        snprintf(text, sizeof text,
+                 "a sum over %u nodes was not opened, and they are not all there any more: over "
+                 "others it would tell what single nodes have", j->bound);
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                         "--resume goes on from the last checkpoint; docs/THREATS.md says what that "
-                         "tells", text);
+                         "--resume goes on from the last checkpoint; docs/THREATS.md says what "
+                         "that tells", text);
         return;
     }
     snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,

@@ -169,8 +169,8 @@ static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
         }
 }
 
-/* Node 6 is lost before its pieces; then `lost` of the others once two have answered, so that five are
- * no longer left. */
+/* Node 6 is lost before its pieces; then `lost` of the others once two have answered, so that five
+ * are no longer left. */
 static void begin_unopened(world *w, uint32_t lost)
 {
     secure_begin(w, 7, 5, 2);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What is said to somebody who errs: the cause, the place, and what to do about it, with the right
 # exit code; and the words at the end of a training that went well. Speaks TAP.
-. tests/support/tap.sh
+. "$(dirname "$0")/../../support/tap.sh"
 
 PY=/usr/bin/python3
 py() { "$PY" -c "import json, numpy as np
