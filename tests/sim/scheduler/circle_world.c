@@ -310,8 +310,8 @@ static bool over(world *w)
 /* A node that was lost is another process now, with the same key. */
 static void revive(world *w)
 {
+    if (w->back >= w->count || w->node[w->back].up || draw() % 40) return;
     sim_node *n = &w->node[w->back];
-    if (w->back >= w->count || n->up || draw() % 40) return;
     for (link *l = w->links; l; l = l->next)
         if (l->up && (l->from == n || l->to == n)) return;
     assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
