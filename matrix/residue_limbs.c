@@ -394,13 +394,18 @@ static void sort_right(void *ctx, size_t i, unsigned thread)
     sort_wide(t, t->x->b, t->x->m, t->col, t->cols, i, t->right);
 }
 
+static size_t ld_of(const sherd__limbs *x)
+{
+    return x->ld ? x->ld : x->m;
+}
+
 /* HIGH x WIDE elements. */
 TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
 {
     const part *t = ctx;
     const size_t across = pieces(t->cols, WIDE), steps = pieces(t->k, STEP);
     const size_t row0 = i / across * HIGH, row1 = least(t->rows, row0 + HIGH);
-    const size_t col0 = i % across * WIDE, col1 = least(t->cols, col0 + WIDE);
+    const size_t col0 = i % across * WIDE, col1 = least(t->cols, col0 + WIDE), ld = ld_of(t->x);
     uint32_t sums[SUMS * SUM] __attribute__((aligned(64)));
     const field f = field_of(t->x->p);
     (void)thread;
@@ -408,10 +413,10 @@ TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
     __asm__ volatile("" ::: "memory"); /* the intrinsics do not say that they read */
     for (size_t col = col0; col < col1; col += TILE)
         for (size_t row = row0; row < row1; row += TILE) {
-            uint8_t *out = t->x->out + LIMBS * ((t->row + row) * t->x->m + t->col + col);
+            uint8_t *out = t->x->out + LIMBS * ((t->row + row) * ld + t->col + col);
             add_up(t->left + row / TILE * t->strip, t->right + col / TILE * t->strip, steps, sums);
             put(sums, &f, t->from > 0 || t->x->add, least(TILE, t->rows - row),
-                least(TILE, t->cols - col), out, LIMBS * t->x->m);
+                least(TILE, t->cols - col), out, LIMBS * ld);
         }
     _tile_release();
 }
@@ -432,7 +437,8 @@ static bool multiply_part(part *t, sherd__team *team)
 
 int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left, uint8_t *right)
 {
-    if (x->k == 0 && !x->add) memset(x->out, 0, LIMBS * x->n * x->m);
+    for (size_t row = 0; row < x->n && x->k == 0 && !x->add; row++)
+        memset(x->out + LIMBS * row * ld_of(x), 0, LIMBS * x->m);
     for (size_t row = 0; row < x->n; row += ROWS)
         for (size_t from = 0; from < x->k; from += DEPTH) {
             size_t k = least(DEPTH, x->k - from);
@@ -501,7 +507,7 @@ static void sum_up(const room *r, bool transposed, uint64_t sums[TEST_N][TEST_M]
 
 static int selftest_prime(const room *r, uint32_t p, bool extreme, bool transposed, sherd_diag *d)
 {
-    const sherd__limbs x = {p, transposed, TEST_N, TEST_K, TEST_M, r->a, r->b, r->out, false};
+    const sherd__limbs x = {p, transposed, TEST_N, TEST_K, TEST_M, r->a, r->b, r->out, false, 0};
     uint64_t sums[TEST_N][TEST_M];
     fill(r->a, (size_t)TEST_N * TEST_K, p, extreme);
     fill(r->b, (size_t)TEST_K * TEST_M, p, extreme);
@@ -549,7 +555,7 @@ double sherd__limbs_gflops(sherd__team *team, size_t n, size_t k, size_t m)
     room r;
     n = least(n, MOST), k = least(k, MOST), m = least(m, MOST);
     if (!sherd__limbs_here() || n == 0 || k == 0 || m == 0 || !room_for(&r, n, k, m)) return 0;
-    const sherd__limbs x = {sherd__primes_default.p[0], false, n, k, m, r.a, r.b, r.out, false};
+    const sherd__limbs x = {sherd__primes_default.p[0], false, n, k, m, r.a, r.b, r.out, false, 0};
     for (int round = 0; round < ROUNDS; round++) {
         double took = seconds(team);
         int err = sherd__limbs_multiply(&x, team, r.left, r.right);

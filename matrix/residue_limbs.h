@@ -22,6 +22,7 @@ typedef struct sherd__limbs {
     const uint8_t *a, *b; /* n x k, k x m; values may be hostile */
     uint8_t *out;         /* n x m; overlaps neither */
     bool add;             /* on top of what out holds, residues below p */
+    size_t ld;            /* values from a row of out to the next; 0: m */
 } sherd__limbs;
 
 /** No product needs more than this for either operand. */

@@ -217,7 +217,8 @@ static void find_speeds(sherd_forecast *out, const forecast *w, uint32_t cores, 
 static double conversions(const sherd__traffic *t, bool as_they_travel)
 {
     const sherd__pace *p = sherd__pace_here();
-    if (as_they_travel) return 0;
+    if (as_they_travel) /* integers are made such: widened, reduced and packed */
+        return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
            t->laid / p->lay + t->streamed / p->stream;
 }

@@ -16,9 +16,13 @@ typedef struct sherd__traffic {
     uint64_t first;        /* of out: blocks that stay at the nodes */
     uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */
     double flops;          /* of all tasks; multiply-adds count two */
-    bool residues;         /* both operands of all of them travel as packed residues */
+    bool residues;         /* left operands of all of them travel as packed residues, and right ones
+                              do or are integers */
     double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */
     double widened;          /* of narrower types that they make doubles of, as floats */
+    struct {
+        double packed, widened; /* of these, for right operands */
+    } right;
     double laid;             /* of right blocks of doubles, once for each product with them */
     double streamed;         /* of answers that are made as they are sent */
     double busiest;        /* share of the answers' and operands' bytes that one slot has */

@@ -41,17 +41,21 @@ static double values_of(const sherd__fragment_info *i)
 
 /* What a node does to a block so many times in a task: it takes residues apart, makes doubles of
  * what is narrower, residues of what is none. */
-static void count_converted(count *c, const sherd__fragment_info *i, double times)
+static void count_converted(count *c, const sherd__fragment_info *i, bool right, double times)
 {
     double entries = values_of(i) * times;
-    c->t->residues = c->t->residues && i->dtype == SHERD__RESIDUES;
+    unsigned primes = c->shape.primes_len;
     if (i->dtype == SHERD__RESIDUES) {
         c->t->unpacked += (double)i->len * times;
-    } else if (c->shape.primes_len || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
-        unsigned primes = c->shape.primes_len;
-        c->t->widened += sizeof(float) * entries * (primes ? primes : 1);
-        c->t->packed += (double)SHERD__RESIDUE_BYTES * entries * primes; /* as much is reduced */
+    } else if (primes || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
+        double widened = sizeof(float) * entries * (primes ? primes : 1);
+        double packed = (double)SHERD__RESIDUE_BYTES * entries * primes; /* as much is reduced */
+        c->t->widened += widened;
+        c->t->packed += packed;
+        c->t->right.widened += right ? widened : 0;
+        c->t->right.packed += right ? packed : 0;
     }
+    if (i->dtype != SHERD__RESIDUES && (!right || !primes)) c->t->residues = false;
 }
 
 /* Panels of a node's that n rows or columns are: each meets all of the other operand anew. */
@@ -67,7 +71,7 @@ static void count_answer(count *c, uint32_t slot, const sherd__cell_sizes *s)
     if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
     else if (real && s->left.encoding == SHERD__DENSE && s->left.cols <= 1) c->t->streamed += bytes;
     else if (real) c->products[slot] += s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows);
-    count_converted(c, &s->left, node_panels(s->result.cols));
+    count_converted(c, &s->left, false, node_panels(s->result.cols));
     if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
 }
 
@@ -116,7 +120,7 @@ static int count_resident(count *c, uint32_t tile)
         if (err) return err;
         const sherd__fragment_info *info = sherd__fragment_info_of(f);
         uint64_t bytes = sherd__size_put(info);
-        count_converted(c, info, c->panels[slot]);
+        count_converted(c, info, true, c->panels[slot]);
         if (info->dtype == SHERD_F64) c->t->laid += (double)info->len * c->products[slot];
         c->t->first += bytes;
         c->t->out += bytes;

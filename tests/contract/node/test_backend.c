@@ -528,6 +528,87 @@ static void integers_multiply_modulo_primes_transposed_and_beside_residues(void 
     }
 }
 
+/* Any that the type holds and a double does. */
+static double any_integer(uint8_t dtype)
+{
+    int64_t x = (int64_t)(sherd__entropy_below(&rnd, UINT64_C(1) << 54)) - (INT64_C(1) << 53);
+    return (double)(dtype == SHERD_I8    ? (int64_t)(int8_t)x
+                    : dtype == SHERD_U8  ? (int64_t)(uint8_t)x
+                    : dtype == SHERD_I32 ? (int64_t)(int32_t)x
+                                         : x);
+}
+
+/* Residues by integers, in one panel of columns and in several: 50000 terms leave no room for 60
+ * columns at a time. */
+static void check_integers_so(uint32_t n, uint32_t k, uint32_t m, uint8_t dtype, bool transposed)
+{
+    enum { R = 2 };
+    uint32_t *a = random_residues(n, k, R, k & 1);
+    sherd_fragment *u = residues(n & 1, transposed ? k : n, transposed ? n : k, R, a);
+    plan pb = dense(m & 1, k, m, dtype);
+    double *b = malloc(((size_t)k * m + 1) * sizeof *b);
+    for (size_t i = 0; i < (size_t)k * m; i++) b[i] = any_integer(dtype);
+    sherd_fragment *v = encode(&pb, b);
+    sherd__task t = modular_task(n, m, R);
+    if (transposed) t.op = SHERD__OP_MULTIPLY_T;
+    uint8_t *out = noisy(t.result.len);
+    assert_int_equal(run(&t, u, v, out), SHERD_OK);
+    assert_guard(out, t.result.len);
+    for (uint32_t e = 0; e < R * n * m; e++) {
+        uint32_t q = e / (n * m), i = e / m % n, j = e % m;
+        int64_t p = primes[q], sum = 0;
+        for (uint32_t x = 0; x < k; x++) {
+            size_t at = (size_t)q * n * k + (transposed ? (size_t)x * n + i : (size_t)i * k + x);
+            sum = (sum + (int64_t)b[(size_t)x * m + j] % p * a[at]) % p;
+        }
+        assert_int_equal(get24(out + 3 * e), sum < 0 ? sum + p : sum);
+    }
+    free(out);
+    free(a);
+    free(b);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
+static void residues_multiply_with_integers_of_every_size(void **s)
+{
+    (void)s;
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },   { 0, 2, 3 },    { 2, 0, 3 },
+                                         { 5, 7, 3 },   { 17, 65, 70 }, { 2, 3, 1100 },
+                                         { 3, 2049, 5 }, { 1, 50000, 60 } };
+    static const uint8_t dtypes[] = { SHERD_I8, SHERD_U8, SHERD_I32, SHERD_I64 };
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        const uint32_t *z = sizes[i / 2];
+        taken_apart = i & 1;
+        for (size_t d = 0; d < (z[1] < 10000 ? 4 : 1); d++)
+            check_integers_so(z[0], z[1], z[2], dtypes[d], (i + d) & 2);
+    }
+    taken_apart = false;
+}
+
+static void integers_that_no_double_holds_are_refused_beside_residues(void **s)
+{
+    (void)s;
+    enum { N = 3, K = 70, M = 5 };
+    uint32_t *a = random_residues(N, K, 1, false);
+    sherd_fragment *u = residues(0, N, K, 1, a);
+    plan pb = dense(0, K, M, SHERD_I64);
+    double b[K * M] = { [K * M - 1] = 0x1p60 };
+    sherd_fragment *v = encode(&pb, b);
+    sherd__task t = modular_task(N, M, 1);
+    for (int way = 0; way < 2; way++) {
+        taken_apart = way;
+        uint8_t *out = noisy(t.result.len);
+        assert_int_equal(run(&t, u, v, out), SHERD_ERANGE);
+        assert_guard(out, t.result.len);
+        free(out);
+    }
+    taken_apart = false;
+    free(a);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
 /* Windows of the rows of left, by the book: number l of row i, modulo prime number q. */
 static uint64_t window_at(const sherd_windows *w, size_t wide, size_t count, uint32_t images,
                           const uint32_t *a, uint32_t q, size_t i, size_t l)
@@ -891,6 +972,8 @@ int main(void)
         EACH(residues_multiply_exactly_worst_values_included, 0),
         EACH(integers_multiply_modulo_primes_group_by_group, 0),
         EACH(integers_multiply_modulo_primes_transposed_and_beside_residues, 0),
+        EACH(residues_multiply_with_integers_of_every_size, 0),
+        EACH(integers_that_no_double_holds_are_refused_beside_residues, 0),
         EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
         EACH(windows_of_residues_multiply_exactly, 0),
         EACH(tasks_whose_windows_do_not_fit_are_refused, 0),

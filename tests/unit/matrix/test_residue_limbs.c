@@ -68,7 +68,7 @@ static void open(product *p, uint32_t prime, bool transposed, size_t n, size_t k
     size_t left, right;
     *p = (product){ .a = fence(3 * n * k), .b = fence(3 * k * m), .out = fence(3 * n * m) };
     p->x = (sherd__limbs){ prime, transposed, n, k, m, p->a.at, p->b.at, p->out.at,
-                             false };
+                             false, 0 };
     sherd__limbs_room(&p->x, &left, &right);
     assert_true(left <= SHERD__LIMBS_MOST && right <= SHERD__LIMBS_MOST);
     p->room = malloc(left + right + 64);

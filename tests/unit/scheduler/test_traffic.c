@@ -82,6 +82,23 @@ static void residues_are_counted_as_what_is_taken_apart(void **state)
     sherd__traffic t = count(&o, 64 << 20);
     assert_true(t.laid == 0 && t.streamed == 0 && t.widened == 0);
     assert_true(t.unpacked >= (double)t.left && t.packed == (double)t.answer);
+    assert_true(t.residues && t.right.widened == 0 && t.right.packed == 0);
+}
+
+/* Every node makes residues of B, for each panel anew: 4 bytes a value as floats, 3 packed. */
+static void integers_beside_residues_are_counted_as_what_is_packed(void **state)
+{
+    (void)state;
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE1;
+    o.exact = true;
+    sherd__traffic t = count(&o, 64 << 20);
+    double values = t.right.packed / 3;
+    assert_true(t.residues && values >= NODES * K * M && t.right.widened == 4 * values);
+    assert_true(t.widened == t.right.widened && t.packed == t.right.packed + (double)t.answer);
+    o.scheme = SHERD_PLAIN;
+    assert_false(count(&o, 64 << 20).residues);
 }
 
 int main(void)
@@ -90,6 +107,7 @@ int main(void)
         cmocka_unit_test(a_right_block_of_doubles_is_laid_out_for_each_task),
         cmocka_unit_test(single_columns_are_multiplied_where_they_lie),
         cmocka_unit_test(residues_are_counted_as_what_is_taken_apart),
+        cmocka_unit_test(integers_beside_residues_are_counted_as_what_is_packed),
     };
     return cmocka_run_group_tests_name("scheduler/traffic", tests, begin, NULL);
 }
