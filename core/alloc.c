@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +32,27 @@ void *sherd__alloc(size_t n)
     return fails_now() || absurd(n) ? NULL : malloc(n ? n : 1);
 }
 
+#define HUGE_PAGE ((size_t)2 << 20)
+#define LINE 64u
+
+void *sherd__alloc_pages(size_t n)
+{
+    const bool huge = n > HUGE_PAGE / 2;
+    void *p = NULL;
+    if (fails_now() || absurd(n) || absurd(n + HUGE_PAGE)) return NULL;
+    if (huge) n = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (posix_memalign(&p, huge ? HUGE_PAGE : LINE, n ? n : 1) != 0) return NULL;
+    if (huge) (void)madvise(p, n, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
+    return p;
+}
+
 void *sherd__alloc_large(size_t n)
 {
-    const uintptr_t page = 4096, huge = (uintptr_t)2 << 20;
+    const uintptr_t page = 4096;
     void *p = sherd__alloc(n);
-    if (!p || n < 2 * huge) return p;
+    if (!p || n < 2 * HUGE_PAGE) return p;
     uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
-    (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
+    (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advice, as above */
     return p;
 }
 

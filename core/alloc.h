@@ -9,6 +9,9 @@ void *sherd__alloc(size_t n);
 /** The same for megabytes that will be filled soon: with huge pages where the system has them, the
  *  first touch costs half. */
 void *sherd__alloc_large(size_t n);
+/** For memory that is gone over again and again, as weights are: in whole huge pages where it would
+ *  fill most of one, elsewhere on a cache line of its own. */
+void *sherd__alloc_pages(size_t n);
 /** Has the process keep up to `most` freed bytes, in pieces of up to an eighth of that, for the
  *  next who asks: what is taken and given back for every product would else cost a fault a page.
  *  For a process of our own, once, before other threads. */

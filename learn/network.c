@@ -22,20 +22,12 @@ static int too_large(sherd_diag *d, size_t i, const char *name)
     return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu (%s) is too large to count", i, name);
 }
 
-/* Memory for count examples of `each` numbers, or NULL. */
-static void *numbers(const sherd__network *n, size_t count, size_t each)
+static void *zeros(const sherd__network *n)
 {
     size_t bytes;
-    if (!sherd__mul(count, each, &bytes) ||
-        !sherd__mul(bytes, sherd_dtype_size(n->dtype), &bytes))
-        return NULL;
-    return sherd__alloc_large(bytes);
-}
-
-static void *zeros(const sherd__network *n, size_t count)
-{
-    void *p = numbers(n, count, 1);
-    if (p != NULL) memset(p, 0, count * sherd_dtype_size(n->dtype));
+    if (!sherd__mul(n->count, sherd_dtype_size(n->dtype), &bytes)) return NULL;
+    void *p = sherd__alloc_pages(bytes);
+    if (p != NULL) memset(p, 0, bytes);
     return p;
 }
 
@@ -85,35 +77,63 @@ static void cut_vectors(sherd__network *n)
     }
 }
 
-static bool lay_out(sherd__network *n)
+/* What passes write lies together, since several pieces fill huge pages that one would not. */
+typedef struct room {
+    char *at; /* NULL: sizes are counted only */
+    size_t used;
+} room;
+
+#define LINE 64u
+
+/* Room for a batch of `each` numbers an example; *to gets its place. False: too large to count. */
+static bool take(room *r, const sherd__network *n, size_t each, void **to)
+{
+    size_t bytes;
+    if (!sherd__mul(n->batch, each, &bytes) ||
+        !sherd__mul(bytes, sherd_dtype_size(n->dtype), &bytes) ||
+        !sherd__add(bytes, (LINE - bytes % LINE) % LINE, &bytes))
+        return false;
+    *to = r->at != NULL ? r->at + r->used : NULL;
+    return sherd__add(r->used, bytes, &r->used);
+}
+
+static bool lay_out(sherd__network *n, room *r)
 {
     size_t most = 0, i = 0;
     while (i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ALIAS) i++;
     n->any_view = i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ANY_VIEW;
-    if (!n->any_view && (n->input = numbers(n, n->batch, n->size)) == NULL) return false;
+    if (!n->any_view && !take(r, n, n->size, &n->input)) return false;
     bool needed = true; /* what lies below is the caller's, or somebody's on the way back */
     for (i = 0; i < n->len; i++) {
         sherd__layer *l = &n->layers[i];
         unsigned traits = l->spec.kind->traits;
         size_t each = 0;
+        void *scratch = NULL;
         sherd__form_size(l->out, &each); /* counted by fit */
         most = each > most ? each : most;
         bool shared = traits & SHERD__LAYER_ALIAS || (traits & SHERD__LAYER_IN_PLACE && !needed);
-        n->owned[i] = !shared;
-        n->outs[i] = !shared ? numbers(n, n->batch, each) : i > 0 ? n->outs[i - 1] : NULL;
-        if (n->owned[i] && n->outs[i] == NULL) return false;
-        if (l->scratch_each > 0 && (l->scratch = numbers(n, n->batch, l->scratch_each)) == NULL)
+        if (shared)
+            n->outs[i] = i > 0 ? n->outs[i - 1] : NULL;
+        else if (!take(r, n, each, &n->outs[i]))
             return false;
+        if (l->scratch_each > 0 && !take(r, n, l->scratch_each, &scratch)) return false;
+        l->scratch = scratch;
         if (!(traits & SHERD__LAYER_ALIAS)) needed = traits & SHERD__LAYER_IN_PLACE;
     }
-    n->delta[0] = numbers(n, n->batch, most);
-    n->delta[1] = numbers(n, n->batch, most);
-    n->params = zeros(n, n->count);
-    n->gradient = zeros(n, n->count);
+    return take(r, n, most, &n->delta[0]) && take(r, n, most, &n->delta[1]);
+}
+
+static bool allocate(sherd__network *n)
+{
+    room r = { 0 };
+    if (!lay_out(n, &r) || (r.at = n->room = sherd__alloc_pages(r.used)) == NULL) return false;
+    r.used = 0;
+    n->params = zeros(n);
+    n->gradient = zeros(n);
     if (n->dtype == SHERD_F32 &&
         (n->told = sherd__calloc(n->batch, n->width * sizeof *n->told)) == NULL)
         return false;
-    return n->delta[0] && n->delta[1] && n->params && n->gradient;
+    return lay_out(n, &r) && n->params != NULL && n->gradient != NULL;
 }
 
 static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag *d)
@@ -150,10 +170,9 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
     n->l2 = spec->l2;
     n->layers = sherd__calloc(n->len, sizeof *n->layers);
     n->outs = sherd__calloc(n->len, sizeof *n->outs);
-    n->owned = sherd__calloc(n->len, sizeof *n->owned);
-    if (n->layers == NULL || n->outs == NULL || n->owned == NULL) err = SHERD_ENOMEM;
+    if (n->layers == NULL || n->outs == NULL) err = SHERD_ENOMEM;
     if (err == 0) err = fit(n, spec, d);
-    if (err == 0 && !lay_out(n)) err = SHERD_ENOMEM;
+    if (err == 0 && !allocate(n)) err = SHERD_ENOMEM;
     if (err != 0) {
         sherd__network_free(n);
         return err != SHERD_ENOMEM ? err
@@ -169,18 +188,12 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
 void sherd__network_free(sherd__network *n)
 {
     if (n == NULL) return;
-    for (size_t i = 0; i < n->len && n->layers != NULL; i++) sherd__free(n->layers[i].scratch);
-    for (size_t i = 0; i < n->len && n->outs != NULL && n->owned != NULL; i++)
-        if (n->owned[i]) sherd__free(n->outs[i]);
     sherd__free(n->layers);
     sherd__free(n->outs);
-    sherd__free(n->owned);
     sherd__free(n->params);
     sherd__free(n->gradient);
-    sherd__free(n->input);
+    sherd__free(n->room);
     sherd__free(n->told);
-    sherd__free(n->delta[0]);
-    sherd__free(n->delta[1]);
     sherd__free(n);
 }
 

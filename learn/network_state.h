@@ -9,7 +9,6 @@ struct sherd__network {
     sherd__layer *layers;
     sherd_dtype dtype;
     void **outs; /* each layer's outputs; several may be the same memory */
-    bool *owned;   /* outs[i] is its own memory */
     size_t len, batch, size, width; /* size: numbers in one input */
     size_t count;
     size_t first;  /* lowest layer with parameters; len: none */
@@ -18,6 +17,7 @@ struct sherd__network {
     double l2;
     union { double *params; float *params32; };
     union { double *gradient; float *gradient32; };
+    void *room;     /* outputs, scratch of layers, and the following */
     void *input;    /* x in the network's dtype, unless any_view */
     void *delta[2]; /* d cost / d outputs of a layer, and of the one below */
     double *told;   /* a network of f32: the outputs as f64, for the caller */

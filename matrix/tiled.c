@@ -148,7 +148,7 @@ static bool grow(void **memory, size_t *size, size_t need)
     if (need <= *size) return true;
     sherd__free(*memory);
     *size = 0;
-    *memory = sherd__alloc_large(need);
+    *memory = sherd__alloc_pages(need);
     if (*memory == NULL) return false;
     *size = need;
     return true;
@@ -217,6 +217,8 @@ static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room 
     j.rows = ceil_of(j.n, j.t->rows);
     j.cols = ceil_of(j.m, j.t->cols);
     j.depths = ceil_of(j.k, SHERD__TILED_BYTES / j.t->size);
+    j.row_cuts = sherd__tiled_cut(j.n, j.rows);
+    j.depth_cuts = sherd__tiled_cut(j.k, most(j.depths, 1));
     j.slot_a = j.a_rows ? SHERD__TILED_STRIDE * j.t->rows : SHERD__TILED_ROWS * SHERD__TILED_BYTES;
     j.slot_b = SHERD__TILED_BYTES * j.t->cols;
     cut_parts(&j, threads);

@@ -33,6 +33,8 @@ typedef struct sherd__tiled {
     void (*finish)(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld);
     void *ctx;
     bool add;         /* C += A*B; then c is not NULL */
+    const void *beside; /* n x m, rows ldc apart, of C's type: what `finish` reads beside C, and so
+                           is fetched while a part is made. NULL: nothing */
 } sherd__tiled;
 
 /** A dtype of f64, f32 or u8, with rows or columns whose elements lie together. */

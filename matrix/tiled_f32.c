@@ -30,6 +30,7 @@
 #define VBYTES 64
 #define MR 14
 #define FMA(x, v, s) _mm512_fmadd_ps(_mm512_set1_ps(x), v, s)
+#define BYTES(p) _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)(p))))
 #include "matrix/tiled_kernel.inc"
 #endif
 

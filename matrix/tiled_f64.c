@@ -30,6 +30,7 @@
 #define VBYTES 64
 #define MR 14
 #define FMA(x, v, s) _mm512_fmadd_pd(_mm512_set1_pd(x), v, s)
+#define BYTES(p) _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(p))))
 #include "matrix/tiled_kernel.inc"
 #endif
 

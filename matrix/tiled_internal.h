@@ -30,13 +30,21 @@ typedef struct sherd__ahead {
     ptrdiff_t stride; /* in bytes */
 } sherd__ahead;
 
-/** rows x cols of C (+)= a panel of A times one of B, over k steps. a_stride: numbers from one row
- *  of A to the next (by rows) or from one step to the next (by columns); b_stride: from one step to
- *  the next. B has as many columns as the tile is wide, however many of them count; as many as one
- *  vector, where those suffice. */
-typedef void sherd__tiles_fn(unsigned rows, unsigned cols, size_t k, const void *a, size_t a_stride,
-                             const void *b, size_t b_stride, void *c, size_t ldc, bool add,
-                             sherd__ahead next);
+/** rows x cols of C (+)= a panel of A times one of B, over k steps. B has as many columns as the
+ *  tile is wide, however many of them count; as many as one vector, where those suffice. */
+typedef struct sherd__tile {
+    unsigned rows, cols;
+    size_t k;
+    const void *a, *b;
+    size_t a_stride; /* numbers from one row of A to the next (by rows), or step (by columns) */
+    size_t b_stride; /* from one step to the next */
+    void *c;
+    size_t ldc;
+    bool add;
+    sherd__ahead next;
+} sherd__tile;
+
+typedef void sherd__tiles_fn(const sherd__tile *tile);
 
 /** How panels are made of operands of one dtype. Strides in elements. */
 typedef struct sherd__tiles_reader {
@@ -65,6 +73,22 @@ typedef enum sherd__tiled_order {
     SHERD__BY_PIECES /* neither does as a whole */
 } sherd__tiled_order;
 
+/** Nearly equal pieces of a range, the longer ones first. */
+typedef struct sherd__tiled_cuts {
+    size_t each, more; /* so many pieces have one more */
+} sherd__tiled_cuts;
+
+static inline sherd__tiled_cuts sherd__tiled_cut(size_t n, size_t pieces)
+{
+    return (sherd__tiled_cuts){ n / pieces, n % pieces };
+}
+
+/** Where piece i begins. */
+static inline size_t sherd__tiled_from(sherd__tiled_cuts c, size_t i)
+{
+    return i * c.each + (i < c.more ? i : c.more);
+}
+
 /** A product as its parts see it. */
 typedef struct sherd__tiled_job {
     const sherd__tiled *p;
@@ -76,6 +100,7 @@ typedef struct sherd__tiled_job {
     size_t shared_b;            /* so are the panels of B from here on */
     size_t n, k, m;
     size_t rows, cols, depths;  /* panels of A, panels of B, pieces of k */
+    sherd__tiled_cuts row_cuts, depth_cuts;
     size_t row_parts, col_parts;
     sherd__tiled_order order;
     size_t slot_a, slot_b;      /* bytes of a panel's piece */
@@ -84,8 +109,6 @@ typedef struct sherd__tiled_job {
     size_t own_a, own_ldc, own_size;
 } sherd__tiled_job;
 
-/** Where piece i of `pieces` nearly equal ones of n begins. */
-size_t sherd__tiled_cut(size_t n, size_t pieces, size_t i);
 /** For sherd__team_run, ctx a job: one piece of a shared panel, A's before B's; one part. */
 void sherd__tiled_share(void *ctx, size_t i, unsigned thread);
 void sherd__tiled_part(void *ctx, size_t i, unsigned thread);

@@ -23,12 +23,6 @@ static const void *element(const sherd_view *v, size_t r, size_t c)
     return (const char *)v->data + at * (ptrdiff_t)sherd_dtype_size(v->dtype);
 }
 
-size_t sherd__tiled_cut(size_t n, size_t pieces, size_t i)
-{
-    size_t each = n / pieces, more = n % pieces;
-    return i * each + (i < more ? i : more);
-}
-
 /* ---- panels ---------------------------------------------------------------------------------- */
 
 /* A piece of a panel: its first number, and how far it is to the next step (of B, or of A by
@@ -40,12 +34,12 @@ typedef struct panel {
 
 static size_t row_of(const sherd__tiled_job *j, size_t r)
 {
-    return sherd__tiled_cut(j->n, j->rows, r);
+    return sherd__tiled_from(j->row_cuts, r);
 }
 
 static size_t step_of(const sherd__tiled_job *j, size_t piece)
 {
-    return sherd__tiled_cut(j->k, j->depths, piece);
+    return sherd__tiled_from(j->depth_cuts, piece);
 }
 
 static void pack_a(const sherd__tiled_job *j, size_t piece, size_t r, char *to)
@@ -129,15 +123,30 @@ static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c
     return nothing;
 }
 
-/* What kernel call `i` of a panel of A asks for, of panel r that comes next: lines of one of its
- * rows, as many as the call has steps, then of the next row, and so on along all rows. */
-static sherd__ahead ahead_in_a(const sherd__tiled_job *j, size_t r, size_t i, size_t k)
+/* What kernel call `i` of a panel of A asks for, of so many rows that lie from `at` on: lines of one
+ * of them, as many as the call has steps, then of the next row, and so on along all rows. */
+static sherd__ahead along_rows(const char *at, size_t rows, size_t bytes, ptrdiff_t stride,
+                               size_t i, size_t k)
 {
-    size_t size = sherd_dtype_size(j->p->a.dtype);
-    if (r >= j->rows || !j->a_rows || j->share_a) return nothing;
-    size_t row = row_of(j, r), rows = row_of(j, r + 1) - row, at = i / rows * k * (LINE / size);
-    if (at >= j->k) return nothing;
-    return (sherd__ahead){ element(&j->p->a, row + i % rows, at), LINE };
+    size_t from = i / rows * k * LINE;
+    if (from >= bytes) return nothing;
+    return (sherd__ahead){ at + (ptrdiff_t)(i % rows) * stride + from, LINE };
+}
+
+/* The same of panel r + 1 of A, if it comes next (before `end`), or, where A is at hand, of what r
+ * is finished with. */
+static sherd__ahead ahead_of_rows(const sherd__tiled_job *j, size_t r, size_t end, size_t i,
+                                  size_t k)
+{
+    size_t size = sherd_dtype_size(j->p->a.dtype), next = row_of(j, r + 1);
+    if (j->a_rows && !j->share_a)
+        return r + 1 < end ? along_rows(element(&j->p->a, next, 0), row_of(j, r + 2) - next,
+                                            j->k * size, j->p->a.row_stride * (ptrdiff_t)size, i, k)
+                               : nothing;
+    if (j->p->beside == NULL) return nothing;
+    size_t row = row_of(j, r), stride = j->p->ldc * j->t->size;
+    return along_rows((const char *)j->p->beside + row * stride, next - row, j->m * j->t->size,
+                      (ptrdiff_t)stride, i, k);
 }
 
 /* ---- orders ---------------------------------------------------------------------------------- */
@@ -158,9 +167,11 @@ static void add_tile(const part *s, size_t piece, size_t r, size_t c, panel a, p
     size_t row = row_of(j, r), rows = row_of(j, r + 1) - row, col = c * j->t->cols;
     size_t k = step_of(j, piece + 1) - step_of(j, piece);
     size_t at = (row - row_of(j, s->r0)) * s->ldc + col - s->c0 * j->t->cols;
-    sherd__tiles_fn *kernel = j->a_rows ? j->t->by_rows : j->t->by_columns;
-    kernel((unsigned)rows, (unsigned)least(j->m - col, j->t->cols), k, a.at, a.stride, b.at,
-           b.stride, s->c + at * j->t->size, s->ldc, piece > 0 || j->p->add, next);
+    sherd__tile tile = { .rows = (unsigned)rows, .cols = (unsigned)least(j->m - col, j->t->cols),
+                         .k = k, .a = a.at, .a_stride = a.stride, .b = b.at, .b_stride = b.stride,
+                         .c = s->c + at * j->t->size, .ldc = s->ldc,
+                         .add = piece > 0 || j->p->add, .next = next };
+    (j->a_rows ? j->t->by_rows : j->t->by_columns)(&tile);
 }
 
 static void finish(const part *s, size_t r0, size_t r1)
@@ -207,7 +218,7 @@ static void past_b(const part *s)
             size_t k = step_of(j, piece + 1) - step_of(j, piece);
             for (size_t c = s->c0; c < s->c1; c++, i++)
                 add_tile(&row, piece, r, c, a, panel_of_b(j, piece, c, NULL),
-                         r + 1 < s->r1 ? ahead_in_a(j, r + 1, i, k) : nothing);
+                         ahead_of_rows(j, r, s->r1, i, k));
         }
         finish(&row, r, r + 1);
     }
@@ -254,10 +265,13 @@ void sherd__tiled_part(void *ctx, size_t i, unsigned thread)
     char *own = j->own + thread * j->own_size;
     part s = { .j = j, .own_a = own, .own_b = own + j->own_a,
                .c = own + j->own_a + j->slot_b, .ldc = j->own_ldc };
-    s.r0 = sherd__tiled_cut(j->rows, j->row_parts, i / j->col_parts);
-    s.r1 = sherd__tiled_cut(j->rows, j->row_parts, i / j->col_parts + 1);
-    s.c0 = sherd__tiled_cut(j->cols, j->col_parts, i % j->col_parts);
-    s.c1 = sherd__tiled_cut(j->cols, j->col_parts, i % j->col_parts + 1);
+    const size_t row = i / j->col_parts, col = i % j->col_parts;
+    const sherd__tiled_cuts rows = sherd__tiled_cut(j->rows, j->row_parts);
+    const sherd__tiled_cuts cols = sherd__tiled_cut(j->cols, j->col_parts);
+    s.r0 = sherd__tiled_from(rows, row);
+    s.r1 = sherd__tiled_from(rows, row + 1);
+    s.c0 = sherd__tiled_from(cols, col);
+    s.c1 = sherd__tiled_from(cols, col + 1);
     if (j->p->c != NULL) {
         s.ldc = j->p->ldc;
         s.c = (char *)j->p->c + (row_of(j, s.r0) * s.ldc + s.c0 * j->t->cols) * j->t->size;

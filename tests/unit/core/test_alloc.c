@@ -70,6 +70,24 @@ static void exactly_the_nth_allocation_fails(void **state)
     sherd__free(keep);
 }
 
+static void memory_in_pages_begins_with_one_and_is_all_there(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = { 0, 1, 65, 1000000, 3000000, 4194305 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char *p = sherd__alloc_pages(sizes[i]);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % (sizes[i] > 1 << 20 ? 1 << 21 : 64), 0);
+        memset(p, 0xa5, sizes[i]);
+        sherd__free(p);
+    }
+    assert_null(sherd__alloc_pages(SIZE_MAX));
+    assert_null(sherd__alloc_pages(PTRDIFF_MAX));
+    sherd__alloc_fail_nth(1);
+    assert_null(sherd__alloc_pages(1));
+    assert_int_equal(sherd__alloc_fail_nth(0), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -77,6 +95,7 @@ int main(void)
         cmocka_unit_test(a_count_that_wraps_is_refused),
         cmocka_unit_test(cleared_memory_is_zero),
         cmocka_unit_test(exactly_the_nth_allocation_fails),
+        cmocka_unit_test(memory_in_pages_begins_with_one_and_is_all_there),
     };
     return cmocka_run_group_tests_name("core/alloc", tests, NULL, NULL);
 }

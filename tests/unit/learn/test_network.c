@@ -832,7 +832,7 @@ static void a_network_without_memory_is_none(void **s)
         int err = sherd__network_new(&spec, &n, &d);
         sherd__alloc_fail_nth(0);
         if (err == SHERD_OK) {
-            assert_true(i > 8);
+            assert_true(i > 5);
             sherd__network_free(n);
             return;
         }
