@@ -267,77 +267,12 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     return err;
 }
 
-/* ---- B, in clear ----------------------------------------------------------------------------- */
-
-/* Rows of a tile of B in the narrowest integers, made while they are sent: on the loop thread, so
- * with scratch of its own. */
-typedef struct blind_tile {
-    const blind *h;
-    size_t from, width, size;
-    size_t made;    /* row that `bytes` holds, or SIZE_MAX */
-    double *row;
-    uint8_t *bytes;
-} blind_tile;
-
-static void tile_free(void *ctx)
-{
-    blind_tile *t = ctx;
-    sherd__free(t->row);
-    sherd__free(t->bytes);
-    sherd__free(t);
-}
-
-/* Whole numbers that the size is known to hold, signed or not. */
-static void narrow(const double *x, size_t n, size_t size, uint8_t *out)
-{
-    for (size_t j = 0; j < n; j++) {
-        int32_t v = (int32_t)x[j];
-        if (size == 1) out[j] = (uint8_t)v;
-        else if (size == 2) sherd__put_u16(out + 2 * j, (uint16_t)v);
-        else sherd__put_u32(out + 4 * j, (uint32_t)v);
-    }
-}
-
-static int tile_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
-{
-    blind_tile *t = ctx;
-    size_t row_bytes = t->width * t->size;
-    while (len > 0) {
-        size_t row = (size_t)(offset / row_bytes), skip = (size_t)(offset % row_bytes);
-        size_t n = row_bytes - skip < len ? row_bytes - skip : len;
-        if (t->made != row) {
-            sherd__fixed_row(&t->h->p.fixed_b, t->h->p.b, row, t->from, t->width, t->row);
-            narrow(t->row, t->width, t->size, t->bytes);
-            t->made = row;
-        }
-        memcpy(out, t->bytes + skip, n);
-        offset += n;
-        out += n;
-        len -= n;
-    }
-    return SHERD_OK;
-}
-
 static int blind_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
 {
     const blind *h = ctx;
     (void)slot;
-    *out = NULL;
-    blind_tile *t = sherd__calloc(1, sizeof *t);
-    if (!t) return SHERD_ENOMEM;
-    *t = (blind_tile){ .h = h, .from = (size_t)tile * h->p.tile_cols, .width = tile_width(h, tile),
-                       .size = sherd_dtype_size((sherd_dtype)h->dtype_b), .made = SIZE_MAX };
-    t->row = sherd__alloc(t->width * sizeof *t->row);
-    t->bytes = sherd__alloc(t->width * t->size);
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = h->dtype_b, .rows = h->k,
-                                  .cols = t->width,
-                                  .len = (uint64_t)h->k * t->width * t->size };
-    int err = t->row && t->bytes ? SHERD_OK : SHERD_ENOMEM;
-    if (!err)
-        err = sherd__fragment_new_source(out, &info,
-                                         (sherd__fragment_source){ tile_fill, tile_free, t });
-    if (err) tile_free(t);
-    return err;
+    return sherd__blind_tile(out, h->p.b, &h->p.fixed_b, h->dtype_b,
+                             (size_t)tile * h->p.tile_cols, tile_width(h, tile));
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #define CRYPTO_BLIND_H
 
 #include "core/rand.h"
+#include "crypto/fragment.h"
 #include "crypto/mask.h"
 #include "crypto/scheme.h"
 #include "matrix/fixed.h"
@@ -55,6 +56,10 @@ int sherd__blind_arm(sherd__hiding *h, const uint8_t key[32], uint64_t first_row
 /** Rows [row, row+rows) of R modulo prime number q, which is p; out row-major, width k. */
 int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, size_t rows, size_t k,
                       double *out) SHERD_MUST;
+/** Columns [from, from+width) of B in integers of `dtype`, which holds what `fixed` makes of them:
+ *  a source that is read on the loop thread. b is borrowed. SHERD_ENOMEM. */
+int sherd__blind_tile(sherd_fragment **out, sherd_view b, const sherd__fixed *fixed, uint8_t dtype,
+                      size_t from, size_t width) SHERD_MUST;
 /** Rows of A in a slot. */
 size_t sherd__blind_planned(const sherd__hiding *h, uint32_t slot);
 

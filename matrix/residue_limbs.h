@@ -25,8 +25,10 @@ typedef struct sherd__limbs {
     size_t ld;            /* values from a row of out to the next; 0: m */
 } sherd__limbs;
 
+/** Terms that are summed up before their sums are put together and reduced. */
+#define SHERD__LIMBS_DEPTH 2048
 /** No product needs more than this for either operand. */
-#define SHERD__LIMBS_MOST ((size_t)3 * 1024 * 2048)
+#define SHERD__LIMBS_MOST ((size_t)3 * 1024 * SHERD__LIMBS_DEPTH)
 
 /** Whether this processor has such tiles and the system lets the process use them; asked once. Not
  *  where OPENBLAS_CORETYPE is set: who names an older processor gets what that one has. */

@@ -27,27 +27,22 @@
 
 #define STRIP 128u  /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
 #define CELL 96u    /* rows of a cell whose blocks have about a megabyte */
-#define LINE 64u
 
 _Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
-_Static_assert(SHERD__LIMBS_MOST + LINE <= CPU_AREA * sizeof(double),
+_Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
                "tiles are sorted in an area");
-
-static uint64_t height(const cpu_operand *a)
-{
-    return a->transposed ? a->cols : a->rows;
-}
-
-static uint64_t depth(const cpu_operand *a)
-{
-    return a->transposed ? a->rows : a->cols;
-}
 
 double *sherd__cpu_use(cpu *c, double *area, size_t n)
 {
     size_t *used = &c->used[(size_t)(area - c->all) / CPU_AREA];
     if (n > *used) *used = n;
     return area;
+}
+
+uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n)
+{
+    uint8_t *at = (uint8_t *)sherd__cpu_use(c, area, (n + CPU_LINE) / sizeof *area);
+    return at + (CPU_LINE - (uintptr_t)at % CPU_LINE) % CPU_LINE;
 }
 
 static void forget(cpu *c)
@@ -156,21 +151,22 @@ static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, ui
 {
     size_t m = (size_t)b->cols;
     if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
-        return gemm_of(a)((size_t)height(a), (size_t)depth(a), m,
+        return gemm_of(a)((size_t)cpu_height(a), (size_t)cpu_depth(a), m,
                           (const double *)(const void *)a->values, (size_t)a->cols,
                           (const double *)(const void *)b->values, m, 0.0, (double *)(void *)out,
                           m);
-    for (size_t r = 0; r < height(a); r += CPU_PANEL) {
+    for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
         for (size_t j = 0; j < m; j += CPU_PANEL) {
-            cpu_range rows = cpu_panel(height(a), r), cols = cpu_panel(m, j);
+            cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
             bool wide = dtype == SHERD_F64;
             double *to = wide ? (double *)(void *)out + r * m + j
                               : sherd__cpu_use(c, c->acc, rows.len * cols.len);
             size_t ldc = wide ? m : cols.len, k = 0;
             do { /* once for an inner size of 0: writes zeros */
-                int err = multiply_panel(c, a, b, rows, cpu_panel(depth(a), k), cols, to, ldc, d);
+                cpu_range inner = cpu_panel(cpu_depth(a), k);
+                int err = multiply_panel(c, a, b, rows, inner, cols, to, ldc, d);
                 if (err) return err;
-            } while ((k += CPU_PANEL) < depth(a));
+            } while ((k += CPU_PANEL) < cpu_depth(a));
             for (size_t i = 0; i < rows.len && !wide; i++)
                 cpu_narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
         }
@@ -194,7 +190,7 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
     size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
     size_t most = strip_of(c, block), lda;
     do {
-        cpu_range inner = { k, depth(a) - k < most ? (size_t)(depth(a) - k) : most };
+        cpu_range inner = { k, cpu_depth(a) - k < most ? (size_t)(cpu_depth(a) - k) : most };
         if (since + inner.len > block) {
             sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
             since = 0;
@@ -207,7 +203,7 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
                              k || add ? 1.0 : 0.0, c->acc, cols.len);
         if (err) return err;
         since += inner.len;
-    } while ((k += most) < depth(a));
+    } while ((k += most) < cpu_depth(a));
     sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
     return SHERD_OK;
 }
@@ -217,11 +213,11 @@ static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, 
                             bool add, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
-    cpu_operand had = { .values = out, .rows = height(a), .cols = m, .dtype = SHERD__RESIDUES,
+    cpu_operand had = { .values = out, .rows = cpu_height(a), .cols = m, .dtype = SHERD__RESIDUES,
                         .prime = a->prime };
-    for (size_t r = 0; r < height(a); r += CPU_PANEL) {
+    for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
         for (size_t j = 0; j < m; j += CPU_PANEL) {
-            cpu_range rows = cpu_panel(height(a), r), cols = cpu_panel(m, j);
+            cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
             sherd__cpu_use(c, c->acc, rows.len * cols.len);
             int err = add ? sherd__cpu_convert(c, &had, rows, cols, c->acc, d) : SHERD_OK;
             if (!err) err = residue_panel(c, a, b, rows, cols, add, d);
@@ -234,76 +230,11 @@ static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, 
     return SHERD_OK;
 }
 
-/* Bytes in an area, on a line of 64 bytes. */
-static uint8_t *use_bytes(cpu *c, double *area, size_t bytes)
-{
-    uint8_t *at = (uint8_t *)sherd__cpu_use(c, area, (bytes + LINE) / sizeof *area);
-    return at + (LINE - (uintptr_t)at % LINE) % LINE;
-}
-
-static int multiply_packed(cpu *c, const sherd__limbs *x)
-{
-    size_t left, right;
-    sherd__limbs_room(x, &left, &right);
-    return sherd__limbs_multiply(x, c->team, use_bytes(c, c->left, left),
-                                 use_bytes(c, c->right, right));
-}
-
-/* Integers as packed residues, a few rows at a time. */
-static int pack(cpu *c, const cpu_operand *o, cpu_range cols, uint8_t *out, sherd_diag *d)
-{
-    const size_t rows = o->rows, most = CPU_AREA / 16 / cols.len;
-    int err = SHERD_OK;
-    for (size_t r = 0; r < rows && !err; r += most) {
-        cpu_range some = { r, rows - r < most ? rows - r : most };
-        err = sherd__cpu_convert(c, o, some, cols, c->left, d);
-        if (!err)
-            sherd__residue_pack(c->left, some.len * cols.len, o->prime,
-                                out + SHERD__RESIDUE_BYTES * r * cols.len);
-    }
-    return err;
-}
-
-/* Packed residues by integers, which become such: as many columns at a time as there is room
- * for. */
-static int multiply_integers(cpu *c, sherd__limbs x, const cpu_operand *b, sherd_diag *d)
-{
-    const size_t room = (CPU_AREA * sizeof(double) - LINE) / SHERD__RESIDUE_BYTES;
-    size_t most = x.k ? room / x.k : CPU_PANEL, m = x.m;
-    uint8_t *out = x.out;
-    int err = SHERD_OK;
-    if (most > CPU_PANEL) most = CPU_PANEL;
-    if (most == 0) return SHERD_EUNSUPPORTED;
-    x.ld = m;
-    for (size_t j = 0; j < m && !err; j += most) {
-        cpu_range cols = { j, m - j < most ? m - j : most };
-        uint8_t *packed = use_bytes(c, c->acc, SHERD__RESIDUE_BYTES * x.k * cols.len);
-        err = pack(c, b, cols, packed, d);
-        x.b = packed;
-        x.m = cols.len;
-        x.out = out + SHERD__RESIDUE_BYTES * j;
-        if (!err) err = multiply_packed(c, &x);
-    }
-    return err;
-}
-
-/* Packed residues on the left, where there are tiles for them; what is out of range is found again
- * and named by the other way. False: nothing was done that counts. */
-static bool multiply_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
-                           bool add, sherd_diag *d)
-{
-    const sherd__limbs x = { a->prime, a->transposed, (size_t)height(a), (size_t)depth(a),
-                             (size_t)b->cols, a->values, b->values, out, add, 0 };
-    if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES) return false;
-    if (b->dtype == SHERD__RESIDUES) return multiply_packed(c, &x) == SHERD_OK;
-    return multiply_integers(c, x, b, d) == SHERD_OK;
-}
-
 static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
                              bool add, sherd_diag *d)
 {
-    return multiply_limbs(c, a, b, out, add, d) ? SHERD_OK
-                                                : multiply_modular(c, a, b, out, add, d);
+    return sherd__cpu_limbs(c, a, b, out, add, d) ? SHERD_OK
+                                                  : multiply_modular(c, a, b, out, add, d);
 }
 
 /*
@@ -320,7 +251,7 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
     const sherd__windows w = sherd__task_windows(t);
     bool transposed = t->op == SHERD__OP_MULTIPLY_T;
     size_t all = a->rows * w.count, m = b->cols, wb = sherd__wire_size(b->dtype);
-    size_t most = (CPU_AREA * sizeof(double) - LINE) / (each * w.row), whole = CPU_PANEL;
+    size_t most = (CPU_AREA * sizeof(double) - CPU_LINE) / (each * w.row), whole = CPU_PANEL;
     const uint8_t *images = sherd__group_first(left) + q * a->rows * a->cols * each;
     const uint8_t *v = sherd__group_first(right) + (b->primes ? q * b->rows * m * wb : 0);
     if (transposed) whole *= 2; /* terms, not rows */
@@ -328,7 +259,7 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
     if (all == 0) memset(out, 0, t->result.rows * m * each); /* sums of nothing */
     for (size_t first = 0; first < all; first += most) {
         size_t n = all - first < most ? all - first : most;
-        uint8_t *laid = use_bytes(c, c->sum, n * w.row * each);
+        uint8_t *laid = sherd__cpu_bytes(c, c->sum, n * w.row * each);
         sherd__windows_rows(&w, images, each, first, n, laid);
         cpu_operand x = { laid, n, w.row, SHERD__RESIDUES, t->primes[q], transposed };
         cpu_operand y = { v, b->rows, m, b->dtype, t->primes[q], false };
