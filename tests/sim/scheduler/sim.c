@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/executor.h"
 #include "core/rand.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
+#include "matrix/windows.h"
 #include "node/worker.h"
 #include "scheduler/job.h"
-#include "scheduler/prepare.h"
+#include "scheduler/prepare_internal.h"
 #include "sherd/masks.h"
 
 #define RETRY_MS 300u
@@ -185,7 +187,8 @@ static void connect_node(sim *s, sim_node *n)
     sherd__session_options here = { .role = SHERD__COORDINATOR, .now_ms = s->now,
                                     .hello = { .software = "sim" } };
     sherd__session_options there = { .role = SHERD__NODE, .now_ms = s->now,
-                                     .hello = { .software = "sim", .memory = s->o->node_memory } };
+                                     .hello = { .software = "sim", .memory = s->o->node_memory,
+                                                .features = SHERD__FEATURE_WINDOWS } };
     n->retry_ms = 0;
     if (n->dead || n->stopped) { /* nobody answers: as a refused or stalled connection */
         sherd__job_node_down(s->job, n->index, false, "cannot connect", s->now);
@@ -523,6 +526,40 @@ static bool same(const sim_options *o, sherd_view a, sherd_view b, const double 
     return ok;
 }
 
+/* A of windows: the product's left factor is laid out, and has the exponent of the images. */
+static bool same_windows(const sim_options *o, const sherd__windows *w, sherd_view a, sherd_view b,
+                         const double *c)
+{
+    size_t rows = o->n * w->count, height = o->transposed ? w->row : rows;
+    double *ref = calloc(height * o->m + 1, sizeof *ref);
+    void *laid = NULL;
+    sherd__fixed fa, fb;
+    bool ok = !sherd__windows_lay(w, a.data, sizeof(double), 0, rows, &laid, NULL);
+    sherd_view left = sherd_view_c(laid, SHERD_F64, rows, w->row);
+    if (o->transposed) left = sherd_view_t(left);
+    ok = ok && !sherd__fixed_choose(a, o->product.bits, "A", &fa, NULL) &&
+         !sherd__fixed_choose(b, o->product.bits, "B", &fb, NULL) &&
+         !sherd__reference_exact(left, b, &fa, &fb, ref, o->m, NULL) &&
+         memcmp(ref, c, height * o->m * sizeof *c) == 0;
+    sherd__free(laid);
+    free(ref);
+    return ok;
+}
+
+static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd_view b, double *c,
+                   const sherd__nodes *nodes, const sherd_product_options *po,
+                   const sherd__windows *w, sherd_diag *d)
+{
+    const sherd_keeping how = { o->n, &o->windows, o->m };
+    if (!w->count) return sherd__prepare_multiply(p, a, b, c, o->m, nodes, po, d);
+    int err = sherd__prepare_kept(p, a, &how, nodes, po, d);
+    if (!err)
+        err = sherd__prepared_right(p, (sherd_rows){ 0, o->n * w->count }, b, o->transposed, c,
+                                    o->m, po, d);
+    if (err) sherd__prepared_fini(p);
+    return err;
+}
+
 static void fill_matrix(sim *s, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -569,10 +606,17 @@ void sim_run(const sim_options *o, sim_outcome *out)
     uint8_t seed[32];
     *out = (sim_outcome){ .log_hash = UINT64_C(1469598103934665603) };
     s.rng = sherd__entropy_seeded(&s.state, o->seed);
-    double *a = calloc(o->n * o->k + 1, 8), *b = calloc(o->k * o->m + 1, 8);
-    double *c = calloc(o->n * o->m + 1, 8);
+    sherd__windows w = { .count = 0 };
+    size_t inner = o->k, height = o->n;
+    if (o->windows.window && !sherd__windows_fit(&o->windows, &w)) abort();
+    if (w.count) {
+        inner = o->transposed ? o->n * w.count : w.row;
+        height = o->transposed ? w.row : o->n * w.count;
+    }
+    double *a = calloc(o->n * o->k + 1, 8), *b = calloc(inner * o->m + 1, 8);
+    double *c = calloc(height * o->m + 1, 8);
     fill_matrix(&s, a, o->n * o->k);
-    fill_matrix(&s, b, o->k * o->m);
+    fill_matrix(&s, b, inner * o->m);
     s.rng.fill(s.rng.ctx, seed, sizeof seed);
 
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
@@ -584,7 +628,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
     if (!coded) po.seed = seed;
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k),
-               vb = sherd_view_c(b, SHERD_F64, o->k, o->m);
+               vb = sherd_view_c(b, SHERD_F64, inner, o->m);
     sherd__prepared p;
     sherd_masks_options masks = { .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
@@ -593,7 +637,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
     for (bool more = true; more;) {
         more = false;
         d = (sherd_diag){ 0 };
-        if (sherd__prepare_multiply(&p, va, vb, c, o->m, &nodes, &po, &d)) {
+        if (prepare(o, &p, va, vb, c, &nodes, &po, &w, &d)) {
             out->err = d.code;
             break;
         }
@@ -609,7 +653,8 @@ void sim_run(const sim_options *o, sim_outcome *out)
     }
     snprintf(out->message, sizeof out->message, "%s", d.message);
     out->virtual_ms = s.now - 1000;
-    out->equal = !out->err && !out->hung && same(o, va, vb, c);
+    out->equal = !out->err && !out->hung &&
+                 (w.count ? same_windows(o, &w, va, vb, c) : same(o, va, vb, c));
     free_nodes(&s);
     sherd__executor_free(s.executor);
     free(a);

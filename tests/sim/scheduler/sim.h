@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sherd/product.h"
+#include "sherd/windows.h"
 
 /* What may befall a node. */
 typedef enum sim_fault {
@@ -31,6 +32,8 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t nodes;
     size_t n, k, m;
+    sherd_windows windows;    /* window 0: none; else A is kept as windows of n images of k numbers */
+    bool transposed;          /* windows: A^T B, else A B */
     sherd_product_options product;
     uint64_t node_memory;
     uint32_t delay_ms;        /* longest delay of a piece of bytes */

@@ -103,6 +103,33 @@ static void as_many_faults_as_are_spare_change_nothing(void **state)
     assert_true(cancelled > 200);
 }
 
+/* The same for images that are kept, of whose shares nodes multiply the windows, either way. */
+static void products_of_windows_stand_as_many_faults(void **state)
+{
+    (void)state;
+    unsigned struck = 0;
+    for (uint64_t seed = 115000; seed < 115300; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        uint32_t side = 1 + (uint32_t)(seed % 3);
+        o.windows = (sherd_windows){ 3, 2 + side, 1 + (uint32_t)(seed & 1), side,
+                                     1 + (uint32_t)(seed / 3 % 2), side - 1 };
+        o.k = (size_t)o.windows.height * o.windows.width * o.windows.channels;
+        o.transposed = seed / 2 & 1;
+        o.product.scheme = SHERD_SHARE;
+        if (o.nodes < 2 * o.product.colluding + 1) o.product.colluding = (o.nodes - 1) / 2;
+        o.product.spare = o.product.spare % (o.nodes - 2 * o.product.colluding);
+        o.product.memory += UINT64_C(1) << 20;
+        o.faulty = slack(&o);
+        o.fault = (sim_fault)(SIM_NONE + 1 + seed % SIM_FAULTS);
+        o.fault_early = seed % 3 == 0;
+        must_be_right(&o, &r);
+        if (r.encodings != 1) describe(&o, &r, "it was coded anew");
+        struck += r.struck;
+    }
+    assert_true(struck > 150);
+}
+
 /* Of T colluders no two answers agree with a wrong polynomial unnoticed. */
 static void liars_that_agree_are_named_and_change_nothing(void **state)
 {
@@ -221,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_faults_every_product_is_right),
         cmocka_unit_test(as_many_faults_as_are_spare_change_nothing),
+        cmocka_unit_test(products_of_windows_stand_as_many_faults),
         cmocka_unit_test(liars_that_agree_are_named_and_change_nothing),
         cmocka_unit_test(more_faults_end_rightly_or_with_a_reason),
         cmocka_unit_test(strict_ends_with_the_first_lie),
