@@ -31,7 +31,6 @@ static bool busy(const sherd__work_node *n)
 static void ask_to_join(sherd__secure_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
-    if (m->joined) (void)!sherd__session_forget(m->w.session, j->o.id);
     m->again_ms = 0;
     sherd__secure_sent(j, node, sherd__secure_send_join(j, m));
 }

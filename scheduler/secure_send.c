@@ -92,7 +92,9 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m)
                              .self = m->self, .rows = j->o.train.rows, .x = dealt ? X_BLOCK : 0,
                              .targets = dealt ? TARGETS_BLOCK : 0 };
     sherd__secure_plan_write(plan, &p);
-    m->next_block = SECURE_FIRST_BLOCK;
+    for (uint32_t b = TEXT_BLOCK; m->joined && b <= ROSTER_BLOCK; b++)
+        (void)!sherd__session_retract(m->w.session, j->o.id, b); /* the job itself goes on */
+    if (!m->joined) m->next_block = SECURE_FIRST_BLOCK;
     m->joined = true;
     int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text);
     if (!err && dealt) err = deal(j, m);

@@ -125,11 +125,15 @@ static sherd__secure_plan usual(void)
                                  .colluding = 1 };
 }
 
+static bool stays; /* the job goes on from one JOIN to the next */
+
 static int join_as(const sherd__secure_plan *p)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
     sherd__secure_plan_write(bytes, p);
-    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+    if (!stays) assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+    for (uint32_t b = TEXT; b <= PLAN && stays; b++)
+        assert_int_equal(sherd__session_drop(j.co, JOB, b), 0);
     put(TEXT, SHERD_U8, 1, sizeof text - 1, text);
     put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, bytes);
     return task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
@@ -523,6 +527,33 @@ static void examples_that_do_not_fit_are_refused_without_telling_of_them(void **
     stop();
 }
 
+/* Fitted once for a job that trains the same, whatever lies where they were read from since. */
+static void examples_are_fitted_once_for_all_rosters_of_a_job(void **s)
+{
+    (void)s;
+    double mine[3 * 5];
+    memcpy(mine, examples, sizeof mine);
+    sherd__own data = { .x = sherd_view_c(mine, SHERD_F64, 3, 5) };
+    sherd__secure_plan fewer = usual();
+    fewer.rows = 2;
+    start_with((uint64_t)16 << 20, &data, NULL);
+    assert_int_equal(join(), 0);
+    uint64_t used = sherd__worker_memory(worker)->used;
+    mine[7] = INFINITY;
+    stays = true;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(join(), 0);
+        assert_int_equal(sherd__worker_memory(worker)->used, used);
+    }
+    assert_int_equal(join_as(&fewer), SHERD_ERANGE);
+    mine[7] = 0;
+    assert_int_equal(join_as(&fewer), 0);
+    mine[7] = INFINITY;
+    stays = false;
+    assert_int_equal(join_as(&fewer), SHERD_ERANGE);
+    stop();
+}
+
 static void memory_is_counted_before_anything_is_made(void **s)
 {
     (void)s;
@@ -596,6 +627,7 @@ int main(void)
         cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
         cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
         cmocka_unit_test(examples_that_do_not_fit_are_refused_without_telling_of_them),
+        cmocka_unit_test(examples_are_fitted_once_for_all_rosters_of_a_job),
         cmocka_unit_test(memory_is_counted_before_anything_is_made),
         cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
         cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
