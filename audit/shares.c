@@ -281,15 +281,15 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
         if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
     if (more && s->kind == SHERD__SHARES_BOTH)
         snprintf(s->left_out, sizeof s->left_out, s->stays
-                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are attacked; "
-                   "--encodings attacks more"
+                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are "
+                   "attacked; --encodings attacks more"
                  : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
                  sent, w->rights);
     return SHERD_OK;
 }
 
-static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v, bool cut,
-                   const sherd__shares_want *w, sherd_diag *d)
+static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
+                   bool cut, const sherd__shares_want *w, sherd_diag *d)
 {
     size_t parts = (size_t)w->rights + 1, most = parts * len * SHERD__TABLE_PRIMES;
     if (!cut) s->kind = kind_of(nodes, len, w->n);

@@ -280,8 +280,8 @@ static int read_folder(folder *f, sherd_diag *d)
     snprintf(path, sizeof path, "%s/index.json", f->dir);
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
-        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time, and a file that ends "
-                   "between two messages cannot be told from a whole one");
+        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time, and "
+                   "a file that ends between two messages cannot be told from a whole one");
         f->cut = true;
         return by_listing(f, d);
     }
