@@ -208,8 +208,9 @@ int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t l
     if (!json_is_object(root)) {
         json_decref(root);
         return sherd__fail(d, SHERD_EFORMAT, "give a file that --certificate wrote",
-                           "%s: is not a JSON object%s%.100s", where, root ? "" : ": ",
-                           root ? "" : e.text);
+                           root ? "%s: is JSON, but not an object"
+                                : "%s: is not a JSON object: line %d, column %d: %.100s",
+                           where, e.line, e.column, e.text);
     }
     sherd__certificate *c = sherd__calloc(1, sizeof *c);
     int err = c ? sherd__certificate_from_json(c, root, where, d)

@@ -245,14 +245,31 @@ int sherd__certificate_to_json(const sherd__certificate *c, json_t **out, sherd_
 
 typedef struct reader {
     const char *where;
+    const json_t *root;
     sherd_diag *d;
 } reader;
 
+/* What stands there, as far as that is a word or two. */
+static void describe(char *out, size_t size, const json_t *group, const char *name)
+{
+    const json_t *v = json_object_get(group, name);
+    char text[64] = "";
+    size_t len = v && !json_is_array(v) && !json_is_object(v)
+                     ? json_dumpb(v, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_ENSURE_ASCII)
+                     : 0;
+    if (!json_is_object(group)) *out = '\0';
+    else if (!v) snprintf(out, size, ", found nothing");
+    else if (len > 0 && len < sizeof text) snprintf(out, size, ", found %.*s", (int)len, text);
+    else snprintf(out, size, ", found %s", json_is_array(v) ? "another list" : "something else");
+}
+
 static int wrong(const reader *r, const char *group, const char *name, const char *expected)
 {
+    char found[96];
+    describe(found, sizeof found, group ? json_object_get(r->root, group) : r->root, name);
     return sherd__fail(r->d, SHERD_EFORMAT, "take the file as sherd wrote it",
-                       "%s: certificate member %s%s%s: expected %s", r->where, group ? group : "",
-                       group ? "." : "", name, expected);
+                       "%s: certificate member %s%s%s: expected %s%s", r->where,
+                       group ? group : "", group ? "." : "", name, expected, found);
 }
 
 static bool read_digest(sherd__digest *out, const json_t *v)
@@ -456,7 +473,7 @@ static int read_special(sherd__certificate *c, const json_t *root, const reader 
 int sherd__certificate_from_json(sherd__certificate *out, const json_t *root, const char *where,
                                  sherd_diag *d)
 {
-    reader r = { where, d };
+    reader r = { where, root, d };
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strncmp(schema, "sherd/certificate/", 18))
         return sherd__fail(d, SHERD_EFORMAT, "give a file that --certificate wrote",

@@ -127,7 +127,7 @@ refuses 3 'has no domain= in the node file: a private scheme must know which nod
 [ $? = 0 ] && grep -q 'nodes.txt:2: ' err && refuses 3 'nodes.txt:2: ' --nodes nodes.txt --key me.key --record full
 report $? "a node without domain= is exit 3 and names the line, before anybody is connected to"
 cp lines nodes.txt
-refuses 3 '(domain site-1) and .*(domain site-2) are one host: who runs it sees both' --nodes nodes.txt --key me.key
+refuses 3 'node file, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host: who runs it sees both' --nodes nodes.txt --key me.key
 report $? "two domains on one host are exit 3"
 grep -q 'try: give them one domain, or say --same-host-domains' err; report $? "and the remedy is said"
 to '' --same-host-domains --check
