@@ -8,8 +8,8 @@
  * On the way back the gradient of an image is dy W^T, windows again, added up where they overlap.
  * Where nodes take windows, it is asked for as what that is equal to: the windows of dy, around
  * which there are as many zeros as make each pixel of x one window, times W turned round. What
- * comes back then is an image. Whole numbers are added up on both ways, but on the first they are rounded
- * to doubles before: so it is gone only where sums are too small for that (engine.whole).
+ * comes back then is an image. Whole numbers are added up on both ways, but on the first they are
+ * rounded to doubles before: so it is gone only where sums are too small for that (engine.whole).
  */
 #include "core/alloc.h"
 #include "core/bytes.h"

@@ -7,10 +7,10 @@
  *     DIR/README      what this is
  *     DIR/NAME.sent, DIR/NAME.received
  *     DIR/index.json  {"schema": "sherd/record/2", "side": ..., "peers": [{"name", "about", "key",
- *                     "domain": {"number", "name"}, "sent": {"file", "bytes", "sha256"}, "received":
- *                     {...}}]}, written at the end. domain: in a coordinator's record; nodes
- *                     of one number count as one adversary. Version 1 had neither key nor domain,
- *                     and groups of columns travelled in A's order then.
+ *                     "domain": {"number", "name"}, "sent": {"file", "bytes", "sha256"},
+ *                     "received": {...}}]}, written at the end. domain: in a coordinator's
+ *                     record; nodes of one number count as one adversary. Version 1 had neither key
+ *                     nor domain, and groups of columns travelled in A's order then.
  *     DIR/coded.jsonl one line for each coded operand (share, share1), as it is coded: see
  *                     sherd__record_coding
  *     DIR/rows.npy    a training's, by sherd train: which row of its data is row i of the operand
