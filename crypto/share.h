@@ -63,8 +63,9 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
  * (windows, where it is of windows), whole parts; transposed: C = A^T * B, B has as many rows as
  * they are. Nothing of the product before may be under way, and no fragment of it still be read.
  * SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL:
- * shares do not stay, rows that are not whole parts, or transposed with a public B, which would have
- * to be coded. SHERD_ENOMEM: there is then no product to run (no tiles), but the next may be tried.
+ * shares do not stay, rows that are not whole parts, or transposed with a public B, which would
+ * have to be coded. SHERD_ENOMEM: there is then no product to run (no tiles), but the next may be
+ * tried.
  */
 int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
                       size_t ldc, const sherd__fixed *fixed_b) SHERD_MUST;
