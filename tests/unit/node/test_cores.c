@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -188,6 +189,47 @@ static void a_busy_process_leaves_a_core_where_others_are_busy(void **s)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static int told[2];
+
+static void *sleeper(void *arg)
+{
+    pid_t me = gettid();
+    (void)!write(told[1], &me, sizeof me);
+    return pause() ? arg : NULL;
+}
+
+/* A thread that is there before is bound too: 0. */
+static int with_a_thread(unsigned core)
+{
+    char list[16];
+    cpu_set_t of;
+    pid_t other;
+    pthread_t thread;
+    sherd__cores *c = NULL;
+    snprintf(list, sizeof list, "%u", core);
+    if (pipe(told) || pthread_create(&thread, NULL, sleeper, NULL)) return 2;
+    if (read(told[0], &other, sizeof other) != sizeof other) return 3;
+    if (sherd__cores_take(&c, list, NULL) || !c) return 4;
+    if (sched_getaffinity(other, sizeof of, &of)) return 5;
+    return CPU_COUNT(&of) == 1 && CPU_ISSET(core, &of) ? 0 : 1;
+}
+
+static void threads_that_are_there_are_bound_too(void **s)
+{
+    (void)s;
+    cpu_set_t all;
+    unsigned core = 0;
+    pid_t it;
+    int status;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2 || access("/proc/self/schedstat", R_OK)) skip();
+    while (!CPU_ISSET(core, &all)) core++;
+    if ((it = fork()) == 0) _exit(with_a_thread(core));
+    assert_int_equal(waitpid(it, &status, 0), it);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +238,7 @@ int main(void)
         cmocka_unit_test(it_comes_back_and_stays_away_longer_each_time),
         cmocka_unit_test(what_is_no_list_of_cores_is_refused),
         cmocka_unit_test(cores_that_are_not_ours_bind_nothing),
+        cmocka_unit_test(threads_that_are_there_are_bound_too),
         cmocka_unit_test(a_busy_process_leaves_a_core_where_others_are_busy),
     };
     return cmocka_run_group_tests_name("node/cores", tests, NULL, NULL);
