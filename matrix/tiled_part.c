@@ -123,8 +123,8 @@ static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c
     return nothing;
 }
 
-/* What kernel call `i` of a panel of A asks for, of so many rows that lie from `at` on: lines of one
- * of them, as many as the call has steps, then of the next row, and so on along all rows. */
+/* What kernel call `i` of a panel of A asks for, of so many rows that lie from `at` on: lines of
+ * one of them, as many as the call has steps, then of the next row, and so on along all rows. */
 static sherd__ahead along_rows(const char *at, size_t rows, size_t bytes, ptrdiff_t stride,
                                size_t i, size_t k)
 {

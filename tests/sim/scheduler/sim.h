@@ -32,7 +32,7 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t nodes;
     size_t n, k, m;
-    sherd_windows windows;    /* window 0: none; else A is kept as windows of n images of k numbers */
+    sherd_windows windows;    /* window 0: none; else A is kept: n images of k numbers */
     bool transposed;          /* windows: A^T B, else A B */
     sherd_product_options product;
     uint64_t node_memory;
