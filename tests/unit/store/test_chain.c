@@ -167,6 +167,10 @@ static void a_chain_is_walked_from_its_first_file_to_its_head(void **state)
     assert_int_equal(st.st_mode & 0777, 0700);
     assert_int_equal(stat(file(40), &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
+    char head[300];
+    snprintf(head, sizeof head, "%s/head", folder);
+    assert_int_equal(stat(head, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
 }
 
 static void numpy_reads_a_checkpoint_and_follows_its_hash(void **state)
