@@ -138,7 +138,8 @@ static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, siz
                           "%zu coded products are in the record: the one that moved the most bytes "
                           "is attacked, and its masks are held against those of %zu others%s",
                           len, a->more_len,
-                          a->more_len + 1 < len ? "; --encodings holds them against more" : "");
+                          a->more_len + 1 < len && a->more_len + 1 == w.rights
+                              ? "; --encodings holds them against more" : "");
     return err;
 }
 

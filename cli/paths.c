@@ -72,7 +72,8 @@ int sherd__paths_room(const char *path, sherd_diag *d)
     if (slash != NULL && (size_t)(slash - path) + 2 <= sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
     int e = stat(folder, &st) != 0 ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
-    if (!e && access(folder, W_OK | X_OK) != 0) e = access(path, W_OK) == 0 ? 0 : EACCES;
+    if (!e && access(folder, W_OK | X_OK) != 0) e = errno; /* EROFS tells more than EACCES */
+    if (e && access(path, W_OK) == 0) e = 0;
     if (!e && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) e = EISDIR;
     if (!e) return 0;
     return sherd__fail(d, SHERD_EOPEN, "check the folder and its permissions",

@@ -9,6 +9,7 @@
 #include "node/cores.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 struct sherd__cores {
     cpu_set_t own, all;
     sherd__cores_rule rule;
-    uint64_t ran, waited, looked_ms;
+    uint64_t ran, waited;
     uv_timer_t timer;
     bool watched;
 };
@@ -73,9 +74,10 @@ static bool each_thread(bool (*fn)(pid_t thread, void *ctx), void *ctx)
     return all;
 }
 
+/* One that has just ended needs no core. */
 static bool bind_thread(pid_t thread, void *ctx)
 {
-    return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0;
+    return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0 || errno == ESRCH;
 }
 
 typedef struct times {
@@ -140,17 +142,20 @@ int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* A thread that ends in between makes a look fail: the next one will do. */
+/* A thread that ends while we look makes a look fail, and one that ended before takes its times
+ * along: the next look will do. */
 static void look(uv_timer_t *timer)
 {
     sherd__cores *c = timer->data;
     bool was = c->rule.bound;
     times t = { 0 };
-    if (!each_thread(add_times, &t) || t.ran < c->ran || t.waited < c->waited) return;
-    bool bound = sherd__cores_judge(&c->rule, uv_now(timer->loop), t.ran - c->ran,
-                                    t.waited - c->waited);
+    if (!each_thread(add_times, &t)) return;
+    bool grew = t.ran >= c->ran && t.waited >= c->waited;
+    uint64_t ran = t.ran - c->ran, waited = t.waited - c->waited;
     c->ran = t.ran;
     c->waited = t.waited;
+    if (!grew) return;
+    bool bound = sherd__cores_judge(&c->rule, uv_now(timer->loop), ran, waited);
     if (bound != was) (void)each_thread(bind_thread, bound ? &c->own : &c->all);
 }
 

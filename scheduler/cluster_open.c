@@ -276,13 +276,15 @@ static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char
         snprintf(why, size, "it has not answered within %.2g s", waited);
 }
 
-/* What a link tells ends in its remedy, behind a semicolon. */
+/* What a link tells ends in its remedy, behind a semicolon; behind those of a local node that never
+ * listened are its own words. */
 static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
 {
     const char *hint = c->launch ? "look who stops or kills it, and start again"
                                  : "look whether it runs and whether its allow-list has our key";
     char *mark = NULL;
-    for (char *p = s->why; (p = strstr(p, "; ")) != NULL; p += 2) mark = p;
+    for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
+        mark = p;
     if (mark) {
         *mark = '\0';
         hint = mark + 2;

@@ -31,9 +31,12 @@ uint64_t sherd__launch_memory(uint32_t nodes)
     return machine_memory() / 2 / nodes;
 }
 
+/* Usable cores, which under taskset or a container's cpuset are fewer than those online. */
 static uint32_t default_threads(uint32_t nodes)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t usable;
+    bool known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+    long cores = known ? CPU_COUNT(&usable) : sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t n = cores > 0 ? (uint32_t)cores / nodes : 1;
     return n ? n : 1;
 }

@@ -23,7 +23,6 @@
 #include "scheduler/patience.h"
 
 #define TICK_MS 100
-#define STARVED_MAX 6 /* times the usual time, for a process that gets no processor */
 
 /* --- how a node ends -------------------------------------------------------------------------- */
 
@@ -115,7 +114,7 @@ typedef struct waiting {
     sherd__launch *l;
     const sherd__launch_options *o;
     int64_t began, deadline;
-    bool given;         /* the deadline is the caller's */
+    int64_t end;        /* of the caller's time; INT64_MAX: none */
     bool hurried;       /* only nodes that may be missing are missing */
     uint32_t up, lost;
     const local_node *first; /* that is lost */
@@ -144,12 +143,29 @@ static void give_up(waiting *w, local_node *n, const char *fmt, ...)
     if (w->lost++ == 0) w->first = n;
 }
 
-/* Its stdout has ended, and it with it. */
+#define ENDING_MS 5000 /* from the end of a process's stdout to its own */
+
+/* Waits until a process is gone whose stdout has ended; false where it goes on without. */
+static bool is_gone(local_node *n, int64_t end, int *status)
+{
+    int64_t until = sherd__clock_ms() + ENDING_MS;
+    if (until > end) until = end;
+    while (!sherd__local_reap(n, false, status)) {
+        if (sherd__clock_ms() > until) return false;
+        (void)poll(NULL, 0, 1);
+    }
+    return true;
+}
+
+/* Its stdout has ended, and it with it, if it is one of ours. */
 static int over(waiting *w, local_node *n, sherd_diag *d)
 {
     char how[80], words[280];
-    int status;
-    (void)sherd__local_reap(n, true, &status);
+    int status = 0;
+    if (!is_gone(n, w->end, &status))
+        return sherd__fail(d, SHERD_EFRAME, NOT_SHERD,
+                           "%s closed its standard output without its line of a node file",
+                           n->is.peer.name);
     if (!WIFSIGNALED(status)) return sherd__local_ended(n, SHERD_EFEWNODES, status, d);
     how_ended(status, how, sizeof how);
     last_words(n, words);
@@ -190,7 +206,7 @@ static void look_for_stopped(waiting *w)
 /* As many listen as the work needs. */
 static void hurry(waiting *w, int64_t now)
 {
-    int64_t until = sherd__patience_until(w->began, now, w->given ? w->deadline : INT64_MAX);
+    int64_t until = sherd__patience_until(w->began, now, w->end);
     if (until < w->deadline) w->deadline = until;
 }
 
@@ -209,16 +225,16 @@ static int64_t starved_ms(const local_node *n)
 }
 
 /* True where a node that is waited for has had its time, on however busy a machine; the caller's
- * own time and what a spare is granted are what they are. */
+ * own time, however it compares, and what a spare is granted are what they are. */
 static bool is_over(const waiting *w, int64_t now)
 {
-    int64_t more = 0, most = (STARVED_MAX - 1) * (w->deadline - w->began);
+    int64_t most = 0;
     if (now <= w->deadline) return false;
-    for (uint32_t i = 0; i < w->l->len && !w->given && !w->hurried; i++) {
+    for (uint32_t i = 0; i < w->l->len && !w->hurried; i++) {
         int64_t starved = awaited(&w->l->nodes[i]) ? starved_ms(&w->l->nodes[i]) : 0;
-        if (starved > more) more = starved;
+        if (starved > most) most = starved;
     }
-    return now > w->deadline + (more < most ? more : most);
+    return now > sherd__patience_starved(w->began, w->deadline, most, w->end);
 }
 
 static int late(waiting *w, int64_t now, sherd_diag *d)
@@ -230,8 +246,8 @@ static int late(waiting *w, int64_t now, sherd_diag *d)
         if (awaited(&l->nodes[i])) first = &l->nodes[i];
     last_words(first, words);
     return sherd__fail(d, SHERD_ETIMEOUT,
-                       w->given ? "give it more with --timeout"
-                                : "start fewer nodes, or give this machine more time",
+                       now > w->end ? "give it more with --timeout"
+                                    : "start fewer nodes, or give this machine more time",
                        "%u of %u local nodes do not listen after %.3g s, %s among them%s%s",
                        l->len - w->up, l->len, (double)(now - w->began) / 1e3,
                        first->is.peer.name, words[0] ? "; it said: " : "", words);
@@ -276,8 +292,8 @@ int sherd__local_wait(sherd__launch *l, const sherd__launch_options *o, sherd_di
     waiting w = { .l = l, .o = o, .began = sherd__clock_ms() };
     uint32_t allowed = o->deadline_ms ? o->deadline_ms : 10000 + 100 * o->nodes;
     uint32_t enough = o->spare < l->len ? l->len - o->spare : 1;
-    w.given = o->timeout_ms && o->timeout_ms < allowed;
-    w.deadline = w.began + (w.given ? o->timeout_ms : allowed);
+    w.end = o->timeout_ms ? w.began + o->timeout_ms : INT64_MAX;
+    w.deadline = w.began + allowed < w.end ? w.began + allowed : w.end;
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
     int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
     while (!err && w.up + w.lost < l->len) {

@@ -19,6 +19,21 @@ static inline int64_t sherd__patience_until(int64_t began_ms, int64_t now_ms, in
     return now_ms + (half < longest ? half : longest);
 }
 
+#define SHERD__STARVED_MAX 6 /* times the usual time, for a process that gets no processor */
+
+/**
+ * When a local process that is needed has had its time, which is usually until deadline_ms: later
+ * by what it waited for a processor so far, as far as SHERD__STARVED_MAX times as long, and not
+ * beyond the caller's time (end_ms, as above).
+ */
+static inline int64_t sherd__patience_starved(int64_t began_ms, int64_t deadline_ms,
+                                              int64_t starved_ms, int64_t end_ms)
+{
+    int64_t most = (SHERD__STARVED_MAX - 1) * (deadline_ms - began_ms);
+    int64_t until = deadline_ms + (starved_ms < most ? starved_ms : most);
+    return until < end_ms ? until : end_ms;
+}
+
 /** For how long a local process is seen to be stopped before it counts as lost: who looks at one
  *  with a debugger lets it go on at once. */
 #define SHERD__STOPPED_MS 1000

@@ -150,6 +150,11 @@ static void programs_that_are_no_nodes_are_told_apart(void **s)
     assert_int_equal(start_program(script, 300, &d), SHERD_ETIMEOUT);
     assert_non_null(strstr(d.message, "2 of 2"));
 
+    write_text(script, "#!/bin/sh\nexec >&- sleep 60\n"); /* it lives, and will say nothing */
+    d = (sherd_diag){ .code = 0 };
+    assert_int_equal(start_program(script, 0, &d), SHERD_EFRAME);
+    assert_non_null(strstr(d.message, "closed its standard output"));
+
     write_text(script, "#!/bin/sh\necho hello world\nexec sleep 60\n");
     d = (sherd_diag){ .code = 0 };
     assert_int_not_equal(start_program(script, 5000, &d), SHERD_OK);
