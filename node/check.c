@@ -216,6 +216,13 @@ int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sh
     return check_map(t, left, right, d);
 }
 
+/* How many times as many numbers as the left block has are laid out and multiplied. */
+static double spread_of(const sherd__task *t)
+{
+    sherd__windows w = sherd__task_windows(t);
+    return t->windows.window ? (double)w.count * (double)w.row / (double)w.image : 1;
+}
+
 double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
@@ -227,10 +234,7 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
         if (values > dense) values = dense;
     }
     if (a->primes) values /= a->primes;
-    if (t->windows.window) {
-        sherd__windows w = sherd__task_windows(t);
-        values *= (double)w.count * (double)w.row / (double)w.image;
-    }
+    values *= spread_of(t);
     if (t->op != SHERD__OP_MULTIPLY && t->op != SHERD__OP_MULTIPLY_T) return 16 * values;
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
 }
@@ -238,6 +242,7 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
 double sherd__task_bytes(const sherd__task *t, const sherd_fragment *left,
                          const sherd_fragment *right)
 {
-    double bytes = (double)sherd__fragment_info_of(left)->len + (double)t->result.len;
+    double bytes = (double)sherd__fragment_info_of(left)->len * spread_of(t) +
+                   (double)t->result.len;
     return right ? bytes + (double)sherd__fragment_info_of(right)->len : bytes;
 }

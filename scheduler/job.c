@@ -195,14 +195,16 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
         forget_blocks(j, n);
         sherd__job_trial_forget(j, n);
     }
+    const bool gone = n->state == NODE_GONE; /* and that was said */
     n->session = s;
     n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     if (j->shape.windows.window &&
         !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
-        sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
-                       sherd__job_name(j, node));
+        if (!gone)
+            sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
+                           sherd__job_name(j, node));
         lose(j, node, true);
         return;
     }

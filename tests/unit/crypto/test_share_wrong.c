@@ -259,6 +259,36 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
     }
 }
 
+/* Those of places, too, which all panels have in common, and nothing of them stays. */
+static void a_wrong_answer_has_the_numbers_of_places_drawn_anew(void **state)
+{
+    (void)state;
+    fixture f = { .n = 4, .m = 2, .blocks = 1, .masks = 1, .shares = 3, .panel_rows = 4,
+                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 1,
+                  .windows = { 3, 3, 1, 2, 1, 0 } };
+    double before[2 * 4]; /* of the first prime */
+    product x;
+    share_open(&x, f);
+    share_next(&x, 2, false);
+    const share *d = x.h.ctx;
+    sherd__cell c = { 0, 0, 0 };
+    uint8_t *body = share_answer(&x, c, NULL);
+    assert_int_equal(share_judge(&x, c, body), 0);
+    assert_non_null(d->across);
+    memcpy(before, d->across, sizeof before);
+    body[0] ^= 1;
+    assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
+    assert_null(d->across);
+    assert_null(d->spread);
+    assert_null(d->panel[0].r);
+    body[0] ^= 1;
+    assert_int_equal(share_judge(&x, c, body), 0);
+    assert_non_null(d->across);
+    assert_memory_not_equal(before, d->across, sizeof before);
+    free(body);
+    share_close(&x);
+}
+
 static void what_was_projected_of_a_serves_the_next_product(void **state)
 {
     (void)state;
@@ -281,10 +311,11 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
 static void a_wrong_answer_that_comes_late_is_refused_and_does_no_harm(void **state)
 {
     (void)state;
-    for (int i = 0; i < 20; i++) {
-        fixture f = share_random_fixture();
+    for (int i = 0; i < 30; i++) {
+        fixture f = i < 20 ? share_random_fixture() : share_windows_fixture();
         product x;
         share_open(&x, f);
+        if (x.w.count) share_next(&x, f.m, i & 1);
         answers a = all_answers(&x);
         share_run(&x, NULL, 0);
         size_t which = share_below(a.n);
@@ -308,6 +339,7 @@ int main(void)
         cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
         cmocka_unit_test(errors_that_cancel_across_windows_are_refused),
         cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
+        cmocka_unit_test(a_wrong_answer_has_the_numbers_of_places_drawn_anew),
         cmocka_unit_test(what_was_projected_of_a_serves_the_next_product),
         cmocka_unit_test(a_wrong_answer_that_comes_late_is_refused_and_does_no_harm),
     };
