@@ -124,6 +124,9 @@ static int settle(void *ctx, sherd_diag *d)
         return sherd__fail(d, c->ended, "go on from the last checkpoint, where there is one",
                            "the parameters are with nodes that are out of reach");
     int err = c->lead.ops->state(c->lead.ctx, c->state, c->state_len, d);
+    double steps = c->state[c->state_len - 1]; /* members agree on it, who may be one */
+    if (!err && c->state_len > count && !(steps >= 0 && steps <= 0x1p53))
+        err = sherd__fail(d, SHERD_EWRONG, NULL, "the nodes hold a state after %g steps", steps);
     if (err) return err;
     memcpy(sherd__network_params(g->o.network), c->state, count * sizeof *c->state);
     if (c->state_len > count) {

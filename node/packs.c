@@ -12,7 +12,10 @@
 #include "core/diag.h"
 #include "node/examples.h"
 
-enum { ALIGN = 64 };
+enum {
+    ALIGN = 64,
+    UNSEEN_MOST = 1 << 20 /* packs between two steps, of which some were called off */
+};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -50,6 +53,9 @@ static int take(sherd__packs *p, const sherd__block *b, uint32_t pack, sherd_dia
     const uint8_t *bytes = sherd__fragment_bytes(b->fragment);
     if (i->dtype != SHERD_U32 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u holds no numbers of rows", b->number);
+    if (i->cols > p->examples)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u numbers more rows than there are",
+                           b->number);
     for (uint32_t k = 0; k < i->cols; k++) {
         uint32_t row;
         memcpy(&row, bytes + 4 * (size_t)k, 4);
@@ -64,6 +70,8 @@ int sherd__packs_take(sherd__packs *p, const sherd__store *store, uint64_t job, 
                       sherd_diag *d)
 {
     int err = SHERD_OK;
+    if (packs > p->taken && packs - p->taken > UNSEEN_MOST) /* each is looked up, here */
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%u packs came at once", packs - p->taken);
     for (; p->taken < packs && !err; p->taken++) {
         const sherd__block *b = sherd__store_find(store, job, sherd__circle_pack(p->taken));
         if (b) err = take(p, b, p->taken, d); /* else it was dropped before anybody asked */

@@ -24,6 +24,7 @@ typedef struct member {
     bool out;                /* takes no part, or no more */
     bool known;              /* it has been up */
     bool loaded;             /* it has the state */
+    bool stood;              /* it was of a circle that stood */
     bool in;                 /* of the circle, as number `self` */
     uint32_t self;
     uint32_t asked;          /* tasks that are open */
@@ -59,6 +60,8 @@ struct sherd__circle_job {
     uint64_t link_out, link_in; /* bytes on links of meetings before */
     bool stood;              /* once at least */
     bool broken;             /* it has to meet before anything else */
+    bool anew;               /* something was broken off since a round was complete: no node comes in
+                                before one is, or one that comes and goes would hold up all */
     uint32_t order;          /* in which members are numbered; 0: as nodes are, else shuffled */
     uint32_t tasks;          /* numbers given */
     uint64_t now_ms;
@@ -120,6 +123,9 @@ void sherd__circle_watch_round(sherd__circle_job *j);
 void sherd__circle_take_where(sherd__circle_job *j, member *m, const uint8_t *bytes);
 /** Ten times a second. */
 void sherd__circle_watch(sherd__circle_job *j);
+/** Patience with a sum is at its end. True: somebody was found at fault, and the round is made anew
+ *  without. */
+bool sherd__circle_overdue(sherd__circle_job *j);
 
 /* circle_job.c */
 

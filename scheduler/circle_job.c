@@ -102,7 +102,7 @@ static bool comes(const sherd__circle_job *j)
 static void begin_ask(sherd__circle_job *j)
 {
     if (!j->ask->step) sherd__circle_begin_fetch(j);
-    else if (comes(j)) sherd__circle_begin_stock(j);
+    else if (!j->anew && comes(j)) sherd__circle_begin_stock(j);
     else sherd__circle_begin_step(j);
 }
 
@@ -158,6 +158,18 @@ static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
     }
 }
 
+/* Those who are new to a meeting that one of the others does not believe. */
+static bool leave_new(sherd__circle_job *j)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        if (!j->nodes[i].in || j->nodes[i].stood) continue;
+        sherd__circle_leave_out(j, i, "is not believed by all");
+        any = true;
+    }
+    return any;
+}
+
 /* What it means depends on what was asked. A code that speaks of the node leaves it out; one that
  * speaks of a link, or of a round that is over, ends the round alone. */
 static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *e)
@@ -176,6 +188,11 @@ static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *
         sherd__work_stop(&j->w, r->code,
                          r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
                          text);
+    } else if (op == SHERD__OP_MEET && r->task && r->code == SHERD_EAUTH &&
+               j->nodes[node].stood && leave_new(j)) {
+        sherd__work_say(&j->w, "%s", text);
+        sherd__circle_break(j, text);
+        j->failed = 0; /* whom it was about is gone */
     } else {
         snprintf(text, sizeof text, "refuses (%s)", r->text);
         sherd__circle_leave_out(j, node, text);
@@ -226,6 +243,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     sherd__circle_forget_rows(j, node);
     m->out |= m->w.silent;
     m->in = m->loaded = m->has_text = false;
+    m->state = 0;
     if (!was) return;
     sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
                     j->phase != STEPPING ? ""
@@ -261,7 +279,7 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     move(j);
 }
 
-/* A sum that does not come though all have graded, and that the watch (circle_watch.c) has found
+/* A sum that does not come though all have graded, and that the watch (circle_watch.c) finds
  * nobody to blame for. */
 static void tick(void *ctx, uint64_t now_ms)
 {
@@ -273,7 +291,7 @@ static void tick(void *ctx, uint64_t now_ms)
     sherd__work_tick(ctx, now_ms);
     if (!j->w.done) sherd__circle_watch(j);
     if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
-        (double)(now_ms - j->graded_ms) <= patience)
+        (double)(now_ms - j->graded_ms) <= patience || (j->failed > 0 && sherd__circle_overdue(j)))
         return;
     sherd__work_say(&j->w, "a sum among the nodes does not come; the round is made anew");
     sherd__circle_break(j, "it did not come");

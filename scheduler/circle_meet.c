@@ -91,11 +91,31 @@ static void stand(sherd__circle_job *j)
 {
     j->phase = IDLE;
     j->stood = true;
-    for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].loaded = true;
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        m->loaded = m->stood = true;
+    }
     sherd__version_release(j->o.state);
     j->o.state = NULL;
     sherd__mail_stands(&j->mail);
     j->w.changed(j->w.changed_ctx);
+}
+
+/* Of the two ends of a link nobody can say which is at fault: who was such an end before is. */
+static bool worse(const member *a, uint32_t a_broken, const member *b, uint32_t b_broken)
+{
+    if (a_broken != b_broken) return a_broken > b_broken;
+    if (a->loaded != b->loaded) return !a->loaded; /* one that has just come */
+    return a->suspect && !b->suspect;
+}
+
+static void suspect_ends(sherd__circle_job *j, uint32_t worst, const uint32_t *broken)
+{
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        bool link = m->links[worst] || j->nodes[j->node_of[worst]].links[i];
+        if (i != worst && link && broken[i] == broken[worst]) m->suspect = j->node_of[worst] + 1;
+    }
 }
 
 void sherd__circle_judge_links(sherd__circle_job *j)
@@ -125,9 +145,9 @@ void sherd__circle_judge_links(sherd__circle_job *j)
     }
     worst = j->members - 1;
     for (uint32_t i = 0; i < j->members; i++)
-        if (broken[i] > broken[worst] || /* of equals, one that has just come */
-            (broken[i] == broken[worst] && !j->nodes[j->node_of[i]].loaded))
+        if (worse(&j->nodes[j->node_of[i]], broken[i], &j->nodes[j->node_of[worst]], broken[worst]))
             worst = i;
+    suspect_ends(j, worst, broken);
     sherd__work_say(&j->w, "%s", text);
     sherd__circle_leave_out(j, j->node_of[worst], "has links that do not come up");
     sherd__circle_begin_meet(j);

@@ -110,6 +110,7 @@ void sherd__circle_end_step(sherd__circle_job *j)
     s->l2 = number(first->figures[tiers]);
     s->members = j->members;
     j->commit = j->round;
+    j->anew = false;
     j->rate = s->rate;
     j->failed = 0;
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
@@ -126,7 +127,7 @@ void sherd__circle_break(sherd__circle_job *j, const char *why)
     bool stepping = j->phase == STEPPING;
     sherd__circle_call_off(j);
     j->phase = IDLE;
-    j->broken = true;
+    j->broken = j->anew = true;
     pthread_mutex_lock(&j->mail.lock);
     j->stats.repeated += stepping;
     pthread_mutex_unlock(&j->mail.lock);

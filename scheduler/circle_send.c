@@ -57,7 +57,9 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
     member *m = &j->nodes[node];
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     int err = SHERD_OK;
-    if (!m->has_text) {
+    if (m->state) err = sherd__session_drop(m->w.session, j->o.id, m->state); /* met in vain */
+    m->state = 0;
+    if (!err && !m->has_text) {
         m->next_block = FIRST_BLOCK;
         err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, j->text, j->o.text_len);
         m->has_text = !err;
@@ -120,8 +122,11 @@ int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
     if (m->next_block >= sherd__circle_pack(0) - 4 ||
-        m->packs > SHERD__CIRCLE_PACKS_MOST - plan.shards) /* come round */
+        m->packs > SHERD__CIRCLE_PACKS_MOST - plan.shards) { /* others would wait for its part */
+        sherd__work_stop(&j->w, SHERD_EUNSUPPORTED, "--resume goes on from the last checkpoint",
+                         "a session has come to the end of the numbers of its blocks");
         return SHERD_EINVAL;
+    }
     uint8_t *bytes = sherd__alloc(len);
     if (!bytes) return SHERD_ENOMEM;
     int err = send_shards(j, node, bytes + head, &plan);

@@ -129,8 +129,8 @@ static uint32_t waits_for(const sherd__circle_job *j, uint32_t i)
     return handed ? from : UINT32_MAX;
 }
 
-/* Nothing has moved between two looks. */
-static void judge(sherd__circle_job *j)
+/* Nothing has moved between two looks, or nothing came of it. False: nobody is at fault. */
+static bool judge(sherd__circle_job *j)
 {
     uint32_t waiting[SHERD__CIRCLE_MOST] = { 0 }, one = UINT32_MAX, most = UINT32_MAX;
     for (uint32_t i = 0; i < j->members; i++) {
@@ -139,7 +139,7 @@ static void judge(sherd__circle_job *j)
                     m->where.phase == SHERD__CIRCLE_EXCHANGING;
         if (!part) {
             convict(j, j->node_of[i], "takes no part in the sum");
-            return;
+            return true;
         }
         uint32_t from = waits_for(j, i);
         if (from == UINT32_MAX) continue;
@@ -149,8 +149,27 @@ static void judge(sherd__circle_job *j)
             one = i;
         }
     }
-    if (most != UINT32_MAX) /* else all have it, and compute */
-        suspect(j, j->node_of[one], j->node_of[most], waiting[most] == 1);
+    if (most == UINT32_MAX) return false; /* all have it, and compute */
+    suspect(j, j->node_of[one], j->node_of[most], waiting[most] == 1);
+    return true;
+}
+
+/* Whoever says that bytes move, or that it has the sum and is about to tell it, is believed as long
+ * as there is patience. */
+bool sherd__circle_overdue(sherd__circle_job *j)
+{
+    uint32_t keeps = UINT32_MAX;
+    bool any = false;
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        any |= m->summed;
+        if (m->summed) continue;
+        if (!j->looks || m->where.round != j->round) return false; /* it was not asked yet */
+        if (m->where.phase == SHERD__CIRCLE_SUMMED) keeps = j->node_of[i];
+    }
+    if (!any || keeps == UINT32_MAX) return judge(j);
+    convict(j, keeps, "does not tell the sum that it has");
+    return true;
 }
 
 void sherd__circle_watch(sherd__circle_job *j)
@@ -163,7 +182,7 @@ void sherd__circle_watch(sherd__circle_job *j)
     }
     for (uint32_t i = 0; i < j->members; i++) {
         const member *m = &j->nodes[j->node_of[i]];
-        if (m->summed) continue;
+        if (m->summed && !m->asked) continue; /* who has summed owes an answer to WHERE, too */
         all &= m->told;
         moved |= m->moved;
         if (m->told || (double)(j->now_ms - j->asked_ms) < ANSWER_MS) continue;
@@ -174,5 +193,5 @@ void sherd__circle_watch(sherd__circle_job *j)
     if (!all) return;
     j->moved_ms = j->now_ms; /* the next look is another one, whatever is decided */
     j->asked_ms = 0;
-    if (!moved) judge(j);
+    if (!moved) (void)judge(j);
 }

@@ -79,7 +79,7 @@ awaited() { # words, of err
     [ $i -lt 300 ]
 }
 start 2 --listen "$(cut -d ' ' -f 1 nodes.txt | sed -n 2p)"
-"$S" train spiral --epochs 2500 --by gradients --aggregate halving-doubling --nodes nodes.txt \
+"$S" train spiral --epochs 8000 --by gradients --aggregate halving-doubling --nodes nodes.txt \
     --key one.key --seed seed -o back.npz --progress none --log back.jsonl >out 2>err </dev/null &
 long=$!
 i=0
@@ -93,7 +93,7 @@ wait $long
 code=$?
 [ $code = 0 ] && grep -q 'halving-doubling among 4 nodes' out || bad=1
 cp out told
-"$S" train spiral --epochs 2500 --by gradients --in-process -n 2 --seed seed -o here.npz \
+"$S" train spiral --epochs 8000 --by gradients --in-process -n 2 --seed seed -o here.npz \
     --progress none >/dev/null 2>err </dev/null
 cmp -s back.npz here.npz || bad=1
 cp told out

@@ -193,12 +193,25 @@ static void what_is_not_here_is_refused(void **unused)
                                                                { 0 } }, NULL), SHERD_ENOMEM);
 }
 
+static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)
+{
+    (void)unused;
+    uint32_t rows[MOST + 1] = { 0 };
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, UINT32_MAX, NULL), SHERD_EFORMAT);
+    put(sherd__circle_pack(0), SHERD_U32, 1, MOST + 1, rows);
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), SHERD_EFORMAT);
+    assert_int_equal(sherd__store_drop(&store, JOB, sherd__circle_pack(0)), 1);
+    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_packs_give_the_rows_of_any_list),
         cmocka_unit_test_setup_teardown(neighbours_are_not_copied, open_packs, close_packs),
         cmocka_unit_test_setup_teardown(what_is_not_here_is_refused, open_packs, close_packs),
+        cmocka_unit_test_setup_teardown(numbers_of_packs_that_no_leader_has_are_refused, open_packs,
+                                        close_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
