@@ -63,6 +63,8 @@ static int hold32(sherd__layer *l, const sherd__layer_call *call, bool *held, sh
 static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                       sherd_diag *d)
 {
+    sherd__windows w = sherd__layer_windows(l);
+    if (!sherd__windows_cover(&w)) l->x_peak = 0; /* that of x may lie in no window */
     return sherd__here_can(call, windows) ? sherd__here_forward(l, call, windows, call->y, d)
                                           : sherd__products_forward(l, call, windows, d);
 }

@@ -1,9 +1,9 @@
 /*
- * Layers with parameters where products are computed on this machine in floats: the activation
- * above is applied to each part of a product while it is in cache, its slope and the sums for
- * biases are one pass over the gradient, and no operand is copied or turned. Elements are computed
- * by the same operations in the same order as on the long way, so that only the products' bits may
- * differ.
+ * Layers with parameters where products are computed on this machine: the activation above is
+ * applied to each part of a product while it is in cache, its slope and the sums for biases are one
+ * pass over the gradient, and in floats no operand is copied or turned. Elements are computed by
+ * the same operations in the same order as on the long way, so that only bits of products of floats
+ * may differ. What is kept has an exponent of its own, so fixed point then goes the long way.
  */
 #include <stdbool.h>
 
@@ -17,7 +17,9 @@
 
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x)
 {
-    return sherd__local_is(call->engine.products) && sherd__tiled_takes(x);
+    const sherd__engine *e = &call->engine;
+    bool exact = sherd__local_fixed(e->products) && !e->keeps && call->kept == NULL;
+    return (exact || sherd__local_is(e->products)) && sherd__tiled_takes(x);
 }
 
 #define REAL double

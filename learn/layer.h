@@ -66,6 +66,7 @@ typedef struct sherd__layer {
     union { double *scratch; float *scratch32; };
     sherd_kept *held;  /* between two passes: the left operand of both (engine.keeps) */
     size_t from;     /* of all parameters of the network, the first of this layer */
+    double x_peak;   /* max |x| of the pass under way, as products left it (sherd__tiled.peak_a) */
     bool updated;    /* set by the pass back: call->update has been made of the weights */
     bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
 } sherd__layer;
@@ -89,13 +90,14 @@ typedef struct sherd__layer_call {
     size_t first;
     union { double *y; float *y32; }; /* examples x out: forward writes, backward reads it */
     bool unbiased;    /* forward: leave biases out */
+    double *y_peak;   /* forward: gets max |y|, or 0: not known; NULL: nobody asks */
     bool returns;     /* forward: backward follows, with the same x */
     union { double *dy; float *dy32; }; /* examples x out: d cost / dy; backward may overwrite it */
     union { double *dx; float *dx32; }; /* examples x in, gets d cost / dx; NULL where nobody needs
                                            it. dy itself for SHERD__LAYER_IN_PLACE */
     sherd__team *team; /* for passes over elements; may be NULL */
     /** A layer that says SHERD__LAYER_FINISHES: the sherd_op of the layer above, which it then is
-     *  too: y and dy are those of that layer. 0: none. Only where sherd__local_is. */
+     *  too: y and dy are those of that layer. 0: none. Only where sherd__here_can. */
     uint32_t then;
     const sherd__layer_update *update; /* backward; NULL: gradients only */
 } sherd__layer_call;
@@ -187,12 +189,12 @@ void sherd__products_release(sherd__layer *l, sherd__engine e);
 
 /* ---- products of a layer with parameters, on this machine (learn/here.c) --------------------- */
 
-/** Whether those below can be used: the engine is this machine in floats, and x of a layout that
- *  is read as it is (sherd__tiled_takes). Always true of layers of f32 that a network calls. */
+/** Whether those below can be used: the engine is this machine (in fixed point: and keeps nothing),
+ *  and sherd__tiled_takes x. Always true of layers of f32 that a network calls. */
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
 /** y = x W, plus biases unless call->unbiased, then call->then; y is x.rows x cols.
  *  SHERD_ENOMEM. */
-int sherd__here_forward(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+int sherd__here_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                         double *y, sherd_diag *d);
 /** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T
  *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. call->update is
@@ -202,7 +204,7 @@ int sherd__here_backward(sherd__layer *l, const sherd__layer_call *call, sherd_v
 /** g += l2 w, n numbers. */
 void sherd__here_l2(double l2, size_t n, const double *w, double *g);
 void sherd__here_l232(double l2, size_t n, const float *w, float *g);
-int sherd__here_forward32(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
+int sherd__here_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                           float *y, sherd_diag *d);
 int sherd__here_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                            const float *y, float *dy, float *dx, sherd_diag *d);

@@ -143,11 +143,15 @@ static int run_forward(sherd__network *n, sherd__engine e, const sherd__batch *b
                        bool unbiased, bool returns, sherd_diag *d)
 {
     int err = SHERD_OK;
+    n->layers[0].x_peak = 0;
     for (size_t i = 0; i < n->len && err == 0; i++) {
         sherd__layer *l = &n->layers[i];
         sherd__layer_call call = call_of(n, e, b, input, i);
         call.unbiased = unbiased;
         call.returns = returns;
+        size_t above = i + 1 + (call.then != 0);
+        if (above < n->len) n->layers[above].x_peak = 0;
+        if (above < n->len && n->layers[above].cols > 0) call.y_peak = &n->layers[above].x_peak;
         if (l->cols > 0 && n->hooks.before_forward != NULL)
             err = n->hooks.before_forward(n->hooks.ctx, i, d);
         if (err == 0) err = forward(l, &call, d);

@@ -66,7 +66,7 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
 {
     sherd__scan scan = {.nonfinite = 0};
     double max_abs = 0.0;
-    int err = sherd__view_check(v, name, d), exponent;
+    int err = sherd__view_check(v, name, d);
     if (err != 0) return err;
     bool whole = bits == 0 || whole_dtype(v.dtype);
     if (!whole && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
@@ -81,8 +81,13 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
                            : scan.bad_value < 0.0 ? "-infinity"
                                                   : "infinity");
     if (whole) return choose_whole(v, &scan, name, out, d);
+    sherd__fixed_of_peak(max_abs, bits, out);
+    return SHERD_OK;
+}
 
-    int top = (int)bits - 1;
+void sherd__fixed_of_peak(double max_abs, unsigned bits, sherd__fixed *out)
+{
+    int top = (int)bits - 1, exponent;
     uint64_t bound = (UINT64_C(1) << top) - 1;
     sherd__fixed f = {.bits = bits, .bound = bound, .max_abs = max_abs};
     if (max_abs > 0.0) {
@@ -92,7 +97,6 @@ int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fi
         f.largest = (uint64_t)rint(ldexp(max_abs, f.scale));
     }
     *out = f;
-    return SHERD_OK;
 }
 
 int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const char *name,

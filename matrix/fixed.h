@@ -39,6 +39,9 @@ typedef struct sherd__fixed {
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d) SHERD_MUST;
 
+/** sherd__fixed_choose for floats of which max |x| is known, and finite. bits in [2, 53]. */
+void sherd__fixed_of_peak(double max_abs, unsigned bits, sherd__fixed *out);
+
 /** Whether integers fit b bits that somebody asked for, 2 to 53: SHERD_ERANGE naming the first that
  *  is beyond 2^(b-1)-1. f was chosen for v; rounded floats always fit. */
 int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const char *name,

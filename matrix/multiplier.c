@@ -165,6 +165,20 @@ struct sherd_kept {
     double *data;            /* rows x cols */
 };
 
+/* The exponent of an operand; its peak may be known, and is left there if it is of floats. */
+static int choose(const local *l, sherd_view v, double *peak, const char *name, sherd__fixed *out,
+                  sherd_diag *d)
+{
+    bool floats = v.dtype == SHERD_F64 || v.dtype == SHERD_F32;
+    if (floats && peak != NULL && *peak > 0) {
+        sherd__fixed_of_peak(*peak, l->bits, out);
+        return SHERD_OK;
+    }
+    int err = sherd__fixed_choose(v, l->bits, name, out, d);
+    if (err == 0 && floats && peak != NULL) *peak = out->max_abs;
+    return err;
+}
+
 /* C = A*B where A is a kept operand (fa its fixed point) or a view of the caller's (fa NULL). */
 static int local_product(const local *l, sherd_view a, const sherd__fixed *fa, sherd_view b,
                          double *c, size_t ldc, sherd_diag *d)
@@ -302,6 +316,11 @@ int sherd_multiplier_local(unsigned bits, sherd_multiplier *out, sherd_diag *d)
     return SHERD_OK;
 }
 
+bool sherd__local_fixed(sherd_multiplier m)
+{
+    return m.ops == &local_ops && ((const local *)m.ctx)->bits != 0;
+}
+
 bool sherd__local_is(sherd_multiplier m)
 {
     return m.ops == &local_ops && ((const local *)m.ctx)->bits == 0;
@@ -321,10 +340,19 @@ sherd__team *sherd__local_team(sherd_multiplier m)
     return l->team;
 }
 
+static int finished(const local *l, const sherd__tiled *p, sherd__team *team, sherd_diag *d)
+{
+    sherd__fixed a, b;
+    int err = choose(l, p->a, p->peak_a, "A", &a, d);
+    if (err == 0) err = choose(l, p->b, p->peak_b, "B", &b, d);
+    return err ? err : sherd__reference_finished(p, &a, &b, team, d);
+}
+
 int sherd__local_multiply(sherd_multiplier m, const sherd__tiled *p, sherd_diag *d)
 {
     local *l = m.ctx;
-    assert(sherd__local_is(m));
+    assert(m.ops == &local_ops);
+    if (l->bits != 0) return finished(l, p, sherd__local_team(m), d);
     int err = sherd__tiled_multiply(p, sherd__local_team(m), &l->room);
     if (err != 0)
         sherd__fail(d, err, NULL, "no memory for a product of %zu x %zu and %zu x %zu", p->a.rows,

@@ -17,6 +17,8 @@
 
 #define PANEL 1024u
 #define CACHED 65536u /* doubles: half a megabyte */
+#define NEAR 2048u    /* doubles, of a first-level cache */
+#define FEW 16384u    /* numbers that no second thread is woken for */
 
 int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
 {
@@ -64,24 +66,62 @@ static sherd_view rows_of(sherd_view v, size_t r0, size_t rows)
 
 /* --- exact ----------------------------------------------------------------------------------- */
 
-/* Sums below 2^53, A of a few rows: B is used as it lies. */
-static int exact_thin(sherd_view a, sherd_view b, const sherd__fixed *fa, const sherd__fixed *fb,
-                      double *c, size_t ldc, sherd_diag *d)
+/* A product under way, and what becomes of its rows. */
+typedef struct exact {
+    const sherd__tiled *p;
+    const sherd__fixed *a, *b;
+    sherd__team *team;
+    bool scaled;               /* C comes without 2^(sA+sB) */
+    size_t first, rows, each;  /* rows that are complete; those of a part */
+    double peaks[SHERD__TEAM_MOST];
+} exact;
+
+static void finish_part(void *ctx, size_t i, unsigned thread)
 {
+    exact *x = ctx;
+    const sherd__tiled *p = x->p;
+    size_t m = p->b.cols, ld = p->ldc, at = i * x->each, row = x->first + at;
+    size_t rows = x->rows - at < x->each ? x->rows - at : x->each;
+    double *c = (double *)p->c + row * ld, peak;
+    if (!x->scaled && ld == m) sherd__fixed_unscale(x->a, x->b, c, rows * m);
+    for (size_t r = 0; r < rows && !x->scaled && ld != m; r++)
+        sherd__fixed_unscale(x->a, x->b, c + r * ld, m);
+    if (p->finish != NULL) p->finish(p->ctx, row, 0, rows, m, c, ld);
+    if (p->peak_c == NULL) return;
+    sherd_view done = sherd_view_sub(sherd_view_c(c, SHERD_F64, rows, ld), 0, rows, 0, m);
+    if (!sherd__view_peak(done, &peak)) peak = INFINITY;
+    if (peak > x->peaks[thread]) x->peaks[thread] = peak;
+}
+
+/* All that is left to do of rows whose sums are complete. */
+static void finish(exact *x, size_t first, size_t rows)
+{
+    size_t m = x->p->b.cols;
+    x->first = first;
+    x->rows = rows;
+    x->each = m < NEAR ? NEAR / m : 1;
+    sherd__team_run(rows * m > FEW ? x->team : NULL, (rows + x->each - 1) / x->each, finish_part,
+                    x);
+}
+
+/* Sums below 2^53, A of a few rows: B is used as it lies. */
+static int exact_thin(exact *x, sherd_diag *d)
+{
+    sherd_view a = x->p->a;
     double *qa = doubles(a.rows, a.cols);
     if (qa == NULL) return no_memory(d, "A in fixed point", a.rows, a.cols);
-    sherd__fixed_dense(fa, a, qa, a.cols);
-    sherd__thin_exact(qa, a.rows, b, fb, c, ldc);
-    for (size_t i = 0; i < a.rows; i++) sherd__fixed_unscale(fa, fb, c + i * ldc, b.cols);
+    sherd__fixed_dense(x->a, a, qa, a.cols);
+    sherd__thin_exact(qa, a.rows, x->p->b, x->b, x->p->c, x->p->ldc);
+    finish(x, 0, a.rows);
     sherd__free(qa);
     return SHERD_OK;
 }
 
-/* Rows of C that are still in cache when they are unscaled; more where BLAS needs more to be
+/* Rows of C that are still in cache when they are finished; more where BLAS needs more to be
  * quick. */
 static size_t rows_in_cache(sherd_view a, size_t m)
 {
-    size_t rows = CACHED / m, least = a.cols < 16 ? 16 : 256;
+    size_t rows = (a.cols < 4 ? NEAR : CACHED) / m, least = a.cols < 16 ? 16 : 256;
     if (rows < least) rows = least;
     if (rows > PANEL) rows = PANEL;
     return a.rows < rows ? a.rows : rows;
@@ -89,10 +129,10 @@ static size_t rows_in_cache(sherd_view a, size_t m)
 
 /* Sums below 2^53: one dgemm a panel. A whose columns lie in one piece is quantised as it lies, and
  * BLAS transposes while it packs. */
-static int exact_direct(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
-                        const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+static int exact_direct(exact *x, const double *qb, sherd_diag *d)
 {
-    size_t k = a.cols, panel = rows_in_cache(a, m), ld;
+    sherd_view a = x->p->a;
+    size_t k = a.cols, m = x->p->b.cols, ldc = x->p->ldc, panel = rows_in_cache(a, m), ld;
     bool lies_t = sherd__view_borrow_f64(a, &ld) == NULL &&
                   sherd__view_borrow_f64(sherd_view_t(a), &ld) != NULL;
     double *qa = doubles(panel, k);
@@ -100,17 +140,15 @@ static int exact_direct(sherd_view a, const double *qb, size_t m, const sherd__f
     if (qa == NULL) return no_memory(d, "a panel of A", panel, k);
     for (size_t r = 0; r < a.rows && err == 0; r += panel) {
         size_t n = a.rows - r < panel ? a.rows - r : panel;
-        double *cr = c + r * ldc;
+        double *cr = (double *)x->p->c + r * ldc;
         if (lies_t) {
-            sherd__fixed_dense(fa, sherd_view_t(rows_of(a, r, n)), qa, n);
+            sherd__fixed_dense(x->a, sherd_view_t(rows_of(a, r, n)), qa, n);
             err = sherd__gemm_t_f64(n, k, m, qa, n, qb, m, 0.0, cr, ldc);
         } else {
-            sherd__fixed_dense(fa, rows_of(a, r, n), qa, k);
+            sherd__fixed_dense(x->a, rows_of(a, r, n), qa, k);
             err = sherd__gemm_f64(n, k, m, qa, k, qb, m, 0.0, cr, ldc);
         }
-        if (err == 0 && ldc == m) sherd__fixed_unscale(fa, fb, cr, n * m);
-        for (size_t i = 0; i < n && err == 0 && ldc != m; i++)
-            sherd__fixed_unscale(fa, fb, cr + i * ldc, m);
+        if (err == 0) finish(x, r, n);
     }
     sherd__free(qa);
     return err;
@@ -140,10 +178,12 @@ static int residue_panel(const residue_work *w, const double *qb, size_t n, size
     return SHERD_OK;
 }
 
-static int exact_residues(sherd_view a, const double *qb, size_t m, const sherd__fixed *fa,
-                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+static int exact_residues(exact *x, const double *qb, sherd_diag *d)
 {
-    size_t k = a.cols, panel = panel_rows(a), primes;
+    sherd_view a = x->p->a;
+    const sherd__fixed *fa = x->a, *fb = x->b;
+    size_t k = a.cols, m = x->p->b.cols, ldc = x->p->ldc, panel = panel_rows(a), primes;
+    double *c = x->p->c;
     sherd__crt crt;
     const sherd__primes *table = &sherd__primes_default;
     int err = sherd__exact_primes_needed(k, fa->largest, fb->largest, table, &primes);
@@ -160,6 +200,7 @@ static int exact_residues(sherd_view a, const double *qb, size_t m, const sherd_
         size_t n = a.rows - r < panel ? a.rows - r : panel;
         sherd__fixed_dense(fa, rows_of(a, r, n), w.qa, k);
         err = residue_panel(&w, qb, n, k, m, &crt, fa->scale + fb->scale, c + r * ldc, ldc);
+        if (err == 0) finish(x, r, n);
     }
     sherd__free(w.rc);
     sherd__free(w.rb);
@@ -168,21 +209,39 @@ static int exact_residues(sherd_view a, const double *qb, size_t m, const sherd_
     return err;
 }
 
+static int multiply(exact *x, sherd_diag *d)
+{
+    sherd_view a = x->p->a, b = x->p->b;
+    bool direct = sherd__exact_in_f64(a.cols, x->a->largest, x->b->largest);
+    if (direct && sherd__thin_fits(a.rows, b, x->b)) return exact_thin(x, d);
+    double *qb = doubles(b.rows, b.cols);
+    if (qb == NULL) return no_memory(d, "B in fixed point", b.rows, b.cols);
+    sherd__fixed_dense(x->b, b, qb, b.cols);
+    x->scaled = !direct;
+    int err = direct ? exact_direct(x, qb, d) : exact_residues(x, qb, d);
+    sherd__free(qb);
+    return err;
+}
+
+int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, const sherd__fixed *fb,
+                              sherd__team *team, sherd_diag *d)
+{
+    exact x = {.p = p, .a = fa, .b = fb, .team = team};
+    double peak = 0;
+    int err = sherd__product_shapes(p->a, p->b, p->ldc, d);
+    if (err == 0 && p->a.rows > 0 && p->b.cols > 0) err = multiply(&x, d);
+    if (err != 0 || p->peak_c == NULL) return err;
+    for (unsigned i = 0; i < sherd__team_threads(team); i++)
+        if (x.peaks[i] > peak) peak = x.peaks[i];
+    *p->peak_c = isfinite(peak) ? peak : 0;
+    return SHERD_OK;
+}
+
 int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
                            const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
 {
-    int err = sherd__product_shapes(a, b, ldc, d);
-    if (err != 0) return err;
-    if (a.rows == 0 || b.cols == 0) return SHERD_OK;
-    bool direct = sherd__exact_in_f64(a.cols, fa->largest, fb->largest);
-    if (direct && sherd__thin_fits(a.rows, b, fb)) return exact_thin(a, b, fa, fb, c, ldc, d);
-    double *qb = doubles(b.rows, b.cols);
-    if (qb == NULL) return no_memory(d, "B in fixed point", b.rows, b.cols);
-    sherd__fixed_dense(fb, b, qb, b.cols);
-    err = direct ? exact_direct(a, qb, b.cols, fa, fb, c, ldc, d)
-                 : exact_residues(a, qb, b.cols, fa, fb, c, ldc, d);
-    sherd__free(qb);
-    return err;
+    sherd__tiled p = {.type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = ldc};
+    return sherd__reference_finished(&p, fa, fb, NULL, d);
 }
 
 int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,

@@ -10,6 +10,7 @@
 
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
+#include "matrix/tiled.h"
 #include "sherd/mat.h"
 
 /** SHERD_ESHAPE unless a.cols == b.rows; both views checked. `ldc` >= b.cols. */
@@ -24,6 +25,11 @@ int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
 int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
                            const sherd__fixed *fb, double *c, size_t ldc,
                            sherd_diag *d) SHERD_MUST;
+/** The same of p->a and p->b to p->c, and p->peak_c. p->finish sees whole rows, a few at a time, by
+ *  threads of `team` (NULL: the caller's alone) if they are many. p->type is SHERD_F64, p->c not
+ *  NULL, p->add false; the rest of p is not looked at. */
+int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, const sherd__fixed *fb,
+                              sherd__team *team, sherd_diag *d) SHERD_MUST;
 /** The same by k*n*m multiplications in __int128, element by element: slow, independent. */
 int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
                           const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d) SHERD_MUST;

@@ -33,6 +33,10 @@ typedef struct sherd__tiled {
     void (*finish)(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld);
     void *ctx;
     bool add;         /* C += A*B; then c is not NULL */
+    /** In fixed point alone (matrix/local.h). max |x| of an operand, 0 where nobody knows, and then
+     *  it is found and left there; of C as `finish` leaves it, 0 where that is not finite. NULL:
+     *  neither known nor wanted. */
+    double *peak_a, *peak_b, *peak_c;
     const void *beside; /* n x m, rows ldc apart, of C's type: what `finish` reads beside C, and so
                            is fetched while a part is made. NULL: nothing */
 } sherd__tiled;

@@ -158,6 +158,69 @@ static void the_bound_is_reached_within_a_small_factor(void **s)
     assert_true(fabs(c[0] - r[0]) <= bound && fabs(c[0] - r[0]) > bound / 8);
 }
 
+typedef struct seen {
+    const double *want; /* n x m */
+    size_t m;
+    unsigned char times[700];
+} seen;
+
+/* Rows as they are to be, and minus two times that from then on. */
+static void see(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld)
+{
+    seen *x = ctx;
+    assert_true(col == 0 && cols == x->m);
+    for (size_t r = 0; r < rows; r++) {
+        double *at = (double *)c + r * ld;
+        assert_memory_equal(at, x->want + (row + r) * cols, cols * sizeof *at);
+        for (size_t j = 0; j < cols; j++) at[j] *= -2;
+        x->times[row + r]++;
+    }
+}
+
+static void rows_are_finished_once_and_their_peak_is_told(void **s)
+{
+    (void)s;
+    static const size_t shapes[][3] = {{3, 20, 30}, {1, 7, 5000}, {600, 2, 41}, {700, 40, 40}};
+    sherd__team *team;
+    assert_int_equal(sherd__team_new(&team, 3), SHERD_OK);
+    for (size_t z = 0; z < 16; z++) { /* one dgemm and residues, with gaps and without */
+        size_t n = shapes[z / 4][0], k = shapes[z / 4][1], m = shapes[z / 4][2], ld = m + z % 2;
+        double *a = values(n * k, 12), *b = values(k * m, 3), *want = values(n * m, 1),
+               *c = calloc(n * ld, 8), peak = 7, most = 0;
+        seen x = {.want = want, .m = m};
+        sherd__tiled p = {.type = SHERD_F64, .a = sherd_view_c(a, SHERD_F64, n, k), .c = c,
+                          .ldc = ld, .b = sherd_view_c(b, SHERD_F64, k, m), .finish = see,
+                          .ctx = &x, .peak_c = &peak};
+        sherd__fixed fa, fb;
+        assert_int_equal(sherd__fixed_choose(p.a, z & 2 ? 30 : 17, "A", &fa, NULL), SHERD_OK);
+        assert_int_equal(sherd__fixed_choose(p.b, z & 2 ? 30 : 17, "B", &fb, NULL), SHERD_OK);
+        assert_int_equal(sherd__reference_i128(p.a, p.b, &fa, &fb, want, m, NULL), SHERD_OK);
+        assert_int_equal(sherd__reference_finished(&p, &fa, &fb, team, NULL), SHERD_OK);
+        for (size_t i = 0; i < n; i++) assert_int_equal(x.times[i], 1);
+        for (size_t i = 0; i < n * m; i++) most = fmax(most, 2 * fabs(want[i]));
+        for (size_t i = 0; i < n && ld > m; i++) assert_true(c[i * ld + m] == 0);
+        assert_true(peak == most && peak > 0);
+        free(a);
+        free(b);
+        free(want);
+        free(c);
+    }
+    sherd__team_free(team);
+}
+
+static void a_result_beyond_doubles_has_no_peak(void **s)
+{
+    (void)s;
+    double x[2] = {0x1p1000, 1}, c[4], peak = 7;
+    sherd_view a = sherd_view_c(x, SHERD_F64, 2, 1);
+    sherd__tiled p = {.type = SHERD_F64, .a = a, .b = sherd_view_t(a), .c = c, .ldc = 2,
+                      .peak_c = &peak};
+    sherd__fixed f;
+    assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_finished(&p, &f, &f, NULL, NULL), SHERD_OK);
+    assert_true(isinf(c[0]) && peak == 0);
+}
+
 static void shapes_that_disagree_and_sums_too_large_are_refused(void **s)
 {
     (void)s;
@@ -208,6 +271,8 @@ int main(void)
         cmocka_unit_test(halves_are_rounded_to_even_in_thin_products),
         cmocka_unit_test(integers_multiply_exactly_beyond_2_53),
         cmocka_unit_test(the_bound_is_reached_within_a_small_factor),
+        cmocka_unit_test(rows_are_finished_once_and_their_peak_is_told),
+        cmocka_unit_test(a_result_beyond_doubles_has_no_peak),
         cmocka_unit_test(shapes_that_disagree_and_sums_too_large_are_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
