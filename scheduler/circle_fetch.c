@@ -98,8 +98,7 @@ void sherd__circle_end_fetch(sherd__circle_job *j)
         wrong = true;
     }
     if (wrong) {
-        sherd__circle_break(j, "members whose weights are not those of the others");
-        j->failed = 0; /* whom it was about is gone */
+        sherd__circle_break_without(j, "members whose weights are not those of the others");
     } else if (!j->stock) {
         sherd__circle_answer(j, SHERD_OK, "");
     } else {

@@ -60,8 +60,8 @@ struct sherd__circle_job {
     uint64_t link_out, link_in; /* bytes on links of meetings before */
     bool stood;              /* once at least */
     bool broken;             /* it has to meet before anything else */
-    bool anew;               /* something was broken off since a round was complete: no node comes in
-                                before one is, or one that comes and goes would hold up all */
+    bool anew;               /* broken off since a round was complete: no node comes in before one
+                                is, or one that comes and goes would hold up all */
     uint32_t order;          /* in which members are numbered; 0: as nodes are, else shuffled */
     uint32_t tasks;          /* numbers given */
     uint64_t now_ms;
@@ -157,5 +157,8 @@ void sherd__circle_take_figures(sherd__circle_job *j, member *m, const uint8_t *
 void sherd__circle_end_step(sherd__circle_job *j);
 /** The round cannot be ended as it was begun; what was asked for is made anew after a meeting. */
 void sherd__circle_break(sherd__circle_job *j, const char *why);
+/** The same for members that are gone: what was broken off before may have been theirs, too, and
+ *  does not count any more. */
+void sherd__circle_break_without(sherd__circle_job *j, const char *why);
 
 #endif

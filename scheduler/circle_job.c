@@ -191,12 +191,11 @@ static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *
     } else if (op == SHERD__OP_MEET && r->task && r->code == SHERD_EAUTH &&
                j->nodes[node].stood && leave_new(j)) {
         sherd__work_say(&j->w, "%s", text);
-        sherd__circle_break(j, text);
-        j->failed = 0; /* whom it was about is gone */
+        sherd__circle_break_without(j, text);
     } else {
         snprintf(text, sizeof text, "refuses (%s)", r->text);
         sherd__circle_leave_out(j, node, text);
-        sherd__circle_break(j, text);
+        sherd__circle_break_without(j, text);
     }
 }
 
@@ -252,8 +251,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                         : "; the step is made anew by those who are left");
     if (!stood) return;
     lose_shards(j, m);
-    sherd__circle_break(j, why);
-    j->failed = 0; /* whom it was about is gone */
+    sherd__circle_break_without(j, why);
 }
 
 static void node_banned(void *ctx, uint32_t node, const char *why)

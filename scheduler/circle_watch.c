@@ -86,8 +86,7 @@ static void part_them(sherd__circle_job *j, uint32_t waits, uint32_t sender)
 static void convict(sherd__circle_job *j, uint32_t node, const char *why)
 {
     sherd__circle_leave_out(j, node, why);
-    sherd__circle_break(j, why);
-    j->failed = 0; /* whom it was about is gone */
+    sherd__circle_break_without(j, why);
 }
 
 /* Nodes. The one waits for a part that the other says it has handed on; alone: nobody else

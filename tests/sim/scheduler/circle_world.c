@@ -33,6 +33,8 @@ typedef struct link {
     struct link *next;
 } link;
 
+enum { TURNS_MOST = 50000 }; /* of a question */
+
 static sherd_identity *identity[NODES];
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -200,11 +202,22 @@ static void changed(void *ctx)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+static void make_keys(world *w)
+{
+    char lines[200 * NODES] = "", key[SHERD__FINGERPRINT_TEXT];
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (!identity[i]) assert_int_equal(sherd__identity_new(&identity[i]), 0);
+        sherd__fingerprint_text(sherd__identity_fingerprint(identity[i]), key);
+        if (i != w->absent)
+            sprintf(lines + strlen(lines), "127.0.0.%u:%u key=%s\n", i + 1, 7000 + i, key);
+    }
+    assert_int_equal(sherd__peers_parse(&w->peers, lines, strlen(lines), "peers", NULL), 0);
+}
+
 static void start_node(world *w, uint32_t i)
 {
     sim_node *n = &w->node[i];
     *n = (sim_node){ .world = w, .index = i, .up = true };
-    if (!identity[i]) assert_int_equal(sherd__identity_new(&identity[i]), 0);
     snprintf(n->peer.host, sizeof n->peer.host, "127.0.0.%u", i + 1);
     n->peer.port = (uint16_t)(7000 + i);
     n->peer.has_key = true;
@@ -213,7 +226,7 @@ static void start_node(world *w, uint32_t i)
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
     sherd__worker_options o = {
         .backend = &none, .memory = (uint64_t)16 << 20, .executor = n->executor,
-        .self = { .identity = identity[i] },
+        .self = { .identity = identity[i], .peers = i == w->doubts ? &w->peers : NULL },
         .links = { open_link, flush_link, close_link, n } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
     sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
@@ -256,13 +269,32 @@ static size_t to_node(sim_node *n)
     return len;
 }
 
-/* What a node tells of its state. */
+static void falsify_where(const world *w, uint32_t i, uint8_t *bytes)
+{
+    sherd__circle_where where;
+    assert_true(sherd__circle_where_parse(&where, bytes));
+    if (i == w->hurries) where.bytes = w->now * 1000;
+    if (i == w->keeps) where.phase = SHERD__CIRCLE_SUMMED;
+    sherd__circle_where_write(bytes, &where);
+}
+
+/* What a node tells of its state, its links and its part in a sum. */
 static void falsify(const world *w, uint32_t i, const sherd__event *e)
 {
-    if (e->kind != SHERD__EV_RESULT || e->task.op != SHERD__OP_STATE) return;
+    if (e->kind != SHERD__EV_RESULT) return;
     bool hash = e->task.result.dtype == SHERD_I64;
-    if (i == (hash ? w->other : w->liar))
-        ((uint8_t *)(uintptr_t)sherd__fragment_bytes(e->fragment))[3] ^= 4;
+    uint8_t *bytes = (uint8_t *)(uintptr_t)sherd__fragment_bytes(e->fragment);
+    if (e->task.op == SHERD__OP_STATE && i == (hash ? w->other : w->liar)) bytes[3] ^= 4;
+    if (e->task.op == SHERD__OP_CONNECT && i == w->liar_links && w->stands)
+        memcpy(bytes + e->task.result.len - 8, &(int64_t){ SHERD_ECONNECT }, 8);
+    if (e->task.op == SHERD__OP_WHERE) falsify_where(w, i, bytes);
+}
+
+static bool withheld(const world *w, uint32_t i, const sherd__event *e)
+{
+    return e->kind == SHERD__EV_RESULT && w->stands &&
+           ((i == w->keeps && e->task.op == SHERD__OP_REDUCE) ||
+            (i == w->dumb && e->task.op == SHERD__OP_WHERE));
 }
 
 static size_t from_node(world *w, uint32_t i)
@@ -277,10 +309,14 @@ static size_t from_node(world *w, uint32_t i)
         assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
         falsify(w, i, &e);
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, 1, w->now);
-        if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED)
-            job->event(w->job, i, &e, w->now);
+        bool answer = e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED;
+        if (answer && !withheld(w, i, &e)) job->event(w->job, i, &e, w->now);
         sherd__fragment_free(e.fragment);
         if (n->expelled) kill_node(w, i);
+        if (answer && i == w->flaps && w->stands && e.task.op == SHERD__OP_STEP) {
+            kill_node(w, i);
+            w->back = i;
+        }
         job->pump(w->job, w->now);
     }
     if (n->up && len) sherd__session_sent(n->no, len);
@@ -310,7 +346,7 @@ static bool over(world *w)
 /* A node that was lost is another process now, with the same key. */
 static void revive(world *w)
 {
-    if (w->back >= w->count || w->node[w->back].up || draw() % 40) return;
+    if (w->back >= w->count || w->node[w->back].up || (w->back != w->flaps && draw() % 40)) return;
     sim_node *n = &w->node[w->back];
     for (link *l = w->links; l; l = l->next)
         if (l->up && (l->from == n || l->to == n)) return;
@@ -323,11 +359,11 @@ static void revive(world *w)
     w->back = NOBODY;
 }
 
-/* Until `until` says so or the job is over; false: nothing moves any more. */
+/* Until `until` says so or the job is over; false: nothing moves any more, or for nothing. */
 static bool settle(world *w, bool (*until)(sherd__circle_job *))
 {
     const sherd__work_ops *job = sherd__circle_job_work(w->job).ops;
-    for (unsigned still = 0; still < 200;) {
+    for (unsigned still = 0, turns = 0; still < 200 && turns < TURNS_MOST; turns++) {
         size_t moved = 0;
         job->pump(w->job, w->now);
         if (until(w->job) || over(w)) return true;
@@ -380,7 +416,9 @@ static int lead_state(void *ctx, double *out, size_t len, sherd_diag *d)
 {
     world *w = ctx;
     w->ask = (sherd__circle_ask){ .state = out, .len = len };
-    return answer(w, d);
+    int err = answer(w, d);
+    if (!err && w->steps != 0) out[len - 1] = w->steps;
+    return err;
 }
 
 static void lead_free(void *ctx)
@@ -399,6 +437,7 @@ void circle_world_open(world *w, const training *t)
     static const uint8_t seed[32] = "circles";
     memset(w, 0, sizeof *w);
     w->kill = w->freeze = w->sever = w->mute = w->deaf = w->back = w->liar = w->other = NOBODY;
+    w->liar_links = w->keeps = w->dumb = w->hurries = w->flaps = w->absent = w->doubts = NOBODY;
     w->now = 1000;
     w->memory = (uint64_t)16 << 20;
     w->count = t->nodes;
@@ -483,7 +522,9 @@ void circle_job_open(world *w, const training *t, run *r)
         .owner = { touch, expel, note, name, w } };
     assert_int_equal(sherd__circle_job_new(&w->job, &o), 0);
     sherd__version_release(v);
+    make_keys(w);
     for (uint32_t i = 0; i < w->count; i++) start_node(w, i);
+    if (w->absent < w->count) kill_node(w, w->absent);
     assert_true(settle(w, sherd__circle_job_ready));
     w->stands = sherd__circle_job_ready(w->job);
     sherd__gradients_options g = options_of(w, t, r);
@@ -518,6 +559,7 @@ void circle_world_close(world *w)
         sherd__worker_free(w->node[i].worker);
         sherd__executor_free(w->node[i].executor);
     }
+    sherd__peers_fini(&w->peers);
     sherd__dataset_fini(&w->data);
 }
 

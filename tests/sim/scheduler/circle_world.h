@@ -41,6 +41,13 @@ typedef struct world {
     uint64_t often;               /* a link breaks once in so many pieces; 0: never */
     uint64_t memory;              /* that each node tells of */
     uint32_t liar, other;         /* gives another state; tells another hash of its own */
+    uint32_t liar_links;          /* tells that it does not reach the last member */
+    double steps;                 /* after which all agree that a state is; 0: what it is */
+    uint32_t keeps, dumb;         /* does not tell its sums; nor where it is in them */
+    uint32_t hurries;             /* tells that bytes move, always */
+    uint32_t flaps;               /* is lost in each step that it grades, and back at once */
+    uint32_t absent, doubts;      /* not there at first; does not believe that one */
+    sherd__peers peers;           /* whom it believes */
     uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */

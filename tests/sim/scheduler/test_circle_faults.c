@@ -1,0 +1,204 @@
+/*
+ * Members of circles at fault: who holds up a sum and says that it does not, who tells of broken
+ * links that are well, who comes and goes, and who is not believed. It costs whoever did it its
+ * place, and no bit; one liar does not take the others' places.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/scheduler/circle_world.h"
+#include "tests/support/draw.h"
+
+typedef struct trial {
+    training t;
+    world w;
+    run here, there;
+    sherd__circle_stats s;
+} trial;
+
+/* What is at fault is said in x->w before the circle opens. */
+static void begin(trial *x, uint64_t seed)
+{
+    x->t = usual;
+    x->t.nodes = 3 + (uint32_t)(seed / 2) % 4;
+    x->t.kind = (sherd__reduce)(1 + seed % 2);
+    draw_state = seed;
+    circle_world_open(&x->w, &x->t);
+    circle_run_here(&x->here, &x->w, &x->t);
+    circle_run_begin(&x->there, &x->w, &x->t);
+}
+
+static void train(trial *x)
+{
+    sherd_diag d = { 0 };
+    if (circle_run_steps(&x->there, &x->t, STEPS, &d)) fail_msg("%s\n%s", d.message, x->w.log);
+    circle_assert_same(&x->here, &x->there);
+    sherd__circle_job_count(x->w.job, &x->s);
+}
+
+static void end(trial *x)
+{
+    circle_world_close(&x->w);
+    circle_run_end(&x->here);
+    circle_run_end(&x->there);
+}
+
+static void one_is_gone(const trial *x, uint32_t who, const char *why)
+{
+    char line[100];
+    snprintf(line, sizeof line, "n%u %s", who, why);
+    if (x->s.members != x->t.nodes - 1 || !strstr(x->w.log, line))
+        fail_msg("n%u of %u: %s", who, x->t.nodes, x->w.log);
+}
+
+static void who_has_a_sum_and_does_not_tell_it_is_found(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.keeps = (uint32_t)(draw() % x.t.nodes);
+        circle_job_open(&x.w, &x.t, &x.there);
+        train(&x);
+        one_is_gone(&x, x.w.keeps, "does not tell the sum that it has");
+        end(&x);
+    }
+}
+
+/* It sends no parts, and says that bytes move for it. */
+static void who_says_that_bytes_move_is_believed_for_a_while(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.mute = x.w.hurries = (uint32_t)(draw() % x.t.nodes);
+        circle_job_open(&x.w, &x.t, &x.there);
+        train(&x);
+        one_is_gone(&x, x.w.mute, "gives no parts to others");
+        end(&x);
+    }
+}
+
+/* Its sums are told, and one waits for what it owes besides. */
+static void who_does_not_say_where_it_is_goes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.dumb = (uint32_t)(draw() % x.t.nodes);
+        circle_job_open(&x.w, &x.t, &x.there);
+        x.w.pace = 900;
+        train(&x);
+        assert_true(x.w.node[x.w.dumb].expelled);
+        assert_int_equal(x.s.members, x.t.nodes - 1);
+        end(&x);
+    }
+}
+
+/* At each meeting it says that another cannot be reached. */
+static void who_lies_about_links_has_one_other_left_out_at_most(void **unused)
+{
+    (void)unused;
+    uint64_t struck = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.liar_links = 0;
+        x.w.sever = 1;
+        x.w.at = 1 + draw() % 60;
+        circle_job_open(&x.w, &x.t, &x.there);
+        train(&x);
+        if (strstr(x.w.log, " has links that do not come up")) {
+            if (!strstr(x.w.log, "n0 has links that do not come up")) fail_msg("%s", x.w.log);
+            assert_int_equal(x.s.members, x.t.nodes - 2);
+            struck++;
+        }
+        end(&x);
+    }
+    assert_true(struck > 6);
+}
+
+static void who_is_lost_in_each_round_and_back_holds_up_nothing_for_good(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.flaps = (uint32_t)(draw() % x.t.nodes);
+        circle_job_open(&x.w, &x.t, &x.there);
+        train(&x);
+        assert_non_null(strstr(x.w.log, " is back, and in the training from the next round on"));
+        assert_true(x.s.repeated > 1 && x.s.repeated <= STEPS);
+        end(&x);
+    }
+}
+
+static void one_that_a_member_does_not_believe_goes_alone(void **unused)
+{
+    (void)unused;
+    uint64_t struck = 0;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.absent = (uint32_t)(draw() % x.t.nodes);
+        x.w.doubts = (x.w.absent + 1) % x.t.nodes;
+        circle_job_open(&x.w, &x.t, &x.there);
+        x.w.back = x.w.absent;
+        train(&x);
+        if (strstr(x.w.log, " has come")) {
+            one_is_gone(&x, x.w.absent, "is not believed by all");
+            struck++;
+        }
+        end(&x);
+    }
+    assert_true(struck > 6);
+}
+
+/* Members agree on it, where there is one, or all are of one mind. */
+static void a_state_after_a_number_of_steps_that_is_none_is_refused(void **unused)
+{
+    (void)unused;
+    const double steps[] = { NAN, -1, INFINITY, 0x1p60 };
+    for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+        world w;
+        run there;
+        sherd_diag d = { 0 };
+        training t = usual;
+        t.nodes = 1;
+        t.method = SHERD__ADAM;
+        draw_state = 3;
+        circle_world_open(&w, &t);
+        circle_run_begin(&there, &w, &t);
+        circle_job_open(&w, &t, &there);
+        w.steps = steps[i];
+        assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EWRONG);
+        assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EWRONG);
+        assert_non_null(strstr(d.message, "the nodes hold a state after"));
+        circle_world_close(&w);
+        circle_run_end(&there);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_a_sum_and_does_not_tell_it_is_found),
+        cmocka_unit_test(who_says_that_bytes_move_is_believed_for_a_while),
+        cmocka_unit_test(who_does_not_say_where_it_is_goes),
+        cmocka_unit_test(who_lies_about_links_has_one_other_left_out_at_most),
+        cmocka_unit_test(who_is_lost_in_each_round_and_back_holds_up_nothing_for_good),
+        cmocka_unit_test(one_that_a_member_does_not_believe_goes_alone),
+        cmocka_unit_test(a_state_after_a_number_of_steps_that_is_none_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, circle_keys_free);
+}
