@@ -87,6 +87,39 @@ static void one_that_was_not_there_at_first_joins_later(void **s)
     secure_end(&w);
 }
 
+/* A roster of five asks for four to be left; what was said to the user is what the first asked. */
+static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s)
+{
+    (void)s;
+    for (unsigned during = 0; during < 2; during++) {
+        world w;
+        int err = 0;
+        draw_state = 26 + during;
+        secure_begin_some(&w, 5, 0, 1, 3, NULL);
+        secure_meet(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        secure_connect(&w.node[3]);
+        secure_settle(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        assert_int_equal(w.sum.a.threshold, 4);
+        w.op = during ? SHERD__OP_HIDE : 0;
+        w.at = 1;
+        w.seen = 0;
+        w.lost[0] = 2;
+        w.lost[1] = 4;
+        w.lost_len = 2;
+        for (unsigned i = 0; i < 2 && !during; i++) secure_cut(&w, w.lost[i]);
+        assert_int_equal(secure_ask(&w), 0);
+        secure_is_sum_without(&w, (uint32_t[]){ 2, 4 }, 2);
+        assert_int_equal(w.sum.a.nodes, 3);
+        assert_int_equal(w.sum.a.threshold, 3);
+        secure_cut(&w, 0);
+        assert_true(sherd__secure_job_work(w.job).ops->done(w.job, &err, NULL));
+        assert_int_equal(err, SHERD_EFEWNODES);
+        secure_end(&w);
+    }
+}
+
 /* Its data do not fit, or others do not believe it: that is no end for those who were there. */
 static void one_that_cannot_join_does_not_stop_the_others(void **s)
 {
@@ -244,6 +277,28 @@ static void without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end(void *
     }
 }
 
+/* It is bound to six, and all six have given: five open it. */
+static void one_that_has_given_to_what_is_asked_again_may_be_gone_for_good(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 46;
+    begin_unopened(&w, 2);
+    w.op = SHERD__OP_HIDE;
+    w.at = 1;
+    w.seen = 0;
+    w.lost[0] = 0; /* who gives first */
+    w.lost_len = 1;
+    w.back = false;
+    for (uint32_t i = 4; i <= 5; i++) secure_connect(&w.node[i]);
+    secure_settle(&w);
+    assert_false(w.node[0].up);
+    assert_true(w.node[0].hidden);
+    assert_int_equal(secure_take(&w), 0);
+    secure_is_sum_without(&w, (uint32_t[]){ 6 }, 1);
+    secure_end(&w);
+}
+
 /* It may be lost again, in any phase of what is asked again. */
 static void what_is_asked_again_may_be_undone_again(void **s)
 {
@@ -333,10 +388,12 @@ int main(void)
         cmocka_unit_test(who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back),
         cmocka_unit_test(who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time),
         cmocka_unit_test(one_that_was_not_there_at_first_joins_later),
+        cmocka_unit_test(a_roster_that_has_grown_may_shrink_to_what_the_first_needed),
         cmocka_unit_test(one_that_cannot_join_does_not_stop_the_others),
         cmocka_unit_test(a_sum_waits_for_those_that_may_be_back_at_once),
         cmocka_unit_test(a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes),
         cmocka_unit_test(without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end),
+        cmocka_unit_test(one_that_has_given_to_what_is_asked_again_may_be_gone_for_good),
         cmocka_unit_test(what_is_asked_again_may_be_undone_again),
         cmocka_unit_test(what_nobody_was_lost_of_is_not_asked_for_again),
         cmocka_unit_test(whoever_comes_and_goes_sums_are_those_of_the_uploads),
