@@ -189,13 +189,14 @@ static void a_busy_process_leaves_a_core_where_others_are_busy(void **s)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static int told[2];
+static int told[2], ended[2];
 
 static void *sleeper(void *arg)
 {
     pid_t me = gettid();
     (void)!write(told[1], &me, sizeof me);
-    return pause() ? arg : NULL;
+    (void)!read(ended[0], &me, sizeof me);
+    return arg;
 }
 
 /* A thread that is there before is bound too: 0. */
@@ -207,10 +208,13 @@ static int with_a_thread(unsigned core)
     pthread_t thread;
     sherd__cores *c = NULL;
     snprintf(list, sizeof list, "%u", core);
-    if (pipe(told) || pthread_create(&thread, NULL, sleeper, NULL)) return 2;
+    if (pipe(told) || pipe(ended) || pthread_create(&thread, NULL, sleeper, NULL)) return 2;
     if (read(told[0], &other, sizeof other) != sizeof other) return 3;
     if (sherd__cores_take(&c, list, NULL) || !c) return 4;
     if (sched_getaffinity(other, sizeof of, &of)) return 5;
+    sherd__cores_free(c);
+    close(ended[1]);
+    if (pthread_join(thread, NULL)) return 6;
     return CPU_COUNT(&of) == 1 && CPU_ISSET(core, &of) ? 0 : 1;
 }
 
