@@ -253,6 +253,19 @@ static void kill_node(world *w, uint32_t i)
     if (w->job) sherd__circle_job_work(w->job).ops->node_down(w->job, i, false, "cut", w->now);
 }
 
+/* Which states it has now. */
+static void note_states(sim_node *n, const sherd__event *e)
+{
+    if (e->kind == SHERD__EV_BLOCK) {
+        const sherd__fragment_info *i = sherd__fragment_info_of(e->fragment);
+        if (i->dtype != SHERD_F64 || i->rows != 1 || i->cols < COUNT) return;
+        assert_true(n->states_len < sizeof n->states / sizeof *n->states);
+        n->states[n->states_len++] = e->block;
+    }
+    for (uint32_t k = 0; k < n->states_len && e->kind == SHERD__EV_DROP; k++)
+        if (n->states[k] == e->block) n->states[k] = n->states[--n->states_len];
+}
+
 static size_t to_node(sim_node *n)
 {
     const uint8_t *out;
@@ -261,6 +274,7 @@ static size_t to_node(sim_node *n)
     for (size_t at = 0, used; at < len; at += used) {
         sherd__event e;
         assert_int_equal(sherd__session_feed(n->no, out + at, len - at, 1, &used, &e), 0);
+        note_states(n, &e);
         sherd__worker_event(n->client, n->no, &e);
     }
     if (len) sherd__session_sent(n->co, len);

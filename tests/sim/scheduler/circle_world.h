@@ -21,6 +21,7 @@ typedef struct sim_node {
     sherd__client *client;
     sherd_session *co, *no;
     bool up, expelled, frozen;
+    uint32_t states[8], states_len; /* blocks of a state that it has been given and keeps */
 } sim_node;
 
 typedef struct world {

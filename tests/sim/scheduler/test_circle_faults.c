@@ -164,6 +164,25 @@ static void one_that_a_member_does_not_believe_goes_alone(void **unused)
     assert_true(struck > 6);
 }
 
+/* Another is lost while members meet: it is given the state again, and does not keep the first. */
+static void who_has_met_in_vain_keeps_one_state(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        trial x;
+        begin(&x, seed);
+        x.w.absent = (uint32_t)(draw() % x.t.nodes);
+        x.w.kill = (x.w.absent + 1) % x.t.nodes;
+        circle_job_open(&x.w, &x.t, &x.there);
+        x.w.back = x.w.absent;
+        x.w.at = 1 + draw() % 60;
+        train(&x);
+        for (uint32_t i = 0; i < x.t.nodes; i++)
+            if (x.w.node[i].up) assert_int_equal(x.w.node[i].states_len, 0);
+        end(&x);
+    }
+}
+
 /* Members agree on it, where there is one, or all are of one mind. */
 static void a_state_after_a_number_of_steps_that_is_none_is_refused(void **unused)
 {
@@ -198,6 +217,7 @@ int main(void)
         cmocka_unit_test(who_lies_about_links_has_one_other_left_out_at_most),
         cmocka_unit_test(who_is_lost_in_each_round_and_back_holds_up_nothing_for_good),
         cmocka_unit_test(one_that_a_member_does_not_believe_goes_alone),
+        cmocka_unit_test(who_has_met_in_vain_keeps_one_state),
         cmocka_unit_test(a_state_after_a_number_of_steps_that_is_none_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, circle_keys_free);
