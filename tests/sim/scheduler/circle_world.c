@@ -218,6 +218,7 @@ static void start_node(world *w, uint32_t i)
 {
     sim_node *n = &w->node[i];
     *n = (sim_node){ .world = w, .index = i, .up = true };
+    bool doubts = i == w->doubts || (w->doubts == ALL && i != w->absent);
     snprintf(n->peer.host, sizeof n->peer.host, "127.0.0.%u", i + 1);
     n->peer.port = (uint16_t)(7000 + i);
     n->peer.has_key = true;
@@ -226,7 +227,7 @@ static void start_node(world *w, uint32_t i)
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
     sherd__worker_options o = {
         .backend = &none, .memory = (uint64_t)16 << 20, .executor = n->executor,
-        .self = { .identity = identity[i], .peers = i == w->doubts ? &w->peers : NULL },
+        .self = { .identity = identity[i], .peers = doubts ? &w->peers : NULL },
         .links = { open_link, flush_link, close_link, n } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
     sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };

@@ -9,7 +9,7 @@
 #include "node/worker.h"
 #include "scheduler/circle_job.h"
 
-enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100,
+enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100, ALL = 101,
        ROW = 6 * 8 + 4 + 4 }; /* bytes of an example: inputs, label, number */
 
 typedef struct sim_node {
@@ -47,8 +47,8 @@ typedef struct world {
     uint32_t keeps, dumb;         /* does not tell its sums; nor where it is in them */
     uint32_t hurries;             /* tells that bytes move, always */
     uint32_t flaps;               /* is lost in each step that it grades, and back at once */
-    uint32_t absent, doubts;      /* not there at first; does not believe that one */
-    sherd__peers peers;           /* whom it believes */
+    uint32_t absent, doubts;      /* not there at first; does not believe that one, or ALL */
+    sherd__peers peers;           /* whom they believe */
     uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
