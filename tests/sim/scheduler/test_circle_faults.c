@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scheduler/circle_internal.h"
 #include "tests/sim/scheduler/circle_world.h"
 #include "tests/support/draw.h"
 
@@ -183,6 +184,28 @@ static void who_has_met_in_vain_keeps_one_state(void **unused)
     }
 }
 
+/* After some 2^29 of either in one session: the others would wait for its part. */
+static void numbers_of_blocks_that_run_out_end_the_training(void **unused)
+{
+    (void)unused;
+    for (unsigned packs = 0; packs < 2; packs++) {
+        world w;
+        run there;
+        sherd_diag d = { 0 };
+        draw_state = 4;
+        circle_world_open(&w, &usual);
+        circle_run_begin(&there, &w, &usual);
+        circle_job_open(&w, &usual, &there);
+        assert_int_equal(circle_run_steps(&there, &usual, 1, &d), 0);
+        if (packs) w.job->nodes[1].packs = SHERD__CIRCLE_PACKS_MOST;
+        else w.job->nodes[1].next_block = sherd__circle_pack(0) - 4;
+        assert_int_equal(circle_run_steps(&there, &usual, 1, &d), SHERD_EUNSUPPORTED);
+        assert_non_null(strstr(d.message, "the end of the numbers of its blocks"));
+        circle_world_close(&w);
+        circle_run_end(&there);
+    }
+}
+
 /* Members agree on it, where there is one, or all are of one mind. */
 static void a_state_after_a_number_of_steps_that_is_none_is_refused(void **unused)
 {
@@ -218,6 +241,7 @@ int main(void)
         cmocka_unit_test(who_is_lost_in_each_round_and_back_holds_up_nothing_for_good),
         cmocka_unit_test(one_that_a_member_does_not_believe_goes_alone),
         cmocka_unit_test(who_has_met_in_vain_keeps_one_state),
+        cmocka_unit_test(numbers_of_blocks_that_run_out_end_the_training),
         cmocka_unit_test(a_state_after_a_number_of_steps_that_is_none_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, circle_keys_free);
