@@ -81,6 +81,8 @@ typedef struct run {
 void circle_world_open(world *w, const training *t);
 /** Parameters before the first step. */
 void circle_run_begin(run *r, world *w, const training *t);
+/** Of the stepper, without an engine. */
+sherd__gradients_options circle_options(world *w, const training *t, run *r);
 /** All steps in one process, from circle_run_begin on. */
 void circle_run_here(run *r, world *w, const training *t);
 /** Starts the nodes, waits for their circle to stand and makes it the stepper of `r`. */

@@ -184,7 +184,7 @@ static void who_has_met_in_vain_keeps_one_state(void **unused)
     }
 }
 
-/* After some 2^29 of either in one session: the others would wait for its part. */
+/* After 2^29 packs or 2^31 other blocks in one session: the others would wait for its part. */
 static void numbers_of_blocks_that_run_out_end_the_training(void **unused)
 {
     (void)unused;
