@@ -144,7 +144,8 @@ def needles(step, node):
             out |= {np.float64(v * 2.0**-scale).tobytes(), np.float64(v * 2.0**-scale / m).tobytes()}
             for less in range(41):
                 r = (abs(v) + (1 << less >> 1)) >> less
-                if r < 2**32: break # shorter ones are times and lengths in the record, now and then
+                # rounded ones that are shorter are times and lengths in the record, now and then
+                if r < (2**26 if less else 2**20): break
                 for s in {r, r - 1, r + 1}: # a tie may go either way
                     s = s if v > 0 else -s
                     out |= {(s % 2**64).to_bytes(8, "little"), (s % Q).to_bytes(8, "little")}
