@@ -9,13 +9,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/bench.h"
 #include "cli/work.h"
+#include "core/cpu.h"
 #include "core/suggest.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_limbs.h"
@@ -73,14 +73,6 @@ bool sherd__bench_interrupted(void *ctx)
 {
     (void)ctx;
     return sherd__cli_interrupted() != 0;
-}
-
-unsigned sherd__bench_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return (unsigned)CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (unsigned)n : 1;
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
@@ -211,7 +203,7 @@ static int run_bench(sherd__cli *cli, sherd_diag *d)
     bool chosen[MEASUREMENTS];
     const char *memory_of = sherd__opt_text(cli, "memory-of");
     sherd__bench b = {.cli = cli, .quick = sherd__opt_flag(cli, "quick"),
-                      .runs = (int)sherd__opt_int(cli, "runs"), .cores = sherd__bench_cores()};
+                      .runs = (int)sherd__opt_int(cli, "runs"), .cores = sherd__cpu_usable()};
     int err = choose(cli, chosen, d);
     if (!err) err = clean_environment(cli, d);
     if (err) return err;

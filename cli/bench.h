@@ -27,8 +27,6 @@ typedef struct sherd__bench {
 
 /** How often to run: --runs, else `preset`, 2 where quick. */
 int sherd__bench_runs(const sherd__bench *b, int preset);
-/** Processors that this process may use. */
-unsigned sherd__bench_cores(void);
 /** For clusters and measurements: a signal has come. ctx unused. */
 bool sherd__bench_interrupted(void *ctx);
 

@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@
 #include "cli/options.h"
 #include "cli/version.h"
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "matrix/gemm.h"
 #include "sherd/version.h"
 
@@ -141,18 +141,17 @@ static bool first_line(const char *path, char *out, int size)
 
 static void check_cores(checkup *c)
 {
-    cpu_set_t set;
     char line[64];
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int usable = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)online;
+    uint32_t usable = sherd__cpu_usable();
     double quota, period;
     if (first_line("/sys/fs/cgroup/cpu.max", line, sizeof line) &&
         sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 && quota / period < usable)
         tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
-             "%d of %ld usable, but the control group allows %.1f", usable, online,
+             "%u of %ld usable, but the control group allows %.1f", usable, online,
              quota / period);
     else
-        tell(c, GOOD, 0, "cores", NULL, "%d of %ld usable", usable, online);
+        tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
 }
 
 /* A line of /proc/meminfo in bytes; 0 where it is not there. */

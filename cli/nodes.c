@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/cpu.h"
 #include "scheduler/prepare.h"
 #include "wire/identity.h"
 
@@ -220,9 +221,9 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 /* Many take a while to start; more than there are cores only share them. */
 static void say_start(const sherd__cli *cli, uint32_t nodes)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (cores > 0 && (long)nodes > cores)
-        sherd__cli_say(cli, "starting %u nodes, which share the %ld core%s of this machine", nodes,
+    uint32_t cores = sherd__cpu_usable();
+    if (nodes > cores)
+        sherd__cli_say(cli, "starting %u nodes, which share the %u core%s of this machine", nodes,
                        cores, cores == 1 ? "" : "s");
 }
 

@@ -12,6 +12,7 @@
 #include "cli/nodes.h"
 #include "cli/train.h"
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "matrix/fixed.h"
 #include "scheduler/train.h"
 
@@ -108,9 +109,8 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     b->trace = -1;
     b->in_process = sherd__opt_flag(cli, "in-process") || sherd__train_others() != NULL;
     b->allow_drop = sherd__opt_flag(cli, "allow-drop");
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     b->threads = sherd__opt_given(cli, "local") ? (uint32_t)sherd__opt_int(cli, "local")
-                                                : cores > 0 ? (uint32_t)cores : 1;
+                                                : sherd__cpu_usable();
     b->o.shards = sherd__opt_given(cli, "shards") ? (uint32_t)sherd__opt_int(cli, "shards")
                                                   : SHERD__SHARDS_DEFAULT;
     b->o.async = sherd__opt_flag(cli, "async");

@@ -10,13 +10,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/diag.h"
 
 #define CROWDED_LOOKS 2u
@@ -80,23 +80,13 @@ static bool bind_thread(pid_t thread, void *ctx)
     return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0 || errno == ESRCH;
 }
 
-typedef struct times {
-    uint64_t ran, waited, turns; /* turns: none where the kernel does not count */
-} times;
-
 static bool add_times(pid_t thread, void *ctx)
 {
-    times *t = ctx;
-    uint64_t ran, waited, turns;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", (long)thread);
-    FILE *f = fopen(path, "re");
-    bool read = f && fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &ran, &waited, &turns) == 3;
-    if (f) fclose(f);
-    if (!read) return false;
-    t->ran += ran;
-    t->waited += waited;
-    t->turns += turns;
+    sherd__cpu_times *sum = ctx, t;
+    if (!sherd__cpu_times_of(thread, &t)) return false;
+    sum->ran += t.ran;
+    sum->waited += t.waited;
+    sum->turns += t.turns;
     return true;
 }
 
@@ -120,7 +110,7 @@ static bool parse(const char *list, cpu_set_t *out)
 int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
 {
     cpu_set_t own, all, both;
-    times t = { 0 };
+    sherd__cpu_times t = { 0 };
     *out = NULL;
     if (!parse(list, &own))
         return sherd__fail(d, SHERD_EINVAL, NULL, "\"%.80s\" is no list of cores, as 0,2,3", list);
@@ -148,7 +138,7 @@ static void look(uv_timer_t *timer)
 {
     sherd__cores *c = timer->data;
     bool was = c->rule.bound;
-    times t = { 0 };
+    sherd__cpu_times t = { 0 };
     if (!each_thread(add_times, &t)) return;
     bool grew = t.ran >= c->ran && t.waited >= c->waited;
     uint64_t ran = t.ran - c->ran, waited = t.waited - c->waited;
@@ -161,7 +151,7 @@ static void look(uv_timer_t *timer)
 
 void sherd__cores_watch(sherd__cores *c, uv_loop_t *loop)
 {
-    times t = { 0 };
+    sherd__cpu_times t = { 0 };
     if (each_thread(add_times, &t)) {
         c->ran = t.ran;
         c->waited = t.waited;

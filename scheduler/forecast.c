@@ -6,11 +6,11 @@
 #include "sherd/forecast.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "core/diag.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_limbs.h"
@@ -240,13 +240,12 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
         [SHERD__BOUND_CORES] = "cores", [SHERD__BOUND_NODES] = "nodes",
         [SHERD__BOUND_LINKS] = "links", [SHERD__BOUND_HERE] = "here",
     };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     double residues = t->residues && t->flops > 0 && !given ? residue_speed(w, measure) : 0;
     sherd__cost_input in = {
         .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
         .flops = t->flops, .convert_s = conversions(t, residues > 0), .busiest = t->busiest,
         .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
-        .cores = cores > 0 ? (uint32_t)cores : 1u, .local = !w->nodes.remote,
+        .cores = sherd__cpu_usable(), .local = !w->nodes.remote,
         .session_rate = out->rates.session, .link_rate = out->rates.link,
     };
     sherd__cost cost;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 
 extern char **environ;
 
@@ -31,13 +32,9 @@ uint64_t sherd__launch_memory(uint32_t nodes)
     return machine_memory() / 2 / nodes;
 }
 
-/* Usable cores, which under taskset or a container's cpuset are fewer than those online. */
 static uint32_t default_threads(uint32_t nodes)
 {
-    cpu_set_t usable;
-    bool known = sched_getaffinity(0, sizeof usable, &usable) == 0;
-    long cores = known ? CPU_COUNT(&usable) : sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t n = cores > 0 ? (uint32_t)cores / nodes : 1;
+    uint32_t n = sherd__cpu_usable() / nodes;
     return n ? n : 1;
 }
 

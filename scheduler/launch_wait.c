@@ -18,6 +18,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "core/diag.h"
 #include "scheduler/launch_state.h"
 #include "scheduler/patience.h"
@@ -210,18 +211,12 @@ static void hurry(waiting *w, int64_t now)
     if (until < w->deadline) w->deadline = until;
 }
 
-/* How long the process has stood in line for a processor so far: no fault of its own. 0 where the
- * kernel does not count it. */
+/* How long the process has stood in line for a processor so far: no fault of its own. */
 static int64_t starved_ms(const local_node *n)
 {
-    char path[64];
-    unsigned long long ran, waited = 0;
-    snprintf(path, sizeof path, "/proc/%ld/schedstat", (long)n->is.pid);
-    FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    if (fscanf(f, "%llu %llu", &ran, &waited) != 2) waited = 0;
-    fclose(f);
-    return (int64_t)(waited / 1000000);
+    sherd__cpu_times t;
+    (void)sherd__cpu_times_of(n->is.pid, &t);
+    return (int64_t)(t.waited / 1000000);
 }
 
 /* True where a node that is waited for has had its time, on however busy a machine; the caller's

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/diag.h"
 #include "core/rand.h"
 #include "core/wipe.h"
@@ -274,8 +274,8 @@ static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
 /* Nodes on this machine have its processors between them. */
 static uint32_t sharing(uint32_t nodes)
 {
-    long here = sysconf(_SC_NPROCESSORS_ONLN);
-    return here > 0 && (uint32_t)here < nodes ? (uint32_t)here : nodes;
+    uint32_t here = sherd__cpu_usable();
+    return here < nodes ? here : nodes;
 }
 
 static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size_t widest,

@@ -1,0 +1,28 @@
+/* What the kernel tells where it is Linux with /proc; elsewhere an answer to go on with. */
+#include "core/cpu.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+uint32_t sherd__cpu_usable(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+bool sherd__cpu_times_of(pid_t task, sherd__cpu_times *out)
+{
+    sherd__cpu_times t;
+    char path[64];
+    *out = (sherd__cpu_times){ 0 };
+    snprintf(path, sizeof path, "/proc/%ld/schedstat", (long)task);
+    FILE *f = fopen(path, "re");
+    int fields = f ? fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64, &t.ran, &t.waited, &t.turns) : 0;
+    if (f) fclose(f);
+    if (fields == 3) *out = t;
+    return fields == 3;
+}

@@ -1,0 +1,51 @@
+/* Processors: those that taskset leaves count, and a task that ended has no times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/cpu.h"
+
+static void only_usable_processors_count(void **s)
+{
+    (void)s;
+    cpu_set_t all, one;
+    int first = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(sherd__cpu_usable(), CPU_COUNT(&all));
+    while (!CPU_ISSET(first, &all)) first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sherd__cpu_usable(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+static void what_is_not_there_has_no_times(void **s)
+{
+    (void)s;
+    sherd__cpu_times t = { 1, 2, 3 };
+    pid_t gone = fork();
+    if (gone == 0) _exit(0);
+    assert_int_equal(waitpid(gone, NULL, 0), gone);
+    assert_false(sherd__cpu_times_of(gone, &t));
+    assert_true(t.ran == 0 && t.waited == 0 && t.turns == 0);
+    if (access("/proc/self/schedstat", R_OK)) skip();
+    assert_true(sherd__cpu_times_of(getpid(), &t));
+    assert_true(t.ran > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_usable_processors_count),
+        cmocka_unit_test(what_is_not_there_has_no_times),
+    };
+    return cmocka_run_group_tests_name("core/cpu", tests, NULL, NULL);
+}
