@@ -4,9 +4,12 @@
  * operands in memory to the result in memory with the nodes up; each result must have the bits of
  * the product that is computed here, in its first rows.
  */
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/bench.h"
 #include "core/alloc.h"
@@ -210,35 +213,77 @@ static const harm harms[] = {
     {SIGUSR2, "disturbed-lying", "share, 8 nodes, 1 spare: one lies"},
 };
 static const double strike_at[] = {0.2, 0.5, 0.8};
-enum { HARMS = sizeof harms / sizeof *harms, STRIKES = sizeof strike_at / sizeof *strike_at };
+enum {
+    HARMS = sizeof harms / sizeof *harms,
+    STRIKES = sizeof strike_at / sizeof *strike_at,
+    STRIKE_TRIES = 5
+};
 
-/* Strikes a node in the course of a product. By the clock: what is done is told in steps of whole
- * positions, of which the last come together. */
+/* Strikes a node in the course of a product, by the clock of a thread: progress is told in steps of
+ * whole positions, of which the last come together. */
 typedef struct strike {
     pid_t pid;
-    int signal;   /* 0: none */
-    double after; /* seconds */
-    double began; /* sherd__clock_s */
+    int signal;         /* 0: none */
+    double after;       /* seconds */
+    struct timespec at; /* CLOCK_MONOTONIC */
+    bool over;          /* the product is */
     bool done;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    pthread_t thread;
 } strike;
 
-static void on_progress(void *ctx, const sherd_progress *p)
+static void *strike_in_time(void *arg)
 {
-    strike *s = ctx;
-    (void)p;
-    if (s->done || s->signal == 0 || sherd__clock_s() < s->began + s->after) return;
-    s->done = kill(s->pid, s->signal) == 0;
+    strike *s = arg;
+    int err = 0;
+    pthread_mutex_lock(&s->lock);
+    while (!s->over && err != ETIMEDOUT)
+        err = pthread_cond_clockwait(&s->ended, &s->lock, CLOCK_MONOTONIC, &s->at);
+    if (!s->over) s->done = kill(s->pid, s->signal) == 0;
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
 }
 
-static int judge_strike(const strike *s, const sherd_report *r, sherd_diag *d)
+static int strike_begin(strike *s, sherd_diag *d)
 {
-    if (s->signal != 0 && !s->done)
-        return sherd__fail(d, SHERD_EINTERNAL, NULL,
-                           "the product was over before the node was struck");
-    if (r->encodings != 1)
-        return sherd__fail(d, SHERD_EINTERNAL, "please report this",
-                           "the spare node was not enough");
-    return 0;
+    double whole = floor(s->after);
+    clock_gettime(CLOCK_MONOTONIC, &s->at);
+    s->at.tv_sec += (time_t)whole;
+    s->at.tv_nsec += (long)((s->after - whole) * 1e9);
+    s->at.tv_sec += s->at.tv_nsec / 1000000000;
+    s->at.tv_nsec %= 1000000000;
+    s->over = s->done = false;
+    if (pthread_create(&s->thread, NULL, strike_in_time, s) == 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
+}
+
+static void strike_end(strike *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->over = true;
+    pthread_cond_signal(&s->ended);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+}
+
+static int multiply_struck(sherd_cluster *cluster, const sherd__bench_pair *p, strike *s,
+                           const sherd_product_options *opt, double *seconds, sherd_diag *d)
+{
+    sherd_node_info info;
+    sherd_report r = {0};
+    sherd_cluster_node(cluster, 2, &info);
+    s->pid = info.pid;
+    int err = s->signal ? strike_begin(s, d) : SHERD_OK;
+    if (!err) {
+        err = multiply(cluster, p, opt, &r, seconds, d);
+        if (s->signal) strike_end(s);
+    }
+    if (!err && r.encodings != 1)
+        err = sherd__fail(d, SHERD_EINTERNAL, "please report this",
+                          "the spare node was not enough");
+    sherd_report_fini(&r);
+    return err;
 }
 
 /* One product by nodes of its own, which must be right in spite of the strike. */
@@ -246,26 +291,32 @@ static int disturb(sherd__bench *b, const sherd__bench_pair *p, strike *s, doubl
                    sherd_diag *d)
 {
     sherd_cluster *cluster = NULL;
-    sherd_node_info info;
-    sherd_report r = {0};
     double warm;
     sherd_product_options opt = options();
     opt.spare = 1;
     int err = sherd__bench_open_liars(&cluster, b, DISTURBED_NODES, d);
     if (!err) err = multiply(cluster, p, &opt, NULL, &warm, d);
-    if (!err) {
-        sherd_cluster_node(cluster, 2, &info);
-        s->pid = info.pid;
-        opt.progress = on_progress;
-        opt.progress_ctx = s;
-        s->began = sherd__clock_s();
-        err = multiply(cluster, p, &opt, &r, seconds, d);
-    }
-    if (!err) err = judge_strike(s, &r, d);
+    if (!err) err = multiply_struck(cluster, p, s, &opt, seconds, d);
     if (s->done && s->signal == SIGSTOP) (void)kill(s->pid, SIGKILL);
-    sherd_report_fini(&r);
     sherd_cluster_close(cluster);
     return err ? err : judge(p, opt.bits, opt.bits, d);
+}
+
+/* At a share of the time that an undisturbed product takes. One that is over before was such a
+ * product: its time, on this machine at this pace, is what the next try goes by. */
+static int disturb_at(sherd__bench *b, const sherd__bench_pair *p, int signal, double share,
+                      double calm, double *seconds, sherd_diag *d)
+{
+    for (int try = 0; try < STRIKE_TRIES; try++) {
+        strike s = {.signal = b->quick ? 0 : signal, .after = share * calm,
+                    .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+        int err = disturb(b, p, &s, seconds, d);
+        if (err || s.done || s.signal == 0) return err;
+        calm = *seconds;
+    }
+    return sherd__fail(d, SHERD_EINTERNAL, "measure on a machine that does nothing else",
+                       "%d products were over before their node was struck: this machine's pace "
+                       "changes too much", STRIKE_TRIES);
 }
 
 /* Undisturbed and each harm in turn, so that all of them meet the same machine. */
@@ -274,13 +325,10 @@ static int strike_all(sherd__bench *b, const sherd__bench_pair *p, int rounds, d
 {
     int err = 0;
     for (int i = 0; i < rounds && !err; i++) {
-        strike none = {0};
-        err = disturb(b, p, &none, &calm[i], d);
+        err = disturb_at(b, p, 0, 0, 0, &calm[i], d);
         for (size_t k = 0; k < HARMS && !err; k++) {
-            strike s = {.signal = b->quick ? 0 : harms[k].signal,
-                        .after = strike_at[i % STRIKES] * calm[i]};
             double took;
-            err = disturb(b, p, &s, &took, d);
+            err = disturb_at(b, p, harms[k].signal, strike_at[i % STRIKES], calm[i], &took, d);
             if (!err) sherd__figure_add(&f[k], took);
         }
     }
