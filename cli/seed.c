@@ -9,16 +9,20 @@
 #include "store/file.h"
 
 #define SEED_BYTES 32u
+#define MAKE_ONE "head -c 32 /dev/urandom >FILE makes one"
 
 int sherd__seed_read(uint8_t seed[SEED_BYTES], const char *path, sherd_diag *d)
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
-    int err = sherd__file_read_small(&bytes, &len, path, 4096, d);
-    if (err) return err;
+    sherd_diag why = {0};
+    int err = sherd__file_read_small(&bytes, &len, path, 4096, &why);
+    if (err) /* a number, perhaps, where others take one */
+        return sherd__fail(d, err, MAKE_ONE, "--seed names a file of %u bytes; %s", SEED_BYTES,
+                           why.message);
     if (len == SEED_BYTES) memcpy(seed, bytes, SEED_BYTES);
     else
-        err = sherd__fail(d, SHERD_EFORMAT, "head -c 32 /dev/urandom >FILE makes one",
+        err = sherd__fail(d, SHERD_EFORMAT, MAKE_ONE,
                           "%s: expected a seed of exactly 32 bytes, found %zu", path, len);
     sherd__wipe(bytes, len);
     sherd__free(bytes);
