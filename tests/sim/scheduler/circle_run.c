@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/sim/scheduler/circle_world.h"
+#include "tests/support/draw.h"
 
 void circle_run_begin(run *r, world *w, const training *t)
 {
@@ -83,4 +84,33 @@ void circle_run_end(run *r)
     sherd__stepper_free(r->stepper);
     sherd__network_free(r->network);
     sherd__optimiser_fini(&r->optimiser);
+}
+
+void circle_trial_open(trial *x, uint64_t seed, const training *t)
+{
+    x->t = *t;
+    draw_state = seed;
+    circle_world_open(&x->w, &x->t);
+    circle_run_here(&x->here, &x->w, &x->t);
+    circle_run_begin(&x->there, &x->w, &x->t);
+}
+
+void circle_trial_start(trial *x)
+{
+    circle_job_open(&x->w, &x->t, &x->there);
+}
+
+void circle_trial_train(trial *x)
+{
+    sherd_diag d = { 0 };
+    if (circle_run_steps(&x->there, &x->t, STEPS, &d)) fail_msg("%s\n%s", d.message, x->w.log);
+    circle_assert_same(&x->here, &x->there);
+    sherd__circle_job_count(x->w.job, &x->s);
+}
+
+void circle_trial_close(trial *x)
+{
+    circle_world_close(&x->w);
+    circle_run_end(&x->here);
+    circle_run_end(&x->there);
 }

@@ -77,6 +77,14 @@ typedef struct run {
     uint64_t hits;
 } run;
 
+/* A training in a world, and the same in one process. */
+typedef struct trial {
+    training t;
+    world w;
+    run here, there;
+    sherd__circle_stats s; /* once trained */
+} trial;
+
 /** A world of t->nodes without a circle, nothing to befall it. */
 void circle_world_open(world *w, const training *t);
 /** Parameters before the first step. */
@@ -92,6 +100,14 @@ int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
 /** Two runs have the same bits. */
 void circle_assert_same(const run *a, const run *b);
 void circle_run_end(run *r);
+/** A world of `t` drawn from `seed`, `here` done, `there` before its first step. What is to befall it
+ * is said in x->w before circle_trial_start, or after. */
+void circle_trial_open(trial *x, uint64_t seed, const training *t);
+/** circle_job_open. */
+void circle_trial_start(trial *x);
+/** All steps well, and the bits are those of one process. */
+void circle_trial_train(trial *x);
+void circle_trial_close(trial *x);
 /** Ends the job and all nodes; nothing of theirs is left. */
 void circle_world_close(world *w);
 /** Nodes keep their keys from world to world: a group's teardown. */

@@ -20,9 +20,7 @@ static void any_number_of_nodes_comes_to_the_bits_of_one_process(void **unused)
     static const sherd__method methods[] = { SHERD__SGD, SHERD__MOMENTUM, SHERD__ADAM };
     for (uint32_t n = 1; n <= NODES; n++)
         for (int kind = 1; kind <= 2; kind++) {
-            world w;
-            run here, there;
-            sherd_diag d = { 0 };
+            trial x;
             training t = usual;
             t.kind = (sherd__reduce)kind;
             t.nodes = n;
@@ -30,21 +28,13 @@ static void any_number_of_nodes_comes_to_the_bits_of_one_process(void **unused)
             t.order = SHERD__ORDER_GIVEN + n % 4;
             t.shards = 1 + n % 7;
             if (t.method == SHERD__SGD) t.local = n / 2;
-            draw_state = n;
-            circle_world_open(&w, &t);
-            circle_run_here(&here, &w, &t);
-            circle_run_begin(&there, &w, &t);
-            circle_job_open(&w, &t, &there);
-            if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
-            circle_assert_same(&here, &there);
-            sherd__circle_stats s;
-            sherd__circle_job_count(w.job, &s);
-            assert_int_equal(s.rounds, STEPS);
-            assert_int_equal(s.repeated, 0);
-            assert_int_equal(s.members, n);
-            circle_world_close(&w);
-            circle_run_end(&here);
-            circle_run_end(&there);
+            circle_trial_open(&x, n, &t);
+            circle_trial_start(&x);
+            circle_trial_train(&x);
+            assert_int_equal(x.s.rounds, STEPS);
+            assert_int_equal(x.s.repeated, 0);
+            assert_int_equal(x.s.members, n);
+            circle_trial_close(&x);
         }
 }
 
@@ -54,19 +44,15 @@ static void every_member_sends_what_the_schedule_says(void **unused)
     (void)unused;
     for (uint32_t n = 2; n <= NODES; n++)
         for (int kind = 1; kind <= 2; kind++) {
-            world w;
-            run there;
-            sherd_diag d = { 0 };
+            trial x;
             training t = usual;
             t.kind = (sherd__reduce)kind;
             t.nodes = n;
-            circle_world_open(&w, &t);
-            circle_run_begin(&there, &w, &t);
-            circle_job_open(&w, &t, &there);
-            assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), 0);
-            assert_int_equal(w.body_bytes, (uint64_t)STEPS * 2 * (n - 1) * COUNT * 8);
-            circle_world_close(&w);
-            circle_run_end(&there);
+            circle_trial_open(&x, n, &t);
+            circle_trial_start(&x);
+            circle_trial_train(&x);
+            assert_int_equal(x.w.body_bytes, (uint64_t)STEPS * 2 * (n - 1) * COUNT * 8);
+            circle_trial_close(&x);
         }
 }
 
@@ -77,29 +63,20 @@ static void a_row_travels_to_a_member_once(void **unused)
     (void)unused;
     for (int order = SHERD__ORDER_GIVEN; order <= SHERD__ORDER_DRAWN; order++)
         for (unsigned small = 0; small < 2; small++) {
-            world w;
-            run here, there;
-            sherd_diag d = { 0 };
-            sherd__circle_stats s;
+            trial x;
             training t = usual;
             t.order = (sherd__order)order;
             t.batch = 25; /* in three steps all rows */
-            circle_world_open(&w, &t);
-            circle_run_here(&here, &w, &t);
-            circle_run_begin(&there, &w, &t);
-            if (small) w.memory = 4 * 8 * ROW;
-            circle_job_open(&w, &t, &there);
-            if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
-            circle_assert_same(&here, &there);
-            sherd__circle_job_count(w.job, &s);
-            uint64_t sent = s.examples_out / ROW;
-            assert_int_equal(s.examples_out % ROW, 0);
+            circle_trial_open(&x, (uint64_t)order, &t);
+            if (small) x.w.memory = 4 * 8 * ROW;
+            circle_trial_start(&x);
+            circle_trial_train(&x);
+            uint64_t sent = x.s.examples_out / ROW;
+            assert_int_equal(x.s.examples_out % ROW, 0);
             if (small) assert_in_range(sent, ROWS + 1, STEPS * t.batch);
             else if (order == SHERD__ORDER_GIVEN) assert_int_equal(sent, ROWS);
             else assert_in_range(sent, ROWS / 3, order == SHERD__ORDER_BATCHES ? ROWS : 2 * ROWS);
-            circle_world_close(&w);
-            circle_run_end(&here);
-            circle_run_end(&there);
+            circle_trial_close(&x);
         }
 }
 
@@ -110,24 +87,16 @@ static void a_gradient_beyond_its_scale_is_asked_for_again(void **unused)
     uint64_t rescaled = 0;
     double bound = 0.1;
     for (uint64_t seed = 1; seed <= 60; seed++, bound *= 1.08) {
-        world w;
-        run here, there;
-        sherd_diag d = { 0 };
+        trial x;
         training t = usual;
         t.nodes = 3 + (uint32_t)seed % 3;
         t.kind = (sherd__reduce)(1 + seed % 2);
         t.before = seed == 1 ? 0x1p-60 : bound * 0x1p-24 / ROWS;
-        draw_state = seed;
-        circle_world_open(&w, &t);
-        circle_run_here(&here, &w, &t);
-        circle_run_begin(&there, &w, &t);
-        circle_job_open(&w, &t, &there);
-        if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
-        rescaled += sherd__gradients_stats_of(&there.stepper)->rescaled;
-        circle_assert_same(&here, &there);
-        circle_world_close(&w);
-        circle_run_end(&here);
-        circle_run_end(&there);
+        circle_trial_open(&x, seed, &t);
+        circle_trial_start(&x);
+        circle_trial_train(&x);
+        rescaled += sherd__gradients_stats_of(&x.there.stepper)->rescaled;
+        circle_trial_close(&x);
     }
     assert_true(rescaled > 5);
 }
@@ -136,19 +105,16 @@ static void sums_that_differ_end_the_training(void **unused)
 {
     (void)unused;
     for (int kind = 1; kind <= 2; kind++) {
-        world w;
-        run there;
+        trial x;
         sherd_diag d = { 0 };
         training t = usual;
         t.kind = (sherd__reduce)kind;
-        circle_world_open(&w, &t);
-        circle_run_begin(&there, &w, &t);
-        circle_job_open(&w, &t, &there);
-        w.tamper = true;
-        assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EWRONG);
+        circle_trial_open(&x, (uint64_t)kind, &t);
+        circle_trial_start(&x);
+        x.w.tamper = true;
+        assert_int_equal(circle_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
         assert_non_null(strstr(d.message, "different sums"));
-        circle_world_close(&w);
-        circle_run_end(&there);
+        circle_trial_close(&x);
     }
 }
 

@@ -18,38 +18,13 @@
 #include "tests/sim/scheduler/circle_world.h"
 #include "tests/support/draw.h"
 
-typedef struct trial {
-    training t;
-    world w;
-    run here, there;
-    sherd__circle_stats s;
-} trial;
-
 /* What is at fault is said in x->w before the circle opens. */
 static void begin(trial *x, uint64_t seed)
 {
-    x->t = usual;
-    x->t.nodes = 3 + (uint32_t)(seed / 2) % 4;
-    x->t.kind = (sherd__reduce)(1 + seed % 2);
-    draw_state = seed;
-    circle_world_open(&x->w, &x->t);
-    circle_run_here(&x->here, &x->w, &x->t);
-    circle_run_begin(&x->there, &x->w, &x->t);
-}
-
-static void train(trial *x)
-{
-    sherd_diag d = { 0 };
-    if (circle_run_steps(&x->there, &x->t, STEPS, &d)) fail_msg("%s\n%s", d.message, x->w.log);
-    circle_assert_same(&x->here, &x->there);
-    sherd__circle_job_count(x->w.job, &x->s);
-}
-
-static void end(trial *x)
-{
-    circle_world_close(&x->w);
-    circle_run_end(&x->here);
-    circle_run_end(&x->there);
+    training t = usual;
+    t.nodes = 3 + (uint32_t)(seed / 2) % 4;
+    t.kind = (sherd__reduce)(1 + seed % 2);
+    circle_trial_open(x, seed, &t);
 }
 
 static void one_is_gone(const trial *x, uint32_t who, const char *why)
@@ -67,10 +42,10 @@ static void who_has_a_sum_and_does_not_tell_it_is_found(void **unused)
         trial x;
         begin(&x, seed);
         x.w.keeps = (uint32_t)(draw() % x.t.nodes);
-        circle_job_open(&x.w, &x.t, &x.there);
-        train(&x);
+        circle_trial_start(&x);
+        circle_trial_train(&x);
         one_is_gone(&x, x.w.keeps, "does not tell the sum that it has");
-        end(&x);
+        circle_trial_close(&x);
     }
 }
 
@@ -82,10 +57,10 @@ static void who_says_that_bytes_move_is_believed_for_a_while(void **unused)
         trial x;
         begin(&x, seed);
         x.w.mute = x.w.hurries = (uint32_t)(draw() % x.t.nodes);
-        circle_job_open(&x.w, &x.t, &x.there);
-        train(&x);
+        circle_trial_start(&x);
+        circle_trial_train(&x);
         one_is_gone(&x, x.w.mute, "gives no parts to others");
-        end(&x);
+        circle_trial_close(&x);
     }
 }
 
@@ -97,12 +72,12 @@ static void who_does_not_say_where_it_is_goes(void **unused)
         trial x;
         begin(&x, seed);
         x.w.dumb = (uint32_t)(draw() % x.t.nodes);
-        circle_job_open(&x.w, &x.t, &x.there);
+        circle_trial_start(&x);
         x.w.pace = 900;
-        train(&x);
+        circle_trial_train(&x);
         assert_true(x.w.node[x.w.dumb].expelled);
         assert_int_equal(x.s.members, x.t.nodes - 1);
-        end(&x);
+        circle_trial_close(&x);
     }
 }
 
@@ -117,14 +92,14 @@ static void who_lies_about_links_has_one_other_left_out_at_most(void **unused)
         x.w.liar_links = 0;
         x.w.sever = 1;
         x.w.at = 1 + draw() % 60;
-        circle_job_open(&x.w, &x.t, &x.there);
-        train(&x);
+        circle_trial_start(&x);
+        circle_trial_train(&x);
         if (strstr(x.w.log, " has links that do not come up")) {
             if (!strstr(x.w.log, "n0 has links that do not come up")) fail_msg("%s", x.w.log);
             assert_int_equal(x.s.members, x.t.nodes - 2);
             struck++;
         }
-        end(&x);
+        circle_trial_close(&x);
     }
     assert_true(struck > 6);
 }
@@ -136,11 +111,11 @@ static void who_is_lost_in_each_round_and_back_holds_up_nothing_for_good(void **
         trial x;
         begin(&x, seed);
         x.w.flaps = (uint32_t)(draw() % x.t.nodes);
-        circle_job_open(&x.w, &x.t, &x.there);
-        train(&x);
+        circle_trial_start(&x);
+        circle_trial_train(&x);
         assert_non_null(strstr(x.w.log, " is back, and in the training from the next round on"));
         assert_true(x.s.repeated > 1 && x.s.repeated <= STEPS);
-        end(&x);
+        circle_trial_close(&x);
     }
 }
 
@@ -153,14 +128,14 @@ static void one_that_a_member_does_not_believe_goes_alone(void **unused)
         begin(&x, seed);
         x.w.absent = (uint32_t)(draw() % x.t.nodes);
         x.w.doubts = seed % 3 ? (x.w.absent + 1) % x.t.nodes : ALL;
-        circle_job_open(&x.w, &x.t, &x.there);
+        circle_trial_start(&x);
         x.w.back = x.w.absent;
-        train(&x);
+        circle_trial_train(&x);
         if (strstr(x.w.log, " has come")) {
             one_is_gone(&x, x.w.absent, "is not believed by all");
             struck++;
         }
-        end(&x);
+        circle_trial_close(&x);
     }
     assert_true(struck > 6);
 }
@@ -174,13 +149,13 @@ static void who_has_met_in_vain_keeps_one_state(void **unused)
         begin(&x, seed);
         x.w.absent = (uint32_t)(draw() % x.t.nodes);
         x.w.kill = (x.w.absent + 1) % x.t.nodes;
-        circle_job_open(&x.w, &x.t, &x.there);
+        circle_trial_start(&x);
         x.w.back = x.w.absent;
         x.w.at = 1 + draw() % 60;
-        train(&x);
+        circle_trial_train(&x);
         for (uint32_t i = 0; i < x.t.nodes; i++)
             if (x.w.node[i].up) assert_int_equal(x.w.node[i].states_len, 0);
-        end(&x);
+        circle_trial_close(&x);
     }
 }
 
@@ -189,20 +164,16 @@ static void numbers_of_blocks_that_run_out_end_the_training(void **unused)
 {
     (void)unused;
     for (unsigned packs = 0; packs < 2; packs++) {
-        world w;
-        run there;
+        trial x;
         sherd_diag d = { 0 };
-        draw_state = 4;
-        circle_world_open(&w, &usual);
-        circle_run_begin(&there, &w, &usual);
-        circle_job_open(&w, &usual, &there);
-        assert_int_equal(circle_run_steps(&there, &usual, 1, &d), 0);
-        if (packs) w.job->nodes[1].packs = SHERD__CIRCLE_PACKS_MOST;
-        else w.job->nodes[1].next_block = sherd__circle_pack(0) - 4;
-        assert_int_equal(circle_run_steps(&there, &usual, 1, &d), SHERD_EUNSUPPORTED);
+        circle_trial_open(&x, 4, &usual);
+        circle_trial_start(&x);
+        assert_int_equal(circle_run_steps(&x.there, &usual, 1, &d), 0);
+        if (packs) x.w.job->nodes[1].packs = SHERD__CIRCLE_PACKS_MOST;
+        else x.w.job->nodes[1].next_block = sherd__circle_pack(0) - 4;
+        assert_int_equal(circle_run_steps(&x.there, &usual, 1, &d), SHERD_EUNSUPPORTED);
         assert_non_null(strstr(d.message, "the end of the numbers of its blocks"));
-        circle_world_close(&w);
-        circle_run_end(&there);
+        circle_trial_close(&x);
     }
 }
 
@@ -212,22 +183,18 @@ static void a_state_after_a_number_of_steps_that_is_none_is_refused(void **unuse
     (void)unused;
     const double steps[] = { NAN, -1, INFINITY, 0x1p60 };
     for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
-        world w;
-        run there;
+        trial x;
         sherd_diag d = { 0 };
         training t = usual;
         t.nodes = 1;
         t.method = SHERD__ADAM;
-        draw_state = 3;
-        circle_world_open(&w, &t);
-        circle_run_begin(&there, &w, &t);
-        circle_job_open(&w, &t, &there);
-        w.steps = steps[i];
-        assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EWRONG);
-        assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EWRONG);
+        circle_trial_open(&x, 3, &t);
+        circle_trial_start(&x);
+        x.w.steps = steps[i];
+        assert_int_equal(circle_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
+        assert_int_equal(circle_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
         assert_non_null(strstr(d.message, "the nodes hold a state after"));
-        circle_world_close(&w);
-        circle_run_end(&there);
+        circle_trial_close(&x);
     }
 }
 
