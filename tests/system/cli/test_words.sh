@@ -65,8 +65,8 @@ told 2 "--aggregate: expected .*, found 'halving'" "did you mean halving-doublin
 report $? "options that do not go together, or not so far, come with what does"
 
 told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spiral --seed 7 &&
-    told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" multiply --seed 7 \
-        good.npz good.npz
+    told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" meta build --nodes 3 \
+        --seed 7 -o meta.npz z=dot:4x4x4
 report $? "a number for a seed is answered with what a seed is"
 
 told 3 "some.csv: is neither a .npy nor an IDX file" "give the .npy" audit --simulate permute \
