@@ -86,11 +86,36 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
 int sherd__child_self(sherd__child *out, const sherd__bench *b, const char *const *argv,
                       sherd_diag *d) SHERD_MUST;
 /**
- * Runs a script of the packaged Python with numpy, which prints n numbers. SHERD_EUNSUPPORTED where
- * there is no numpy; what is then to be said in *d.
+ * Runs a script of the packaged Python with numpy, which prints n numbers; its BLAS has `threads`
+ * of them, 0: as many as it finds right. SHERD_EUNSUPPORTED where there is no numpy; what is then
+ * to be said in *d.
  */
 int sherd__numpy_run(const sherd__bench *b, const char *script, const char *const *args,
-                     double *out, int n, sherd_diag *d) SHERD_MUST;
+                     unsigned threads, double *out, int n, sherd_diag *d) SHERD_MUST;
+
+/* ---- numpy beside us (cli/bench_rival.c) ----------------------------------------------------- */
+
+/* The programs of bench/, whose first number is the median of their repetitions. */
+extern const char sherd__bench_deep_py[] __attribute__((visibility("hidden")));
+extern const char sherd__bench_mnist_py[] __attribute__((visibility("hidden")));
+extern const char sherd__bench_spiral_py[] __attribute__((visibility("hidden")));
+
+/** One measurement on both sides: fill in the first members; the rest is found. */
+typedef struct sherd__rivalry {
+    int (*turn)(void *ctx, double *out, sherd_diag *d); /* ours, in the script's unit */
+    void *ctx;
+    int turns;               /* see sherd__bench_runs */
+    const char *script;
+    const char *const *args; /* NULL at their end */
+    bool small;              /* one thread may be better than all: numpy may have either */
+    double own, numpy;       /* medians of the turns; numpy: of its quicker setting */
+    int with;                /* turns that numpy had; 0: there is none, and f's remark says so */
+    double here[SHERD__BENCH_RUNS_MAX], there[SHERD__BENCH_RUNS_MAX], one[SHERD__BENCH_RUNS_MAX];
+} sherd__rivalry;
+
+/** Both by turns; f gets the ratio of each pair, and the ratio of the medians as its own. */
+int sherd__rivalry_run(sherd__bench *b, sherd__rivalry *r, sherd__figure *f,
+                       sherd_diag *d) SHERD_MUST;
 
 /* ---- operands (cli/bench_data.c) ------------------------------------------------------------- */
 

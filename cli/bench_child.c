@@ -117,17 +117,19 @@ static int no_numpy(sherd_diag *d)
 }
 
 int sherd__numpy_run(const sherd__bench *b, const char *script, const char *const *args,
-                     double *out, int n, sherd_diag *d)
+                     unsigned threads, double *out, int n, sherd_diag *d)
 {
-    static const char look[] = "import sys\n"
+    static const char look[] = "import os, sys\n" /* BLAS reads them when numpy is imported */
+                               "if %u: os.environ.update(OPENBLAS_NUM_THREADS='%u', "
+                               "OMP_NUM_THREADS='%u')\n"
                                "try: import numpy as np\n"
-                               "except ImportError: sys.exit(77)\n";
+                               "except ImportError: sys.exit(77)\n%s";
     const char *argv[40] = {"python3", "-c"};
-    size_t len = 0, room = sizeof look + strlen(script);
+    size_t len = 0, room = sizeof look + 3 * 10 + strlen(script);
     char *text = sherd__alloc(room);
     sherd__child c;
     if (text == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a script");
-    snprintf(text, room, "%s%s", look, script);
+    snprintf(text, room, look, threads, threads, threads, script);
     argv[2] = text;
     for (; args[len] != NULL && len < 36; len++) argv[len + 3] = args[len];
     argv[len + 3] = NULL;

@@ -169,7 +169,7 @@ static int time_numpy(const tables *t, const sherd__bench *b, double out[2], she
     size_t len = count_lengths(t, counts, 8);
     snprintf(limit, sizeof limit, "%g", b->quick ? 0.02 : 0.3);
     for (size_t i = 0; i < len; i++) args[i + 1] = counts[i];
-    return sherd__numpy_run(b, numpy_loop, args, out, 2, d);
+    return sherd__numpy_run(b, numpy_loop, args, 0, out, 2, d);
 }
 
 /* ---- the expanded form ----------------------------------------------------------------------- */

@@ -141,7 +141,7 @@ static int run_layer(sherd__bench *b, layer *l, int i, sherd_diag *d)
     double rate = (double)l->fragments / l->seconds[i];
     sherd__figure_add(&l->rate, rate);
     if (l->with < i) return 0; /* no numpy */
-    err = sherd__numpy_run(b, numpy_fragments, args, np, 2, &mine);
+    err = sherd__numpy_run(b, numpy_fragments, args, 0, np, 2, &mine);
     if (err == SHERD_EUNSUPPORTED) return 0;
     if (err) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     sherd__figure_add(&l->ratio, rate / np[0]);

@@ -1,8 +1,6 @@
 /*
- * Training here, in floats, beside numpy doing the same: all examples of a batch at once, in place,
- * by as many threads, in the scripts of bench/ that lie in this command. The two take turns, so
- * that a machine that is busy is busy for both; a figure is the ratio of their medians. numpy
- * computes in f64; its time in f32 stands beside the figure of f32.
+ * Training here, in floats, beside numpy doing the same (cli/bench_rival.c). numpy computes in f64;
+ * its time in f32 stands beside the figure of f32.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,14 +11,6 @@
 #include "learn/digits.h"
 #include "learn/network.h"
 #include "learn/optimiser.h"
-
-#define SCRIPT(symbol, file)                                                                       \
-    __asm__(".pushsection .rodata\n" #symbol ":\n"                                                 \
-            ".incbin \"bench/" file "\"\n.byte 0\n.popsection");                                   \
-    extern const char symbol[] __attribute__((visibility("hidden")))
-
-SCRIPT(sherd__bench_deep_py, "deep.py");
-SCRIPT(sherd__bench_mnist_py, "mnist_epoch.py");
 
 #define DEEP_EXAMPLES 2000u
 #define DEEP_BATCH 100u
@@ -118,8 +108,9 @@ static int step(runner *r, double *seconds, sherd_diag *d)
 }
 
 /* The median of one turn's steps in ms. */
-static int turn(runner *r, double *ms, sherd_diag *d)
+static int turn(void *ctx, double *ms, sherd_diag *d)
 {
+    runner *r = ctx;
     double took[SHERD__BENCH_RUNS_MAX], warm;
     int err = step(r, &warm, d);
     for (int i = 0; i < r->c->steps && !err; i++) err = step(r, &took[i], d);
@@ -127,42 +118,25 @@ static int turn(runner *r, double *ms, sherd_diag *d)
     return err;
 }
 
-static int numpy(const sherd__bench *b, const course *c, const char *dtype, double *ms,
-                 sherd_diag *d)
-{
-    const char *args[] = {dtype, c->examples, c->repeats, NULL};
-    if (c->examples[0] == '\0') args[1] = c->repeats, args[2] = NULL;
-    return sherd__numpy_run(b, c->script, args, ms, 1, d);
-}
-
 /* Turns of both; f gets the ratio of each pair. */
 static int compare(sherd__bench *b, const course *c, sherd_dtype dtype, sherd__figure *f,
                    sherd_diag *d)
 {
-    double here[SHERD__BENCH_RUNS_MAX], there[SHERD__BENCH_RUNS_MAX], same = 0;
-    int runs = sherd__bench_runs(b, 5), with = 0;
+    const char *args[] = {"f8", c->examples, c->repeats, NULL};
+    double same = 0;
     runner r;
+    sherd__rivalry pair = {.turn = turn, .ctx = &r, .turns = 5, .script = c->script, .args = args};
+    if (c->examples[0] == '\0') args[1] = c->repeats, args[2] = NULL;
     int err = begin(&r, c, dtype, d);
-    for (int i = 0; i < runs && !err; i++) {
-        sherd_diag mine = {0};
-        err = turn(&r, &here[i], d);
-        if (err || with < i) continue;
-        int no = numpy(b, c, "f8", &there[i], &mine);
-        if (no == 0)
-            sherd__figure_add(f, here[with = i] / there[i]), with++;
-        else if (no != SHERD_EUNSUPPORTED)
-            err = sherd__fail(d, no, mine.hint, "%s", mine.message);
-    }
-    if (!err && with > 0 && dtype == SHERD_F32) err = numpy(b, c, "f4", &same, d);
+    if (!err) err = sherd__rivalry_run(b, &pair, f, d);
+    args[0] = "f4";
+    if (!err && pair.with > 0 && dtype == SHERD_F32)
+        err = sherd__numpy_run(b, c->script, args, 0, &same, 1, d);
     end(&r);
     if (err) return err;
-    sherd__figure_beside(f, "here_ms", "here", sherd__median(here, runs), "ms");
-    if (with > 0) {
-        sherd__figure_beside(f, "numpy_ms", "numpy in f64", sherd__median(there, with), "ms");
-        f->median = sherd__median(here, runs) / sherd__median(there, with);
-    }
+    sherd__figure_beside(f, "here_ms", "here", pair.own, "ms");
+    if (pair.with > 0) sherd__figure_beside(f, "numpy_ms", "numpy in f64", pair.numpy, "ms");
     if (same > 0) sherd__figure_beside(f, "numpy_f32_ms", "numpy in f32", same, "ms");
-    if (with == 0) f->remark = "no numpy in /usr/bin/python3: nothing to compare with";
     sherd__bench_tell(b, f);
     return 0;
 }

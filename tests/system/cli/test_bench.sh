@@ -29,7 +29,8 @@ for x in f.values():
     assert len(runs) == (1 if x['name'] == 'meta-seed-bytes' or x['name'].startswith('disturbed') else 2), x
     assert all(math.isfinite(r) and r > 0 for r in runs), x
     assert runs[0] == x['min'] <= x['median'] <= x['max'] == runs[-1] or x['name'].startswith(
-        ('all', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch')), x"
+        ('all', 'share', 'resident', 'train-deep', 'train-mnist', 'train-epoch',
+        'gradients-spiral')), x"
 report $? "each has its runs, and its median between the least and the greatest"
 py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-bytes': (200, 2048),
     'meta-seed-time': (0.005, 1e4), 'group1-rate': (1e3, 1e8), 'group1-numpy': (0.01, 1e3),
@@ -40,7 +41,7 @@ py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-b
     'resident-up': (4, 4.5), 'resident-down': (1, 1.3), 'disturbed-killed': (0.01, 100),
     'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
     'train-mnist': (0.005, 100), 'train-epoch': (0.1, 1e5), 'train-batch': (0.5, 1e5),
-    'gradients-spiral': (10, 1e6), 'gradients-large': (0.01, 1e3), 'gradients-async': (0.01, 100),
+    'gradients-spiral': (0.02, 1000), 'gradients-large': (0.01, 1e3), 'gradients-async': (0.01, 100),
     'gradients-async-loss': (0.001, 100)}
 for name, (least, most) in within.items(): assert least < f[name]['median'] < most, f[name]
 targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'meta-seed-time': 1,
@@ -50,7 +51,7 @@ targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'me
     'share-2048': 9, 'share-4096': 7.5, 'resident': 8, 'resident-up': 6, 'resident-down': 110,
     'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
     'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 39.6,
-    'gradients-spiral': 259, 'gradients-large': 60, 'gradients-async': 2,
+    'gradients-spiral': 1, 'gradients-large': 60, 'gradients-async': 2,
     'gradients-async-loss': 1}
 for name in f:
     if name.startswith('forecast'):
@@ -94,6 +95,31 @@ run bench --quick --only seed,tasks
 [ $code = 0 ] && grep -q '^figure .*median .*min .*max .*target .*reached' out &&
     grep -q '^64 x 64 products.*>= 20000 ' out && ! grep -q dgemm out && grep -q 'measuring small' err
 report $? "the table is for people, what happens goes to stderr"
+# A numpy of ours, which tells how long it took by the threads that it was given.
+mkdir none fake
+echo 'raise ImportError' >none/numpy.py
+cat >fake/numpy.py <<'EOF'
+import os, sys
+one = os.environ.get('OPENBLAS_NUM_THREADS') == '1'
+print(os.environ['ONE' if one else 'ALL'], flush=True)
+os._exit(0)
+EOF
+for way in '500 900' '900 400'; do
+    ONE=${way% *} ALL=${way#* } PYTHONPATH="$T/fake" run bench --quick --json --only gradients-spiral,train-deep
+    py "x = f['gradients-spiral']
+b = x['beside']
+assert b['numpy_us'] == min(${way% *}, ${way#* }), b
+assert abs(x['median'] / (b['here_us'] / b['numpy_us']) - 1) < 1e-9 and b['compute_us'] > 0, x
+assert sorted(x['runs'])[0] <= x['median'] <= sorted(x['runs'])[-1] and '259 us' in x['remark'], x
+assert f['train-deep-f64']['beside']['numpy_ms'] == ${way#* }, f"
+    report $? "small arrays: numpy is given the quicker of one thread and all, $way"
+done
+PYTHONPATH="$T/none" run bench --quick --json --only gradients-spiral,train-deep
+[ $code = 0 ] && py "for x in f['gradients-spiral'], f['train-deep-f32']:
+    assert x['runs'] == [] and x['reached'] is None and 'no numpy' in x['remark'], x
+assert f['gradients-spiral']['beside']['here_us'] > 0 and f['train-deep-f32']['beside']['here_ms'] > 0
+assert 'numpy_us' not in f['gradients-spiral']['beside'], f"
+report $? "without numpy there is no ratio, and it is said; what was measured here stands there"
 run bench --only grup1
 [ $code = 2 ] && grep -q "no measurement 'grup1'" err && grep -q "did you mean 'group1'" err
 report $? "an unknown measurement is exit 2, and the nearest is named"
