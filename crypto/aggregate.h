@@ -68,15 +68,16 @@ int sherd__aggregate_hide(sherd__aggregate_mask *m, const int64_t *x, uint64_t *
 /* ---- pieces through the coordinator ---------------------------------------------------------- */
 
 /* Pieces travel from node to node by way of the coordinator, sealed (X25519, XSalsa20-Poly1305:
- * libsodium's crypto_box_seal) to a key that the receiver made for this session and signed with
- * the key that it is known by (wire/identity.h). What is sealed names its place, so that a piece of
+ * libsodium's crypto_box) between two keys that sender and receiver made for this session, each
+ * signed with the key that its node is known by (wire/identity.h): nobody else can read a piece,
+ * nor make one in another's name. What is sealed names its place, so that a piece of
  * another round, sender or receiver is refused, and what its sender was told the round is about: of
  * two members that were told of other members, weights or a recipe, neither can be made to open the
  * other's pieces. So a coordinator cannot have all but one compute what it knows (Pasquini et al.,
  * CCS 2022, "model inconsistency"). */
 #define SHERD__SEAL_KEY 32u
 #define SHERD__ABOUT 32u       /* bytes of a digest */
-#define SHERD__SEAL_EXTRA 104u /* bytes that sealing adds */
+#define SHERD__SEAL_EXTRA 96u  /* bytes that sealing adds */
 
 typedef struct sherd__seal_key {
     uint8_t open[SHERD__SEAL_KEY];
@@ -101,11 +102,11 @@ void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, siz
 void sherd__seal_key_new(sherd__seal_key *key);
 /** out: len + SHERD__SEAL_EXTRA bytes. SHERD_EINVAL for a key that is no point; SHERD_ENOMEM. */
 int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
-                const uint8_t to[SHERD__SEAL_KEY]) SHERD_MUST;
-/** The reverse: len bytes from len + SHERD__SEAL_EXTRA. SHERD_EFRAME: not for us, damaged, or of
- *  another place; out is wiped then. SHERD_ENOMEM. */
+                const sherd__seal_key *from, const uint8_t to[SHERD__SEAL_KEY]) SHERD_MUST;
+/** The reverse: len bytes from len + SHERD__SEAL_EXTRA. SHERD_EFRAME: not of `from` for us, damaged,
+ *  or of another place; out is wiped then. SHERD_ENOMEM. */
 int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place place,
-                  const sherd__seal_key *key) SHERD_MUST;
+                  const uint8_t from[SHERD__SEAL_KEY], const sherd__seal_key *key) SHERD_MUST;
 
 /* ---- a node, round by round ------------------------------------------------------------------ */
 

@@ -137,7 +137,8 @@ int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *seal
     sherd__aggregate_print(piece, m->piece, m->bytes);
     sherd__wipe(piece, piece_bytes(m));
     sherd__free(piece);
-    err = sherd__seal(sealed, m->bytes, piece_bytes(m), place_of(m, m->self, to), m->keys[to]);
+    err = sherd__seal(sealed, m->bytes, piece_bytes(m), place_of(m, m->self, to), &m->own,
+                      m->keys[to]);
     return err == 0 ? err : sherd__fail(d, err, NULL, "cannot seal a piece for node %u", to);
 }
 
@@ -150,7 +151,8 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u has sent its piece of round %llu", from,
                            (unsigned long long)m->round);
     uint64_t *piece = m->pieces + from * m->piece;
-    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place_of(m, from, m->self), &m->own);
+    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place_of(m, from, m->self),
+                        m->keys[from], &m->own);
     if (err == 0) err = sherd__aggregate_parse(m->bytes, m->piece, piece);
     if (err != 0)
         return sherd__fail(d, err, NULL, "node %u's piece is not what it sealed for round %llu",

@@ -1,5 +1,11 @@
-/* Sealing what one node has for another, with the place it belongs to in front of it. */
+/*
+ * Sealing what one node has for another, with the place it belongs to in front of it. Sealed by the
+ * sender's secret key too (crypto_box, not crypto_box_seal): whoever carries it, and knows all open
+ * keys, can make none. A coordinator that could would put pieces of its own in the place of all
+ * others' but one, and that one's mask would be what answers add up to.
+ */
 #include <sodium.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -7,8 +13,8 @@
 #include "core/wipe.h"
 #include "crypto/aggregate.h"
 
-enum { PLACE = 24 + SHERD__ABOUT };
-_Static_assert(PLACE + crypto_box_SEALBYTES == SHERD__SEAL_EXTRA, "what sealing adds");
+enum { PLACE = 24 + SHERD__ABOUT, NONCE = crypto_box_NONCEBYTES };
+_Static_assert(NONCE + crypto_box_MACBYTES + PLACE == SHERD__SEAL_EXTRA, "what sealing adds");
 _Static_assert(crypto_box_PUBLICKEYBYTES == SHERD__SEAL_KEY, "X25519");
 
 void sherd__seal_key_new(sherd__seal_key *key)
@@ -48,7 +54,7 @@ static void forget(uint8_t *plain, size_t len)
 }
 
 int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
-                const uint8_t to[SHERD__SEAL_KEY])
+                const sherd__seal_key *from, const uint8_t to[SHERD__SEAL_KEY])
 {
     size_t all;
     if (!sherd__add(len, PLACE, &all)) return SHERD_ENOMEM;
@@ -56,13 +62,15 @@ int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place p
     if (plain == NULL) return SHERD_ENOMEM;
     put_place(plain, place);
     if (len > 0) memcpy(plain + PLACE, in, len);
-    int err = crypto_box_seal(out, plain, all, to) == 0 ? SHERD_OK : SHERD_EINVAL;
+    randombytes_buf(out, NONCE);
+    int err = crypto_box_easy(out + NONCE, plain, all, out, to, from->secret) == 0 ? SHERD_OK
+                                                                                   : SHERD_EINVAL;
     forget(plain, all);
     return err;
 }
 
 int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place place,
-                  const sherd__seal_key *key)
+                  const uint8_t from[SHERD__SEAL_KEY], const sherd__seal_key *key)
 {
     uint8_t expected[PLACE];
     size_t all;
@@ -70,11 +78,9 @@ int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place
     uint8_t *plain = sherd__alloc(all);
     if (plain == NULL) return SHERD_ENOMEM;
     put_place(expected, place);
-    int err = crypto_box_seal_open(plain, in, all + crypto_box_SEALBYTES, key->open,
-                                   key->secret) == 0 &&
-                      memcmp(plain, expected, PLACE) == 0
-                  ? SHERD_OK
-                  : SHERD_EFRAME;
+    bool sealed = crypto_box_open_easy(plain, in + NONCE, all + crypto_box_MACBYTES, in, from,
+                                       key->secret) == 0;
+    int err = sealed && memcmp(plain, expected, PLACE) == 0 ? SHERD_OK : SHERD_EFRAME;
     if (len > 0 && err == 0) memcpy(out, plain + PLACE, len);
     else if (len > 0) sherd__wipe(out, len);
     forget(plain, all);

@@ -322,11 +322,52 @@ static void a_piece_of_another_round_sender_receiver_or_job_is_refused(void **st
     assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
     uint8_t body[16] = { 1 }, got[16], boxed[16 + SHERD__SEAL_EXTRA];
     const sherd__seal_place here = { JOB, 2, 1, 0, { 0 } }, elsewhere = { JOB + 1, 2, 1, 0, { 0 } };
-    assert_int_equal(sherd__seal(boxed, body, 16, elsewhere, s.key[0].open), 0);
-    assert_int_equal(sherd__unseal(got, 16, boxed, here, &s.key[0]), SHERD_EFRAME);
-    assert_int_equal(sherd__unseal(got, 16, boxed, elsewhere, &s.key[0]), 0);
+    const uint8_t *from = s.open[1];
+    assert_int_equal(sherd__seal(boxed, body, 16, elsewhere, &s.key[1], s.open[0]), 0);
+    assert_int_equal(sherd__unseal(got, 16, boxed, here, from, &s.key[0]), SHERD_EFRAME);
+    assert_int_equal(sherd__unseal(got, 16, boxed, elsewhere, from, &s.key[0]), 0);
     assert_memory_equal(got, body, 16);
     end(&s);
+}
+
+/* Whoever carries the pieces knows all open keys, places and digests. With pieces of its own in the
+ * place of all but one member's, answers would add up to that one's mask. */
+static void nobody_seals_a_piece_in_anothers_name(void **state)
+{
+    session s;
+    sherd__seal_key carrier;
+    (void)state;
+    begin(&s, 4, 3, 1, 6, 19);
+    sherd__seal_key_new(&carrier);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(sherd__aggregate_begin(s.node[i], 1, about, &s.e, NULL), 0);
+    size_t len = sherd__aggregate_sealed_len(&s.a) - SHERD__SEAL_EXTRA;
+    uint8_t *known = calloc(1, len);
+    sherd__seal_place place = { .job = JOB, .round = 1, .from = 1, .to = 0 };
+    memcpy(place.about, about, sizeof about);
+    const sherd__seal_key *makers[] = { &carrier, &s.key[2] };
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        assert_int_equal(sherd__seal(s.sealed, known, len, place, makers[i], s.open[0]), 0);
+        assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
+    }
+    /* what a member sealed, back to itself */
+    assert_int_equal(sherd__aggregate_send(s.node[0], 1, s.sealed, NULL), 0);
+    assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
+    assert_int_equal(sherd__aggregate_send(s.node[1], 0, s.sealed, NULL), 0);
+    assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), 0);
+    free(known);
+    end(&s);
+}
+
+static void a_key_that_is_no_point_gets_no_piece(void **state)
+{
+    sherd__seal_key key;
+    const uint8_t none[SHERD__SEAL_KEY] = { 0 }, body[8] = { 1 };
+    uint8_t boxed[8 + SHERD__SEAL_EXTRA];
+    (void)state;
+    sherd__seal_key_new(&key);
+    assert_int_equal(sherd__seal(boxed, body, 8, (sherd__seal_place){ .job = 1 }, &key, none),
+                     SHERD_EINVAL);
 }
 
 static void a_piece_of_one_who_was_told_something_else_is_refused(void **state)
@@ -439,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_node_answers_once_and_for_enough_survivors_only),
         cmocka_unit_test(a_survivor_whose_piece_never_came_is_not_answered_for),
         cmocka_unit_test(a_piece_of_another_round_sender_receiver_or_job_is_refused),
+        cmocka_unit_test(nobody_seals_a_piece_in_anothers_name),
+        cmocka_unit_test(a_key_that_is_no_point_gets_no_piece),
         cmocka_unit_test(a_piece_of_one_who_was_told_something_else_is_refused),
         cmocka_unit_test(what_a_round_is_about_depends_on_every_part_and_where_it_ends),
         cmocka_unit_test(every_flipped_bit_of_a_sealed_piece_is_noticed),
