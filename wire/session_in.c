@@ -41,7 +41,7 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
 static void arrival_place(sherd_session *s)
 {
     sherd__arrival *a = &s->arrival;
-    a->placed = s->opt.place && a->info.len;
+    a->placed = s->opt.place != NULL; /* for no bytes, too: a body is more than its bytes */
     if (a->placed)
         a->bytes = s->opt.place(s->opt.place_ctx, a->task.job, a->task.task, a->info.len);
     else if (a->info.len <= SIZE_MAX)

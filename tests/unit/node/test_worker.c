@@ -364,6 +364,29 @@ static void over_budget_blocks_and_results_are_refused_and_the_rest_goes_on(void
     stop();
 }
 
+/* What a node remembers of a block is memory, too, which a coordinator could make it spend. */
+static void blocks_of_nothing_count_in_the_budget(void **s)
+{
+    enum { MOST = 3000 };
+    (void)s;
+    peer p;
+    start(&fake, NULL, SLOW, MB);
+    join(&p);
+    for (uint32_t k = 1; k <= MOST; k++) put(&p, 9, k, 0, 4, 0);
+    settle(&p);
+    const sherd__pool_stats *m = sherd__worker_memory(worker);
+    uint64_t here = sherd__worker_stats_of(worker)->blocks_in;
+    assert_true(here > 0 && here < MOST);
+    assert_int_equal(p.refusals_len, MOST - here);
+    assert_true(m->used >= here * SHERD__POOL_OVERHEAD && m->peak <= MB);
+    assert_int_equal(sherd__session_drop(p.j.co, 9, 1), SHERD_OK);
+    put(&p, 9, MOST + 1, 0, 4, 0);
+    settle(&p);
+    assert_int_equal(sherd__worker_stats_of(worker)->blocks_in, here + 1);
+    cut(&p);
+    stop();
+}
+
 static void flagged_blocks_go_with_their_task(void **s)
 {
     (void)s;
@@ -469,6 +492,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_task_is_not_run_and_not_answered_twice),
         cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_is_done),
         cmocka_unit_test(over_budget_blocks_and_results_are_refused_and_the_rest_goes_on),
+        cmocka_unit_test(blocks_of_nothing_count_in_the_budget),
         cmocka_unit_test(flagged_blocks_go_with_their_task),
         cmocka_unit_test(a_failing_backend_is_a_refusal),
         cmocka_unit_test(a_compute_thread_works_while_sessions_come_and_go),
