@@ -111,6 +111,10 @@ size_t sherd__member_state_len(const sherd__member *m)
     return 2 * m->g->count + m->optimiser.state_len + 1;
 }
 
+/* Powers of the betas are made step by step, from numbers that a coordinator chose: so many take
+ * seconds at most. */
+#define STEPS_MOST 0x1p32
+
 int sherd__member_load(sherd__member *m, uint64_t round, const double *state, uint64_t len,
                        sherd_diag *d)
 {
@@ -122,7 +126,7 @@ int sherd__member_load(sherd__member *m, uint64_t round, const double *state, ui
         if (!isfinite(state[i]))
             return sherd__fail(d, SHERD_EINVAL, NULL, "a state that holds no numbers");
     double steps = len == all ? state[all - 1] : 0;
-    if (!(steps >= 0 && steps <= 0x1p53))
+    if (!(steps >= 0 && steps <= STEPS_MOST))
         return sherd__fail(d, SHERD_EINVAL, NULL, "a state after %g steps", steps);
     memcpy(sherd__network_params(m->network), state, count * sizeof *state);
     if (len == all) {

@@ -233,6 +233,27 @@ static void only_members_of_a_circle_that_stands_may_connect(void **unused)
     stop();
 }
 
+/* Powers of the betas are made step by step: betas next to 1 and a number would take months. */
+static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused)
+{
+    enum { LEN = 4 * COUNT + 1 };
+    double state[LEN] = { 0.5 };
+    sherd__circle_plan p = usual();
+    (void)unused;
+    start(NULL);
+    p.members = 1;
+    p.self = 0;
+    p.optimiser = (sherd__optimiser_spec){ .method = SHERD__ADAM, .beta1 = 1 - 0x1p-53,
+                                           .beta2 = 1 - 0x1p-53 };
+    state[LEN - 1] = 0x1p53;
+    put(p.state = next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(meet_alone(&p), SHERD_EINVAL);
+    state[LEN - 1] = 1000;
+    put(p.state = next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(meet_alone(&p), 0);
+    stop();
+}
+
 static void a_member_brings_the_blocks_of_its_steps_and_nothing_else(void **unused)
 {
     (void)unused;
@@ -507,6 +528,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
+        cmocka_unit_test(a_state_after_more_steps_than_anybody_takes_is_refused),
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),
