@@ -11,12 +11,14 @@
 #include "matrix/local.h"
 #include "matrix/view.h"
 
-/* The lowest layer that computes, if it can take its input from what a multiplier keeps. */
+/* The lowest layer that computes, if it can take its input from what a multiplier keeps: nodes have
+ * no room for longer windows, which are laid out here. */
 static const sherd__layer *keeper(const sherd__network *n)
 {
     size_t i = 0;
     while (i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ALIAS) i++;
-    return i < n->len && n->layers[i].cols > 0 ? &n->layers[i] : NULL;
+    const sherd__layer *l = i < n->len && n->layers[i].cols > 0 ? &n->layers[i] : NULL;
+    return l != NULL && sherd__layer_windows(l).row <= SHERD__WINDOW_MAX ? l : NULL;
 }
 
 bool sherd__network_keeps(const sherd__network *n)

@@ -9,6 +9,9 @@
 #include "sherd/err.h"
 #include "sherd/windows.h"
 
+/** Most numbers of a window that nodes take: those of a row must fit where they are laid out. */
+#define SHERD__WINDOW_MAX ((size_t)1 << 20)
+
 typedef struct sherd__windows {
     sherd_windows of;
     size_t high, wide; /* windows down and across */

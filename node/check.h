@@ -9,8 +9,6 @@
 
 /** Largest modulus of a task (matrix/residue.h). */
 #define SHERD__PRIME_MAX ((1u << 23) - 1)
-/** Most numbers of a window: those of a row must fit where they are laid out. */
-#define SHERD__WINDOW_MAX ((size_t)1 << 20)
 
 /**
  * left and right (NULL where the task names none) must have passed sherd__fragment_table_check.

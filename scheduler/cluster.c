@@ -160,8 +160,8 @@ void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Domains of which a node is up and none is banned. */
-static uint32_t usable_domains(sherd_cluster *c)
+/* Domains of which a node is up (windows: and takes those of images) and none is banned. */
+static uint32_t usable_domains(sherd_cluster *c, bool windows)
 {
     uint32_t usable = 0;
     pthread_mutex_lock(&c->lock);
@@ -169,7 +169,8 @@ static uint32_t usable_domains(sherd_cluster *c)
         bool up = false, banned = false;
         for (uint32_t i = 0; i < c->count; i++) {
             if (c->domain_of[i] != d) continue;
-            up = up || c->nodes[i].info.state == SHERD_NODE_UP;
+            up = up || (c->nodes[i].info.state == SHERD_NODE_UP &&
+                        (!windows || c->nodes[i].windows));
             banned = banned || c->nodes[i].info.state == SHERD_NODE_BANNED;
         }
         usable += up && !banned;
@@ -196,8 +197,10 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     }
     least -= least < c->held ? least : c->held;
     pthread_mutex_unlock(&c->lock);
+    uint32_t usable = usable_domains(c, false), newer = usable_domains(c, true);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
-                           .memory = least, .usable = usable_domains(c), .gflops = slowest,
+                           .memory = least, .usable = usable, .gflops = slowest,
+                           .older = usable > newer ? usable - newer : 0,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
                            .residue_gflops_most = residues > 0 ? residues_most : 0,

@@ -49,6 +49,7 @@ static void publish(sherd_cluster *c)
         info->memory = n->hello.memory;
         info->gflops = n->hello.gflops;
         info->residue_gflops = n->hello.residue_gflops;
+        n->windows = (n->hello.features & SHERD__FEATURE_WINDOWS) != 0;
         c->progress.nodes_up += n->up;
         in += info->bytes_in;
         out += info->bytes_out;

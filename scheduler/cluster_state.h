@@ -43,7 +43,8 @@ typedef struct pool_node {
     sherd__record_peer *record;
     int last_err;
     char last_text[SHERD__TEXT_MAX];
-    sherd_node_info info;      /* snapshot, under the lock */
+    sherd_node_info info;      /* snapshot, under the lock, as what follows */
+    bool windows;              /* it takes windows of images */
 } pool_node;
 
 struct sherd_cluster {

@@ -40,7 +40,10 @@ static void give_up(sherd__kept_share *k)
 static int encode(sherd__kept_share *k, sherd_diag *d)
 {
     sherd__cluster_nodes(k->cluster, &k->nodes);
-    if (k->nodes.usable > k->alive) k->nodes.usable = k->alive;
+    if (k->nodes.usable > k->alive) {
+        k->nodes.usable = k->alive;
+        k->nodes.older = 0; /* they have not answered, where that matters */
+    }
     k->alive = NOT_STARVED;
     int err = sherd__prepare_kept(&k->p, k->a, &k->how, &k->nodes, &k->opt, d);
     if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict, d);

@@ -22,6 +22,7 @@ typedef struct sherd__nodes {
     uint32_t domains;
     uint64_t memory;        /* of the smallest, as it declared, less what is kept there */
     uint32_t usable;        /* domains of which a node is up and none has lied */
+    uint32_t older;         /* of these, such as take no windows of images */
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
                                                are */
     double gflops;          /* of the slowest, as it measured; 0: not known */

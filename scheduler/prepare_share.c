@@ -3,6 +3,7 @@
  * how large a cell may be. Everything that travels in size or number depends on shapes, element
  * types and --bits alone, never on values: what an operand holds is not told by how it is sent.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -93,13 +94,28 @@ uint64_t sherd__prepare_least(const sherd_product_options *opt)
 static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
                    sherd_diag *d)
 {
+    char older[80] = "";
+    if (nodes->older)
+        snprintf(older, sizeof older, ", besides %u of older nodes, which take no windows of images",
+                 nodes->older);
     return sherd__fail(d, SHERD_EFEWNODES,
-                       "start more nodes in domains of their own, or lower --colluding or --spare",
-                       "%u domain%s of nodes %s up; --scheme %s with --colluding %u and --spare %u "
-                       "needs %u or more", nodes->usable, nodes->usable == 1 ? "" : "s",
-                       nodes->usable == 1 ? "is" : "are",
+                       nodes->older ? "update the older nodes"
+                                    : "start more nodes in domains of their own, or lower "
+                                      "--colluding or --spare",
+                       "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
+                       "%u needs %u or more", nodes->usable, nodes->usable == 1 ? "" : "s",
+                       nodes->usable == 1 ? "is" : "are", older,
                        opt->scheme == SHERD_SHARE1 ? "share1" : "share", opt->colluding, opt->spare,
                        need);
+}
+
+/* Those that can take part: windows of images are not for older ones. */
+static sherd__nodes able(const sherd__nodes *nodes, bool windows)
+{
+    sherd__nodes out = *nodes;
+    if (!windows || out.older > out.usable) out.older = 0;
+    out.usable -= out.older;
+    return out;
 }
 
 /* Domains that are not up are spare ones: what was said to be enough without them is enough. */
@@ -284,24 +300,35 @@ static work work_of(sherd_view a, const sherd_keeping *how)
     return k;
 }
 
+/* Nodes would refuse a task at a time, until the job ends. */
+static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
+{
+    if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or take smaller ones",
+                       "a window has %zu numbers, and nodes take windows of up to %zu", k->inner,
+                       SHERD__WINDOW_MAX);
+}
+
 /*
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
  * as they like, and may be multiplied from either side.
  */
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
-                        const sherd__nodes *nodes, const sherd_product_options *opt,
+                        const sherd__nodes *all_nodes, const sherd_product_options *opt,
                         sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     work k = work_of(a, how);
     size_t panel_rows, part = how->part;
+    const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
                             .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    int err = kept_code(p, a, part, &k, nodes, opt, &panel_rows, d);
+    int err = check_window(how, &k, d);
+    if (!err) err = kept_code(p, a, part, &k, nodes, opt, &panel_rows, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
@@ -310,7 +337,10 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     size_t all = a.rows / part * k.rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
     double share = 3.0 * p->primes_len * (double)all * (double)a.cols;
     if (share > 0.6 * (double)nodes->memory)
-        return sherd__fail(d, SHERD_EFEWNODES, "give the nodes more room, or use more nodes",
+        return sherd__fail(d, SHERD_EFEWNODES,
+                           "give the nodes more room (--node-memory, sherd node --memory), use "
+                           "more of them, or send it with each product: in a recipe, order = "
+                           "shuffled",
                            "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
                            share * 1e-6, (double)nodes->memory * 1e-6);
     p->kept_bytes = (uint64_t)share;
@@ -337,9 +367,10 @@ int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, boo
 }
 
 int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                         const sherd__nodes *nodes, const sherd_product_options *opt,
+                         const sherd__nodes *all, const sherd_product_options *opt,
                          sherd_diag *d)
 {
+    const sherd__nodes some = able(all, false), *nodes = &some;
     p->exact = true;
     int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
     if (!err) err = choose_code(p, a.rows, nodes, opt, d);

@@ -107,7 +107,9 @@ SHERD_API int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size
  * many rows for each image as it has windows, and so have its parts. Under SHERD_SHARE images
  * travel and nodes take windows of their shares; other schemes send the windows with each product.
  * In fixed point windows have the exponent of all images. SHERD_EINVAL: a description that is none;
- * SHERD_ESHAPE: A's rows are no such images, or the matrix has too many rows to count.
+ * SHERD_ESHAPE: A's rows are no such images, or the matrix has too many rows to count;
+ * SHERD_EFEWNODES, under SHERD_SHARE, also: windows of more than 2^20 numbers, and too few nodes
+ * that take any: then nothing was sent, and the matrix of windows may be kept or multiplied itself.
  */
 SHERD_API int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keeping *how,
                                        sherd_kept **kept, sherd_diag *d) SHERD_MUST;

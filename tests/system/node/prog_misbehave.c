@@ -13,12 +13,13 @@
  *     unasked   a result of a task that nobody asked for       cut       closes inside a result
  *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
  *     killed    before it listens                           mute      stops once connected to
- *     late      a minute before it listens
+ *     late      a minute before it listens      older     takes no windows of images
  *
  * AFTER: so many results are answered properly first.
  *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
  * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin
+ * link: -Wl,--wrap=sherd__session_new
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -48,6 +49,8 @@ int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
 
+int __real_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
+int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
 void __real_sherd__link_begin(sherd_link *l);
 void __wrap_sherd__link_begin(sherd_link *l);
 
@@ -180,6 +183,13 @@ void __wrap_sherd__link_begin(sherd_link *l)
 {
     if (is("mute")) raise(SIGSTOP);
     __real_sherd__link_begin(l);
+}
+
+int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt)
+{
+    sherd__session_options o = *opt;
+    if (is("older")) o.hello.features &= ~(uint64_t)SHERD__FEATURE_WINDOWS;
+    return __real_sherd__session_new(out, &o);
 }
 
 static void misbehave_before_listening(void)

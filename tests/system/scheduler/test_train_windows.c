@@ -149,6 +149,37 @@ static void a_node_that_lies_changes_no_weight(void **s)
     sherd_cluster_close(c);
 }
 
+/* What it does not take is not cut for it: nothing has to be made anew. With too few others nothing
+ * is kept, and windows are laid out here. */
+static void a_node_too_old_for_windows_is_not_counted_on(void **s)
+{
+    (void)s;
+    sherd_multiplier m;
+    sherd_product_options o;
+    sherd_kept *kept;
+    sherd_diag d = { 0 };
+    static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
+    const sherd_keeping how = { PART, &w, 5 };
+    sherd_cluster *c = open_nodes(5, "older@node-4");
+    trained_over(c, SHERD_SHARE, 0, false);
+    assert_non_null(strstr(warned, "takes no windows of images"));
+    assert_null(strstr(warned, "made anew"));
+    sherd_cluster_close(c);
+
+    c = open_nodes(3, "older@node-2");
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
+                                              &kept, &d), SHERD_EFEWNODES);
+    assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which take "
+                                   "no windows of images; --scheme share with --colluding 1 and "
+                                   "--spare 0 needs 3 or more");
+    assert_string_equal(d.hint, "update the older nodes");
+    sherd_multiplier_free(m);
+    sherd_cluster_close(c);
+}
+
 static uint64_t sent_to_all(sherd_cluster *c)
 {
     uint64_t sum = 0;
@@ -218,6 +249,7 @@ int main(void)
         cmocka_unit_test(every_scheme_trains_convolutions_to_the_bits_of_this_machine),
         cmocka_unit_test(a_node_that_dies_changes_no_weight),
         cmocka_unit_test(a_node_that_lies_changes_no_weight),
+        cmocka_unit_test(a_node_too_old_for_windows_is_not_counted_on),
         cmocka_unit_test(what_is_kept_as_windows_costs_what_images_do),
     };
     return cmocka_run_group_tests_name("scheduler/train_windows", tests, begin, NULL);

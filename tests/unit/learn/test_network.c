@@ -351,6 +351,25 @@ static void what_no_layer_takes_is_not_kept(void **s)
     sherd_multiplier_free(e.products);
 }
 
+/* They are laid out here, whoever multiplies. */
+static void windows_too_long_for_nodes_are_not_kept(void **s)
+{
+    (void)s;
+    enum { SIDE = 1025 }; /* squared: above 2^20 */
+    for (size_t side = SIDE - 1; side <= SIDE; side++) {
+        const sherd__layer_spec layers[] = {
+            { .kind = &sherd__layer_conv2d, .units = 1, .window = side },
+            { .kind = &sherd__layer_flatten },
+        };
+        sherd__network_spec spec = { .in = { side, side, 1 }, .layers = layers, .len = 2,
+                                     .batch = 1, .loss = SHERD__LOSS_SQUARED };
+        sherd__network *n;
+        assert_int_equal(sherd__network_new(&spec, &n, NULL), SHERD_OK);
+        assert_int_equal(sherd__network_keeps(n), side < SIDE);
+        sherd__network_free(n);
+    }
+}
+
 /* Products and kept operands of another multiplier, counted; call number fail_at fails. */
 typedef struct counted {
     sherd_multiplier inner;
@@ -878,6 +897,7 @@ int main(void)
         cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
         cmocka_unit_test(a_batch_may_be_parts_of_what_is_kept),
         cmocka_unit_test(what_no_layer_takes_is_not_kept),
+        cmocka_unit_test(windows_too_long_for_nodes_are_not_kept),
         cmocka_unit_test(inputs_stay_for_the_way_back_and_no_longer),
         cmocka_unit_test(fixed_point_here_has_the_bits_of_any_multiplier),
         cmocka_unit_test(a_product_that_fails_ends_the_pass),

@@ -660,6 +660,54 @@ static void windows_count_in_sums_and_images_in_room(void **state)
     free(x);
 }
 
+/* Nodes refuse longer ones: so nothing is sent, and whoever keeps lays them out. */
+static void windows_that_no_node_takes_are_not_kept(void **state)
+{
+    (void)state;
+    static const uint32_t own[] = { 0, 1, 2 };
+    static const uint8_t none[1025 * 1025];
+    const sherd__nodes three = { .count = 3, .domain = own, .domains = 3, .usable = 3,
+                                 .memory = UINT64_C(1) << 30 };
+    for (uint32_t side = 1024; side <= 1025; side++) {
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        sherd_product_options o = options();
+        const sherd_windows w = { side, side, 1, side, 1, 0 };
+        const sherd_keeping how = { 1, &w, 1 };
+        o.scheme = SHERD_SHARE;
+        o.memory = UINT64_C(1) << 30;
+        int err = sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, 1, (size_t)side * side),
+                                      &how, &three, &o, &d);
+        if (err != (side > 1024 ? SHERD_EFEWNODES : SHERD_OK)) fail_msg("%s", d.message);
+        if (err) assert_string_equal(d.message, "a window has 1050625 numbers, and nodes take "
+                                                "windows of up to 1048576");
+        sherd__prepared_fini(&p);
+    }
+}
+
+/* Nor is a share cut for them, where windows are what is multiplied. */
+static void older_nodes_are_counted_on_for_all_but_windows(void **state)
+{
+    (void)state;
+    enum { COLS = 9 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    static const sherd_windows w = { 3, 3, 1, 2, 1, 0 };
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5, .older = 2,
+                                .memory = UINT64_C(1) << 30 };
+    static const double x[4 * COLS];
+    for (int windows = 0; windows < 2; windows++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        const sherd_keeping how = { 4, windows ? &w : NULL, 1 };
+        o.scheme = SHERD_SHARE;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how, &five,
+                                             &o, NULL), SHERD_OK);
+        assert_int_equal(p.code.blocks, windows ? 1 : 2);
+        assert_int_equal(p.code.shares, 5);
+        sherd__prepared_fini(&p);
+    }
+}
+
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
@@ -710,6 +758,8 @@ int main(void)
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
         cmocka_unit_test(windows_count_in_sums_and_images_in_room),
+        cmocka_unit_test(windows_that_no_node_takes_are_not_kept),
+        cmocka_unit_test(older_nodes_are_counted_on_for_all_but_windows),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
