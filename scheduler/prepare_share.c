@@ -96,8 +96,8 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
 {
     char older[80] = "";
     if (nodes->older)
-        snprintf(older, sizeof older, ", besides %u of older nodes, which take no windows of images",
-                 nodes->older);
+        snprintf(older, sizeof older,
+                 ", besides %u of older nodes, which take no windows of images", nodes->older);
     return sherd__fail(d, SHERD_EFEWNODES,
                        nodes->older ? "update the older nodes"
                                     : "start more nodes in domains of their own, or lower "
@@ -152,18 +152,36 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     return SHERD_OK;
 }
 
-/* Bytes of what is known of a panel's or tile's `terms` to check answers, of `inner` entries each:
- * residues as doubles, two trials for each prime. */
-static double check_bytes(const sherd__prepared *p, uint32_t terms, size_t inner)
-{
-    return 2.0 * sizeof(double) * p->primes_len * terms * (double)inner;
-}
-
 /* What a product is made of: a share of A has `rows` rows of `left` numbers, each of which makes
- * `each` rows of the product (windows of an image, or 1), of `right` columns, and sums `inner`. */
+ * `each` rows of the product (windows of an image, or 1), of `right` columns, and sums `inner`.
+ * `turns`: A^T is multiplied, too. */
 typedef struct work {
     size_t rows, left, each, right, inner;
+    size_t line; /* windows: that lie across an image, which are laid out at a time; else 0 */
+    bool turns;
 } work;
+
+/* Bytes of what is known of terms to check answers: residues as doubles, two trials for each prime.
+ * `each`: of a position, for a product with A: of a panel of it and of a tile of B. `row`: for each
+ * row of A's share, for one with its transpose: of A and of D, rows of windows where there are any.
+ * `once`: of all positions together. */
+typedef struct checks {
+    double each, row, once;
+} checks;
+
+static checks checks_of(const sherd__prepared *p, const work *k)
+{
+    double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
+    double trials = 2, number = trials * sizeof(double) * p->primes_len;
+    checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
+    if (k->turns) c.row = number * 2 * terms * (double)k->each;
+    if (k->line) { /* r for each place; images, until windows are made of them */
+        c.row += trials * sizeof(double) * (double)k->each;
+        c.once = number * (terms * (double)k->left + (double)k->each) +
+                 2 * sizeof(double) * (double)k->line * (double)k->inner;
+    }
+    return c;
+}
 
 /* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
  * checks them. */
@@ -171,9 +189,9 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                 uint64_t node_memory, sherd_diag *d)
 {
     const size_t inner = k->inner, rows = k->rows, right = k->right;
-    uint32_t terms = p->code.blocks + 2 * p->code.masks + 1; /* of A, and of B */
-    double wire = 3.0 * p->primes_len, check = check_bytes(p, terms, inner);
-    double window = (0.6 * (double)memory / DEPTH - check) / p->code.shares;
+    const checks check = checks_of(p, k);
+    const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
+    double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
     if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
@@ -181,18 +199,20 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     double tile_row = (cell / wire - (double)k->left) / (double)k->each;
     if (tile_row < tile) tile = tile_row;
     if (tile < 1) {
-        char here[16], there[16];
+        char own[16], there[16];
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (--node-memory) or --memory more room",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
                            "primes, and what checks them, are more than what %s here and %s at a "
                            "node hold",
-                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, here),
+                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
                            sherd__plan_bytes_text((double)node_memory, there));
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
     double h = cell / row;
+    double here = (budget / DEPTH - check.each) / (p->code.shares * row + check.row);
+    if (h > here) h = here;
     double most = rows ? (double)rows : 1;
     if (h > most) h = most;
     if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
@@ -201,8 +221,9 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     }
     out->panel_rows = h < 1 ? 1 : (size_t)h;
     out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
-    double position = (double)(out->cell_bytes + 1) * p->code.shares + check;
-    uint64_t depth = (uint64_t)(0.6 * (double)memory / position);
+    double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
+                      check.row * (double)out->panel_rows;
+    uint64_t depth = (uint64_t)(budget / position);
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
     if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is in the making */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
@@ -288,13 +309,14 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
-static work work_of(sherd_view a, const sherd_keeping *how)
+static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
 {
-    work k = { .left = a.cols, .each = 1, .inner = a.cols };
+    work k = { .left = a.cols, .each = 1, .inner = a.cols, .turns = turns };
     sherd__windows w;
     if (how->windows && sherd__windows_fit(how->windows, &w)) {
         k.each = w.count;
         k.inner = w.row;
+        k.line = w.wide;
     }
     k.right = how->cols ? how->cols : KEPT_COLS;
     return k;
@@ -319,7 +341,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    work k = work_of(a, how);
+    work k = work_of(a, how, opt->scheme == SHERD_SHARE);
     size_t panel_rows, part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
@@ -379,7 +401,8 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    const work k = { (a.rows + p->code.blocks - 1) / p->code.blocks, a.cols, 1, b.cols, a.cols };
+    const work k = { .rows = (a.rows + p->code.blocks - 1) / p->code.blocks, .left = a.cols,
+                     .each = 1, .right = b.cols, .inner = a.cols };
     err = plan(&p->plan, p, &k, memory, nodes->memory, d);
     return err ? err : open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
 }

@@ -660,6 +660,37 @@ static void windows_count_in_sums_and_images_in_room(void **state)
     free(x);
 }
 
+/* Rows of A and of D, of all terms, are projected for A^T*D: with windows there are 256 for each image
+ * here, and of one column they are more than all shares of a cell. */
+static void check_numbers_of_windows_count_against_the_memory(void **state)
+{
+    (void)state;
+    enum { ROWS = 4000, SIDE = 20, PLACES = 256, WINDOW = 25, TERMS = 3, SHARES = 5 };
+    static const uint32_t own[] = { 0, 1, 2, 3, 4 };
+    static const sherd_windows w = { SIDE, SIDE, 1, 5, 1, 0 };
+    static const uint8_t none[ROWS * SIDE * SIDE];
+    const sherd__nodes five = { .count = 5, .domain = own, .domains = SHARES, .usable = 5,
+                                .memory = UINT64_C(1) << 32 };
+    const sherd_keeping how = { 100, &w, 1 };
+    for (unsigned here = 20; here < 28; here++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        o.scheme = SHERD_SHARE;
+        o.memory = UINT64_C(1) << here;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, ROWS, SIDE * SIDE),
+                                             &how, &five, &o, NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        size_t rows = s->p.panel_rows, number = 2 * sizeof(double) * p.primes_len;
+        size_t checks = number * 2 * TERMS * rows * PLACES;
+        size_t cell = 3 * p.primes_len * rows * (SIDE * SIDE + PLACES);
+        size_t images = number * TERMS * SIDE * SIDE; /* before they are windows */
+        assert_int_equal(p.code.blocks + p.code.masks, TERMS);
+        if ((double)(p.plan.depth * (SHARES * cell + checks) + images) > 0.6 * (double)o.memory)
+            fail_msg("2^%u: %u times %zu and %zu", here, p.plan.depth, SHARES * cell, checks);
+        sherd__prepared_fini(&p);
+    }
+}
+
 /* Nodes refuse longer ones: so nothing is sent, and whoever keeps lays them out. */
 static void windows_that_no_node_takes_are_not_kept(void **state)
 {
@@ -758,6 +789,7 @@ int main(void)
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
         cmocka_unit_test(windows_count_in_sums_and_images_in_room),
+        cmocka_unit_test(check_numbers_of_windows_count_against_the_memory),
         cmocka_unit_test(windows_that_no_node_takes_are_not_kept),
         cmocka_unit_test(older_nodes_are_counted_on_for_all_but_windows),
         cmocka_unit_test(every_failed_allocation_is_survived),
