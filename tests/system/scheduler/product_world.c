@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
+#include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/product_world.h"
 
 sherd_cluster *cluster;
@@ -29,22 +29,17 @@ static bool interrupted(void *ctx)
     return cluster_stop;
 }
 
-sherd_cluster *cluster_of(uint32_t nodes, const char *program)
+sherd_cluster *cluster_of(uint32_t nodes, const char *misbehave)
 {
-    sherd_cluster *c;
-    sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = nodes, .program = program,
-                                .interrupted = interrupted };
-    signal(SIGPIPE, SIG_IGN);
-    if (sherd_cluster_open(&c, &o, &d)) fail_msg("%s", d.message);
-    return c;
+    return local_open_as((sherd_cluster_options){ .local_nodes = nodes,
+                                                  .interrupted = interrupted }, misbehave);
 }
 
 int cluster_begin(void **state)
 {
     (void)state;
     rng = sherd__entropy_seeded(&rng_state, 11);
-    cluster = cluster_of(NODES, getenv("SHERD"));
+    cluster = cluster_of(NODES, NULL);
     return 0;
 }
 
@@ -153,11 +148,4 @@ uint64_t bytes_of_all(const uint64_t *per_node)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < NODES; i++) sum += per_node[i];
     return sum;
-}
-
-void cluster_misbehave(const char *how, char program[256])
-{
-    const char *build = getenv("B");
-    snprintf(program, 256, "%s/tests/system/node/prog_misbehave", build ? build : "build/plain");
-    setenv("SHERD_TEST_MISBEHAVE", how, 1);
 }

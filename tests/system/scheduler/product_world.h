@@ -13,10 +13,8 @@ extern bool cluster_stop;      /* interrupts whoever waits for one */
 int cluster_begin(void **state);
 int cluster_end(void **state);
 size_t cluster_below(size_t n);
-/** A cluster of its own; its nodes run `program`. */
-sherd_cluster *cluster_of(uint32_t nodes, const char *program);
-/** A program whose nodes do what `how` says. */
-void cluster_misbehave(const char *how, char program[256]);
+/** A cluster of its own, which cluster_stop interrupts; misbehave: NULL or what its nodes do. */
+sherd_cluster *cluster_of(uint32_t nodes, const char *misbehave);
 uint64_t bytes_of_all(const uint64_t *per_node);
 
 typedef struct operand {

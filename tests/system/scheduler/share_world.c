@@ -6,62 +6,23 @@
 
 #include <cmocka.h>
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rand.h"
 #include "sherd/npy.h"
+#include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 
 #define BITS 17u
 
-char share_said[4096], share_warned[1024];
+char share_said[4096];
 sherd_cluster *share_cluster;
 static char top[128];
 static sherd_entropy_seeded rng_state;
 static sherd_entropy rng;
 static sherd_multiplier here;
-
-static void note_warning(void *ctx, sherd_log_level level, const char *text)
-{
-    (void)ctx;
-    size_t len = strlen(share_warned);
-    if (level == SHERD_LOG_WARN)
-        snprintf(share_warned + len, sizeof share_warned - len, "%s\n", text);
-}
-
-sherd_cluster *share_nodes(uint32_t nodes, const char *misbehave, uint64_t memory)
-{
-    sherd_cluster *c;
-    sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = nodes, .node_memory = memory, .log = note_warning,
-                                .program = misbehave ? liar_path() : sherd_path() };
-    if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
-    int err = sherd_cluster_open(&c, &o, &d);
-    unsetenv("SHERD_TEST_MISBEHAVE");
-    if (err) fail_msg("%s", d.message);
-    return c;
-}
-
-pid_t share_pid(sherd_cluster *c, uint32_t i)
-{
-    sherd_node_info info;
-    sherd_cluster_node(c, i, &info);
-    return info.pid;
-}
-
-uint64_t share_sent(sherd_cluster *c)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info info;
-        sherd_cluster_node(c, i, &info);
-        sum += info.bytes_out;
-    }
-    return sum;
-}
 
 sherd_product_options share_options(sherd_scheme scheme, uint32_t spare)
 {
@@ -160,7 +121,6 @@ int share_begin(void **state)
 {
     (void)state;
     char file[200];
-    signal(SIGPIPE, SIG_IGN);
     rng = sherd__entropy_seeded(&rng_state, 31);
     folder_new(top);
     share_path(file, "A.npy");
@@ -173,7 +133,7 @@ int share_begin(void **state)
     share_path(file, "Y.npy");
     if (sherd_npy_save(file, share_view(zeros, 30, 20), NULL)) return 1;
     if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
-    share_cluster = share_nodes(NODES, NULL, 0);
+    share_cluster = local_open(NODES, NULL, 0);
     return 0;
 }
 

@@ -7,25 +7,19 @@
 #ifndef TESTS_SYSTEM_SCHEDULER_SHARE_WORLD_H
 #define TESTS_SYSTEM_SCHEDULER_SHARE_WORLD_H
 
-#include <sys/types.h>
-
 #include "sherd/multiplier.h"
 #include "sherd/product.h"
 #include "tests/system/scheduler/command.h"
 
 #define NODES 5u
 
-extern sherd_cluster *share_cluster;                 /* NODES honest nodes */
-extern char share_said[4096], share_warned[1024];    /* by the last command; by clusters */
+extern sherd_cluster *share_cluster; /* NODES honest nodes */
+extern char share_said[4096];        /* by the last command */
 
 /** A group's set-up and teardown. */
 int share_begin(void **state);
 int share_end(void **state);
 
-/** A cluster of its own; misbehave: NULL or what a node does. */
-sherd_cluster *share_nodes(uint32_t nodes, const char *misbehave, uint64_t memory);
-pid_t share_pid(sherd_cluster *c, uint32_t i);
-uint64_t share_sent(sherd_cluster *c);
 sherd_product_options share_options(sherd_scheme scheme, uint32_t spare);
 
 double *share_matrix(size_t rows, size_t cols);

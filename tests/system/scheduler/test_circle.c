@@ -11,13 +11,12 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "scheduler/circle.h"
 #include "scheduler/cluster_internal.h"
+#include "tests/system/scheduler/local_nodes.h"
 
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
                            "loss = cross-entropy\nl2 = 0.0001\n";
@@ -30,7 +29,6 @@ typedef struct world {
     sherd__dataset data;
     sherd_cluster *cluster;
     sherd__order order;
-    char warnings[4000];
 } world;
 
 typedef struct run {
@@ -39,33 +37,15 @@ typedef struct run {
     sherd__stepper stepper;
 } run;
 
-static bool patience(void *ctx)
-{
-    (void)ctx;
-    return false;
-}
-
-static void on_log(void *ctx, sherd_log_level level, const char *line)
-{
-    world *w = ctx;
-    size_t len = strlen(w->warnings);
-    if (level == SHERD_LOG_WARN)
-        snprintf(w->warnings + len, sizeof w->warnings - len, "%s\n", line);
-}
-
 static void world_open(world *w, uint32_t nodes)
 {
     sherd_diag d = { 0 };
     memset(w, 0, sizeof *w);
     w->order = SHERD__ORDER_SHUFFLED;
-    signal(SIGPIPE, SIG_IGN);
     if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
         fail_msg("%s", d.message);
     assert_int_equal(sherd__generate_random(&w->data, ROWS, 200, 10, seed, &d), 0);
-    sherd_cluster_options o = { .local_nodes = nodes, .program = getenv("SHERD"),
-                                .interrupted = patience, .log = on_log,
-                                .ctx = w };
-    if (sherd_cluster_open(&w->cluster, &o, &d)) fail_msg("%s", d.message);
+    w->cluster = local_open(nodes, NULL, 0);
 }
 
 static void world_close(world *w)
@@ -131,7 +111,7 @@ static void steps(run *r, world *w, uint64_t from, uint64_t to)
         sherd__rows list = sherd__train_order_list(&o, k, &s.first);
         s.list = &list;
         if (r->stepper.ops->step(r->stepper.ctx, &s, &out, &d))
-            fail_msg("%s\n%s", d.message, w->warnings);
+            fail_msg("%s\n%s", d.message, local_warned);
     }
     sherd__train_order_fini(&o);
 }
@@ -157,13 +137,6 @@ static uint64_t passed(world *w)
         sum += info.bytes_out + info.bytes_in;
     }
     return sum;
-}
-
-static pid_t pid_of(world *w, uint32_t node)
-{
-    sherd_node_info info;
-    sherd_cluster_node(w->cluster, node, &info);
-    return info.pid;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -225,17 +198,17 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
     here(&a, &w);
     sherd__circle_lead lead = among(&b, &w, kind);
     steps(&b, &w, 0, WARM);
-    assert_int_equal(kill(pid_of(&w, 1), signal_number), 0);
+    assert_int_equal(kill(local_pid(w.cluster, 1), signal_number), 0);
     double began = sherd__clock_s();
     steps(&b, &w, WARM, STEPS);
     assert_true(sherd__clock_s() - began < 60);
     sherd__circle_count(&lead, &s);
     assert_int_equal(s.members, nodes - 1);
     assert_int_equal(s.rounds, STEPS);
-    assert_true(strstr(w.warnings, "lost") != NULL);
+    assert_true(strstr(local_warned, "lost") != NULL);
     steps(&a, &w, 0, STEPS);
     assert_same(&a, &b);
-    if (signal_number == SIGSTOP) kill(pid_of(&w, 1), SIGCONT);
+    if (signal_number == SIGSTOP) kill(local_pid(w.cluster, 1), SIGCONT);
     end(&b);
     end(&a);
     world_close(&w);

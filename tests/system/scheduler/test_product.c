@@ -93,7 +93,7 @@ static void nan_and_infinity_come_out_as_from_one_machine(void **state)
 static void one_node_does_it_all(void **state)
 {
     (void)state;
-    sherd_cluster *one = cluster_of(1, getenv("SHERD"));
+    sherd_cluster *one = cluster_of(1, NULL);
     for (unsigned round = 0; round < 10; round++) {
         sherd_product_options o;
         sherd_product_options_init(&o);
@@ -327,13 +327,11 @@ static void stored_metadata_gives_what_its_seed_gives(void **state)
 static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
 {
     (void)state;
-    char program[256];
     sherd_product_options o;
     sherd_report r;
     sherd_diag d = { 0 };
     sherd_node_info info;
-    cluster_misbehave("wrong@node-2", program);
-    sherd_cluster *c = cluster_of(3, program);
+    sherd_cluster *c = cluster_of(3, "wrong@node-2");
     sherd_product_options_init(&o);
     o.exact = o.strict = true;
     operand a = operand_new(60, 60, SHERD_F64), b = operand_new(60, 30, SHERD_F64);
@@ -353,7 +351,6 @@ static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
     sherd_cluster_node(c, 1, &info);
     assert_int_equal(info.state, SHERD_NODE_BANNED);
     sherd_cluster_close(c);
-    unsetenv("SHERD_TEST_MISBEHAVE");
     free(a.memory);
     free(b.memory);
     free(out);
@@ -362,12 +359,10 @@ static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
 static void a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost(void **state)
 {
     (void)state;
-    char program[256];
     sherd_product_options o;
     sherd_resident *kept;
     sherd_diag d = { 0 };
-    cluster_misbehave("cut:2@node-1", program);
-    sherd_cluster *c = cluster_of(3, program);
+    sherd_cluster *c = cluster_of(3, "cut:2@node-1");
     sherd_product_options_init(&o);
     o.exact = true;
     operand b = operand_new(60, 30, SHERD_F64);
@@ -382,7 +377,6 @@ static void a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost(v
     }
     sherd_resident_free(kept);
     sherd_cluster_close(c);
-    unsetenv("SHERD_TEST_MISBEHAVE");
     free(b.memory);
     free(out);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 #include "wire/record.h"
 
@@ -33,12 +34,12 @@ static void one_encoding_is_enough_while_as_many_are_missing_as_are_spare(void *
     sherd_report r;
     double *a = share_matrix(120, 70), *b = share_matrix(70, 40);
     int64_t began = clock_now_ms();
-    kill(share_pid(share_cluster, 1), SIGSTOP); /* silent, and not yet known to be */
-    kill(share_pid(share_cluster, 4), SIGSTOP);
+    kill(local_pid(share_cluster, 1), SIGSTOP); /* silent, and not yet known to be */
+    kill(local_pid(share_cluster, 4), SIGSTOP);
     share_multiply(share_cluster, &o, share_view(a, 120, 70), share_view(b, 70, 40), &r);
     int64_t took = clock_now_ms() - began;
-    kill(share_pid(share_cluster, 1), SIGCONT);
-    kill(share_pid(share_cluster, 4), SIGCONT);
+    kill(local_pid(share_cluster, 1), SIGCONT);
+    kill(local_pid(share_cluster, 4), SIGCONT);
     assert_int_equal(r.encodings, 1);
     assert_int_equal(r.blocks, 1);
     assert_int_equal(r.threshold, 3);
@@ -158,7 +159,7 @@ static void shapes_that_divide_by_nothing_are_right(void **s)
 static void panels_and_tiles_keep_within_memory(void **s)
 {
     (void)s;
-    sherd_cluster *small = share_nodes(NODES, NULL, UINT64_C(1) << 20);
+    sherd_cluster *small = local_open(NODES, NULL, UINT64_C(1) << 20);
     double *a = share_matrix(203, 500), *b = share_matrix(500, 301);
     for (sherd_scheme scheme = SHERD_SHARE; scheme <= SHERD_SHARE1; scheme++) {
         sherd_product_options o = share_options(scheme, 0);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 
 /* ---- kept operands --------------------------------------------------------------------------- */
@@ -70,21 +71,21 @@ static void shares_that_stay_serve_both_directions(void **s)
     kept_case t;
     sherd_product_options o = share_options(SHERD_SHARE, 0);
     keep(&t, share_cluster, &o);
-    uint64_t begun = share_sent(share_cluster);
+    uint64_t begun = local_sent(share_cluster);
     kept_product(&t, false);
-    uint64_t first = share_sent(share_cluster) - begun;
+    uint64_t first = local_sent(share_cluster) - begun;
     assert_true(first > NODES * (N / 2) * K * 6); /* X's shares, of half its rows */
     for (unsigned round = 0; round < 3; round++) {
-        uint64_t before = share_sent(share_cluster);
+        uint64_t before = local_sent(share_cluster);
         for (unsigned i = 0; i < K * M; i++) t.w[i] += 1;
         kept_product(&t, false);
-        uint64_t up = share_sent(share_cluster) - before, shares = NODES * K * M * 6;
+        uint64_t up = local_sent(share_cluster) - before, shares = NODES * K * M * 6;
         if (up < shares || up > shares + 65536)
             fail_msg("%llu bytes up, of which W's shares are %llu", (unsigned long long)up,
                      (unsigned long long)shares);
-        before = share_sent(share_cluster);
+        before = local_sent(share_cluster);
         kept_product(&t, true);
-        up = share_sent(share_cluster) - before, shares = NODES * ((N + 1) / 2) * M * 6;
+        up = local_sent(share_cluster) - before, shares = NODES * ((N + 1) / 2) * M * 6;
         if (up < shares || up > shares + 65536)
             fail_msg("%llu bytes up, of which D's shares are %llu", (unsigned long long)up,
                      (unsigned long long)shares);
@@ -97,17 +98,17 @@ static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
     (void)s;
     kept_case t;
     sherd_product_options o = share_options(SHERD_SHARE, 0);
-    sherd_cluster *c = share_nodes(NODES, NULL, 0);
+    sherd_cluster *c = local_open(NODES, NULL, 0);
     keep(&t, c, &o);
     kept_product(&t, false);
-    kill(share_pid(c, 2), SIGKILL);
-    *share_warned = '\0';
+    kill(local_pid(c, 2), SIGKILL);
+    *local_warned = '\0';
     kept_product(&t, true);
-    if (!strstr(share_warned, "all shares are made anew for the 4 domains"))
-        fail_msg("%s", share_warned);
-    *share_warned = '\0';
+    if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
+        fail_msg("%s", local_warned);
+    *local_warned = '\0';
     kept_product(&t, false); /* on the shares that were made anew */
-    assert_string_equal(share_warned, "");
+    assert_string_equal(local_warned, "");
     keep_end(&t);
     sherd_cluster_close(c);
 }
@@ -120,13 +121,13 @@ static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
         kept_case t;
         bool transposed = i % 2;
         sherd_product_options o = share_options(SHERD_SHARE, 0);
-        sherd_cluster *c = share_nodes(NODES, i < 2 ? "crash:1@node-4" : "refuse:1@node-4", 0);
+        sherd_cluster *c = local_open(NODES, i < 2 ? "crash:1@node-4" : "refuse:1@node-4", 0);
         o.memory = UINT64_C(1) << 20;
         keep(&t, c, &o);
-        *share_warned = '\0';
+        *local_warned = '\0';
         kept_product(&t, transposed);
-        if (!strstr(share_warned, "all shares are made anew for the 4 domains"))
-            fail_msg("%s", share_warned);
+        if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
+            fail_msg("%s", local_warned);
         kept_product(&t, !transposed);
         keep_end(&t);
         sherd_cluster_close(c);
@@ -138,7 +139,7 @@ static void what_is_released_leaves_the_nodes(void **s)
 {
     (void)s;
     enum { ROWS = 2000, COLS = 1400 };
-    sherd_cluster *c = share_nodes(NODES, NULL, UINT64_C(20) << 20);
+    sherd_cluster *c = local_open(NODES, NULL, UINT64_C(20) << 20);
     sherd_product_options o = share_options(SHERD_SHARE, 0);
     sherd_multiplier m;
     sherd_diag d = { 0 };
@@ -168,7 +169,7 @@ static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
     (void)s;
     enum { ROWS = 300, INNER = 3000, COLS = 900 };
     sherd_product_options o = share_options(SHERD_SHARE, 1);
-    sherd_cluster *c = share_nodes(4, NULL, 0);
+    sherd_cluster *c = local_open(4, NULL, 0);
     sherd_multiplier m;
     sherd_kept *x;
     sherd_diag d = { 0 };
@@ -180,11 +181,11 @@ static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
     assert_non_null(got);
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_keep(m, share_view(xs, ROWS, INNER), &x, &d)) fail_msg("%s", d.message);
-    kill(share_pid(c, 3), SIGSTOP);
+    kill(local_pid(c, 3), SIGSTOP);
     if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, INNER, COLS), got, COLS, &d))
         fail_msg("%s", d.message);
     share_must_equal(got, want, ROWS * COLS, "X W");
-    kill(share_pid(c, 3), SIGCONT);
+    kill(local_pid(c, 3), SIGCONT);
     for (unsigned round = 0; round < 3; round++) {
         if (sherd_multiplier_multiply_kept(m, x, true, share_view(e, ROWS, 7), got, 7, &d))
             fail_msg("%s", d.message);

@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "scheduler/train.h"
+#include "tests/system/scheduler/local_nodes.h"
 
 static const char spiral[] = "input = 2\nlayer = dense 100\nlayer = relu\nlayer = dense 3\n"
                              "loss = cross-entropy\nl2 = 0.001\n";
@@ -42,30 +42,14 @@ typedef struct world {
     void *memory[2];
     size_t batch;
     sherd_cluster *cluster;
-    char warnings[2000];
 } world;
 
 static atomic_uint traces, overlapped, early;
-
-static bool patience(void *ctx)
-{
-    (void)ctx;
-    return false;
-}
-
-static void on_log(void *ctx, sherd_log_level level, const char *text)
-{
-    world *w = ctx;
-    size_t len = strlen(w->warnings);
-    if (level == SHERD_LOG_WARN)
-        snprintf(w->warnings + len, sizeof w->warnings - len, "%s\n", text);
-}
 
 static void world_open(world *w, const char *text, size_t rows, uint32_t nodes, uint64_t memory)
 {
     sherd_diag d = { 0 };
     memset(w, 0, sizeof *w);
-    signal(SIGPIPE, SIG_IGN);
     if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
         fail_msg("%s", d.message);
     size_t inputs = w->recipe.in.height * w->recipe.in.width * w->recipe.in.channels;
@@ -74,23 +58,13 @@ static void world_open(world *w, const char *text, size_t rows, uint32_t nodes, 
     else
         assert_int_equal(sherd__generate_random(&w->data, rows, inputs, 3, seed, &d), 0);
     w->batch = rows;
-    sherd_cluster_options o = { .local_nodes = nodes, .program = getenv("SHERD"),
-                                .node_memory = memory, .interrupted = patience, .log = on_log,
-                                .ctx = w };
-    if (nodes && sherd_cluster_open(&w->cluster, &o, &d)) fail_msg("%s", d.message);
+    if (nodes) w->cluster = local_open(nodes, NULL, memory);
 }
 
 static void world_close(world *w)
 {
     sherd_cluster_close(w->cluster);
     sherd__dataset_fini(&w->data);
-}
-
-static pid_t pid_of(world *w, uint32_t node)
-{
-    sherd_node_info info;
-    sherd_cluster_node(w->cluster, node, &info);
-    return info.pid;
 }
 
 /* ---- a run ----------------------------------------------------------------------------------- */
@@ -231,7 +205,7 @@ static void the_bits_are_those_of_one_process_whatever_the_number_of_nodes(void 
             assert_int_equal(run_steps(&r, &w, 0, 12, 0.5), 0);
             same_bits(&r, want);
             assert_int_equal(r.updates, 12);
-            assert_string_equal(w.warnings, "");
+            assert_string_equal(local_warned, "");
             run_end(&r);
             world_close(&w);
         }
@@ -298,14 +272,14 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
         sherd__gradients_options g = { .bits = 17, .shards = 6 };
         world_open(&w, spiral, ROWS, 3, 0);
         double *want = expected(&w, g, 600);
-        killer k = { pid_of(&w, 1), signals[i], 40 };
+        killer k = { local_pid(w.cluster, 1), signals[i], 40 };
         run_begin(&r, &w, g, false, false);
         assert_int_equal(run_steps(&r, &w, 0, 20, 0.5), 0);
         assert_int_equal(pthread_create(&thread, NULL, kill_soon, &k), 0);
         assert_int_equal(run_steps(&r, &w, 20, 600, 0.5), 0);
         pthread_join(thread, NULL);
         same_bits(&r, want);
-        assert_non_null(strstr(w.warnings, "is lost"));
+        assert_non_null(strstr(local_warned, "is lost"));
         assert_int_equal(r.dropped, 0);
         kill(k.pid, SIGCONT);
         run_end(&r);
@@ -324,13 +298,13 @@ static void with_allow_drop_a_lost_part_does_not_count_and_that_is_said(void **s
         run r;
         pthread_t thread;
         world_open(&w, conv, 2000, 2, 0);
-        killer k = { pid_of(&w, 0), SIGKILL, 40 + 17 * i };
+        killer k = { local_pid(w.cluster, 0), SIGKILL, 40 + 17 * i };
         run_begin(&r, &w, (sherd__gradients_options){ .bits = 17, .shards = 2 }, false, true);
         assert_int_equal(pthread_create(&thread, NULL, kill_soon, &k), 0);
         assert_int_equal(run_steps(&r, &w, 0, 10, 0.1), 0);
         pthread_join(thread, NULL);
         dropped = r.dropped;
-        assert_int_equal(strstr(w.warnings, "do not count") != NULL, dropped);
+        assert_int_equal(strstr(local_warned, "do not count") != NULL, dropped);
         assert_int_equal(r.updates, 10);
         run_end(&r);
         world_close(&w);
@@ -346,8 +320,8 @@ static void without_any_node_left_it_ends(void **s)
     world_open(&w, spiral, ROWS, 2, 0);
     run_begin(&r, &w, (sherd__gradients_options){ .bits = 17 }, false, false);
     assert_int_equal(run_steps(&r, &w, 0, 5, 0.5), 0);
-    kill(pid_of(&w, 0), SIGKILL);
-    kill(pid_of(&w, 1), SIGKILL);
+    kill(local_pid(w.cluster, 0), SIGKILL);
+    kill(local_pid(w.cluster, 1), SIGKILL);
     assert_int_equal(run_steps(&r, &w, 5, 50, 0.5), SHERD_EFEWNODES);
     run_end(&r);
     world_close(&w);
@@ -361,7 +335,7 @@ static void a_network_that_no_node_has_room_for_is_refused_with_the_reason(void 
     world_open(&w, deep, 10, 2, 20 << 20);
     run_begin(&r, &w, (sherd__gradients_options){ .bits = 17 }, false, false);
     assert_int_equal(run_steps(&r, &w, 0, 1, 0.5), SHERD_EFEWNODES);
-    assert_non_null(strstr(w.warnings, "cannot take part"));
+    assert_non_null(strstr(local_warned, "cannot take part"));
     run_end(&r);
     world_close(&w);
 }
@@ -406,7 +380,7 @@ static double samples_a_second(world *w, bool async, run *r, uint64_t most)
                                    .staleness_max = most };
     run_begin(r, w, g, false, false);
     pthread_t thread;
-    pid_t pid = pid_of(w, 1);
+    pid_t pid = local_pid(w->cluster, 1);
     slow_down = true;
     assert_int_equal(pthread_create(&thread, NULL, slow, &pid), 0);
     double began = sherd__clock_s();

@@ -13,50 +13,26 @@
 
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "command.h"
 #include "core/rand.h"
 #include "learn/network.h"
 #include "learn/optimiser.h"
 #include "matrix/rounding.h"
 #include "sherd/product.h"
+#include "tests/system/scheduler/local_nodes.h"
 
 enum { N = 250, K = 24, PART = 40, PARTS = 7, CLASSES = 4, EPOCHS = 3, HIDDEN = 13, BITS = 17 };
 enum { COUNT_MAX = 2000 };
 
 static double xs[N * K], began_with[COUNT_MAX], want[EPOCHS][COUNT_MAX];
 static uint32_t labels[N];
-static char warned[4096];
 static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_dense, .units = HIDDEN }, { .kind = &sherd__layer_sigmoid },
     { .kind = &sherd__layer_dense, .units = 9 }, { .kind = &sherd__layer_relu },
     { .kind = &sherd__layer_dense, .units = CLASSES },
 };
-
-static void note(void *ctx, sherd_log_level level, const char *text)
-{
-    (void)ctx;
-    size_t len = strlen(warned);
-    if (level == SHERD_LOG_WARN) snprintf(warned + len, sizeof warned - len, "%s\n", text);
-}
-
-static sherd_cluster *open_nodes(uint32_t nodes, const char *misbehave)
-{
-    sherd_cluster *c;
-    sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = nodes, .log = note,
-                                .program = misbehave ? liar_path() : sherd_path() };
-    if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
-    int err = sherd_cluster_open(&c, &o, &d);
-    unsetenv("SHERD_TEST_MISBEHAVE");
-    if (err) fail_msg("%s", d.message);
-    warned[0] = '\0';
-    return c;
-}
 
 static sherd_product_options scheme(sherd_scheme s, uint32_t spare)
 {
@@ -68,17 +44,6 @@ static sherd_product_options scheme(sherd_scheme s, uint32_t spare)
     return o;
 }
 
-static uint64_t sent_to_all(sherd_cluster *c)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info info;
-        sherd_cluster_node(c, i, &info);
-        sum += info.bytes_out;
-    }
-    return sum;
-}
-
 /* What happens in the middle of the second epoch. */
 typedef struct fault {
     sherd_cluster *cluster;
@@ -88,11 +53,8 @@ typedef struct fault {
 
 static void strike(const fault *f)
 {
-    for (uint32_t i = 0; f && f->signal && i < f->nodes; i++) {
-        sherd_node_info info;
-        sherd_cluster_node(f->cluster, f->node + i, &info);
-        kill(info.pid, f->signal);
-    }
+    for (uint32_t i = 0; f && f->signal && i < f->nodes; i++)
+        kill(local_pid(f->cluster, f->node + i), f->signal);
 }
 
 /* One training, on any multiplier; parameters after each epoch to out. Parts come in another order
@@ -165,7 +127,7 @@ static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool 
 static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(5, NULL);
+    sherd_cluster *c = local_open(5, NULL, 0);
     for (unsigned i = 0; i < 6; i++) {
         sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i < 4 ? SHERD_PLAIN : SHERD_PERMUTE,
                                          i == 1 ? 2 : 0);
@@ -188,7 +150,7 @@ static void convolutions_train_to_the_bits_of_this_machine(void **s)
     sherd__network_spec spec = { .in = { 8, 3, 1 }, .layers = conv, .batch = PART,
                                  .len = sizeof conv / sizeof *conv,
                                  .loss = SHERD__LOSS_CROSS_ENTROPY };
-    sherd_cluster *c = open_nodes(5, NULL);
+    sherd_cluster *c = local_open(5, NULL, 0);
     static double params[3][COUNT_MAX];
     for (unsigned i = 0; i < 3; i++) {
         sherd_product_options o = scheme(i == 1 ? SHERD_SHARE : SHERD_PERMUTE, 0);
@@ -223,7 +185,7 @@ static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
     (void)s;
     static const uint8_t seed[32] = { 9 };
     static double got[2][EPOCHS][COUNT_MAX];
-    sherd_cluster *c = open_nodes(3, NULL);
+    sherd_cluster *c = local_open(3, NULL, 0);
     sherd_product_options o = scheme(SHERD_SHARE, 0);
     sherd_multiplier m, r;
     sherd_diag d = { 0 };
@@ -244,14 +206,14 @@ static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < 4; i++) {
-        sherd_cluster *c = open_nodes(5, NULL);
+        sherd_cluster *c = local_open(5, NULL, 0);
         sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i == 2 ? SHERD_PLAIN : SHERD_PERMUTE,
                                          i == 1);
         fault f = { c, SIGKILL, 2, 1 };
         o.exposure_max = 1;
         trained_over(c, &o, false, &f, "a node killed");
-        if (i == 0) assert_non_null(strstr(warned, "all shares are made anew"));
-        if (i == 1) assert_null(strstr(warned, "made anew"));
+        if (i == 0) assert_non_null(strstr(local_warned, "all shares are made anew"));
+        if (i == 1) assert_null(strstr(local_warned, "made anew"));
         sherd_cluster_close(c);
     }
 }
@@ -260,11 +222,11 @@ static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
 static void a_spare_node_stands_in_for_a_dead_one_to_the_end(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(4, NULL);
+    sherd_cluster *c = local_open(4, NULL, 0);
     sherd_product_options o = scheme(SHERD_SHARE, 1);
     fault f = { c, SIGKILL, 1, 1 };
     trained_over(c, &o, false, &f, "the fourth of four nodes killed");
-    assert_null(strstr(warned, "made anew"));
+    assert_null(strstr(local_warned, "made anew"));
     sherd_cluster_close(c);
 }
 
@@ -272,28 +234,30 @@ static void a_spare_node_stands_in_for_a_dead_one_to_the_end(void **s)
 static void fewer_blocks_than_at_the_start_change_no_weight(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(6, NULL);
+    sherd_cluster *c = local_open(6, NULL, 0);
     sherd_product_options o = scheme(SHERD_SHARE, 1);
     fault f = { c, SIGKILL, 1, 2 };
     trained_over(c, &o, false, &f, "two nodes killed");
-    assert_non_null(strstr(warned, "for the 4 domains that are left"));
+    assert_non_null(strstr(local_warned, "for the 4 domains that are left"));
     sherd_cluster_close(c);
 }
 
 static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(6, NULL);
+    sherd_cluster *c = local_open(6, NULL, 0);
     sherd_product_options o = scheme(SHERD_SHARE, 1);
     fault f = { c, SIGSTOP, 3, 1 };
     trained_over(c, &o, false, &f, "a node stopped");
     f.signal = SIGCONT;
     strike(&f);
     sherd_cluster_close(c);
-    c = open_nodes(5, "silent:60@node-2"); /* there is no other: it is waited for, and given up */
+    /* There is no other: it is waited for, and given up. */
+    c = local_open(5, "silent:60@node-2", 0);
     o.spare = 0;
     trained_over(c, &o, false, NULL, "a silent node");
-    assert_non_null(strstr(warned, "all shares are made anew for the 4 domains that are left"));
+    assert_non_null(strstr(local_warned,
+                           "all shares are made anew for the 4 domains that are left"));
     sherd_cluster_close(c);
 }
 
@@ -305,11 +269,12 @@ static void a_node_that_lies_within_an_epoch_changes_no_weight(void **s)
                                          "cut:50@node-5", "refuse:80@node-3" };
     for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++) {
         for (unsigned clear = 0; clear < (i < 2 ? 2 : 1); clear++) {
-            sherd_cluster *c = open_nodes(5, modes[i]);
+            sherd_cluster *c = local_open(5, modes[i], 0);
             sherd_product_options o = scheme(clear ? SHERD_PLAIN : SHERD_SHARE, 0);
             o.exposure_max = 1;
             trained_over(c, &o, false, NULL, modes[i]);
-            if (i == 0 && !strstr(warned, "answered wrongly: banned")) fail_msg("%s", warned);
+            if (i == 0 && !strstr(local_warned, "answered wrongly: banned"))
+                fail_msg("%s", local_warned);
             sherd_cluster_close(c);
         }
     }
@@ -320,7 +285,7 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
 {
     (void)s;
     enum { NODES = 5, BLOCKS = 2, WIRE = 6 /* two primes */ };
-    sherd_cluster *c = open_nodes(NODES, NULL);
+    sherd_cluster *c = local_open(NODES, NULL, 0);
     sherd_product_options o = scheme(SHERD_SHARE, 0);
     sherd_multiplier m;
     sherd_kept *kept;
@@ -334,12 +299,12 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
     for (unsigned round = 0; round < 3; round++) {
         for (size_t i = 0; i < 3; i++) {
             sherd_rows rows = { (2 * i + round % 2) * PART, PART };
-            uint64_t before = sent_to_all(c);
+            uint64_t before = local_sent(c);
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, HIDDEN,
                                                             &d), 0);
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, true, dy, back, HIDDEN,
                                                             &d), 0);
-            uint64_t up = sent_to_all(c) - before;
+            uint64_t up = local_sent(c) - before;
             uint64_t others = NODES * WIRE * (K + PART / BLOCKS) * HIDDEN;
             uint64_t data = round == 2 ? 0 : NODES * WIRE * K * (PART / BLOCKS);
             if (up < others + data || up > others + data + NODES * 1000)
@@ -356,7 +321,7 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
 static void parts_of_a_kept_operand_share_one_bound(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(5, NULL);
+    sherd_cluster *c = local_open(5, NULL, 0);
     sherd_product_options o = scheme(SHERD_PERMUTE, 0);
     sherd_multiplier m;
     sherd_kept *kept;
@@ -375,13 +340,13 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
                 sherd_diag why = { 0 };
                 assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, 1,
                                                                 NULL), 0);
-                uint64_t before = sent_to_all(c);
+                uint64_t before = local_sent(c);
                 int err = sherd_multiplier_multiply_rows(m, kept, rows, true, d, back, 1, &why);
                 assert_int_equal(err, i == 0 ? SHERD_EEXPOSURE : SHERD_OK);
                 if (i > 0) continue;
                 if (!strstr(why.message, "domain 0.408 of B; --exposure-max is 0.3"))
                     fail_msg("%s", why.message);
-                assert_true(sent_to_all(c) - before < 2000); /* pings */
+                assert_true(local_sent(c) - before < 2000); /* pings */
             }
             /* All rows at once are no new entries. */
             sherd_rows all = { 0, N };
@@ -399,9 +364,7 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
 {
     (void)s;
     enum { ROWS = 12000, COLS = 100, BATCH = 1000 };
-    sherd_cluster *c;
-    sherd_cluster_options co = { .local_nodes = 2, .node_memory = UINT64_C(16) << 20, .log = note,
-                                 .program = sherd_path() };
+    sherd_cluster *c = local_open(2, NULL, UINT64_C(16) << 20);
     sherd_product_options o = scheme(SHERD_PLAIN, 0);
     sherd_multiplier m;
     sherd_kept *kept;
@@ -412,8 +375,6 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
     for (size_t i = 0; i < COLS; i++) w[i] = (double)(i % 7);
     o.exact = false;
     o.exposure_max = 1;
-    warned[0] = '\0';
-    if (sherd_cluster_open(&c, &co, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_keep_parts(m, sherd_view_c(x, SHERD_F64, ROWS, COLS), BATCH, &kept, &d))
         fail_msg("%s", d.message);
@@ -430,7 +391,7 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
         for (size_t k = 0; k < BATCH; k++) sum_back += part[k * COLS] * y[k];
         assert_true(sum == y[0] && fabs(back[0] / sum_back - 1) < 1e-12);
     }
-    if (warned[0]) fail_msg("%s", warned); /* no node refused anything */
+    if (local_warned[0]) fail_msg("%s", local_warned); /* no node refused anything */
     sherd_multiplier_release(m, kept);
     sherd_multiplier_free(m);
     sherd_cluster_close(c);
@@ -442,9 +403,7 @@ static void what_is_kept_is_not_counted_on_again(void **s)
 {
     (void)s;
     enum { ROWS = 1000, COLS = 1340 };
-    sherd_cluster *c;
-    sherd_cluster_options co = { .local_nodes = 3, .node_memory = UINT64_C(16) << 20, .log = note,
-                                 .program = sherd_path() };
+    sherd_cluster *c = local_open(3, NULL, UINT64_C(16) << 20);
     sherd_product_options o = scheme(SHERD_SHARE, 0);
     sherd_multiplier m;
     sherd_kept *one, *other = NULL;
@@ -453,7 +412,6 @@ static void what_is_kept_is_not_counted_on_again(void **s)
     sherd_view vx = sherd_view_c(x, SHERD_F64, ROWS, COLS);
     assert_non_null(x);
     for (size_t i = 0; i < ROWS; i++) x[i * COLS] = (double)i / ROWS;
-    if (sherd_cluster_open(&c, &co, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_keep(m, vx, &one, &d)) fail_msg("%s", d.message);
     for (unsigned round = 0; round < 2; round++) {
@@ -480,7 +438,6 @@ static int begin(void **state)
     sherd_entropy_seeded seeded;
     sherd_entropy rng = sherd__entropy_seeded(&seeded, 4);
     sherd_multiplier here;
-    signal(SIGPIPE, SIG_IGN);
     for (unsigned i = 0; i < N * K; i++)
         xs[i] = (double)sherd__entropy_below(&rng, 2001) / 1000 - 1;
     for (unsigned i = 0; i < N; i++)

@@ -12,22 +12,19 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
 #include "core/rand.h"
 #include "learn/network.h"
 #include "matrix/scaling.h"
-#include "scheduler/cluster_internal.h"
 #include "sherd/product.h"
+#include "tests/system/scheduler/local_nodes.h"
 
 enum { SIDE = 10, PIXELS = SIDE * SIDE, N = 70, PART = 16, STEPS = 8, BITS = 17, COUNT_MAX = 2000 };
 
 static double xs[N * PIXELS], began_with[COUNT_MAX], want[COUNT_MAX];
 static uint32_t labels[N];
-static char warned[4096];
 /* The third leaves pixels out, and so its windows are laid out here. */
 static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_conv2d, .units = 5, .window = 3, .padding = 1 },
@@ -36,34 +33,6 @@ static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_conv2d, .units = 4, .window = 1, .stride = 2 },
     { .kind = &sherd__layer_flatten }, { .kind = &sherd__layer_dense, .units = 3 },
 };
-
-static void note(void *ctx, sherd_log_level level, const char *text)
-{
-    (void)ctx;
-    size_t len = strlen(warned);
-    if (level == SHERD_LOG_WARN) snprintf(warned + len, sizeof warned - len, "%s\n", text);
-}
-
-static sherd_cluster *open_nodes(uint32_t nodes, const char *misbehave)
-{
-    sherd_cluster *c;
-    sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = nodes, .log = note,
-                                .program = misbehave ? liar_path() : sherd_path() };
-    if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
-    int err = sherd_cluster_open(&c, &o, &d);
-    unsetenv("SHERD_TEST_MISBEHAVE");
-    if (err) fail_msg("%s", d.message);
-    warned[0] = '\0';
-    return c;
-}
-
-static void kill_node(sherd_cluster *c, uint32_t node)
-{
-    sherd_node_info info;
-    sherd_cluster_node(c, node, &info);
-    kill(info.pid, SIGKILL);
-}
 
 /* Steps over parts of data that are kept, in turn; `dies`: node 1 does before the fourth. */
 static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, double *out)
@@ -88,7 +57,7 @@ static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, doubl
         sherd__batch b = { sherd_view_sub(x, first, rows, 0, PIXELS), kept, first,
                            { .labels = labels + first } };
         double cost;
-        if (dies && step == 3) kill_node(dies, 1);
+        if (dies && step == 3) kill(local_pid(dies, 1), SIGKILL);
         if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
         for (size_t k = 0; k < count; k++)
             sherd__network_params(n)[k] -= 0.2 * sherd__network_gradient(n)[k];
@@ -121,9 +90,9 @@ static void every_scheme_trains_convolutions_to_the_bits_of_this_machine(void **
     (void)s;
     static const sherd_scheme schemes[] = { SHERD_SHARE, SHERD_PLAIN, SHERD_PERMUTE };
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        sherd_cluster *c = open_nodes(5, NULL);
+        sherd_cluster *c = local_open(5, NULL, 0);
         trained_over(c, schemes[i], 0, false);
-        assert_string_equal(warned, "");
+        assert_string_equal(local_warned, "");
         sherd_cluster_close(c);
     }
 }
@@ -133,9 +102,9 @@ static void a_node_that_dies_changes_no_weight(void **s)
 {
     (void)s;
     for (uint32_t spare = 0; spare < 2; spare++) {
-        sherd_cluster *c = open_nodes(5, NULL);
+        sherd_cluster *c = local_open(5, NULL, 0);
         trained_over(c, SHERD_SHARE, spare, true);
-        assert_int_equal(strstr(warned, "made anew") != NULL, spare == 0);
+        assert_int_equal(strstr(local_warned, "made anew") != NULL, spare == 0);
         sherd_cluster_close(c);
     }
 }
@@ -143,9 +112,9 @@ static void a_node_that_dies_changes_no_weight(void **s)
 static void a_node_that_lies_changes_no_weight(void **s)
 {
     (void)s;
-    sherd_cluster *c = open_nodes(6, "wrong:30@node-2");
+    sherd_cluster *c = local_open(6, "wrong:30@node-2", 0);
     trained_over(c, SHERD_SHARE, 1, false);
-    assert_non_null(strstr(warned, "answered wrongly: banned"));
+    assert_non_null(strstr(local_warned, "answered wrongly: banned"));
     sherd_cluster_close(c);
 }
 
@@ -160,13 +129,13 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
     sherd_diag d = { 0 };
     static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
     const sherd_keeping how = { PART, &w, 5 };
-    sherd_cluster *c = open_nodes(5, "older@node-4");
+    sherd_cluster *c = local_open(5, "older@node-4", 0);
     trained_over(c, SHERD_SHARE, 0, false);
-    assert_non_null(strstr(warned, "takes no windows of images"));
-    assert_null(strstr(warned, "made anew"));
+    assert_non_null(strstr(local_warned, "takes no windows of images"));
+    assert_null(strstr(local_warned, "made anew"));
     sherd_cluster_close(c);
 
-    c = open_nodes(3, "older@node-2");
+    c = local_open(3, "older@node-2", 0);
     sherd_product_options_init(&o);
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
@@ -180,18 +149,6 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
     sherd_cluster_close(c);
 }
 
-static uint64_t sent_to_all(sherd_cluster *c)
-{
-    uint64_t sum = 0;
-    sherd_node_info info;
-    sherd__cluster_refresh(c);
-    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_cluster_node(c, i, &info);
-        sum += info.bytes_out;
-    }
-    return sum;
-}
-
 /* Images are sent once, for both products; windows, nine times as large, never. */
 static void what_is_kept_as_windows_costs_what_images_do(void **s)
 {
@@ -199,7 +156,7 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
     enum { NODES = 3, COLS = 2, WINDOW = 9, WIRE = 6 /* two primes, one block */ };
     static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
     static double right[N * PIXELS * COLS], got[N * PIXELS * COLS];
-    sherd_cluster *c = open_nodes(NODES, NULL);
+    sherd_cluster *c = local_open(NODES, NULL, 0);
     sherd_product_options o;
     sherd_multiplier m;
     sherd_kept *kept;
@@ -209,7 +166,7 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < N * PIXELS * COLS; i++) right[i] = (double)(i % 7) / 8;
-    uint64_t before = sent_to_all(c);
+    uint64_t before = local_sent(c);
     sherd_view v = sherd_view_c(xs, SHERD_F64, N, PIXELS);
     if (sherd_multiplier_keep_as(m, v, &how, &kept, &d)) fail_msg("%s", d.message);
     for (int t = 0; t < 2; t++) {
@@ -219,7 +176,7 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
             fail_msg("%s", d.message);
     }
     uint64_t most = NODES * WIRE * (uint64_t)(N * PIXELS + N * PIXELS * COLS + WINDOW * COLS);
-    uint64_t sent = sent_to_all(c) - before;
+    uint64_t sent = local_sent(c) - before;
     if (sent < most || sent > most + most / 20) fail_msg("%llu, %llu", (unsigned long long)sent,
                                                          (unsigned long long)most);
     sherd_multiplier_release(m, kept);

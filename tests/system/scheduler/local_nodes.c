@@ -1,0 +1,66 @@
+/* Clusters of local nodes through the library; see local_nodes.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/cluster_internal.h"
+#include "tests/system/scheduler/command.h"
+#include "tests/system/scheduler/local_nodes.h"
+
+char local_warned[4096];
+
+static void note(void *ctx, sherd_log_level level, const char *text)
+{
+    (void)ctx;
+    size_t len = strlen(local_warned);
+    if (level == SHERD_LOG_WARN)
+        snprintf(local_warned + len, sizeof local_warned - len, "%s\n", text);
+}
+
+sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave)
+{
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    signal(SIGPIPE, SIG_IGN);
+    o.log = note;
+    o.program = misbehave ? liar_path() : sherd_path();
+    local_warned[0] = '\0';
+    if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
+    int err = sherd_cluster_open(&c, &o, &d);
+    unsetenv("SHERD_TEST_MISBEHAVE");
+    if (err) fail_msg("%s", d.message);
+    return c;
+}
+
+sherd_cluster *local_open(uint32_t nodes, const char *misbehave, uint64_t memory)
+{
+    return local_open_as((sherd_cluster_options){ .local_nodes = nodes, .node_memory = memory },
+                         misbehave);
+}
+
+pid_t local_pid(sherd_cluster *c, uint32_t node)
+{
+    sherd_node_info info;
+    sherd_cluster_node(c, node, &info);
+    return info.pid;
+}
+
+uint64_t local_sent(sherd_cluster *c)
+{
+    uint64_t sum = 0;
+    sherd__cluster_refresh(c);
+    for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
+        sherd_node_info info;
+        sherd_cluster_node(c, i, &info);
+        sum += info.bytes_out;
+    }
+    return sum;
+}
