@@ -344,6 +344,8 @@ static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint
     memcpy(g->before, params, count * sizeof(double));
     for (uint64_t i = 0; i < how->steps && !err; i++) {
         size_t rows = all - at < batch ? all - at : batch;
+        if (i > 0 && g->how->stop && g->how->stop(g->how->ctx))
+            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "nobody waits for these steps");
         err = learn(g, s, at, rows, i == 0 ? &first : &later, i == 0 ? &hit : &dropped, d);
         if (err) return err;
         if (i == 0) {

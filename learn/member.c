@@ -230,7 +230,7 @@ int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__gr
     void *of[SHERD__RECIPE_LAYERS_MAX];
     const double *params = sherd__network_params(m->network);
     sherd__grading all = { .scales = how->scales, .room = how->room, .local = how->local,
-                           .sums = of };
+                           .sums = of, .stop = how->stop, .ctx = how->ctx };
     for (size_t t = 0; t < m->g->tiers; t++) {
         of[t] = sums + m->g->at[t];
         memcpy(sherd__grader_params(m->grader, t), params + m->g->at[t],

@@ -64,7 +64,7 @@ void sherd__member_meet(sherd__member *m);
 int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_diag *d) SHERD_MUST;
 
 /** Adds the sum of a shard's gradients to `sums`, count numbers. As sherd__grader_run; of `how`
- *  scales, room and local count. */
+ *  scales, room, local and stop count. */
 int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
                         int64_t *sums, double *cost, uint64_t *hits, sherd_diag *d) SHERD_MUST;
 

@@ -130,10 +130,16 @@ static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block 
     return SHERD_OK;
 }
 
+static bool nobody_waits(void *ctx)
+{
+    return ((sherd__circle *)ctx)->forget;
+}
+
 static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
-    sherd__grading how = { .scales = scales, .room = c->shards_of.room };
+    sherd__grading how = { .scales = scales, .room = c->shards_of.room, .stop = nobody_waits,
+                           .ctx = c };
     int err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
     for (uint32_t t = 0; t < c->shards_of.tiers; t++)
         scales[t] = sherd__plan_scale(&c->shards_of, t);

@@ -3,6 +3,8 @@
 #ifndef NODE_CIRCLE_STATE_H
 #define NODE_CIRCLE_STATE_H
 
+#include <stdatomic.h>
+
 #include "learn/circle_plan.h"
 #include "learn/member.h"
 #include "node/circle.h"
@@ -35,7 +37,7 @@ typedef struct circle_piece {
 struct sherd__circle {
     sherd__circle_site site;
     bool running;           /* between GO and done */
-    bool forget;            /* then */
+    atomic_bool forget;     /* then; the compute thread looks at it between local steps */
     /* since MEET */
     uint64_t job;           /* 0: none */
     bool met;

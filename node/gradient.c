@@ -96,6 +96,15 @@ static void write_figures(sherd__round *r)
     }
 }
 
+static bool nobody_waits(void *ctx)
+{
+    sherd__round *r = ctx;
+    pthread_mutex_lock(&r->lock);
+    bool gone = r->gone;
+    pthread_mutex_unlock(&r->lock);
+    return gone;
+}
+
 void sherd__round_begin(sherd__round *r)
 {
     r->running = true;
@@ -108,7 +117,7 @@ void sherd__round_begin(sherd__round *r)
 void sherd__round_run(sherd__round *r)
 {
     sherd__grading how = { .scales = r->scales, .room = r->room, .sums = r->sums, .need = need,
-                           .done = done, .ctx = r };
+                           .done = done, .stop = nobody_waits, .ctx = r };
     r->times[SHERD__PLAN_FORWARD] = sherd__round_now(r);
     for (r->at = 0; r->at < r->shards && !r->err; r->at++) {
         sherd__examples *s = &r->shard[r->at];

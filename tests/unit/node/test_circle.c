@@ -10,9 +10,11 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
@@ -100,12 +102,18 @@ static int ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64
     return answered == before ? 1 : refused;
 }
 
-static void start(const sherd__peers *peers)
+static void nobody(void *ctx)
+{
+    (void)ctx;
+}
+
+static void start_on(bool threaded, const sherd__peers *peers)
 {
     double params[COUNT] = { 0.5, -0.25 };
     for (uint32_t i = 0; i <= N; i++)
         if (!identity[i]) assert_int_equal(sherd__identity_new(&identity[i]), 0);
-    assert_int_equal(sherd__executor_new_inline(&executor), 0);
+    assert_int_equal(threaded ? sherd__executor_new(&executor, 16, nobody, NULL)
+                              : sherd__executor_new_inline(&executor), 0);
     sherd__worker_options o = { .backend = &none, .memory = (uint64_t)1 << 22,
                                 .executor = executor,
                                 .self = { .identity = identity[SELF], .peers = peers },
@@ -117,6 +125,11 @@ static void start(const sherd__peers *peers)
     next_block = FIRST;
     put(TEXT, SHERD_U8, text, strlen(text));
     put(STATE, SHERD_F64, params, COUNT);
+}
+
+static void start(const sherd__peers *peers)
+{
+    start_on(false, peers);
 }
 
 static void stop(void)
@@ -251,6 +264,56 @@ static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused
     state[LEN - 1] = 1000;
     put(p.state = next_block++, SHERD_F64, state, LEN);
     assert_int_equal(meet_alone(&p), 0);
+    stop();
+}
+
+/* Until the compute thread has nothing to do, five seconds at most. */
+static bool rests(void)
+{
+    for (unsigned i = 0; i < 5000 && sherd__executor_pending(executor); i++) {
+        usleep(1000);
+        settle();
+    }
+    return sherd__executor_pending(executor) == 0;
+}
+
+static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
+{
+    enum { ROWS = 6 };
+    uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
+    const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4, 5 };
+    const double x[ROWS * 3] = { 0.5 }, y[ROWS * 2] = { 0.25 };
+    const int32_t scale = 20;
+    sherd__circle_plan plan = usual();
+    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3, .local = true, .packs = 1,
+                              .list = { SHERD__ROWS_GIVEN, ROWS, ROWS, { 0 } } };
+    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .shards = 1,
+                      .batch = 4 };
+    sherd__plan_shard shard = { .rows = 4, .local = { .steps = UINT32_MAX, .rate = 1e-9,
+                                                      .weight = 1 } };
+    sherd__task step = { .job = JOB, .task = 500, .attempt = 1, .op = SHERD__OP_STEP,
+                         .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64, .rows = 1,
+                                     .cols = 3, .len = 24 } };
+    (void)unused;
+    start_on(true, NULL);
+    plan.members = 1;
+    plan.self = 0;
+    (void)meet_alone(&plan);
+    assert_true(rests() && answered == 1 && refused == 0);
+    put(sherd__circle_pack(0), SHERD_U32, rows, ROWS);
+    joined_put(&j, JOB, sherd__circle_pack(0) + 1, SHERD_F64, ROWS, 3, x);
+    joined_put(&j, JOB, sherd__circle_pack(0) + 2, SHERD_F64, ROWS, 2, y);
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, &scale);
+    sherd__plan_write_shard(bytes + 8 * SHERD__CIRCLE_STEP, &p, 0, &shard);
+    put(step.left = next_block++, SHERD_I64, bytes, sizeof bytes / 8);
+    assert_int_equal(sherd__session_task(j.co, &step), 0);
+    settle();
+    usleep(20000);
+    assert_int_equal(sherd__executor_pending(executor), 1);
+    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+    settle();
+    assert_true(rests());
     stop();
 }
 
@@ -529,6 +592,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
         cmocka_unit_test(a_state_after_more_steps_than_anybody_takes_is_refused),
+        cmocka_unit_test(local_steps_end_with_the_job_that_asked_for_them),
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),

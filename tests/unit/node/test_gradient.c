@@ -466,6 +466,34 @@ static void a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_the
     }
 }
 
+/* The compute thread serves everybody, and the number of steps is one coordinator's word. */
+static void local_steps_end_with_the_session_that_asked_for_them(void **s)
+{
+    (void)s;
+    peer p;
+    layout l = usual();
+    uint8_t bytes[1024];
+    for (unsigned i = 0; i < 2; i++)
+        l.shard[i].local = (sherd__local_steps){ .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 };
+    size_t len = write_plan(&l, bytes);
+    start(16 * MB, true);
+    join(&p);
+    put_examples(&p);
+    put(&p, PLAN, SHERD_I64, 1, len / 8, bytes);
+    ask_tier(&p, &l, 0, PLAN);
+    ask_tier(&p, &l, 1, PLAN);
+    settle(&p);
+    usleep(20000);
+    assert_int_equal(sherd__executor_pending(executor), 1);
+    cut(&p);
+    for (unsigned i = 0; i < 5000 && sherd__executor_pending(executor); i++) {
+        sherd__executor_drain(executor);
+        usleep(1000);
+    }
+    assert_int_equal(sherd__executor_pending(executor), 0);
+    stop();
+}
+
 static void no_allocation_that_fails_does_harm(void **s)
 {
     (void)s;
@@ -498,6 +526,7 @@ int main(void)
         cmocka_unit_test(a_tier_that_is_asked_for_twice_is_refused),
         cmocka_unit_test(
             a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late),
+        cmocka_unit_test(local_steps_end_with_the_session_that_asked_for_them),
         cmocka_unit_test(no_allocation_that_fails_does_harm),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
