@@ -1,0 +1,125 @@
+/*
+ * Keys of masks lie in guarded memory alone: this process's own memory is searched for one, and
+ * wherever it is found nobody may dump it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/rand.h"
+#include "core/wipe.h"
+#include "crypto/mask.h"
+
+enum { KEY = 32, LARGEST = 1 << 26 }; /* of a mapping: larger ones are reserved, not used */
+
+/* What is searched for is nowhere in memory as it is, nor does the compiler know it: whoever needs
+ * it makes it, and wipes it. */
+static volatile uint8_t secret = 0xa5;
+
+static void key_of(uint8_t out[KEY])
+{
+    for (unsigned i = 0; i < KEY; i++) out[i] = (uint8_t)(secret ^ (i * 37 + 11));
+}
+
+static bool is_key(const uint8_t *p)
+{
+    for (unsigned i = 0; i < KEY; i++)
+        if (p[i] != (uint8_t)(secret ^ (i * 37 + 11))) return false;
+    return true;
+}
+
+static void fill(void *ctx, void *out, size_t len)
+{
+    (void)ctx;
+    assert_int_equal(len, KEY);
+    key_of(out);
+}
+
+typedef struct found {
+    size_t all, open; /* places; those of them that a core dump would have */
+} found;
+
+static size_t count_in(int memory, uint8_t *room, uintptr_t from, size_t len)
+{
+    size_t n = 0;
+    ssize_t got = pread(memory, room, len, (off_t)from);
+    for (ssize_t i = 0; i + KEY <= got; i++) n += is_key(room + i);
+    if (got > 0) sherd__wipe(room, (size_t)got);
+    return n;
+}
+
+/* `room` lies in a mapping of its own, which is left out. */
+static found search(void)
+{
+    found f = { 0, 0 };
+    uint8_t *room = mmap(NULL, LARGEST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int memory = open("/proc/self/mem", O_RDONLY);
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512], mode[8];
+    unsigned long long from = 0, to = 0;
+    size_t here = 0;
+    assert_true(room != MAP_FAILED && memory >= 0 && maps);
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) == 3) {
+            bool own = (uintptr_t)room >= from && (uintptr_t)room < to;
+            here = mode[0] == 'r' && !own && to - from <= LARGEST
+                       ? count_in(memory, room, (uintptr_t)from, (size_t)(to - from)) : 0;
+            f.all += here;
+        } else if (!strncmp(line, "VmFlags:", 8) && !strstr(line, " dd")) {
+            f.open += here;
+        }
+    }
+    fclose(maps);
+    close(memory);
+    munmap(room, LARGEST);
+    return f;
+}
+
+static void a_key_that_lies_anywhere_is_found(void **state)
+{
+    (void)state;
+    uint8_t *heap = malloc(KEY);
+    key_of(heap);
+    found f = search();
+    assert_true(f.all == 1 && f.open == 1);
+    sherd__wipe(heap, KEY);
+    free(heap);
+    assert_int_equal(search().all, 0);
+}
+
+static void keys_of_masks_lie_where_nothing_is_dumped(void **state)
+{
+    (void)state;
+    static double out[64];
+    const sherd_entropy e = { fill, NULL };
+    sherd__masks *m, *again;
+    assert_int_equal(sherd__masks_new(&m, &e), 0);
+    assert_int_equal(sherd__masks_clone(&again, m), 0);
+    assert_int_equal(sherd__masks_row(again, SHERD__MASK_LEFT, 0, 0, 5931641, 3, 64, out), 0);
+    found f = search();
+    assert_int_equal(f.all, 2);
+    assert_int_equal(f.open, 0);
+    sherd__masks_free(m);
+    sherd__masks_free(again);
+    assert_int_equal(search().all, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_that_lies_anywhere_is_found),
+        cmocka_unit_test(keys_of_masks_lie_where_nothing_is_dumped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
