@@ -17,11 +17,8 @@
 #include "learn/network.h"
 #include "learn/optimiser.h"
 #include "matrix/gemm.h"
+#include "tests/unit/learn/network_world.h"
 
-#define ROWS 3u
-#define IN_MAX 128u
-#define LAYERS_MAX 8
-#define COUNT_MAX 2000u
 /* Values are about 1 and an element of a gradient comes from some dozens of roundings. */
 #define TOLERANCE (64 * 0x1p-24)
 
@@ -41,24 +38,6 @@ static int fill_inputs(void **s)
     }
     return 0;
 }
-
-typedef struct plan {
-    sherd__form in;
-    sherd__layer_spec layers[LAYERS_MAX];
-    sherd__loss loss;
-    double l2;
-} plan;
-
-#define DENSE(n) { .kind = &sherd__layer_dense, .units = (n) }
-#define RELU { .kind = &sherd__layer_relu }
-#define SIGMOID { .kind = &sherd__layer_sigmoid }
-#define TANH { .kind = &sherd__layer_tanh }
-#define SOFTMAX { .kind = &sherd__layer_softmax }
-#define FLATTEN { .kind = &sherd__layer_flatten }
-#define CONV(n, w, s, p) \
-    { .kind = &sherd__layer_conv2d, .units = (n), .window = (w), .stride = (s), .padding = (p) }
-#define MAX_POOL(w, s) { .kind = &sherd__layer_max_pool, .window = (w), .stride = (s) }
-#define AVERAGE_POOL(w, s) { .kind = &sherd__layer_average_pool, .window = (w), .stride = (s) }
 
 static const plan plans[] = {
     { { 1, 1, 5 }, { DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
