@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "learn/collective.h"
 #include "learn/train.h"
+#include "store/sumlist.h"
 
 /** Figures of one epoch that is told. NAN where there is none. */
 typedef struct sherd__told_epoch {
@@ -98,6 +99,7 @@ void sherd__train_by_free(sherd__train_by *b);
 int sherd__train_secure_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** In place of data: a stand-in, and with --simulate what is dealt. */
 int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d) SHERD_MUST;
+/** Checkpoints are open (sherd__train_keep_open). */
 int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** The stepper; the cluster is open. Errors of sherd__secure_open. */
 int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
@@ -176,6 +178,9 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d) SHERD_MUST;
 int sherd__train_keep_begin(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** For sherd__train_calls; the context is t. */
 int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *d) SHERD_MUST;
+/** The list of sums beside them, empty where there is no checkpoint yet; NULL without a folder.
+ *  SHERD_EFORMAT: it is missing, or none. */
+int sherd__train_keep_sums(sherd__train *t, sherd__sumlist **out, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__train_keep_free(sherd__train_keep *k);
 

@@ -363,6 +363,14 @@ int sherd__train_keep_begin(sherd__train *t, sherd_diag *d)
     return add(t, sherd__trainer_state(t->trainer), d);
 }
 
+int sherd__train_keep_sums(sherd__train *t, sherd__sumlist **out, sherd_diag *d)
+{
+    *out = NULL;
+    if (t->keep == NULL) return 0;
+    const char *folder = sherd__opt_text(t->cli, "checkpoint");
+    return sherd__sumlist_open(out, folder, t->keep->path == NULL, d);
+}
+
 void sherd__train_keep_free(sherd__train_keep *k)
 {
     if (k == NULL) return;

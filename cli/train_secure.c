@@ -16,6 +16,7 @@ struct sherd__train_secure {
     bool simulate;
     uint32_t colluding, survivors;
     sherd__dataset stand_in;
+    sherd__sumlist *sums; /* beside the checkpoints; NULL: there are none */
 };
 
 static bool asked(const sherd__cli *cli, const char *name)
@@ -115,8 +116,10 @@ int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d)
     sherd__recipe r = t->recipe;
     r.batch = 0;
     r.order = SHERD__ORDER_GIVEN;
-    return sherd__trainer_new(&t->trainer, &r, &t->secure->stand_in, &t->data.validation, t->seed,
-                              d);
+    int err = sherd__train_keep_sums(t, &t->secure->sums, d);
+    return err ? err
+               : sherd__trainer_new(&t->trainer, &r, &t->secure->stand_in, &t->data.validation,
+                                    t->seed, d);
 }
 
 int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g, sherd_diag *d)
@@ -127,7 +130,8 @@ int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
     sherd__secure_options o = { .recipe = &t->recipe, .colluding = s->colluding,
                                 .survivors = s->survivors, .bits = g->bits,
                                 .rows = batch / nodes + (batch % nodes != 0),
-                                .deal = s->simulate ? &t->data.train : NULL };
+                                .deal = s->simulate ? &t->data.train : NULL,
+                                .sums = s->sums };
     int err = sherd__secure_open(&summer, t->over.cluster, &o, d);
     if (err) return err;
     const sherd__train_state *state = sherd__trainer_state(t->trainer);
@@ -150,5 +154,6 @@ void sherd__train_secure_free(sherd__train_secure *s)
 {
     if (s == NULL) return;
     sherd__dataset_fini(&s->stand_in);
+    sherd__sumlist_close(s->sums);
     sherd__free(s);
 }

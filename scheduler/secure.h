@@ -15,6 +15,7 @@
 
 #include "learn/gradients.h"
 #include "sherd/cluster.h"
+#include "store/sumlist.h"
 
 typedef struct sherd__secure_options {
     const sherd__recipe *recipe; /* borrowed, until the summer is freed */
@@ -24,12 +25,16 @@ typedef struct sherd__secure_options {
     uint64_t rows;               /* examples of a step, of each node; 0: all that it has */
     const sherd__dataset *deal;  /* NULL: nodes bring their own. Else it is dealt to them, in order,
                                     and nothing is hidden: for simulations */
+    sherd__sumlist *sums;        /* whom each sum was to be opened over, in earlier runs too: sums
+                                    of one step are over the same nodes, or none. Borrowed; NULL:
+                                    none are kept */
 } sherd__secure_options;
 
 /**
  * All nodes that are up when this is called and can take part do; one that is lost, and one that
  * comes later, does from the next sum on that begins when it is up. SHERD_EFEWNODES: fewer than 3,
- * or than U, here or in a later sum, or a sum that was not opened has lost one that is in it;
+ * or than U, here or in a later sum, or one is not there that is in a sum which was not opened, or
+ * was in an earlier run;
  * SHERD_EINVAL: thresholds that are not safe (sherd__aggregate_check); SHERD_EAUTH: a node does not
  * believe the key of another; what nodes say of recipe and data; SHERD_EINTERRUPTED, SHERD_ENOMEM.
  */

@@ -18,6 +18,8 @@ typedef struct member {
     bool out;               /* takes no part, or no more */
     bool waits;             /* up, and not of this roster: it came, or came back, later */
     bool away;              /* down, and may be back at once */
+    uint64_t lost_ms;       /* when it was lost */
+    uint32_t losses;        /* of it, in what was asked for and is not opened yet */
     bool known;             /* was of a roster that all agreed on */
     bool joined;            /* this session has blocks of the job */
     bool bound;             /* in the sum that is asked for again */
@@ -42,6 +44,8 @@ struct sherd__secure_job {
     uint32_t tasks;         /* numbers given */
     uint32_t least;         /* survivors that the first roster needed: none needs fewer */
     bool begun;             /* a roster was agreed on */
+    bool clocked;
+    uint64_t began_ms;      /* when it began, once clocked */
     bool anew;              /* this one will not do: another one without some */
     uint32_t bound;         /* members that the next sum is over, and no other; 0: whoever is up */
     uint8_t roster[SHERD__ABOUT];
@@ -84,13 +88,29 @@ uint32_t sherd__secure_count(const sherd__secure_job *j);
 bool sherd__secure_wanted(const sherd__secure_job *j, const member *m);
 /** How many members a sum needs. */
 uint32_t sherd__secure_least(const sherd__secure_job *j);
-/** Of those that are up, or may be back at once, a roster could be made anew. */
+/** What time it is. */
+void sherd__secure_clock(sherd__secure_job *j, uint64_t now_ms);
+/** Survivors without which no roster is made. */
+uint32_t sherd__secure_floor(const sherd__secure_job *j);
+/** How many of a roster of n must be left, once there was one. */
+uint32_t sherd__secure_needed(const sherd__secure_job *j, uint32_t n);
+/** A node that took part, or was about to, is down. One that is so too often before a sum is opened
+ *  takes no part any more. */
+void sherd__secure_lost(sherd__secure_job *j, uint32_t node);
+/** Of those that are up, or may be back, a roster could be made anew. */
 bool sherd__secure_hope(const sherd__secure_job *j);
 /** The roster is not of those who are wanted, or too few of it are there. */
 bool sherd__secure_others(const sherd__secure_job *j);
 /** The survivors of this round are whom the next sum is over, until one was opened. */
 void sherd__secure_bind(sherd__secure_job *j);
 void sherd__secure_unbind(sherd__secure_job *j);
+/** If a sum of this step was to be opened in an earlier run, it is bound to those that it was over.
+ *  False: one of them is no node of ours, and that is the end. */
+bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step);
+/** The survivors of this round are written down, before they are named. False: that is the end. */
+bool sherd__secure_name(sherd__secure_job *j);
+/** Who is missing, and for how long, while the next roster waits for somebody. */
+void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t size);
 /** The end: `have` nodes `what`. */
 void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
 

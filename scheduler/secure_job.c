@@ -39,10 +39,10 @@ static void ask_to_join(sherd__secure_job *j, uint32_t node)
 static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
 {
     uint32_t u = j->o.train.survivors, t = j->o.train.colluding ? j->o.train.colluding : 1;
-    uint32_t safe = sherd__aggregate_threshold(n, t);
     j->a = (sherd__aggregate){ .nodes = n, .colluding = t,
                                .len = j->o.count + SHERD__SECURE_EXTRA };
-    j->a.threshold = j->begun ? (j->least > safe ? j->least : safe) : u ? u : safe;
+    if (j->begun) u = sherd__secure_needed(j, n);
+    j->a.threshold = u ? u : sherd__aggregate_threshold(n, t);
     return sherd__aggregate_check(&j->a, d);
 }
 
@@ -58,7 +58,7 @@ static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
     uint32_t n = count_wanted(j);
-    if (n < j->bound || (j->begun && n < j->least)) {
+    if (n < j->bound || (j->begun && n < sherd__secure_floor(j))) {
         sherd__secure_too_few(j, n, "are left");
         return;
     }
@@ -303,7 +303,7 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     uint64_t features = sherd__session_peer(s)->features;
     const char *why = NULL;
     (void)session_number;
-    j->now_ms = now_ms;
+    sherd__secure_clock(j, now_ms);
     m->w.session = s;
     m->w.heard = true;
     m->away = m->joined = false;
@@ -326,7 +326,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
 {
     sherd__secure_job *j = ctx;
     member *m = &j->nodes[node];
-    j->now_ms = now_ms;
+    sherd__secure_clock(j, now_ms);
     bool was = sherd__secure_in(m), waited = m->w.session && m->waits;
     m->w.session = NULL;
     m->w.heard = true;
@@ -338,9 +338,11 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                        : j->phase == HIDING && !m->hidden ? "not in this sum"
                        : j->phase == HIDING || j->phase == OPENING ? "still in this sum"
                                                                    : "in no sum until it is back";
-    if (was || waited)
+    if (was || waited) {
         sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
                         why, what);
+        sherd__secure_lost(j, node);
+    }
     if (j->begun && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
         !sherd__secure_hope(j))
         sherd__secure_too_few(j, sherd__secure_count(j), "are left");
@@ -383,6 +385,7 @@ static void pump(void *ctx, uint64_t now_ms)
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
     sherd__secure_sum *s = j->phase == IDLE ? sherd__mail_asked(&j->mail) : NULL;
+    if (s && !j->bound && !j->w.done && !sherd__secure_bind_named(j, s->step)) return;
     bool anew = s && sherd__secure_others(j);
     if (!anew && s) (void)sherd__mail_take(&j->mail);
     if (sherd__mail_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
@@ -404,7 +407,7 @@ static const sherd__work_ops secure_ops = {
     .node_barred = node_barred, .event = event, .lasting = true, .tick = tick, .pump = pump,
     .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
     .rest = sherd__work_rest, .idle = sherd__work_idle, .node_tasks = sherd__work_node_tasks,
-    .progress = progress, .waiting = sherd__work_waiting,
+    .progress = progress, .waiting = sherd__secure_waiting,
 };
 
 sherd__work sherd__secure_job_work(sherd__secure_job *j)

@@ -7,9 +7,43 @@
  * what single ones have. A second sum of the same members is the same numbers. So it is asked for
  * again of these and no other, with new keys and masks, or not at all.
  */
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "core/diag.h"
 #include "scheduler/secure_internal.h"
+
+#define LOSSES_MAX 5u /* of one member before a sum is opened: as often as a cluster tries to reach
+                         one quickly */
+
+/* ---- who is there -------------------------------------------------------------------------- */
+
+void sherd__secure_clock(sherd__secure_job *j, uint64_t now_ms)
+{
+    if (!j->clocked) j->began_ms = now_ms;
+    j->clocked = true;
+    j->now_ms = now_ms;
+}
+
+void sherd__secure_lost(sherd__secure_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    m->lost_ms = j->now_ms;
+    if (m->out || ++m->losses < LOSSES_MAX) return;
+    m->out = true;
+    sherd__work_say(&j->w, "%s takes no part in the training any more: it was lost %u times before "
+                    "a sum was opened", sherd__work_name(&j->w, node), m->losses);
+}
+
+/* At once; or within as long as the training had lasted when it was lost: then waiting has cost
+ * what an end costs, all that was done. (Who knows nothing of when it comes, and waits as long as
+ * giving up costs, loses at most twice what was to be lost.) */
+static bool may_be_back(const sherd__secure_job *j, const member *m)
+{
+    if (m->out || m->w.silent) return false;
+    return m->away || (m->known && j->now_ms - m->lost_ms < m->lost_ms - j->began_ms);
+}
 
 bool sherd__secure_up(const member *m)
 {
@@ -38,18 +72,30 @@ uint32_t sherd__secure_least(const sherd__secure_job *j)
     return j->bound ? j->bound : j->a.threshold;
 }
 
+uint32_t sherd__secure_floor(const sherd__secure_job *j)
+{
+    return j->bound && j->bound < j->least ? j->bound : j->least;
+}
+
+uint32_t sherd__secure_needed(const sherd__secure_job *j, uint32_t n)
+{
+    uint32_t safe = sherd__aggregate_threshold(n, j->o.train.colluding ? j->o.train.colluding : 1);
+    uint32_t least = sherd__secure_floor(j);
+    return least > safe ? least : safe;
+}
+
 bool sherd__secure_hope(const sherd__secure_job *j)
 {
     uint32_t there = 0, in = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const member *m = &j->nodes[i];
         if (j->bound && !m->bound) continue;
-        bool may = !m->out && (m->w.session || m->away);
+        bool may = m->w.session ? !m->out : may_be_back(j, m);
         there += may;
         in += may || (j->phase == HIDING && m->sealed && m->hidden); /* of a sum to be opened */
     }
-    /* others than these are as many as the first roster needed (agree, in secure_job.c) */
-    return j->bound ? in >= j->bound && there >= j->a.threshold : there >= j->least;
+    if (!j->bound) return there >= j->least;
+    return in >= j->bound && there >= sherd__secure_needed(j, j->bound);
 }
 
 bool sherd__secure_others(const sherd__secure_job *j)
@@ -75,20 +121,103 @@ void sherd__secure_unbind(sherd__secure_job *j)
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].bound = false;
 }
 
+/* ---- which sums are open -------------------------------------------------------------------- */
+
+static sherd__digest digest_of(const sherd__secure_job *j, uint32_t node)
+{
+    sherd__digest key;
+    _Static_assert(sizeof key == sizeof(sherd__fingerprint), "keys are listed as hashes of them");
+    memcpy(&key, j->o.key(j->o.key_ctx, node), sizeof key);
+    return key;
+}
+
+bool sherd__secure_name(sherd__secure_job *j)
+{
+    sherd_diag d = { 0 };
+    sherd__digest keys[SHERD__AGGREGATE_NODES_MAX];
+    _Static_assert(SHERD__AGGREGATE_NODES_MAX <= SHERD__SUMLIST_NODES, "a sum has a line");
+    if (!j->o.train.sums) return true;
+    for (uint32_t i = 0; i < j->survivors_len; i++)
+        keys[i] = digest_of(j, j->node_of[j->survivors[i]]);
+    int err = sherd__sumlist_add(j->o.train.sums, j->sum->step, keys, j->survivors_len, &d);
+    if (err) sherd__work_stop(&j->w, err, d.hint[0] ? d.hint : NULL, d.message);
+    return !err;
+}
+
+bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
+{
+    char text[200], key[SHERD__FINGERPRINT_TEXT];
+    size_t len = 0;
+    const sherd__digest *who = j->o.train.sums ? sherd__sumlist_find(j->o.train.sums, step, &len)
+                                               : NULL;
+    j->bound = (uint32_t)len;
+    for (size_t i = 0; i < len; i++) {
+        sherd__fingerprint wanted;
+        uint32_t node = 0;
+        memcpy(&wanted, &who[i], sizeof wanted);
+        while (node < j->o.nodes &&
+               !sherd__fingerprint_equal(j->o.key(j->o.key_ctx, node), &wanted))
+            node++;
+        if (node < j->o.nodes) {
+            j->nodes[node].bound = true;
+            continue;
+        }
+        sherd__fingerprint_text(&wanted, key);
+        snprintf(text, sizeof text, "step %" PRIu64 " was to be summed over %zu nodes before, and "
+                 "one of them is not in the node file: key=%s", step, len, key);
+        sherd__work_stop(&j->w, SHERD_EFEWNODES, "over others the difference would tell what "
+                         "single nodes have: it is made over the same ones or not at all", text);
+        return false;
+    }
+    return true;
+}
+
+/* ---- what is said of it -------------------------------------------------------------------- */
+
+/* Names of bound nodes that are not there, as many as fit. */
+static void name_missing(const sherd__secure_job *j, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < j->o.nodes && len < size; i++) {
+        const member *m = &j->nodes[i];
+        if (!m->bound || sherd__secure_up(m) || (j->phase == HIDING && m->hidden)) continue;
+        len += (size_t)snprintf(out + len, size - len, "%s%s", len ? ", " : "",
+                                sherd__work_name(&j->w, i));
+    }
+}
+
 void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what)
 {
-    char text[200];
+    char text[400], missing[200];
     if (j->bound) {
-        snprintf(text, sizeof text,
-                 "a sum over %u nodes was not opened, and they are not all there any more: over "
-                 "others it would tell what single nodes have", j->bound);
+        name_missing(j, missing, sizeof missing);
+        snprintf(text, sizeof text, "a sum over %u nodes was not opened, and over others it would "
+                 "tell what single nodes have; not there: %s", j->bound,
+                 missing[0] ? missing : "an answer of some");
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
-                         "--resume goes on from the last checkpoint; docs/THREATS.md says what "
-                         "that tells", text);
+                         "start these nodes again; --resume makes the step over the same ones, or "
+                         "not at all", text);
         return;
     }
     snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,
              j->a.nodes, what, j->a.threshold);
     sherd__work_stop(&j->w, SHERD_EFEWNODES,
                      "start nodes again; --survivors says how many must be left", text);
+}
+
+void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t size)
+{
+    const sherd__secure_job *j = job;
+    if (j->phase != GATHERING) {
+        sherd__work_waiting(job, now_ms, out, size);
+        return;
+    }
+    out[0] = '\0';
+    for (uint32_t i = 0; i < j->o.nodes && !out[0]; i++) {
+        const member *m = &j->nodes[i];
+        if (m->w.session || (j->bound && !m->bound) || !may_be_back(j, m)) continue;
+        snprintf(out, size, "waiting %" PRIu64 " s for %s to be back", (now_ms - m->lost_ms) / 1000,
+                 sherd__work_name(&j->w, i));
+    }
 }

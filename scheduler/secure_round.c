@@ -42,6 +42,7 @@ void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
     j->sum = NULL;
     if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
     else sherd__secure_unbind(j);
+    for (uint32_t i = 0; i < j->o.nodes && !err; i++) j->nodes[i].losses = 0;
     drop_pieces(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
@@ -103,6 +104,7 @@ void sherd__secure_begin_open(sherd__secure_job *j)
         else sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
         return;
     }
+    if (!sherd__secure_name(j)) return;
     j->phase = OPENING;
     j->sum->in = j->survivors_len;
     for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {

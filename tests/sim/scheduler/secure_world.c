@@ -125,7 +125,17 @@ void secure_cut(world *w, uint32_t i)
 
 void secure_give_up(world *w, uint32_t i)
 {
-    sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "cut", w->now);
+    const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
+    job->node_down(w->job, i, false, "cut", w->now);
+    secure_pass(w);
+}
+
+void secure_pass(world *w)
+{
+    const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
+    w->now += w->now + 100;
+    job->tick(w->job, w->now);
+    job->pump(w->job, w->now);
 }
 
 static void stop_node(sim_node *n)
@@ -165,6 +175,8 @@ static void witness(world *w, uint32_t i, const sherd__event *e)
         uint32_t set = 0;
         for (uint32_t k = 0; k < w->count; k++) set |= (uint32_t)w->node[k].hidden << k;
         if (w->opened_number == w->sum_number) assert_int_equal(w->opened, set);
+        if (w->stepped && w->opened_of[w->step]) assert_int_equal(w->opened_of[w->step], set);
+        w->opened_of[w->step] = set;
         w->opened_number = w->sum_number;
         w->opened = set;
     }
@@ -179,9 +191,14 @@ static void spoil(sherd_fragment *pieces)
     bytes[sherd__fragment_info_of(pieces)->cols + 60] ^= 1;
 }
 
-static void befall(world *w, const sherd__event *e)
+static void befall(world *w, uint32_t node, const sherd__event *e)
 {
     if (e->kind != SHERD__EV_RESULT) return;
+    if (e->task.op == w->flap_op && w->flaps >> node & 1 && w->node[node].up) {
+        secure_cut(w, node);
+        if (!w->node[node].expelled) secure_connect(&w->node[node]);
+    }
+    w->killed = w->life && --w->life == 0;
     if (w->often && draw() % w->often == 0) {
         uint32_t i = (uint32_t)(draw() % w->count);
         bool up = w->node[i].up;
@@ -224,7 +241,7 @@ static size_t from_node(world *w, uint32_t i)
     const uint8_t *out;
     size_t len = n->up ? sherd__session_pending(n->no, 1, &out) : 0, at = 0;
     uint64_t session = n->sessions;
-    for (size_t used; at < len && n->up && n->sessions == session; at += used) {
+    for (size_t used; at < len && n->up && n->sessions == session && !w->killed; at += used) {
         sherd__event e;
         assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, n->sessions, w->now);
@@ -233,7 +250,7 @@ static size_t from_node(world *w, uint32_t i)
             if (w->spoil && i == 0 && e.kind == SHERD__EV_RESULT && e.task.op == SHERD__OP_SEAL)
                 spoil(e.fragment);
             job->event(w->job, i, &e, w->now);
-            befall(w, &e);
+            befall(w, i, &e);
         }
         sherd__fragment_free(e.fragment);
         if (n->expelled) secure_cut(w, i);
@@ -247,16 +264,60 @@ void secure_settle(world *w)
 {
     const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
     size_t moved;
-    unsigned still = 0;
+    unsigned still = 0, turns = 0;
     do {
         moved = 0;
+        if (++turns > 5000) fail_msg("it goes on for ever\n%s", w->log);
         if (still) w->now += 100;
         if (still) job->tick(w->job, w->now);
         job->pump(w->job, w->now);
         for (uint32_t i = 0; i < w->count; i++) moved += to_node(&w->node[i]);
         for (uint32_t i = 0; i < w->count; i++) moved += from_node(w, i);
         still = moved ? 0 : still + 1;
-    } while (still < 4);
+    } while (still < 4 && !w->killed);
+}
+
+static void begin_job(world *w)
+{
+    sherd__secure_job_options o = {
+        .train = { .recipe = &w->recipe, .bits = 17, .survivors = w->survivors,
+                   .colluding = w->colluding, .sums = w->sums },
+        .text = secure_text, .text_len = sizeof secure_text - 1, .tiers = 2, .count = COUNT,
+        .id = 77 + w->job_id++,
+        .nodes = w->count, .owner = { touch, expel, note, name, w }, .key = key, .key_ctx = w,
+        .changed = changed,
+    };
+    assert_int_equal(sherd__secure_job_new(&w->job, &o), 0);
+}
+
+void secure_end_job(world *w)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        sim_node *n = &w->node[i];
+        sherd__event e;
+        n->hidden = false;
+        if (!n->up) continue;
+        n->up = false;
+        sherd__session_eof(n->no, SHERD_ECLOSED, "killed", &e);
+        sherd__worker_event(n->client, n->no, &e);
+    }
+    sherd__secure_job_work(w->job).ops->rest(w->job);
+    sherd__secure_job_free(w->job);
+    w->job = NULL;
+}
+
+void secure_begin_again(world *w, sherd__sumlist *sums, uint32_t up)
+{
+    w->sums = sums;
+    w->killed = false;
+    w->log[0] = '\0';
+    w->sum = (sherd__secure_sum){ 0 };
+    begin_job(w);
+    for (uint32_t i = 0; i < w->count; i++) {
+        w->node[i].expelled = false;
+        if (up >> i & 1) secure_connect(&w->node[i]);
+        else sherd__secure_job_work(w->job).ops->node_down(w->job, i, false, "nobody", w->now);
+    }
 }
 
 void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding,
@@ -270,15 +331,9 @@ void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t co
     assert_int_equal(sherd__recipe_parse(&w->recipe, secure_text, sizeof secure_text - 1, "t",
                                          SHERD__RECIPE_ALL, NULL), 0);
     for (uint32_t i = 0; i < nodes; i++) start_node(w, i);
-    sherd__secure_job_options o = {
-        .train = { .recipe = &w->recipe, .bits = 17, .survivors = survivors,
-                   .colluding = colluding },
-        .text = secure_text, .text_len = sizeof secure_text - 1, .tiers = 2, .count = COUNT,
-        .id = 77,
-        .nodes = nodes, .owner = { touch, expel, note, name, w }, .key = key, .key_ctx = w,
-        .changed = changed,
-    };
-    assert_int_equal(sherd__secure_job_new(&w->job, &o), 0);
+    w->survivors = survivors;
+    w->colluding = colluding;
+    begin_job(w);
     w->params = sherd__version_new(COUNT, 0);
     for (size_t i = 0; i < COUNT; i++) w->params->values[i] = (double)draw() / 0x1p31 - 0.5;
     if (absent < NODES)
@@ -313,6 +368,7 @@ void secure_begin_ask(world *w)
     w->sum_number++;
     w->sum.params = w->params;
     w->sum.scales = secure_scales;
+    w->sum.step = w->step;
     sherd__secure_job_ask(w->job, &w->sum);
 }
 

@@ -12,7 +12,7 @@
 #include "scheduler/secure_job.h"
 
 enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHERD__SECURE_EXTRA,
-       NODES = 7, ROWS = 40, NOBODY = 100 };
+       NODES = 7, ROWS = 40, NOBODY = 100, STEPS = 64 };
 extern const char secure_text[]; /* the recipe */
 extern const int32_t secure_scales[3];
 
@@ -51,11 +51,21 @@ typedef struct world {
     } then[2];
     bool back;                     /* whoever is lost may be back at once */
     bool returns;                  /* and is */
+    uint32_t flaps, flap_op;       /* nodes (bits) whose link breaks, and stands again, with
+                                      each answer to this */
     bool spoil;                    /* node 0 seals a piece that node 1 cannot open */
     uint32_t often;                /* one in so many results loses somebody; 0: none */
     uint64_t now;
-    /* whose uploads were to be opened under these parameters: one set of them for each sum */
-    uint32_t sum_number, opened_number, opened;
+    /* whose uploads were to be opened under these parameters: one set of them for each sum, and
+       for each step of a training that goes on from a checkpoint */
+    uint32_t sum_number, opened_number, opened, opened_of[STEPS];
+    uint64_t step;
+    bool stepped;
+    sherd__sumlist *sums;          /* what the coordinator keeps of that; NULL: nothing */
+    uint32_t survivors, colluding;
+    uint64_t job_id;
+    uint32_t life;                 /* results until the coordinator is killed; 0: it is not */
+    bool killed;
     /* every mask and every key that any node has made */
     uint64_t masks[4000], keys[4000];
     size_t masks_len, keys_len;
@@ -68,7 +78,12 @@ void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t co
 void secure_begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colluding);
 void secure_end(world *w);
 
-/** Until nothing moves any more. */
+/** The coordinator is no more; another one goes on, from a list of sums (may be NULL), with those
+ *  nodes whose bit is set in `up`. */
+void secure_end_job(world *w);
+void secure_begin_again(world *w, sherd__sumlist *sums, uint32_t up);
+
+/** Until nothing moves any more, or the coordinator was killed. */
 void secure_settle(world *w);
 /** Until the first roster stands, into w->a. */
 void secure_meet(world *w);
@@ -78,10 +93,13 @@ int secure_ask(world *w);
 void secure_begin_ask(world *w);
 int secure_take(world *w);
 
-/** A node's connection breaks, and it may be back (w->back); it is; or it will not be after all. */
+/** A node's connection breaks, and it may be back (w->back); it is; or attempts to reach it have
+ *  failed, and it has been waited for for as long as the training had lasted. */
 void secure_cut(world *w, uint32_t i);
 void secure_connect(sim_node *n);
 void secure_give_up(world *w, uint32_t i);
+/** As long again as this has lasted. */
+void secure_pass(world *w);
 
 /** What a node's gradient should be: by the grader alone, in one pass. */
 void secure_local_sum(const world *w, const sim_node *n, int64_t *out);

@@ -207,6 +207,32 @@ fails 3 'trained on other data\|another arithmetic' small.conf --by gradients -n
     --seed seed --batch 60 --checkpoint kept --resume --epochs $steps
 report $? "another training does not go on with its checkpoints"
 
+# Killed far behind its last checkpoint; then one of the five is gone, and steps of the five come again.
+"$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
+    --checkpoint far --checkpoint-every 1000000 --epochs 1000000 --progress none >out 2>err </dev/null &
+run=$!
+for _ in $(seq 200); do [ "$(grep -c '^step' far/sums 2>/dev/null || echo 0)" -ge 30 ] && break; sleep 0.1; done
+kill -9 $run
+wait $run 2>/dev/null
+address=$(sed 's/ .*//' line-5)
+kill $pid_5
+wait $pid_5 2>/dev/null
+secure --checkpoint far --resume --epochs 60 -o less.npz
+[ $code = 7 ] && grep -q 'a sum over 5 nodes was not opened.*not there: .*n5' err && [ ! -e less.npz ]
+bad=$?
+start 5 --data mine-5.npz --listen "$address"
+secure --checkpoint far --resume --epochs 60 -o far.npz
+[ $code = 0 ] || bad=1
+secure --epochs 60 -o whole.npz
+[ $bad = 0 ] && py '
+a, b = np.load("far.npz"), np.load("whole.npz")
+sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))'
+report $? "resumed without a node that was in the sums it ends; with all of them it has the same bits"
+rm far/sums
+fails 3 'sums: is not there' small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key \
+    --seed seed --batch 60 --checkpoint far --resume --epochs 70
+report $? "and without the list of sums it does not go on"
+
 fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure \
     --nodes nodes.txt --key here.key --survivors 3
 report $? "fewer survivors than are safe are refused"

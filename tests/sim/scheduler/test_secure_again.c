@@ -1,0 +1,277 @@
+/*
+ * Secure aggregation that is made again: by a coordinator that was killed and goes on from a
+ * checkpoint, with other nodes there; with nodes that leave again and again before a sum is opened;
+ * with one that takes its time to come back. No two sums of one step are to be opened over other
+ * sets, and nothing goes on for ever.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/scheduler/secure_world.h"
+#include "tests/support/draw.h"
+
+static char folder[] = "/tmp/sherd-sums-XXXXXX";
+
+static int make_folder(void **s)
+{
+    (void)s;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **s)
+{
+    char path[64];
+    (void)s;
+    snprintf(path, sizeof path, "%s/sums", folder);
+    unlink(path);
+    return rmdir(folder);
+}
+
+static bool is_over(world *w, int *err, sherd_diag *d)
+{
+    return sherd__secure_job_work(w->job).ops->done(w->job, err, d);
+}
+
+/* ---- a coordinator that goes on from a checkpoint ------------------------------------------ */
+
+/* Parameters of a step, as the updates before it have made them. */
+static void go_to(world *w, uint64_t step)
+{
+    w->step = step;
+    for (size_t k = 0; k < COUNT; k++)
+        w->params->values[k] = (double)((k * 37 + step * 11) % 101) / 200 - 0.25;
+}
+
+/* Steps until the coordinator is killed, or ends for want of nodes; what `at` was then. */
+static uint64_t run(world *w, uint64_t at)
+{
+    int err = 0;
+    secure_settle(w);
+    for (; at < STEPS && !w->killed && !is_over(w, &err, NULL); at++) {
+        go_to(w, at);
+        secure_begin_ask(w);
+        for (unsigned go = 0; go < 9 && !w->killed && !is_over(w, &err, NULL) &&
+                              !sherd__secure_job_answered(w->job); go++) {
+            secure_settle(w);
+            if (!w->killed) secure_pass(w);
+        }
+        if (w->killed || is_over(w, &err, NULL)) break;
+        assert_int_equal(secure_take(w), 0);
+        secure_is_sum_of_uploads(w);
+    }
+    return at;
+}
+
+/* Coordinators are killed at any moment, and end where too few nodes are left; the next one goes on
+ * from a checkpoint some steps before, with others there. The world looks whether any step was to
+ * be opened over two sets. */
+static void no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and_go(void **s)
+{
+    (void)s;
+    unsigned again = 0, refused = 0, killed = 0;
+    for (unsigned seed = 0; seed < 12; seed++) {
+        world w;
+        sherd__sumlist *sums;
+        uint64_t at = 0;
+        draw_state = 9000 + seed;
+        assert_int_equal(sherd__sumlist_open(&sums, folder, true, NULL), 0);
+        secure_begin(&w, 4 + seed % 4, 0, 1);
+        w.stepped = true;
+        for (unsigned life = 0; life < 8; life++) {
+            uint64_t checkpoint = at > draw() % 4 ? at - draw() % 3 : at;
+            uint32_t up = (1u << w.count) - 1;
+            for (uint32_t i = 0; i < w.count; i++) up &= ~((uint32_t)(draw() % 4 == 0) << i);
+            int err = 0;
+            secure_end_job(&w);
+            secure_begin_again(&w, sums, up);
+            w.life = 10 + (uint32_t)(draw() % 60);
+            w.often = 15 + (uint32_t)(draw() % 30);
+            bool opened = w.opened_of[checkpoint];
+            at = run(&w, checkpoint);
+            again += opened && at > checkpoint;
+            killed += w.killed;
+            refused += opened && !w.killed && is_over(&w, &err, NULL) && at == checkpoint;
+            sherd__sumlist_close(sums);
+            assert_int_equal(sherd__sumlist_open(&sums, folder, false, NULL), 0);
+        }
+        secure_end(&w);
+        sherd__sumlist_close(sums);
+    }
+    assert_true(again > 10 && refused > 5 && killed > 20);
+}
+
+/* Node 3 gave to what is made again, and is not there; or no line of the node file has its key. */
+static void a_step_made_again_names_the_node_that_it_lacks(void **s)
+{
+    (void)s;
+    for (unsigned stranger = 0; stranger < 2; stranger++) {
+        world w;
+        sherd__sumlist *sums;
+        sherd_identity *other;
+        sherd_diag d = { 0 };
+        int err = 0;
+        draw_state = 61;
+        assert_int_equal(sherd__sumlist_open(&sums, folder, true, NULL), 0);
+        secure_begin(&w, 5, 0, 1);
+        secure_end_job(&w);
+        secure_begin_again(&w, sums, 31);
+        secure_meet(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        secure_end_job(&w);
+        assert_int_equal(sherd__identity_new(&other), 0);
+        sherd_identity *own = w.node[3].identity;
+        if (stranger) w.node[3].identity = other;
+        secure_begin_again(&w, sums, stranger ? 31 : 31 - 8);
+        secure_settle(&w);
+        secure_begin_ask(&w);
+        secure_settle(&w);
+        assert_true(is_over(&w, &err, &d));
+        assert_int_equal(err, SHERD_EFEWNODES);
+        char key[SHERD__FINGERPRINT_TEXT];
+        sherd__fingerprint_text(sherd__identity_fingerprint(own), key);
+        assert_non_null(strstr(d.message, stranger ? key : "not there: n3"));
+        w.node[3].identity = own;
+        sherd__identity_free(other);
+        secure_end(&w);
+        sherd__sumlist_close(sums);
+    }
+}
+
+/* A sum over three, in a training that five have joined since: three open it, as they did. */
+static void a_step_made_again_leaves_out_who_has_come_since(void **s)
+{
+    (void)s;
+    world w;
+    sherd__sumlist *sums;
+    draw_state = 62;
+    assert_int_equal(sherd__sumlist_open(&sums, folder, true, NULL), 0);
+    secure_begin(&w, 5, 0, 1);
+    secure_end_job(&w);
+    secure_begin_again(&w, sums, 7);
+    secure_meet(&w);
+    assert_int_equal(secure_ask(&w), 0);
+    assert_int_equal(w.sum.a.threshold, 3);
+    secure_end_job(&w);
+    secure_begin_again(&w, sums, 31);
+    secure_meet(&w);
+    assert_int_equal(w.a.threshold, 4);
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, (uint32_t[]){ 3, 4 }, 2);
+    assert_int_equal(w.sum.a.threshold, 3);
+    w.step++;
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, NULL, 0);
+    assert_int_equal(w.sum.a.threshold, 4);
+    secure_end(&w);
+    sherd__sumlist_close(sums);
+}
+
+/* ---- what must not go on for ever ---------------------------------------------------------- */
+
+static void who_leaves_with_every_answer_is_done_without(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_JOIN; op <= SHERD__OP_OPEN; op++) {
+        world w;
+        draw_state = 70 + op;
+        secure_begin(&w, 7, 5, 2);
+        secure_meet(&w);
+        w.back = true;
+        w.flaps = 1 << 2 | 1 << 4;
+        w.flap_op = op;
+        secure_cut(&w, 2); /* so that a roster is made anew */
+        secure_connect(&w.node[2]);
+        for (unsigned round = 0; round < 9; round++) {
+            assert_int_equal(secure_ask(&w), 0);
+            secure_is_sum_of_uploads(&w);
+        }
+        secure_end(&w);
+    }
+}
+
+/* They give, and leave before the sum is opened: too few are left each time, and it is the same
+ * sum that is asked for. */
+static void a_sum_that_is_never_opened_ends_the_training(void **s)
+{
+    (void)s;
+    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_HIDE; op++) {
+        world w;
+        sherd_diag d = { 0 };
+        int err = 0;
+        draw_state = 80 + op;
+        secure_begin(&w, 7, 5, 2);
+        secure_meet(&w);
+        w.back = true;
+        w.flaps = 7;
+        w.flap_op = op;
+        secure_begin_ask(&w);
+        secure_settle(&w);
+        assert_true(is_over(&w, &err, &d));
+        assert_int_equal(err, SHERD_EFEWNODES);
+        assert_non_null(strstr(w.log, "n1 takes no part in the training any more: it was lost 5 "
+                                      "times before a sum was opened"));
+        assert_true(w.seen < 1000);
+        secure_end(&w);
+    }
+}
+
+/* Attempts to reach it at once have failed, and it is tried on: a restarted node is waited for as
+ * long as the training has lasted, and named while it is. */
+static void one_that_is_restarted_slowly_is_waited_for_as_long_as_the_training_has_lasted(void **s)
+{
+    (void)s;
+    for (unsigned late = 0; late < 2; late++) {
+        world w;
+        char waiting[100];
+        int err = 0;
+        draw_state = 90;
+        secure_begin(&w, 3, 0, 1);
+        const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
+        secure_meet(&w);
+        assert_int_equal(secure_ask(&w), 0);
+        w.now = 50000;
+        job->tick(w.job, w.now);
+        w.back = true;
+        secure_cut(&w, 1);
+        w.now += 1500;
+        job->node_down(w.job, 1, false, "refused", w.now);
+        secure_begin_ask(&w);
+        secure_settle(&w);
+        w.now = 50000 + 49000;
+        job->tick(w.job, w.now);
+        secure_settle(&w);
+        assert_false(is_over(&w, &err, NULL));
+        job->waiting(w.job, w.now, waiting, sizeof waiting);
+        assert_string_equal(waiting, "waiting 49 s for n1 to be back");
+        if (late) secure_pass(&w);
+        assert_int_equal(is_over(&w, &err, NULL), late);
+        if (!late) secure_connect(&w.node[1]);
+        secure_settle(&w);
+        assert_int_equal(secure_take(&w), late ? SHERD_EFEWNODES : 0);
+        if (!late) secure_is_sum_without(&w, NULL, 0);
+        secure_end(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and_go),
+        cmocka_unit_test(a_step_made_again_names_the_node_that_it_lacks),
+        cmocka_unit_test(a_step_made_again_leaves_out_who_has_come_since),
+        cmocka_unit_test(who_leaves_with_every_answer_is_done_without),
+        cmocka_unit_test(a_sum_that_is_never_opened_ends_the_training),
+        cmocka_unit_test(
+            one_that_is_restarted_slowly_is_waited_for_as_long_as_the_training_has_lasted),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
