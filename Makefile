@@ -224,6 +224,9 @@ mutants: ## break the code in known ways: each must turn its test red
 INSTALL    ?= install
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+# Programs find a new library in the linker's cache; who may not write that has a prefix of his own.
+LDCONFIG = $(if $(DESTDIR),,$(Q)PATH="$$PATH:/usr/sbin:/sbin" ldconfig 2>/dev/null || :)
+
 install: all ## install under DESTDIR and PREFIX: headers, libraries, command, man page
 	$(INSTALL) -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(INCLUDEDIR)/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1"
 	$(INSTALL) -m 644 include/sherd/*.h "$(DESTDIR)$(INCLUDEDIR)/sherd/"
@@ -235,11 +238,13 @@ install: all ## install under DESTDIR and PREFIX: headers, libraries, command, m
 	  tools/sherd.pc.in >"$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
 	$(if $(COMMAND),$(INSTALL) -m 755 $(COMMAND) "$(DESTDIR)$(PREFIX)/bin/sherd")
 	$(if $(wildcard docs/sherd.1),$(INSTALL) -m 644 docs/sherd.1 "$(DESTDIR)$(PREFIX)/share/man/man1/")
+	$(LDCONFIG)
 
 uninstall: ## remove what install put there
 	rm -f "$(DESTDIR)$(PREFIX)/bin/sherd" "$(DESTDIR)$(PREFIX)/share/man/man1/sherd.1" \
 	  "$(DESTDIR)$(LIBDIR)/libsherd.a" "$(DESTDIR)$(LIBDIR)"/libsherd.so* "$(DESTDIR)$(LIBDIR)/pkgconfig/sherd.pc"
 	rm -rf "$(DESTDIR)$(INCLUDEDIR)/sherd"
+	$(LDCONFIG)
 
 clean: ## remove build/
 	rm -rf build

@@ -160,8 +160,10 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
     *out = NULL;
     if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, "start at least one",
                                            "0 local nodes are to be started");
+    int err = sherd__command_allowed(d);
+    if (err) return err;
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);
-    int err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
+    err = l ? sherd__command_make(&c, o) : SHERD_ENOMEM;
     if (err) (void)sherd__fail(d, err, NULL, "no memory to start %u nodes", o->nodes);
     for (uint32_t i = 0; !err && i < o->nodes; i++) {
         local_node *n = &l->nodes[l->len++];

@@ -6,13 +6,18 @@
 #include "scheduler/launch_command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/cpu.h"
+#include "core/diag.h"
 
 extern char **environ;
+
+/* In the environment of a node, which passes it on to whatever stands in for it: who started it. */
+#define STARTED_BY "_SHERD_NODE_OF"
 
 /* This machine's memory, or that of the container we are in. */
 static uint64_t machine_memory(void)
@@ -59,20 +64,34 @@ static int make_env(sherd__command *c, uint32_t threads)
 {
     size_t len = 0, kept = 0;
     while (environ[len]) len++;
-    c->env = sherd__calloc(len + 3, sizeof *c->env);
+    c->env = sherd__calloc(len + 4, sizeof *c->env);
     if (!c->env) return SHERD_ENOMEM;
     for (size_t i = 0; i < len; i++) {
         bool ours = starts_with(environ[i], "SHERD_") && !starts_with(environ[i], "SHERD_TEST_");
-        if (ours || starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
+        if (ours || starts_with(environ[i], STARTED_BY "=") ||
+            starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
             starts_with(environ[i], "OMP_NUM_THREADS="))
             continue;
         c->env[kept++] = environ[i];
     }
     snprintf(c->blas, sizeof c->blas, "OPENBLAS_NUM_THREADS=%u", threads);
     snprintf(c->omp, sizeof c->omp, "OMP_NUM_THREADS=%u", threads);
+    snprintf(c->by, sizeof c->by, STARTED_BY "=%ld", (long)getpid());
     c->env[kept++] = c->blas;
-    c->env[kept] = c->omp;
+    c->env[kept++] = c->omp;
+    c->env[kept] = c->by;
     return SHERD_OK;
+}
+
+int sherd__command_allowed(sherd_diag *d)
+{
+    const char *by = getenv(STARTED_BY);
+    if (!by) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL,
+                       "name the sherd command as the cluster's `program`, or do what the first "
+                       "argument says before a cluster is opened",
+                       "this process was started as a node, by process %.20s, and would start "
+                       "nodes itself, without end", by);
 }
 
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o)

@@ -12,7 +12,7 @@
 #define SHERD__CHILD_PIPE 3 /* where a node finds its parent's pipe */
 
 typedef struct sherd__command {
-    char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8];
+    char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
     char cores[CPU_SETSIZE * 5 + 1]; /* "0,1,..."; empty: as the system pleases */
     const char *argv[20];
     char **env;      /* borrows from environ, and from here */
@@ -22,6 +22,10 @@ typedef struct sherd__command {
 
 /** For all nodes of o, but for name and cores. Free env with sherd__free. SHERD_ENOMEM. */
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o) SHERD_MUST;
+/** SHERD_EINVAL in a process that was itself started as a node. A program that starts itself (no
+ *  program named) and does not know the verb would open its cluster again, and so would each of
+ *  those, until the machine has no process left. */
+int sherd__command_allowed(sherd_diag *d) SHERD_MUST;
 /** For node i. */
 void sherd__command_for(sherd__command *c, uint32_t i, const char *name);
 

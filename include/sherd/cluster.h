@@ -17,6 +17,10 @@
 
 #include "sherd/err.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sherd_cluster sherd_cluster;
 
 typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
@@ -25,7 +29,8 @@ typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN }
 typedef struct sherd_cluster_options {
     uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
     const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
-                                no slash; NULL: this executable */
+                                no slash; NULL: this executable, which then has to run a node where
+                                its first argument is program_verb (the sherd command does) */
     const char *program_verb; /* its verb that runs a node; NULL: "node" */
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
     bool unbound;            /* local nodes run on any core. Else each has cores of its own where
@@ -86,5 +91,9 @@ SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /** Says goodbye, ends local nodes, waits for them. NULL is allowed. */
 SHERD_API void sherd_cluster_close(sherd_cluster *c);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #define SHERD_API __attribute__((visibility("default")))
 #define SHERD_MUST __attribute__((warn_unused_result))
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * XX(number, NAME, exit code of the command, text). Numbers are grouped by blame:
  * above -100 this machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx
@@ -76,5 +80,9 @@ SHERD_API const char *sherd_err_name(int err);
 SHERD_API sherd_err_blame sherd_err_class(int err);
 /** The exit code that the command gives for an error (docs: sherd(1), EXIT STATUS). */
 SHERD_API int sherd_err_exit(int err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

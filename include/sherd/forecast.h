@@ -14,6 +14,10 @@
 #include "sherd/mat.h"
 #include "sherd/product.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** What time is predicted from. 0: not known; sherd_forecast_multiply then measures or assumes
  *  it. */
 typedef struct sherd_rates {
@@ -88,5 +92,9 @@ SHERD_API int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_v
  * where links are slow). Nothing of the user's travels. Errors of sherd_multiply.
  */
 SHERD_API int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

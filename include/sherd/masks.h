@@ -11,6 +11,10 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** Zero-initialise, then set what differs. */
 typedef struct sherd_masks_options {
     uint64_t rows;        /* of all the A together that these masks will serve */
@@ -48,5 +52,9 @@ SHERD_API int sherd_masks_prepare(const char *path, sherd_view b, const sherd_ma
 /** What a file is for and how much is left of it; state as above. Errors as those of its use. */
 SHERD_API int sherd_masks_look(sherd_masks_info *out, const char *path, const char *state,
                                sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 
 #include "sherd/err.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum sherd_dtype {
     SHERD_F64 = 1,
     SHERD_F32 = 2,
@@ -40,5 +44,9 @@ SHERD_API sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t ro
 SHERD_API sherd_view sherd_view_t(sherd_view v);
 /** Rows [r0, r0+rows) and columns [c0, c0+cols) of v; the range must lie within v. */
 SHERD_API sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_t cols);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 
 #include "sherd/err.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct sherd_shuffles; /* sherd/product.h */
 
 /** Room for an operation's name: letters, digits and '_', terminated. */
@@ -198,5 +202,9 @@ typedef enum sherd_meta_usage {
  */
 SHERD_API int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
                              sherd_meta_usage *usage, sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

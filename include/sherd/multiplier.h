@@ -18,6 +18,10 @@
 #include "sherd/mat.h"
 #include "sherd/windows.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SHERD_MULTIPLIER_ABI 3u
 
 /** Element-wise operations. The numbers travel to nodes and never change. */
@@ -139,5 +143,9 @@ SHERD_API void sherd_multiplier_free(sherd_multiplier m);
  */
 SHERD_API int sherd_multiplier_local(unsigned bits, sherd_multiplier *out,
                                      sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

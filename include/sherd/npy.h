@@ -19,6 +19,10 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct sherd_npy sherd_npy;
 
 /**
@@ -62,5 +66,9 @@ SHERD_API int sherd_npy_writer_tile(sherd_npy_writer *w, size_t row, size_t col,
 SHERD_API int sherd_npy_writer_commit(sherd_npy_writer *w, sherd_diag *d) SHERD_MUST;
 /** Drops it; NULL is allowed. */
 SHERD_API void sherd_npy_writer_abort(sherd_npy_writer *w);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /** How operands are hidden; docs/THREATS.md says what nodes learn. permute and plain are not
  *  private. */
 typedef enum sherd_scheme {
@@ -205,5 +209,9 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
  */
 SHERD_API int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

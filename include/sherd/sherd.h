@@ -1,12 +1,14 @@
-/* Everything that libsherd offers. */
+/* Everything that libsherd offers, to C (C11) and C++ (C++11). */
 #ifndef SHERD_SHERD_H
 #define SHERD_SHERD_H
 
 #include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/forecast.h"
 #include "sherd/masks.h"
 #include "sherd/mat.h"
 #include "sherd/meta.h"
+#include "sherd/multiplier.h"
 #include "sherd/npy.h"
 #include "sherd/product.h"
 #include "sherd/version.h"

@@ -4,9 +4,17 @@
 
 #include "sherd/err.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SHERD_VERSION "0.1.0"
 
 /** SHERD_VERSION as it was when the library was built. */
 SHERD_API const char *sherd_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -25,6 +25,16 @@ staged() {
     [ ! -e "$work/final" ] || { echo "wrote past DESTDIR"; return 1; }
     mv "$work/stage$work/final" "$work/final"
 }
+# Without it README's program ends with "libsherd.so.0: cannot open shared object file".
+cache_is_told() {
+    mkdir "$work/sbin"
+    printf '#!/bin/sh\necho told >>"%s/told"\n' "$work" >"$work/sbin/ldconfig"
+    chmod +x "$work/sbin/ldconfig"
+    PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" DESTDIR="$work/staged" install || return 1
+    [ ! -e "$work/told" ] || { echo "staging is not installing"; return 1; }
+    PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" install && [ "$(wc -l <"$work/told")" -eq 1 ] || return 1
+    PATH=$work/sbin:$PATH make B="$b" PREFIX="$work/mine" uninstall && [ "$(wc -l <"$work/told")" -eq 2 ]
+}
 everything_is_there() {
     local f ok=0
     for f in bin/sherd include/sherd/sherd.h lib/libsherd.a lib/libsherd.so lib/pkgconfig/sherd.pc share/man/man1/sherd.1; do
@@ -52,6 +62,41 @@ static() {
         $(pkg-config --static --libs sherd | sed 's/-lsherd//') -o "$work/static" &&
         ! readelf -d "$work/static" | grep -q 'NEEDED.*libsherd'
 }
+# Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
+from_cpp() {
+    cat >"$work/product.cpp" <<'EOF'
+#include <sherd/sherd.h>
+#include <csignal>
+#include <cstdio>
+static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier), "");
+int main(int argc, char **argv)
+{
+    std::signal(SIGPIPE, SIG_IGN);
+    double a[] = { 1, 2, 3, 4 }, b[] = { 5, 6, 7, 8 }, c[4];
+    sherd_diag d = {};
+    sherd_cluster_options where = {};
+    where.local_nodes = 3;
+    where.program = argv[argc - 1];
+    sherd_product_options how;
+    sherd_product_options_init(&how);
+    how.scheme = SHERD_SHARE;
+    how.exact = true;
+    sherd_cluster *nodes = nullptr;
+    int err = sherd_cluster_open(&nodes, &where, &d);
+    if (!err)
+        err = sherd_multiply(nodes, sherd_view_c(a, SHERD_F64, 2, 2), sherd_view_c(b, SHERD_F64, 2, 2),
+                             c, 2, &how, nullptr, &d);
+    sherd_cluster_close(nodes);
+    if (err) std::printf("%s\n", d.message);
+    else std::printf("%g %g %g %g, %s\n", c[0], c[1], c[2], c[3], sherd_version());
+    return err ? sherd_err_exit(err) : 0;
+}
+EOF
+    # shellcheck disable=SC2046
+    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror "$work/product.cpp" $(pkg-config --cflags --libs sherd) -o "$work/cpp" &&
+        LD_LIBRARY_PATH=$work/final/lib "$work/cpp" "$work/final/bin/sherd" | tee "$work/out" &&
+        grep -q '^19 22 43 50, ' "$work/out"
+}
 run_shared() { LD_LIBRARY_PATH=$work/final/lib "$work/shared" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
 run_static() { "$work/static" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
 # One entry of the result is changed behind the library's back.
@@ -68,6 +113,7 @@ clean() {
     [ -z "$(find "$work/final" ! -type d)" ] || { find "$work/final" ! -type d; return 1; }
 }
 case_of "make install stages a copy under DESTDIR" staged
+case_of "the linker's cache is told of a library that comes or goes" cache_is_told
 case_of "headers, libraries, command, man page and pkg-config file are there" everything_is_there
 case_of "pkg-config tells the version" version
 case_of "a program builds with the shared library and nothing else on its line" shared
@@ -75,5 +121,7 @@ case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
 case_of "where the product is wrong it says so and fails" run_wrong
+if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
+else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi
 case_of "make uninstall leaves no file" clean
 exit $failed

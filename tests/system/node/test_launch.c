@@ -167,6 +167,30 @@ static void programs_that_are_no_nodes_are_told_apart(void **s)
     unlink(script);
 }
 
+/* A program that takes itself for the command and opens its cluster whatever its arguments say. */
+static int starter_of_itself(void)
+{
+    const char *depth = getenv("SHERD_TEST_DEPTH");
+    sherd_diag d = { .code = 0 };
+    if (depth && strlen(depth) > 2) return 7; /* without the rule there is an end to it here */
+    char more[8];
+    snprintf(more, sizeof more, "%s+", depth ? depth : "");
+    setenv("SHERD_TEST_DEPTH", more, 1);
+    hub_open(&mine);
+    (void)start_program(NULL, 5000, &d);
+    fprintf(stderr, "%s: %s\n", d.message, d.hint);
+    return 3;
+}
+
+static void a_program_that_starts_itself_as_its_nodes_starts_them_once(void **s)
+{
+    (void)s;
+    sherd_diag d = { .code = 0 };
+    assert_int_equal(start_program(NULL, 20000, &d), SHERD_EFEWNODES);
+    assert_non_null(strstr(d.message, "would start nodes itself"));
+    assert_non_null(strstr(d.message, "exit status 3"));
+}
+
 static void a_program_without_a_slash_is_looked_for_in_path(void **s)
 {
     (void)s;
@@ -336,6 +360,7 @@ static void twenty_nodes_listen_within_the_deadline(void **s)
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "launcher") == 0) launcher();
+    if (argc > 1 && strcmp(argv[1], "node") == 0) return starter_of_itself();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(local_nodes_serve_the_coordinator_that_started_them_and_nobody_else),
         cmocka_unit_test(no_secret_is_on_a_nodes_command_line_or_in_its_environment),
@@ -343,6 +368,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stopped_node_is_killed_without_the_grace),
         cmocka_unit_test(a_node_that_is_stopped_has_not_ended),
         cmocka_unit_test(programs_that_are_no_nodes_are_told_apart),
+        cmocka_unit_test(a_program_that_starts_itself_as_its_nodes_starts_them_once),
         cmocka_unit_test(a_program_without_a_slash_is_looked_for_in_path),
         cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
         cmocka_unit_test(killing_the_parent_ends_its_nodes),
