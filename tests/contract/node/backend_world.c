@@ -1,0 +1,249 @@
+/* Blocks, tasks and the backends of the suite of backends; see backend_world.h. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "node/check.h"
+#include "tests/contract/node/backend_world.h"
+
+static const sherd__backend *const backends[] = { &sherd__backend_cpu };
+#define BACKENDS (sizeof backends / sizeof *backends)
+
+static void *contexts[BACKENDS];
+const sherd__backend *backend_now;
+void *backend_ctx;
+static sherd_entropy_seeded seed_state;
+sherd_entropy backend_rnd;
+
+static size_t plan_values(const plan *p)
+{
+    size_t n = 0;
+    for (uint32_t q = 0; q < (p->groups ? p->groups : 1); q++) n += (size_t)p->rows[q] * p->cols[q];
+    return n;
+}
+
+static void store(uint8_t *at, uint8_t dtype, double v)
+{
+    switch (dtype) {
+    case SHERD_F64: memcpy(at, &v, 8); break;
+    case SHERD_F32: { float x = (float)v; memcpy(at, &x, 4); break; }
+    case SHERD_U8: *at = (uint8_t)v; break;
+    case SHERD_I8: *at = (uint8_t)(int8_t)v; break;
+    case SHERD_U16: sherd__put_u16(at, (uint16_t)v); break;
+    case SHERD_I16: sherd__put_u16(at, (uint16_t)(int16_t)v); break;
+    case SHERD_U32: sherd__put_u32(at, (uint32_t)v); break;
+    case SHERD_I32: sherd__put_u32(at, (uint32_t)(int32_t)v); break;
+    case SHERD_I64: sherd__put_u64(at, (uint64_t)(int64_t)v); break;
+    default: abort();
+    }
+}
+
+static sherd_fragment *take(const sherd__fragment_info *info, uint8_t *body)
+{
+    sherd_fragment *f;
+    assert_int_equal(sherd__fragment_take(&f, info, body, NULL, NULL), SHERD_OK);
+    return f;
+}
+
+sherd_fragment *block_encode(const plan *p, const double *values)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = p->dtype, .groups = p->groups };
+    size_t each = sherd_dtype_size((sherd_dtype)p->dtype), n = plan_values(p);
+    for (uint32_t q = 0; q < (p->groups ? p->groups : 1); q++) {
+        i.rows += p->rows[q];
+        if (p->cols[q] > i.cols) i.cols = p->cols[q];
+    }
+    i.len = 8 * (uint64_t)p->groups + n * each;
+    uint8_t *body = malloc(i.len + 1);
+    for (uint32_t q = 0; q < p->groups; q++) {
+        sherd__put_u32(body + 8 * q, p->rows[q]);
+        sherd__put_u32(body + 8 * q + 4, p->cols[q]);
+    }
+    for (size_t k = 0; k < n; k++) store(body + 8 * p->groups + k * each, p->dtype, values[k]);
+    sherd_diag d = { .code = 0 };
+    assert_int_equal(sherd__fragment_table_check(&i, body, &d), SHERD_OK);
+    return take(&i, body);
+}
+
+static double small_value(uint8_t dtype)
+{
+    double v = (double)sherd__entropy_below(&backend_rnd, 120);
+    bool is_signed = dtype != SHERD_U8 && dtype != SHERD_U16 && dtype != SHERD_U32;
+    return is_signed && sherd__entropy_below(&backend_rnd, 2) ? -v : v;
+}
+
+block block_new(const plan *p)
+{
+    block b = { .p = *p, .len = plan_values(p) };
+    b.values = malloc((b.len + 1) * sizeof(double));
+    for (size_t k = 0; k < b.len; k++) b.values[k] = small_value(p->dtype);
+    b.f = block_encode(p, b.values);
+    return b;
+}
+
+void block_free(block *b)
+{
+    sherd__fragment_free(b->f);
+    free(b->values);
+}
+
+sherd__task task_product(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype)
+{
+    uint64_t n = sherd__fragment_info_of(a)->rows, m = sherd__fragment_info_of(b)->cols;
+    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
+                      .right = 2 };
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtype, .rows = n,
+                                       .cols = m, .len = n * m * sherd__wire_size(dtype) };
+    return t;
+}
+
+/* The grouped product by the book. */
+double *block_product(const block *a, const block *b, size_t n, size_t m)
+{
+    double *c = calloc(n * m + 1, sizeof *c);
+    const double *u = a->values, *v = b->values;
+    size_t row = 0;
+    for (uint32_t q = 0; q < (a->p.groups ? a->p.groups : 1); q++) {
+        size_t rows = a->p.rows[q], g = a->p.cols[q];
+        for (size_t i = 0; i < rows; i++)
+            for (size_t k = 0; k < g; k++)
+                for (size_t j = 0; j < m; j++)
+                    c[(row + i) * m + j] += u[i * g + k] * v[k * m + j];
+        u += rows * g;
+        v += g * m;
+        row += rows;
+    }
+    return c;
+}
+
+uint8_t *out_new(size_t len)
+{
+    uint8_t *out = aligned_alloc(64, (len + GUARD + 63) / 64 * 64);
+    memset(out, 0xFF, len + GUARD); /* NaN as f64 and as f32 */
+    return out;
+}
+
+void out_guarded(const uint8_t *out, size_t len)
+{
+    for (size_t i = 0; i < GUARD; i++) assert_int_equal(out[len + i], 0xFF);
+}
+
+int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
+                uint8_t *out)
+{
+    sherd_diag d = { .code = 0 };
+    int err = backend_now->run(backend_ctx, t, a, b, out, &d);
+    assert_int_equal(err != 0, d.message[0] != '\0');
+    return err;
+}
+
+plan plan_dense(uint32_t groups, uint32_t rows, uint32_t cols, uint8_t dtype)
+{
+    return (plan){ .groups = groups, .rows = { rows }, .cols = { cols }, .dtype = dtype };
+}
+
+void plan_groups(plan *a, plan *b, uint32_t groups, uint32_t inner_max, uint32_t m)
+{
+    *a = (plan){ .groups = groups };
+    *b = (plan){ .groups = groups };
+    for (uint32_t q = 0; q < groups; q++) {
+        bool empty = sherd__entropy_below(&backend_rnd, 4) == 0;
+        a->rows[q] = empty ? 0 : (uint32_t)sherd__entropy_below(&backend_rnd, 70);
+        a->cols[q] = b->rows[q] = (uint32_t)sherd__entropy_below(&backend_rnd, inner_max + 1);
+        b->cols[q] = m;
+    }
+}
+
+/* --- modulo primes -------------------------------------------------------------------------- */
+
+const uint32_t backend_primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 3, 65537 };
+
+sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
+                             const uint32_t *values)
+{
+    size_t n = (size_t)rows * cols * r;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES,
+                               .primes = (uint8_t)r, .groups = groups, .rows = rows, .cols = cols,
+                               .len = 8 * (uint64_t)groups + 3 * n };
+    uint8_t *body = malloc(i.len + 1);
+    if (groups) {
+        sherd__put_u32(body, rows);
+        sherd__put_u32(body + 4, cols);
+    }
+    for (size_t k = 0; k < n; k++) {
+        uint8_t *at = body + 8 * groups + 3 * k;
+        sherd__put_u16(at, (uint16_t)values[k]);
+        at[2] = (uint8_t)(values[k] >> 16);
+    }
+    return take(&i, body);
+}
+
+uint32_t *residues_draw(uint32_t rows, uint32_t cols, uint32_t r, bool worst)
+{
+    size_t each = (size_t)rows * cols;
+    uint32_t *v = malloc((each * r + 1) * sizeof *v);
+    for (size_t k = 0; k < each * r; k++) {
+        uint32_t p = backend_primes[k / each];
+        v[k] = worst ? (p - 1) / 2 + (uint32_t)(k & 1)
+                     : (uint32_t)sherd__entropy_below(&backend_rnd, p);
+    }
+    return v;
+}
+
+sherd__task task_modular(uint32_t n, uint32_t m, uint32_t r)
+{
+    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
+                      .right = 2, .primes_len = r };
+    memcpy(t.primes, backend_primes, sizeof backend_primes);
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                       .primes = (uint8_t)r, .rows = n, .cols = m,
+                                       .len = (uint64_t)n * m * 3 * r };
+    return t;
+}
+
+uint32_t residue_at(const uint8_t *p)
+{
+    return sherd__get_u16(p) | (uint32_t)p[2] << 16;
+}
+
+/* --- the suite, once per backend ------------------------------------------------------------ */
+
+int backend_open_all(void **s)
+{
+    (void)s;
+    backend_rnd = sherd__entropy_seeded(&seed_state, 20261121);
+    for (size_t i = 0; i < BACKENDS; i++) {
+        sherd__backend_options o = { .threads = 1, .quick = true };
+        sherd__backend_caps caps;
+        sherd_diag d = { .code = 0 };
+        if (backends[i]->open(&contexts[i], &o, &caps, &d)) {
+            print_error("%s: %s\n", backends[i]->name, d.message);
+            return -1;
+        }
+        assert_int_equal(backends[i]->abi, SHERD__BACKEND_ABI);
+        assert_string_equal(caps.name, backends[i]->name);
+        assert_true(caps.gflops > 0 && caps.threads == 1 && caps.core[0]);
+    }
+    return 0;
+}
+
+int backend_close_all(void **s)
+{
+    (void)s;
+    for (size_t i = 0; i < BACKENDS; i++) backends[i]->close(contexts[i]);
+    return 0;
+}
+
+int backend_choose(void **state)
+{
+    backend_now = backends[(uintptr_t)*state];
+    backend_ctx = contexts[(uintptr_t)*state];
+    return 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * What the suite of backends computes with: blocks of small integers (so that f64 sums are exact
+ * and bits must agree) and of residues, tasks for them, the product by the book, outputs filled
+ * with noise and guarded behind; and the suite, once per backend.
+ */
+#ifndef TESTS_CONTRACT_NODE_BACKEND_WORLD_H
+#define TESTS_CONTRACT_NODE_BACKEND_WORLD_H
+
+#include "core/rand.h"
+#include "node/backend.h"
+#include "sherd/mat.h"
+
+/* The backend of a case, and draws from the group's seed. */
+extern const sherd__backend *backend_now;
+extern void *backend_ctx;
+extern sherd_entropy backend_rnd;
+
+/** A group's set-up and teardown, and a case's set-up, whose state is the backend's number. */
+int backend_open_all(void **s);
+int backend_close_all(void **s);
+int backend_choose(void **state);
+#define EACH(test, i) { #test, test, backend_choose, NULL, (void *)(uintptr_t)(i) }
+/** Runs a task on it; words where it fails, and else none. */
+int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
+                uint8_t *out);
+
+/* A block as a test thinks of it: values as doubles, groups as shapes. */
+typedef struct plan {
+    uint32_t groups; /* 0: no table */
+    uint32_t rows[64], cols[64];
+    uint8_t dtype;
+} plan;
+
+typedef struct block {
+    plan p;
+    double *values; /* all groups' values in order */
+    size_t len;
+    sherd_fragment *f;
+} block;
+
+/** No table where groups is 0. */
+plan plan_dense(uint32_t groups, uint32_t rows, uint32_t cols, uint8_t dtype);
+/** Groups of any shape, a quarter of them without rows; `right` has m columns. */
+void plan_groups(plan *left, plan *right, uint32_t groups, uint32_t inner_max, uint32_t m);
+/** Small integers of any sign that the type has. */
+block block_new(const plan *p);
+void block_free(block *b);
+/** These values as a block on its own. */
+sherd_fragment *block_encode(const plan *p, const double *values);
+/** The grouped product by the book, n x m; the caller's. */
+double *block_product(const block *a, const block *b, size_t n, size_t m);
+sherd__task task_product(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype);
+
+#define GUARD 64
+/** NaN all over, with a guard behind it; the caller's. */
+uint8_t *out_new(size_t len);
+void out_guarded(const uint8_t *out, size_t len);
+
+extern const uint32_t backend_primes[SHERD__PRIMES_MAX];
+/** Residues modulo the first r primes, one matrix after the other. worst: those farthest from 0. */
+uint32_t *residues_draw(uint32_t rows, uint32_t cols, uint32_t r, bool worst);
+/** They as a block; groups: 0 or 1. */
+sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
+                             const uint32_t *values);
+sherd__task task_modular(uint32_t n, uint32_t m, uint32_t r);
+/** As a result has them, three bytes each. */
+uint32_t residue_at(const uint8_t *p);
+
+#endif
