@@ -273,7 +273,7 @@ static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char
     else if (c->launch && sherd__launch_stopped(c->launch, i))
         snprintf(why, size, "its process, %ld, is stopped", (long)n->pid);
     else
-        snprintf(why, size, "it has not answered within %.2g s", waited);
+        snprintf(why, size, "it has not answered within %.3g s", waited);
 }
 
 /* What a link tells ends in its remedy, behind a semicolon; behind those of a local node that never

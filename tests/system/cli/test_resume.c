@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "tests/support/send_signal.h"
 #include "store/chain.h"
 
 #define KILLS 200
@@ -222,7 +223,7 @@ static void a_run_that_is_killed_at_any_instant_is_resumed_to_the_same_bits(void
         turn = turn * 1103515245u + 12345u;
         struct timespec rest = { 0, (long)(turn >> 8) % 60000000 };
         nanosleep(&rest, NULL);
-        bool still = kills < KILLS && kill(pid, SIGKILL) == 0;
+        bool still = kills < KILLS && send_signal(pid, SIGKILL) == 0;
         int status = finish(pid);
         if (!still || status == 0) {
             assert_int_equal(status, 0);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/support/send_signal.h"
 #include "tests/system/node/hub.h"
 
 extern char **environ;
@@ -87,7 +88,7 @@ static inline void proc_wait(proc *p, int ms)
     while (waitpid(p->pid, &status, WNOHANG) == 0) {
         struct timespec pause = { .tv_nsec = 5000000 };
         if (clock_ms() > deadline) {
-            kill(p->pid, SIGKILL);
+            send_signal(p->pid, SIGKILL);
             waitpid(p->pid, &status, 0);
             fail_msg("process did not end within %d ms", ms);
         }
@@ -102,7 +103,7 @@ static inline void proc_wait(proc *p, int ms)
 
 static inline void proc_stop(proc *p)
 {
-    kill(p->pid, SIGTERM);
+    send_signal(p->pid, SIGTERM);
     proc_wait(p, 10000);
 }
 

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <sched.h>
 
+#include "tests/support/send_signal.h"
 #include "tests/system/node/proc.h"
 
 static hub mine, other;
@@ -74,7 +75,7 @@ static void a_node_that_dies_is_told_with_its_end(void **s)
     (void)s;
     sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
     sherd_diag d = { .code = 0 };
-    kill(sherd__launch_node(l, 1)->pid, SIGKILL);
+    send_signal(sherd__launch_node(l, 1)->pid, SIGKILL);
     for (int i = 0; i < 500 && sherd__launch_check(l, 1, &d) == 0; i++) {
         struct timespec pause = { .tv_nsec = 10000000 };
         nanosleep(&pause, NULL);
@@ -93,7 +94,7 @@ static void a_stopped_node_is_killed_without_the_grace(void **s)
     (void)s;
     sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
     pid_t pid = sherd__launch_node(l, 0)->pid;
-    kill(pid, SIGSTOP);
+    send_signal(pid, SIGSTOP);
     int64_t began = clock_ms();
     sherd__launch_stop(l, GRACE_MS);
     assert_true(clock_ms() - began < GRACE_MS);
@@ -106,9 +107,9 @@ static void a_node_that_is_stopped_has_not_ended(void **s)
     sherd__launch *l = hub_launch(&mine, 1, 64 << 20);
     sherd_diag d = { .code = 0 };
     pid_t pid = sherd__launch_node(l, 0)->pid;
-    kill(pid, SIGSTOP);
+    send_signal(pid, SIGSTOP);
     assert_int_equal(sherd__launch_check(l, 0, &d), SHERD_OK);
-    kill(pid, SIGCONT);
+    send_signal(pid, SIGCONT);
     assert_int_equal(sherd__launch_check(l, 0, &d), SHERD_OK);
     sherd__launch_stop(l, GRACE_MS);
     assert_false(process_lives(pid));
@@ -263,7 +264,7 @@ static void killing_the_parent_ends_its_nodes(void **s)
         assert_int_equal(sscanf(p.line, "%ld %ld %ld %ld %ld", &pids[0], &pids[1], &pids[2],
                                 &pids[3], &pids[4]), 5);
         for (int i = 0; i < 5; i++) assert_true(process_lives((pid_t)pids[i]));
-        kill(p.pid, signals[k]);
+        send_signal(p.pid, signals[k]);
         proc_wait(&p, 5000);
         int64_t deadline = clock_ms() + 5000;
         for (int i = 0; i < 5; i++) {

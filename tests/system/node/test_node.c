@@ -1,4 +1,5 @@
 /* The node process itself: what it prints, whom it lets in, what it refuses, how it ends. */
+#include "tests/support/send_signal.h"
 #include "tests/system/node/proc.h"
 
 #include <arpa/inet.h>
@@ -214,11 +215,11 @@ static void sighup_reads_the_allow_list_again(void **s)
     start(&p, NULL);
     tie_up(&mine, &a, &p.peer);
     write_text(allow_path, "* key=nonsense\n"); /* a broken list changes nothing */
-    kill(p.pid, SIGHUP);
+    send_signal(p.pid, SIGHUP);
     allow(&other, NULL);
     struct timespec pause = { .tv_nsec = 300000000 };
     nanosleep(&pause, NULL);
-    kill(p.pid, SIGHUP);
+    send_signal(p.pid, SIGHUP);
     hub_wait(&mine, a.gone, 1, 10000);
     assert_non_null(strstr(a.text, "no longer allowed"));
     tie_up(&other, &b, &p.peer);
@@ -234,7 +235,7 @@ static void sigterm_says_goodbye(void **s)
     allow(&mine, NULL);
     start(&p, NULL);
     tie_up(&mine, &t, &p.peer);
-    kill(p.pid, SIGTERM);
+    send_signal(p.pid, SIGTERM);
     hub_wait(&mine, t.gone, 1, 10000);
     assert_non_null(strstr(t.text, "node ends"));
     proc_wait(&p, 10000);
@@ -253,7 +254,7 @@ static void a_node_ends_while_it_computes(void **s)
     tie_put(&t, 9, 2, 4000, 2000, 3);
     for (uint32_t k = 1; k <= 40; k++) tie_ask(&t, 9, k, 2000, 2000);
     hub_wait(&mine, t.results, 1, 60000);
-    kill(p.pid, SIGTERM);
+    send_signal(p.pid, SIGTERM);
     hub_wait(&mine, t.gone, 1, 15000);
     proc_wait(&p, 15000);
     assert_int_equal(p.status, 0);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/rand.h"
+#include "tests/support/send_signal.h"
 #include "sherd/npy.h"
 
 static _Noreturn void die(const char *what)
@@ -70,7 +71,7 @@ bool command_wait(command *c, int64_t ms)
     int64_t deadline = clock_now_ms() + ms;
     while (!command_over(c) && clock_now_ms() < deadline) pause_ms(2);
     if (c->ended || c->pid <= 0) return c->ended;
-    kill(c->pid, SIGKILL);
+    send_signal(c->pid, SIGKILL);
     while (!command_over(c)) pause_ms(2);
     return false;
 }

@@ -18,9 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "tests/support/send_signal.h"
 
 #define NODES 3
 #define OLD "an earlier result\n"
@@ -58,7 +60,7 @@ static int end(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < NODES; i++) {
-        kill(node[i].pid, SIGTERM);
+        send_signal(node[i].pid, SIGTERM);
         (void)command_wait(&node[i], 10000 * patience());
         command_free(&node[i]);
     }
@@ -120,21 +122,37 @@ static const struct { const char *how, *told, *state; } ways[] = {
     { "mute", "is stopped", "connecting" },
 };
 
+/* Seconds of a product for which all nodes come. */
+static double undisturbed(const char *const *options)
+{
+    command c;
+    start(&c, NULL, options);
+    free(finish(&c, 0));
+    double took = (double)(c.ended_ms - c.began_ms) / 1e3;
+    command_free(&c);
+    return took;
+}
+
+/* A spare one that is late has a second and twice what the others took, and no usual time of one
+ * that is needed: on this machine as it is, before and after. */
 static void where_there_is_a_spare_the_others_do_the_work(void **s)
 {
     (void)s;
     static const char *const share[] = { "-n", "4", "--scheme", "share", "--spare", "1", NULL };
+    double before = undisturbed(share), late = 0;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         command c;
         start(&c, ways[i].how, share);
         char *said = finish(&c, 0);
         must_say(said, "going on with 3 of 4 nodes; node-3");
         must_say(said, ways[i].told);
-        assert_true(told_seconds(said, "listen within ") < 10); /* as one that is needed has */
+        late += told_seconds(said, "listen within ");
         third_is(&c, ways[i].state);
         free(said);
         command_free(&c);
     }
+    double after = undisturbed(share), usual = before > after ? before : after;
+    if (late < 1 || late > 2 * (1 + 3 * usual)) fail_msg("late %g s, usual %g s", late, usual);
 }
 
 static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
@@ -201,21 +219,50 @@ static bool is_stopped(pid_t pid)
     return p && p[1] == ' ' && p[2] == 'T';
 }
 
+/* Once: true where it took part; else it was let go on too late for that. */
+static bool goes_on(void)
+{
+    static const char *const plain[] = { "-n", "3", "--scheme", "plain", NULL };
+    command c;
+    pid_t pid = 0;
+    start(&c, "stopped", plain);
+    while ((pid == 0 || !is_stopped(pid)) && !command_over(&c)) {
+        pause_ms(1);
+        pid = child_named(c.pid, "node-3");
+    }
+    (void)send_signal(pid, SIGCONT);
+    int64_t held = clock_now_ms() - c.began_ms;
+    char *said = finish(&c, 0);
+    bool without = strstr(said, "going on") != NULL;
+    if (without && held < 500) fail_msg("let go on after %d ms: %s", (int)held, said);
+    if (!without) third_is(&c, "up");
+    free(said);
+    command_free(&c);
+    return !without;
+}
+
 static void a_node_that_goes_on_within_the_second_takes_part(void **s)
 {
     (void)s;
-    static const char *const plain[] = { "-n", "3", "--scheme", "plain", NULL };
-    command c;
-    pid_t pid;
-    start(&c, "stopped", plain);
-    while (((pid = child_named(c.pid, "node-3")) == 0 || !is_stopped(pid)) && !command_over(&c))
-        pause_ms(1);
-    kill(pid, SIGCONT);
-    char *said = finish(&c, 0);
-    assert_null(strstr(said, "going on"));
-    third_is(&c, "up");
-    free(said);
-    command_free(&c);
+    for (int tries = 0; tries < 5; tries++)
+        if (goes_on()) return;
+    skip(); /* this machine is too busy for a test to be in time */
+}
+
+/* In a group of its own, which a mistake would end. */
+static void a_number_that_was_never_set_gets_no_signal(void **s)
+{
+    (void)s;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0);
+        close(2);
+        _exit(send_signal(0, SIGKILL) == -1 && send_signal(1, 0) == -1 ? 0 : 1);
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 /* --- a node file of real nodes and one that takes connections and never says a word ----------- */
@@ -296,6 +343,7 @@ int main(void)
         cmocka_unit_test(where_there_is_none_one_sentence_names_the_node),
         cmocka_unit_test(a_late_node_without_a_spare_is_a_timeout_that_names_it),
         cmocka_unit_test(a_node_that_goes_on_within_the_second_takes_part),
+        cmocka_unit_test(a_number_that_was_never_set_gets_no_signal),
         cmocka_unit_test(a_remote_node_that_never_says_a_word_is_done_without),
         cmocka_unit_test(without_a_spare_it_is_named_with_the_right_code),
     };

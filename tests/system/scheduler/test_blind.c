@@ -25,6 +25,7 @@
 #include "command.h"
 #include "core/bytes.h"
 #include "crypto/fragment.h"
+#include "tests/support/send_signal.h"
 #include "sherd/npy.h"
 #include "wire/message.h"
 #include "wire/record.h"
@@ -140,7 +141,7 @@ static int end(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < 3; i++) {
-        kill(node[i].pid, SIGTERM);
+        send_signal(node[i].pid, SIGTERM);
         (void)command_wait(&node[i], 10000);
         command_free(&node[i]);
     }

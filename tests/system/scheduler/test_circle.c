@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "scheduler/circle.h"
 #include "scheduler/cluster_internal.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
@@ -198,7 +199,7 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
     here(&a, &w);
     sherd__circle_lead lead = among(&b, &w, kind);
     steps(&b, &w, 0, WARM);
-    assert_int_equal(kill(local_pid(w.cluster, 1), signal_number), 0);
+    assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
     double began = sherd__clock_s();
     steps(&b, &w, WARM, STEPS);
     assert_true(sherd__clock_s() - began < 60);
@@ -208,7 +209,7 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
     assert_true(strstr(local_warned, "lost") != NULL);
     steps(&a, &w, 0, STEPS);
     assert_same(&a, &b);
-    if (signal_number == SIGSTOP) kill(local_pid(w.cluster, 1), SIGCONT);
+    if (signal_number == SIGSTOP) send_signal(local_pid(w.cluster, 1), SIGCONT);
     end(&b);
     end(&a);
     world_close(&w);

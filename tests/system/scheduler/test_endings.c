@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "tests/support/send_signal.h"
 
 #define NODES 7
 #define SLOW "SHERD_TEST_MISBEHAVE=slow:1" /* seconds */
@@ -108,7 +109,7 @@ static void ends_by(int signal_number, int status, unsigned run)
         command c;
         pid_t pids[NODES];
         start(&c, run, SLOW, pids, at_work);
-        kill(c.pid, signal_number);
+        send_signal(c.pid, signal_number);
         if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
         if (c.status != status) fail_msg("ended with %d: %s", c.status, command_said(c.err));
         if (status > 0) assert_non_null(strstr(command_said(c.err), "interrupted"));
@@ -150,7 +151,7 @@ static void kill_9_ends_nodes_in_the_middle_of_a_product_at_once(void **s)
     start_with(&c, &large, 7, "SHERD_TEST_MISBEHAVE=minute", pids, false);
     for (int i = 0; i < 100 && file_size(sent) < 2000; i++) pause_ms(100);
     pause_ms(500);
-    kill(c.pid, SIGKILL);
+    send_signal(c.pid, SIGKILL);
     assert_true(command_wait(&c, 5000 * patience()));
     if (!processes_gone(pids, NODES, 1000 * patience())) fail_msg("nodes go on without us");
     nothing_is_left(pids);
@@ -163,8 +164,8 @@ static void a_stopped_node_is_not_left_either(void **s)
     command c;
     pid_t pids[NODES];
     start(&c, 5, SLOW, pids, true);
-    kill(pids[3], SIGSTOP);
-    kill(c.pid, SIGTERM);
+    send_signal(pids[3], SIGSTOP);
+    send_signal(c.pid, SIGTERM);
     if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
     assert_int_equal(c.status, 130);
     nothing_is_left(pids);
@@ -180,8 +181,8 @@ static void a_stopped_node_does_not_outlive_kill_9(void **s)
     pid_t pids[NODES];
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     start(&c, 8, SLOW, pids, true);
-    kill(pids[3], SIGSTOP);
-    kill(c.pid, SIGKILL);
+    send_signal(pids[3], SIGSTOP);
+    send_signal(c.pid, SIGKILL);
     assert_true(command_wait(&c, 5000 * patience()));
     nothing_is_left(pids);
     command_free(&c);
@@ -195,9 +196,9 @@ static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
     command c;
     pid_t pids[NODES];
     start(&c, 6, SLOW, pids, true);
-    kill(c.pid, SIGINT);
+    send_signal(c.pid, SIGINT);
     pause_ms(5);
-    kill(c.pid, SIGINT);
+    send_signal(c.pid, SIGINT);
     if (!command_wait(&c, 15000 * patience())) fail_msg("it hangs");
     assert_true(c.status == 130 || c.status == -SIGINT);
     nothing_is_left(pids);
@@ -228,7 +229,7 @@ static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
         pause_ms((unsigned)(usual / 2 + usual * i / 24));
         pid_t pids[2];
         size_t n = children_of(c.pid, pids, 2);
-        kill(c.pid, SIGKILL);
+        send_signal(c.pid, SIGKILL);
         assert_true(command_wait(&c, 5000));
         command_free(&c);
         assert_true(processes_gone(pids, n, 5000 * patience()));

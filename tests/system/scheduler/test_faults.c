@@ -33,6 +33,7 @@
 #include "command.h"
 #include "core/rand.h"
 #include "proxy.h"
+#include "tests/support/send_signal.h"
 
 #define N 560
 #define K 420
@@ -219,7 +220,7 @@ static void killed_or_stopped(fault_case *f)
     await_instant(f, &r, victim, usual);
     pid_t pid = child_named(r.c.pid, name);
     int64_t at = clock_now_ms();
-    if (pid) kill(pid, f->kind == KILL ? SIGKILL : SIGSTOP);
+    if (pid) send_signal(pid, f->kind == KILL ? SIGKILL : SIGSTOP);
     if (!command_wait(&r.c, 60000)) say(f, "it hangs");
     judge(f, &r, pid ? at : r.c.ended_ms, 0, usual);
     json_t *root = command_json(&r.c);
@@ -244,7 +245,8 @@ static void too_many(fault_case *f)
     while (!command_over(&r.c) && file_size(received) < 2000) pause_ms(1);
     size_t n = children_of(r.c.pid, pids, LOCAL), doomed = f->kind == ALL ? n : 5;
     int64_t at = clock_now_ms();
-    for (size_t i = 0; i < doomed && i < n; i++) kill(pids[i], f->index % 2 ? SIGSTOP : SIGKILL);
+    for (size_t i = 0; i < doomed && i < n; i++)
+        send_signal(pids[i], f->index % 2 ? SIGSTOP : SIGKILL);
     if (n != LOCAL) say(f, "%zu nodes", n);
     if (!command_wait(&r.c, 60000)) say(f, "it hangs");
     judge(f, &r, at, f->kind == ALL ? 7 : 10, NULL);
@@ -546,7 +548,7 @@ static int end(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < FEW; i++) {
-        if (shared[i].pid) kill(shared[i].pid, SIGTERM);
+        if (shared[i].pid) send_signal(shared[i].pid, SIGTERM);
         if (shared[i].pid) (void)command_wait(&shared[i], 10000);
     }
     folder_remove(top);

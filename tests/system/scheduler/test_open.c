@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "scheduler/launch.h"
+#include "tests/support/send_signal.h"
 #include "sherd/product.h"
 #include "tests/support/far_resolver.h"
 
@@ -354,7 +355,7 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     sherd_view va = sherd_view_c(a, SHERD_F64, 20, 20), vb = sherd_view_c(b, SHERD_F64, 20, 20);
     assert_int_equal(sherd_resident_new(&kept, c, vb, 20, &o, NULL), SHERD_OK);
     assert_int_equal(sherd_resident_multiply(kept, va, out, 20, NULL, NULL), SHERD_OK);
-    assert_int_equal(kill(sherd__launch_node(nodes, 1)->pid, SIGKILL), 0);
+    assert_int_equal(send_signal(sherd__launch_node(nodes, 1)->pid, SIGKILL), 0);
     usleep(600000); /* no call is under way: nobody tells the kept job */
     if (sherd_resident_multiply(kept, va, out, 20, NULL, &d)) fail_msg("%s", d.message);
     for (unsigned i = 0; i < 400; i++) {
@@ -366,7 +367,7 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     assert_int_equal(r.nodes_lost, 0); /* not in this call */
     assert_true(r.exposed_a[1] == 0);
     sherd_report_fini(&r);
-    assert_int_equal(kill(sherd__launch_node(nodes, 2)->pid, SIGKILL), 0);
+    assert_int_equal(send_signal(sherd__launch_node(nodes, 2)->pid, SIGKILL), 0);
     usleep(300000);
     sherd_resident_free(kept); /* it drops blocks at nodes that are no more */
     sherd_cluster_node(c, 2, &info);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "tests/support/send_signal.h"
 #include "sherd/npy.h"
 #include "sherd/sherd.h"
 
@@ -58,7 +59,7 @@ static int end(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < NODES; i++) {
-        kill(node[i].pid, SIGTERM);
+        send_signal(node[i].pid, SIGTERM);
         (void)command_wait(&node[i], 10000);
         command_free(&node[i]);
     }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "matrix/view.h"
+#include "tests/support/send_signal.h"
 #include "sherd/multiplier.h"
 #include "tests/system/scheduler/product_world.h"
 
@@ -257,7 +258,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     for (unsigned w = 1; w <= 2; w++) { /* two columns: the operand is sent again */
         sherd_node_info info;
         sherd_cluster_node(four, 4 - w, &info);
-        kill(info.pid, SIGKILL);
+        send_signal(info.pid, SIGKILL);
         usleep(200000);
         if (sherd_multiplier_multiply_kept(m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w,
                                            &d))

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 #include "wire/record.h"
@@ -34,12 +35,12 @@ static void one_encoding_is_enough_while_as_many_are_missing_as_are_spare(void *
     sherd_report r;
     double *a = share_matrix(120, 70), *b = share_matrix(70, 40);
     int64_t began = clock_now_ms();
-    kill(local_pid(share_cluster, 1), SIGSTOP); /* silent, and not yet known to be */
-    kill(local_pid(share_cluster, 4), SIGSTOP);
+    send_signal(local_pid(share_cluster, 1), SIGSTOP); /* silent, and not yet known to be */
+    send_signal(local_pid(share_cluster, 4), SIGSTOP);
     share_multiply(share_cluster, &o, share_view(a, 120, 70), share_view(b, 70, 40), &r);
     int64_t took = clock_now_ms() - began;
-    kill(local_pid(share_cluster, 1), SIGCONT);
-    kill(local_pid(share_cluster, 4), SIGCONT);
+    send_signal(local_pid(share_cluster, 1), SIGCONT);
+    send_signal(local_pid(share_cluster, 4), SIGCONT);
     assert_int_equal(r.encodings, 1);
     assert_int_equal(r.blocks, 1);
     assert_int_equal(r.threshold, 3);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 
@@ -101,7 +102,7 @@ static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
     sherd_cluster *c = local_open(NODES, NULL, 0);
     keep(&t, c, &o);
     kept_product(&t, false);
-    kill(local_pid(c, 2), SIGKILL);
+    send_signal(local_pid(c, 2), SIGKILL);
     *local_warned = '\0';
     kept_product(&t, true);
     if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
@@ -181,11 +182,11 @@ static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
     assert_non_null(got);
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     if (sherd_multiplier_keep(m, share_view(xs, ROWS, INNER), &x, &d)) fail_msg("%s", d.message);
-    kill(local_pid(c, 3), SIGSTOP);
+    send_signal(local_pid(c, 3), SIGSTOP);
     if (sherd_multiplier_multiply_kept(m, x, false, share_view(w, INNER, COLS), got, COLS, &d))
         fail_msg("%s", d.message);
     share_must_equal(got, want, ROWS * COLS, "X W");
-    kill(local_pid(c, 3), SIGCONT);
+    send_signal(local_pid(c, 3), SIGCONT);
     for (unsigned round = 0; round < 3; round++) {
         if (sherd_multiplier_multiply_kept(m, x, true, share_view(e, ROWS, 7), got, 7, &d))
             fail_msg("%s", d.message);

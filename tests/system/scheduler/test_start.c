@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "tests/support/send_signal.h"
 
 #define NODES 4
 #define OLD "an earlier result\n"
@@ -65,7 +66,7 @@ static int end(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < NODES; i++) {
-        kill(node[i].pid, SIGTERM);
+        send_signal(node[i].pid, SIGTERM);
         (void)command_wait(&node[i], 10000);
         command_free(&node[i]);
     }

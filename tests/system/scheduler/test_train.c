@@ -20,6 +20,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "scheduler/train.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 
 static const char spiral[] = "input = 2\nlayer = dense 100\nlayer = relu\nlayer = dense 3\n"
@@ -257,7 +258,7 @@ static void *kill_soon(void *arg)
 {
     const killer *k = arg;
     usleep(k->after_ms * 1000);
-    kill(k->pid, k->signal);
+    send_signal(k->pid, k->signal);
     return NULL;
 }
 
@@ -281,7 +282,7 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
         same_bits(&r, want);
         assert_non_null(strstr(local_warned, "is lost"));
         assert_int_equal(r.dropped, 0);
-        kill(k.pid, SIGCONT);
+        send_signal(k.pid, SIGCONT);
         run_end(&r);
         free(want);
         world_close(&w);
@@ -320,8 +321,8 @@ static void without_any_node_left_it_ends(void **s)
     world_open(&w, spiral, ROWS, 2, 0);
     run_begin(&r, &w, (sherd__gradients_options){ .bits = 17 }, false, false);
     assert_int_equal(run_steps(&r, &w, 0, 5, 0.5), 0);
-    kill(local_pid(w.cluster, 0), SIGKILL);
-    kill(local_pid(w.cluster, 1), SIGKILL);
+    send_signal(local_pid(w.cluster, 0), SIGKILL);
+    send_signal(local_pid(w.cluster, 1), SIGKILL);
     assert_int_equal(run_steps(&r, &w, 5, 50, 0.5), SHERD_EFEWNODES);
     run_end(&r);
     world_close(&w);
@@ -365,12 +366,12 @@ static void *slow(void *arg)
 {
     pid_t pid = *(const pid_t *)arg;
     while (slow_down) {
-        kill(pid, SIGSTOP);
+        send_signal(pid, SIGSTOP);
         usleep(15000);
-        kill(pid, SIGCONT);
+        send_signal(pid, SIGCONT);
         usleep(5000);
     }
-    kill(pid, SIGCONT);
+    send_signal(pid, SIGCONT);
     return NULL;
 }
 

@@ -21,6 +21,7 @@
 #include "learn/optimiser.h"
 #include "matrix/rounding.h"
 #include "sherd/product.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 
 enum { N = 250, K = 24, PART = 40, PARTS = 7, CLASSES = 4, EPOCHS = 3, HIDDEN = 13, BITS = 17 };
@@ -54,7 +55,7 @@ typedef struct fault {
 static void strike(const fault *f)
 {
     for (uint32_t i = 0; f && f->signal && i < f->nodes; i++)
-        kill(local_pid(f->cluster, f->node + i), f->signal);
+        send_signal(local_pid(f->cluster, f->node + i), f->signal);
 }
 
 /* One training, on any multiplier; parameters after each epoch to out. Parts come in another order

@@ -19,6 +19,7 @@
 #include "learn/network.h"
 #include "matrix/scaling.h"
 #include "sherd/product.h"
+#include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 
 enum { SIDE = 10, PIXELS = SIDE * SIDE, N = 70, PART = 16, STEPS = 8, BITS = 17, COUNT_MAX = 2000 };
@@ -57,7 +58,7 @@ static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, doubl
         sherd__batch b = { sherd_view_sub(x, first, rows, 0, PIXELS), kept, first,
                            { .labels = labels + first } };
         double cost;
-        if (dies && step == 3) kill(local_pid(dies, 1), SIGKILL);
+        if (dies && step == 3) send_signal(local_pid(dies, 1), SIGKILL);
         if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
         for (size_t k = 0; k < count; k++)
             sherd__network_params(n)[k] -= 0.2 * sherd__network_gradient(n)[k];
@@ -141,9 +142,9 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
                                               &kept, &d), SHERD_EFEWNODES);
-    assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which take "
-                                   "no windows of images; --scheme share with --colluding 1 and "
-                                   "--spare 0 needs 3 or more");
+    assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which "
+                                   "take no windows of images; --scheme share with --colluding 1 "
+                                   "and --spare 0 needs 3 or more");
     assert_string_equal(d.hint, "update the older nodes");
     sherd_multiplier_free(m);
     sherd_cluster_close(c);

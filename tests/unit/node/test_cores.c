@@ -16,6 +16,7 @@
 
 #include "core/alloc.h"
 #include "node/cores.h"
+#include "tests/support/send_signal.h"
 
 #define MS UINT64_C(1000000)
 #define LOOK SHERD__CORES_LOOK_MS
@@ -182,7 +183,7 @@ static void a_busy_process_leaves_a_core_where_others_are_busy(void **s)
     if ((it = fork()) == 0) _exit(crowded(&all, core));
     assert_int_equal(waitpid(it, &status, 0), it);
     for (int i = 0; i < 2; i++) {
-        kill(others[i], SIGKILL);
+        send_signal(others[i], SIGKILL);
         (void)waitpid(others[i], NULL, 0);
     }
     assert_true(WIFEXITED(status));

@@ -660,8 +660,8 @@ static void windows_count_in_sums_and_images_in_room(void **state)
     free(x);
 }
 
-/* Rows of A and of D, of all terms, are projected for A^T*D: with windows there are 256 for each image
- * here, and of one column they are more than all shares of a cell. */
+/* Rows of A and of D, of all terms, are projected for A^T*D: with windows there are 256 for each
+ * image here, and of one column they are more than all shares of a cell. */
 static void check_numbers_of_windows_count_against_the_memory(void **state)
 {
     (void)state;

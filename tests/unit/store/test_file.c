@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "tests/support/send_signal.h"
 #include "store/file.h"
 #include "tests/unit/store/scratch.h"
 
@@ -206,7 +207,7 @@ static void a_killed_writer_leaves_no_file(void **s)
     close(ready[1]);
     assert_int_equal(read(ready[0], &c, 1), 1);
     close(ready[0]);
-    kill(child, SIGKILL);
+    send_signal(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(scratch_entries(), 0);
 }
