@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/cpu.h"
@@ -21,13 +22,15 @@
 
 #define CROWDED_LOOKS 2u
 #define LEAST_SHARE 5u /* of the time since the look before: what is less is not worth a move */
+#define BESIDE_SHARE 10u /* of that time: threads beside the loop's compute, it does not */
 
 struct sherd__cores {
     cpu_set_t own, all;
     sherd__cores_rule rule;
-    uint64_t ran, waited;
+    uint64_t ran, waited, beside;
     uv_timer_t timer;
-    bool watched;
+    pid_t loop; /* the thread that looks */
+    bool watched, loop_free;
 };
 
 /* ---- when ------------------------------------------------------------------------------------ */
@@ -61,6 +64,11 @@ bool sherd__cores_judge(sherd__cores_rule *r, uint64_t now_ms, uint64_t ran, uin
     return false;
 }
 
+bool sherd__cores_frees_loop(uint64_t beside)
+{
+    return beside > SHERD__CORES_LOOK_MS * UINT64_C(1000000) / BESIDE_SHARE;
+}
+
 /* ---- threads of this process ----------------------------------------------------------------- */
 
 /* fn for each, true where all could be asked. */
@@ -80,13 +88,21 @@ static bool bind_thread(pid_t thread, void *ctx)
     return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0 || errno == ESRCH;
 }
 
+typedef struct times {
+    sherd__cpu_times all;
+    uint64_t beside; /* ran, without the loop's thread */
+    pid_t loop;
+} times;
+
 static bool add_times(pid_t thread, void *ctx)
 {
-    sherd__cpu_times *sum = ctx, t;
+    times *sum = ctx;
+    sherd__cpu_times t;
     if (!sherd__cpu_times_of(thread, &t)) return false;
-    sum->ran += t.ran;
-    sum->waited += t.waited;
-    sum->turns += t.turns;
+    sum->all.ran += t.ran;
+    sum->all.waited += t.waited;
+    sum->all.turns += t.turns;
+    sum->beside += thread == sum->loop ? 0 : t.ran;
     return true;
 }
 
@@ -110,11 +126,11 @@ static bool parse(const char *list, cpu_set_t *out)
 int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
 {
     cpu_set_t own, all, both;
-    sherd__cpu_times t = { 0 };
+    times t = { 0 };
     *out = NULL;
     if (!parse(list, &own))
         return sherd__fail(d, SHERD_EINVAL, NULL, "\"%.80s\" is no list of cores, as 0,2,3", list);
-    if (sched_getaffinity(0, sizeof all, &all) || !each_thread(add_times, &t) || t.turns == 0)
+    if (sched_getaffinity(0, sizeof all, &all) || !each_thread(add_times, &t) || t.all.turns == 0)
         return SHERD_OK;
     CPU_AND(&both, &own, &all);
     if (!CPU_EQUAL(&both, &own)) return SHERD_OK;
@@ -132,30 +148,38 @@ int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
     return SHERD_OK;
 }
 
+static void note(sherd__cores *c, const times *t)
+{
+    c->ran = t->all.ran;
+    c->waited = t->all.waited;
+    c->beside = t->beside;
+}
+
 /* A thread that ends while we look makes a look fail, and one that ended before takes its times
  * along: the next look will do. */
 static void look(uv_timer_t *timer)
 {
     sherd__cores *c = timer->data;
-    bool was = c->rule.bound;
-    sherd__cpu_times t = { 0 };
+    bool was = c->rule.bound, was_free = c->loop_free;
+    times t = { .loop = c->loop };
     if (!each_thread(add_times, &t)) return;
-    bool grew = t.ran >= c->ran && t.waited >= c->waited;
-    uint64_t ran = t.ran - c->ran, waited = t.waited - c->waited;
-    c->ran = t.ran;
-    c->waited = t.waited;
+    bool grew = t.all.ran >= c->ran && t.all.waited >= c->waited && t.beside >= c->beside;
+    uint64_t ran = t.all.ran - c->ran, waited = t.all.waited - c->waited;
+    uint64_t beside = t.beside - c->beside;
+    note(c, &t);
     if (!grew) return;
     bool bound = sherd__cores_judge(&c->rule, uv_now(timer->loop), ran, waited);
+    c->loop_free = bound && sherd__cores_frees_loop(beside);
     if (bound != was) (void)each_thread(bind_thread, bound ? &c->own : &c->all);
+    if (bound != was || c->loop_free != was_free)
+        (void)bind_thread(c->loop, bound && !c->loop_free ? &c->own : &c->all);
 }
 
 void sherd__cores_watch(sherd__cores *c, uv_loop_t *loop)
 {
-    sherd__cpu_times t = { 0 };
-    if (each_thread(add_times, &t)) {
-        c->ran = t.ran;
-        c->waited = t.waited;
-    }
+    c->loop = gettid();
+    times t = { .loop = c->loop };
+    if (each_thread(add_times, &t)) note(c, &t);
     uv_timer_init(loop, &c->timer);
     c->timer.data = c;
     c->watched = true;

@@ -5,6 +5,10 @@
  * core beside it is idle. A bound node gives way when it finds that it has to share, since then the
  * scheduler knows better; after a while it tries again.
  *
+ * The loop's thread is bound while it computes itself, as it does what is small. Where others
+ * compute beside it, it opens and seals what travels meanwhile: on their core that would be their
+ * time, so it is free to run on any.
+ *
  * Linux alone: elsewhere, and where the kernel does not tell how long threads wait, nothing is
  * bound. For one thread.
  */
@@ -38,6 +42,10 @@ void sherd__cores_rule_init(sherd__cores_rule *r, uint64_t now_ms);
  */
 bool sherd__cores_judge(sherd__cores_rule *r, uint64_t now_ms, uint64_t ran, uint64_t waited);
 
+/** Whether the loop's thread is free, from nanoseconds that all others of its process ran since the
+ *  look before: more than a tenth of the time. */
+bool sherd__cores_frees_loop(uint64_t beside);
+
 typedef struct sherd__cores sherd__cores;
 
 /**
@@ -46,7 +54,8 @@ typedef struct sherd__cores sherd__cores;
  * or does not give us these cores. SHERD_EINVAL: no list of cores; SHERD_ENOMEM.
  */
 int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d) SHERD_MUST;
-/** Looks from time to time, on this loop, which it does not keep running. */
+/** Looks from time to time, on this loop, which it does not keep running and which the calling
+ *  thread runs. */
 void sherd__cores_watch(sherd__cores *c, uv_loop_t *loop);
 /** Closes the handle that watch has opened; the loop has to be run for that. */
 void sherd__cores_unwatch(sherd__cores *c);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -71,6 +72,15 @@ static void it_comes_back_and_stays_away_longer_each_time(void **s)
     assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MAX_MS / LOOK) + 1, 240, 0));
     assert_false(looks(&r, &now, 2, 120, 120)); /* forgotten: it was bound for long */
     assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MS / LOOK), 120, 120));
+}
+
+static void a_loop_is_free_where_others_compute(void **s)
+{
+    (void)s;
+    assert_false(sherd__cores_frees_loop(0));
+    assert_false(sherd__cores_frees_loop(LOOK * MS / 10));
+    assert_true(sherd__cores_frees_loop(LOOK * MS / 10 + 1));
+    assert_true(sherd__cores_frees_loop(LOOK * MS));
 }
 
 static void what_is_no_list_of_cores_is_refused(void **s)
@@ -235,15 +245,97 @@ static void threads_that_are_there_are_bound_too(void **s)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static atomic_bool computes = true, left;
+
+static void *computing(void *arg)
+{
+    while (computes) {}
+    while (!left) usleep(1000);
+    return arg;
+}
+
+typedef struct course {
+    uv_timer_t timer;
+    const sherd__cores *cores;
+    cpu_set_t all;
+    pthread_t beside;
+    unsigned ticks;
+    bool freed, bound_again, beside_left; /* beside_left: its core */
+} course;
+
+/* The other thread computes until the loop is free, then no more. */
+static void watch_course(uv_timer_t *h)
+{
+    course *k = h->data;
+    cpu_set_t now;
+    (void)sched_getaffinity(0, sizeof now, &now);
+    bool loose = CPU_EQUAL(&now, &k->all);
+    if (!sherd__cores_bound(k->cores)) return; /* others are busy on this core */
+    if (!k->freed && loose) {
+        k->freed = true;
+        (void)pthread_getaffinity_np(k->beside, sizeof now, &now);
+        k->beside_left = CPU_COUNT(&now) != 1;
+        computes = false;
+    }
+    if (k->freed && !loose) k->bound_again = true;
+    if (k->bound_again || ++k->ticks == 400) uv_stop(h->loop);
+}
+
+/* A loop beside a thread that computes and then rests: 0. */
+static int beside_a_thread(const cpu_set_t *all, unsigned core)
+{
+    char list[16];
+    uv_loop_t loop;
+    sherd__cores *c = NULL;
+    course k = { .all = *all };
+    snprintf(list, sizeof list, "%u", core);
+    if (sherd__cores_take(&c, list, NULL) || !c) return 2;
+    if (pthread_create(&k.beside, NULL, computing, NULL)) return 3;
+    k.cores = c;
+    uv_loop_init(&loop);
+    sherd__cores_watch(c, &loop);
+    uv_timer_init(&loop, &k.timer);
+    k.timer.data = &k;
+    uv_timer_start(&k.timer, watch_course, 10, 10);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    computes = false;
+    left = true;
+    pthread_join(k.beside, NULL);
+    uv_close((uv_handle_t *)&k.timer, NULL);
+    sherd__cores_unwatch(c);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    if (uv_loop_close(&loop)) return 4;
+    sherd__cores_free(c);
+    return !k.freed ? 5 : k.beside_left ? 6 : !k.bound_again ? 7 : 0;
+}
+
+static void a_loop_leaves_its_core_to_who_computes_beside_it(void **s)
+{
+    (void)s;
+    cpu_set_t all;
+    unsigned core = 0;
+    pid_t it;
+    int status;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) < 2 || access("/proc/self/schedstat", R_OK)) skip();
+    while (!CPU_ISSET(core, &all)) core++;
+    if ((it = fork()) == 0) _exit(beside_a_thread(&all, core));
+    assert_int_equal(waitpid(it, &status, 0), it);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_core_that_is_shared_twice_in_a_row_is_given_up),
         cmocka_unit_test(waiting_for_a_coordinator_now_and_then_is_not_sharing),
         cmocka_unit_test(it_comes_back_and_stays_away_longer_each_time),
+        cmocka_unit_test(a_loop_is_free_where_others_compute),
         cmocka_unit_test(what_is_no_list_of_cores_is_refused),
         cmocka_unit_test(cores_that_are_not_ours_bind_nothing),
         cmocka_unit_test(threads_that_are_there_are_bound_too),
+        cmocka_unit_test(a_loop_leaves_its_core_to_who_computes_beside_it),
         cmocka_unit_test(a_busy_process_leaves_a_core_where_others_are_busy),
     };
     return cmocka_run_group_tests_name("node/cores", tests, NULL, NULL);
