@@ -3,6 +3,7 @@
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -25,6 +26,15 @@ static inline double sherd__clock_busy_s(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/** The same of another thread of this process; 0 where that is not told. */
+static inline double sherd__clock_busy_of(pthread_t thread)
+{
+    struct timespec t = { 0, 0 };
+    clockid_t clock;
+    if (pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &t)) return 0;
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 

@@ -8,10 +8,10 @@
  * updates once. With bits above 0 the parameters have the same bits whatever engine, number of
  * nodes, arrival and losses of nodes, and are those of full-batch descent over the same shards.
  *
- * Asynchronous: each part is applied as it arrives, to whatever the parameters are then, with its
- * part of the step's rate (Recht et al. 2011 and Dean et al. 2012 describe why that works). How
- * many updates were made since the parameters that it was computed from is its staleness; a bound
- * on it makes fast nodes wait for slow ones (stale synchronous: Ho et al. 2013).
+ * Asynchronous: each part, a shard or a few, is applied as it arrives, to whatever the parameters
+ * are then, with its part of the step's rate (Recht et al. 2011 and Dean et al. 2012 describe why
+ * that works). How many updates were made since the parameters that it was computed from is its
+ * staleness; a bound on it makes fast nodes wait for slow ones (stale synchronous: Ho et al. 2013).
  *
  * An update is made as a whole, between steps of the loop, on the thread that calls it; parameters
  * that are on their way to somebody are a copy of one version.
@@ -95,11 +95,14 @@ typedef struct sherd__part {
     struct sherd__part *next; /* the engine's, while it has the part */
 } sherd__part;
 
-/** Who grades. Constant and shared; every slot is mandatory. */
+/** Who grades. Constant and shared; every slot but grain is mandatory. */
 typedef struct sherd__gradient_engine_ops {
     const char *name;
     /** How many parts can be under way at once; at least 1. */
     uint32_t (*workers)(void *ctx);
+    /** How many shards a part of an asynchronous step is to have, 1 to `most`: more than 1 where
+     *  the engine finds that what each part costs it is much beside computing. NULL: always 1. */
+    uint32_t (*grain)(void *ctx, uint32_t most);
     /** Takes the part; it comes back by next, whatever becomes of it, unless next fails. */
     int (*post)(void *ctx, sherd__part *part, sherd_diag *d);
     /** Waits for a part to come back. A failure (nobody left, interrupted) ends the engine: no part

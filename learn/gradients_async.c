@@ -1,5 +1,6 @@
 /*
- * Asynchronous steps. A piece is one shard of one step under parameters of one version. Pieces go
+ * Asynchronous steps. A piece is one shard of one step under parameters of one version, or several
+ * where moving parameters and gradients for each would cost too much beside computing. Pieces go
  * out as long as somebody is free, and are applied as they come back, each with its part of the
  * rate. A bound on staleness holds those back that would make one that is still under way too old;
  * they are applied together, as one update, once it is there.
@@ -16,12 +17,14 @@ typedef struct piece {
     struct piece *next, *also; /* also: of all pieces */
     uint32_t *rows;
     size_t room;               /* of rows */
-    size_t cuts[2];
+    size_t *cuts;              /* by shard of it, one more than those; so are the next three */
+    sherd__local_steps *local;
+    double *costs;
+    uint64_t *hits;
     int32_t *scales;
     sherd__sums sums;
-    sherd__local_steps local;
-    double cost, rate, weight; /* weight: examples, or what local steps weigh */
-    uint64_t hits;
+    double rate, weight;       /* weight: examples, or what local steps weigh */
+    size_t examples;
     size_t whole;              /* examples of the step */
     unsigned tries;
 } piece;
@@ -32,6 +35,10 @@ static void free_piece(piece *p)
     sherd__version_release(p->part.params);
     sherd__sums_fini(&p->sums);
     sherd__free(p->rows);
+    sherd__free(p->cuts);
+    sherd__free(p->local);
+    sherd__free(p->costs);
+    sherd__free(p->hits);
     sherd__free(p->scales);
     sherd__free(p);
 }
@@ -40,8 +47,13 @@ static piece *new_piece(gradients *g)
 {
     piece *p = sherd__calloc(1, sizeof *p);
     if (!p) return NULL;
+    p->cuts = sherd__calloc((size_t)g->o.shards + 1, sizeof *p->cuts);
+    p->local = sherd__calloc(g->o.shards, sizeof *p->local);
+    p->costs = sherd__calloc(g->o.shards, sizeof *p->costs);
+    p->hits = sherd__calloc(g->o.shards, sizeof *p->hits);
     p->scales = sherd__calloc(g->tiers, sizeof *p->scales);
-    if (!p->scales || sherd__sums_init(&p->sums, g->tiers, g->counts, g->o.bits > 0)) {
+    bool fits = p->cuts && p->local && p->costs && p->hits && p->scales;
+    if (!fits || sherd__sums_init(&p->sums, g->tiers, g->counts, g->o.bits > 0)) {
         free_piece(p);
         return NULL;
     }
@@ -88,24 +100,25 @@ static void apply_held(gradients *g)
     for (piece *p = g->held; p; p = p->next) weight += p->weight;
     sherd__gradients_sum last = { 0 };
     for (piece *p = g->held; p; p = p->next) {
-        size_t examples = p->cuts[1];
         uint64_t stale = staleness(g, p);
         last = (sherd__gradients_sum){ &p->sums, p->scales,
                                        g->o.local_steps ? weight * p->rate : weight,
                                        p != g->held };
         if (p->next) sherd__gradients_take(g, &last);
-        rate += p->rate * (double)examples / (double)p->whole;
+        rate += p->rate * (double)p->examples / (double)p->whole;
         if (stale >= u.staleness) {
             u.staleness = stale;
             u.by = p->part.by;
         }
         u.parts++;
-        u.examples += examples;
+        u.examples += p->examples;
         g->stats.staleness_sum += stale;
         if (stale > g->stats.staleness_most) g->stats.staleness_most = stale;
-        g->applied_cost += p->cost;
-        g->applied_hits += p->hits;
-        g->applied += examples;
+        for (uint32_t i = 0; i < p->part.shards; i++) {
+            g->applied_cost += p->costs[i];
+            g->applied_hits += p->hits[i];
+        }
+        g->applied += p->examples;
     }
     sherd__gradients_apply(g, rate, &u, &last);
     for (piece *p = g->held, *next; p; p = next) {
@@ -185,26 +198,28 @@ static int collect(gradients *g, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int send_shard(gradients *g, const sherd__step *s, size_t from, size_t to, uint32_t shards,
-                      sherd_diag *d)
+/* Shards [first, first + n) of this step's, as one part. */
+static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint32_t n,
+                       uint32_t shards, sherd_diag *d)
 {
-    piece *p = take_piece(g, to - from);
+    size_t from = g->cuts[first], len = g->cuts[first + n] - from;
+    piece *p = take_piece(g, len);
     if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
-    memcpy(p->rows, s->rows + from, (to - from) * sizeof *p->rows);
-    p->cuts[0] = 0;
-    p->cuts[1] = to - from;
+    memcpy(p->rows, s->rows + from, len * sizeof *p->rows);
+    for (uint32_t i = 0; i <= n; i++) p->cuts[i] = g->cuts[first + i] - from;
     p->rate = s->rate;
     p->whole = s->len;
     p->tries = 0;
-    p->weight = (double)(to - from);
-    if (g->o.local_steps) p->weight = sherd__gradients_local(g, s->rate, p->cuts, 1, &p->local);
+    p->examples = len;
+    p->weight = (double)len;
+    if (g->o.local_steps) p->weight = sherd__gradients_local(g, s->rate, p->cuts, n, p->local);
     unsigned room = sherd__gradients_room(shards);
     sherd__gradients_scales(g, s->rate, p->weight, room, 0, p->scales);
     sherd__sums_clear(&p->sums);
-    p->part = (sherd__part){ .params = sherd__gradients_version(g, d), .shards = 1,
+    p->part = (sherd__part){ .params = sherd__gradients_version(g, d), .shards = n,
                              .rows = p->rows, .at = p->cuts, .scales = p->scales, .room = room,
-                             .local = g->o.local_steps ? &p->local : NULL, .sums = &p->sums,
-                             .costs = &p->cost, .hits = &p->hits };
+                             .local = g->o.local_steps ? p->local : NULL, .sums = &p->sums,
+                             .costs = p->costs, .hits = p->hits };
     int err = p->part.params ? post(g, p, d) : SHERD_ENOMEM;
     if (err) give_piece(g, p);
     return err;
@@ -216,6 +231,14 @@ static uint32_t most_under_way(const gradients *g)
     return workers < SHERD__SHARDS_MAX ? workers : SHERD__SHARDS_MAX;
 }
 
+/* Shards of the next part: as the engine has it, but so that everybody has a part of the step. */
+static uint32_t grain(const gradients *g, uint32_t shards)
+{
+    uint32_t most = shards / most_under_way(g);
+    return most > 1 && g->o.engine.ops->grain
+               ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
+}
+
 int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
                                 sherd_diag *d)
 {
@@ -225,11 +248,13 @@ int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
     g->applied = g->applied_hits = 0;
     g->applied_cost = 0;
-    for (uint32_t i = 0; i < shards && !err; i++) {
+    for (uint32_t i = 0, n; i < shards && !err; i += n) {
+        n = grain(g, shards);
+        if (n > shards - i) n = shards - i;
         /* Those who are too fast for the bound wait, too. */
         while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))
             err = collect(g, d);
-        if (!err) err = send_shard(g, s, g->cuts[i], g->cuts[i + 1], shards, d);
+        if (!err) err = send_shards(g, s, i, n, shards, d);
     }
     while (!err && g->applied == 0 && g->under_way) err = collect(g, d);
     if (err) return err;

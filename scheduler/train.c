@@ -9,8 +9,10 @@
 
 #include "core/alloc.h"
 #include "core/buf.h"
+#include "core/clock.h"
 #include "core/diag.h"
 #include "scheduler/caller.h"
+#include "scheduler/grain.h"
 #include "scheduler/train_job.h"
 
 typedef struct engine {
@@ -20,6 +22,8 @@ typedef struct engine {
     sherd__part *back;  /* of what is waited for */
     uint32_t under_way; /* parts */
     bool silent;        /* posted since the loop was woken */
+    uint64_t back_len;  /* parts that came back */
+    sherd__grain grain;
 } engine;
 
 static uint32_t workers(void *ctx)
@@ -31,6 +35,13 @@ static uint32_t workers(void *ctx)
     /* Of n parts under way at equals the eldest becomes n - 1 updates old. */
     bool two = e->o.async && e->o.staleness_max >= 2 * (uint64_t)up - 1;
     return two ? 2 * up : up;
+}
+
+static uint32_t grain(void *ctx, uint32_t most)
+{
+    engine *e = ctx;
+    return sherd__grain_shards(&e->grain, sherd__clock_s(),
+                               sherd__clock_busy_of(e->cluster->thread), e->back_len, most);
 }
 
 static void wake(engine *e)
@@ -71,6 +82,7 @@ static int next(void *ctx, sherd__part **out, sherd_diag *d)
     tell_traces(e);
     if (err) return err;
     e->under_way--;
+    e->back_len++;
     *out = e->back;
     return SHERD_OK;
 }
@@ -87,6 +99,7 @@ static void free_engine(void *ctx)
 static const sherd__gradient_engine_ops cluster_ops = {
     .name = "cluster",
     .workers = workers,
+    .grain = grain,
     .post = post,
     .next = next,
     .free = free_engine,

@@ -59,6 +59,7 @@ typedef struct sim {
     fault fault;
     uint32_t victims, struck, under_way;
     uint32_t each; /* parts that a node is given at once */
+    uint32_t grain; /* shards of a part, asynchronously */
     uint64_t most; /* tasks that a node had not answered */
     bool ended;
 } sim;
@@ -247,6 +248,12 @@ static uint32_t workers(void *ctx)
     return up ? s->each * up : 1;
 }
 
+static uint32_t grain(void *ctx, uint32_t most)
+{
+    const sim *s = ctx;
+    return s->grain < most ? s->grain : most;
+}
+
 static int post(void *ctx, sherd__part *p, sherd_diag *d)
 {
     sim *s = ctx;
@@ -277,7 +284,8 @@ static void no_free(void *ctx)
     (void)ctx;
 }
 
-static const sherd__gradient_engine_ops sim_ops = { "sim", workers, post, next, no_free };
+static const sherd__gradient_engine_ops sim_ops = { "sim", workers, grain, post, next,
+                                                    no_free };
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
@@ -343,7 +351,8 @@ static int no_product(void *ctx, const sherd__task *t, const sherd_fragment *l,
 static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI, .name = "none",
                                         .run = no_product };
 
-/* Asynchronously, nodes get one part at a time by even seeds and two by odd ones. */
+/* Asynchronously, nodes get one part at a time by even seeds and two by odd ones, of one to three
+ * shards. */
 static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t victims,
                     sherd__gradients_options g, bool allow_drop, outcome *out)
 {
@@ -355,6 +364,7 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     s->fault = f;
     s->victims = victims;
     s->each = g.async ? 1 + (uint32_t)(seed % 2) : 1;
+    s->grain = 1 + (uint32_t)(seed / 2 % 3);
     assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
     sherd__train_job_options o = {

@@ -161,6 +161,7 @@ typedef struct mock {
     sherd__grader *grader;
     sherd__part *queue[64];
     uint32_t len, workers;
+    uint32_t grain, roomy;    /* shards of a part; the most that it was ever allowed */
     uint32_t lost;            /* this part in the order of posts is dropped */
     bool oldest_last, reverse;
     uint32_t posts, most;     /* most: under way at once */
@@ -174,6 +175,13 @@ typedef struct mock {
 static uint32_t mock_workers(void *ctx)
 {
     return ((mock *)ctx)->workers;
+}
+
+static uint32_t mock_grain(void *ctx, uint32_t most)
+{
+    mock *m = ctx;
+    if (most > m->roomy) m->roomy = most;
+    return m->grain < 1 ? 1 : m->grain < most ? m->grain : most;
 }
 
 static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)
@@ -248,8 +256,8 @@ static void mock_free(void *ctx)
     sherd__grader_free(((mock *)ctx)->grader);
 }
 
-static const sherd__gradient_engine_ops mock_ops = { "mock", mock_workers, mock_post, mock_next,
-                                                     mock_free };
+static const sherd__gradient_engine_ops mock_ops = { "mock", mock_workers, mock_grain, mock_post,
+                                                     mock_next, mock_free };
 
 static sherd__gradient_engine mock_engine(mock *m, unsigned bits)
 {
@@ -624,6 +632,69 @@ static void one_worker_without_delay_is_a_series_of_steps(void **s)
     end(&r);
 }
 
+/* One part of all shards, and nobody beside it, is a synchronous step. */
+static void a_part_of_all_shards_is_a_whole_step(void **s)
+{
+    (void)s;
+    for (unsigned k = 0; k < 3; k++) { /* gradients; local steps; weighted ones */
+        run here, there;
+        mock one = { .workers = 1 }, all = { .workers = 1, .grain = 5 };
+        sherd__gradients_options o = { .bits = 17, .shards = 5, .staleness_max = UINT64_MAX,
+                                       .local_steps = k ? 4 : 0, .weighted = k == 2 };
+        begin(&here, mock_engine(&one, 17), o);
+        o.async = true;
+        begin(&there, mock_engine(&all, 17), o);
+        for (unsigned i = 0; i < 6; i++) {
+            steps(&here, 1, ROWS);
+            steps(&there, 1, ROWS);
+            assert_memory_equal(sherd__network_params(here.network),
+                                sherd__network_params(there.network), COUNT * sizeof(double));
+            assert_int_equal(here.hits, there.hits);
+            assert_true(fabs(here.cost - there.cost) < 0.01); /* L2 before or after the update */
+        }
+        assert_int_equal(all.posts, one.posts);
+        assert_int_equal(all.roomy, 5);
+        end(&here);
+        end(&there);
+    }
+}
+
+/* 8 shards in parts of 3, 3 and 2. */
+static void shards_of_a_part_count_together(void **s)
+{
+    (void)s;
+    run r;
+    sherd_diag d = { 0 };
+    mock m = { .workers = 2, .grain = 3 };
+    begin(&r, mock_engine(&m, 17),
+          (sherd__gradients_options){ .bits = 17, .shards = 8, .async = true,
+                                      .staleness_max = UINT64_MAX });
+    steps(&r, 10, ROWS);
+    assert_int_equal(r.stepper.ops->settle(r.stepper.ctx, &d), 0);
+    const sherd__gradients_stats *st = sherd__gradients_stats_of(&r.stepper);
+    assert_int_equal(m.posts, 30);
+    assert_int_equal(st->parts, 30);
+    assert_int_equal(st->updates, 30);
+    assert_int_equal(st->examples, 10 * ROWS);
+    end(&r);
+}
+
+static void however_large_parts_are_everybody_has_one_of_each_step(void **s)
+{
+    (void)s;
+    for (uint32_t workers = 1; workers <= 9; workers++) {
+        run r;
+        mock m = { .workers = workers, .grain = 99 };
+        begin(&r, mock_engine(&m, 17),
+              (sherd__gradients_options){ .bits = 17, .shards = 8, .async = true,
+                                          .staleness_max = UINT64_MAX });
+        steps(&r, 4, ROWS);
+        assert_int_equal(m.roomy, workers <= 4 ? 8 / workers : 0);
+        assert_true(m.posts >= 4 * (workers < 8 ? workers : 8));
+        end(&r);
+    }
+}
+
 /* ---- adding up ------------------------------------------------------------------------------- */
 
 static void an_entry_beyond_its_room_is_told(void **s)
@@ -747,6 +818,9 @@ int main(void)
         cmocka_unit_test(without_a_bound_everything_is_applied_as_it_comes),
         cmocka_unit_test(asynchronous_training_comes_down_too),
         cmocka_unit_test(one_worker_without_delay_is_a_series_of_steps),
+        cmocka_unit_test(a_part_of_all_shards_is_a_whole_step),
+        cmocka_unit_test(shards_of_a_part_count_together),
+        cmocka_unit_test(however_large_parts_are_everybody_has_one_of_each_step),
         cmocka_unit_test(an_entry_beyond_its_room_is_told),
         cmocka_unit_test(memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back),
         cmocka_unit_test(lent_parameters_are_read_where_they_lie_and_for_one_run),
