@@ -291,7 +291,10 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
 static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
                    bool cut, const sherd__shares_want *w, sherd_diag *d)
 {
-    size_t parts = (size_t)w->rights + 1, most = parts * len * SHERD__TABLE_PRIMES;
+    size_t parts = 2, most; /* A and B, and as many more as were sent */
+    for (size_t i = 0; i < len; i++)
+        if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
+    most = parts * len * SHERD__TABLE_PRIMES;
     if (!cut) s->kind = kind_of(nodes, len, w->n);
     s->parts = sherd__calloc(parts, sizeof *s->parts);
     if (!cut) s->rows = sherd__calloc(len, sizeof *s->rows);

@@ -158,19 +158,29 @@ static int compare_hashes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many right blocks differ, whichever nodes they were sent to and how often; the list is in
- * another order then. SHERD_ENOMEM. */
-static int count_rights(turn *list, size_t len, size_t *out)
+/* Whether a task is of this code: products of other primes are not read. */
+static bool of_code(const sherd__seen_code *code, const sherd__view_task *t)
+{
+    return code->primes_len == t->primes_len &&
+           memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes) == 0;
+}
+
+/* How many right blocks of a code differ, whichever nodes they were sent to and how often; the list
+ * is in another order then. SHERD_ENOMEM. */
+static int count_rights(turn *list, size_t len, const sherd__seen_code *code, size_t *out)
 {
     size_t n = 0, all = 0;
     int err = SHERD_OK;
+    const turn *last = NULL;
     uint64_t *hashes = sherd__calloc(len, sizeof *hashes);
     if (!hashes) return SHERD_ENOMEM;
     if (len) qsort(list, len, sizeof *list, compare_rights);
     for (size_t i = 0; i < len && !err; i++) {
         const sherd__view_block *b = &list[i].v->blocks[list[i].t->right];
         uint8_t *body;
-        if (i > 0 && compare_rights(&list[i - 1], &list[i]) == 0) continue;
+        if (!of_code(code, list[i].t)) continue;
+        if (last && compare_rights(last, &list[i]) == 0) continue;
+        last = &list[i];
         err = sherd__shares_body(list[i].v, b, &body);
         if (!err) hashes[n++] = sherd__view_hash(body, (size_t)b->info.len);
         if (err == SHERD_EFRAME) err = SHERD_OK;
@@ -183,8 +193,10 @@ static int count_rights(turn *list, size_t len, size_t *out)
     return err;
 }
 
-static int make_room(shares_node *n, uint32_t tiles)
+/* For what there is, however much was asked for. */
+static int make_room(shares_node *n, uint32_t wanted, size_t there)
 {
+    uint32_t tiles = wanted < there ? wanted : there ? (uint32_t)there : 1;
     if (n->b) return SHERD_OK;
     n->b = sherd__calloc(tiles, sizeof *n->b);
     n->rights = sherd__calloc(tiles, sizeof *n->rights);
@@ -200,16 +212,14 @@ int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain,
     size_t len;
     int err = list_turns(v, domain, job, lefts, &list, &len);
     if (err) return err;
-    err = make_room(n, w->rights);
+    err = make_room(n, w->rights, len);
     for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {
         const sherd__view_task *t = list[i].t;
         if (code->primes_len == 0) {
             code->primes_len = t->primes_len;
             memcpy(code->primes, t->primes, sizeof t->primes);
         }
-        if (code->primes_len != t->primes_len ||
-            memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes))
-            continue;
+        if (!of_code(code, t)) continue;
         if (!right || right->v != list[i].v || right->t->right != t->right)
             err = take_right(n, &list[i], w->rows);
         if (!err && lefts && (!left || left->v != list[i].v || left->t->left != t->left))
@@ -217,7 +227,7 @@ int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain,
         left = right = &list[i];
     }
     n->rights_sent = n->tiles;
-    if (!err && n->more) err = count_rights(list, len, &n->rights_sent);
+    if (!err && n->more) err = count_rights(list, len, code, &n->rights_sent);
     sherd__free(list);
     return err;
 }

@@ -100,7 +100,7 @@ static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd
                      sherd_diag *d)
 {
     uint64_t n = w.n;
-    a->more = sherd__calloc(w.rights, sizeof *a->more);
+    a->more = sherd__calloc(w.rights < len ? w.rights : len, sizeof *a->more);
     int err = a->more ? 0 : SHERD_ENOMEM;
     for (size_t i = 1; i < len && a->more_len + 1 < w.rights && !err; i++) {
         sherd__shares *s = &a->more[a->more_len];
