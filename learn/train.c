@@ -316,6 +316,15 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     return r->calls->step != NULL ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
 }
 
+/* What was under way, and is only found to have diverged now, is of the last step. */
+static int settle(const run *r, sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    uint64_t step = r->t->state.step;
+    int err = r->stepper.ops->settle(r->stepper.ctx, &mine);
+    return err ? located(r, step ? step : 1, err, &mine, d) : SHERD_OK;
+}
+
 static int end_epoch(run *r, double rate, sherd_diag *d)
 {
     sherd__trainer *t = r->t;
@@ -331,7 +340,7 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     bool spared = r->calls->figures && r->stepper.ops->traits & SHERD__STEPPER_FAR;
     int err = SHERD_OK;
     if (!spared || judged || last) {
-        err = r->stepper.ops->settle(r->stepper.ctx, d);
+        err = settle(r, d);
         if (err == 0) err = check_params(r, d);
     }
     if (err == 0 && judged)
@@ -350,14 +359,14 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
 static int checkpoint(run *r, sherd_diag *d)
 {
     if (r->calls->checkpoint == NULL) return SHERD_OK;
-    int err = r->stepper.ops->settle(r->stepper.ctx, d);
+    int err = settle(r, d);
     if (err == 0) err = check_params(r, d);
     return err != 0 ? err : r->calls->checkpoint(r->calls->ctx, &r->t->state, d);
 }
 
 static int stop(run *r, sherd_diag *d)
 {
-    int err = r->stepper.ops->settle(r->stepper.ctx, d);
+    int err = settle(r, d);
     if (err == 0 && r->t->state.step > 0) err = checkpoint(r, d);
     if (err != 0) return err;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %" PRIu64 " of %" PRIu64

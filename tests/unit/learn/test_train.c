@@ -162,7 +162,7 @@ static void one_seed_makes_the_same_bits_and_another_does_not(void **s)
 typedef struct fake {
     rig *g;
     unsigned traits;
-    uint64_t nan_at, spoil_at, fail_at; /* step numbers from 1; 0: never */
+    uint64_t nan_at, spoil_at, fail_at, late_at; /* step numbers from 1; 0: never */
     size_t settled, stepped, kept;
     char calls[200]; /* s step, t settle, e epoch, r epoch with report, c checkpoint */
 } fake;
@@ -215,10 +215,12 @@ static int fake_step(void *ctx, const sherd__step *s, sherd__step_result *out, s
 
 static int fake_settle(void *ctx, sherd_diag *d)
 {
-    (void)d;
-    ((fake *)ctx)->settled++;
-    note(ctx, 't');
-    return SHERD_OK;
+    fake *f = ctx;
+    f->settled++;
+    note(f, 't');
+    return f->late_at && f->stepped >= f->late_at
+               ? sherd__fail(d, SHERD_ERANGE, "h", "n1: the cost is inf: training diverged")
+               : SHERD_OK;
 }
 
 static void fake_free(void *ctx)
@@ -362,6 +364,21 @@ static void parameters_that_overflow_reach_no_checkpoint(void **s)
     }
 }
 
+/* Of steps that were under way a stepper may find that out when it settles. */
+static void what_is_found_to_have_diverged_late_is_said_with_its_step(void **s)
+{
+    (void)s;
+    rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
+    fake f = { .late_at = 6 };
+    sherd_diag d = { 0 };
+    sherd__train_calls calls = { .checkpoint = on_checkpoint, .checkpoint_every = 3 };
+    assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
+    assert_string_equal(d.message, "step 6, epoch 2: n1: the cost is inf: training diverged");
+    assert_string_equal(d.hint, "h");
+    assert_null(strchr(strchr(f.calls, 'c') + 1, 'c')); /* that of step 3 is the last */
+    rig_free(&g);
+}
+
 static void a_rate_that_is_too_large_diverges_with_a_sentence(void **s)
 {
     (void)s;
@@ -475,6 +492,7 @@ int main(void)
         cmocka_unit_test(figures_weigh_steps_by_their_examples),
         cmocka_unit_test(a_cost_that_is_nan_ends_training_and_says_where),
         cmocka_unit_test(parameters_that_overflow_reach_no_checkpoint),
+        cmocka_unit_test(what_is_found_to_have_diverged_late_is_said_with_its_step),
         cmocka_unit_test(a_rate_that_is_too_large_diverges_with_a_sentence),
         cmocka_unit_test(an_interrupted_run_is_settled_and_has_a_checkpoint),
         cmocka_unit_test(what_a_step_says_is_said),
