@@ -3,8 +3,8 @@
  * back with each part, whatever examples it is of, so parts of few examples keep the loop's thread
  * busy with moving: as long as it spends more than an eighth of its time, parts become larger (as
  * Dean et al. 2012 fetch and push every so many mini-batches); where it spends next to nothing,
- * smaller, since an update each is what asynchronous steps are for. Processor time is measured, so
- * that others on this machine change nothing.
+ * smaller, since an update each is what asynchronous steps are for. Processor time is what counts:
+ * a thread that waits for its turn beside others is not busy moving.
  */
 #ifndef SCHEDULER_GRAIN_H
 #define SCHEDULER_GRAIN_H

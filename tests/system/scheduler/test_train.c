@@ -45,7 +45,7 @@ typedef struct world {
     sherd_cluster *cluster;
 } world;
 
-static atomic_uint traces, overlapped, early;
+static atomic_uint traces, overlapped, early, widest; /* widest: shards of a part */
 
 static void world_open(world *w, const char *text, size_t rows, uint32_t nodes, uint64_t memory)
 {
@@ -95,6 +95,7 @@ static void on_trace(void *ctx, const sherd__train_trace *t)
     assert_true(t->answered >= t->asked && t->node[0]);
     if (t->top_left < t->lowest_backward) overlapped++;
     if (t->forward < t->last_params) early++;
+    if (t->shards > widest) widest = t->shards;
 }
 
 static sherd__gradient_engine engine_of(world *w, const sherd__gradients_options *g, bool here,
@@ -415,6 +416,30 @@ static void a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones(voi
     assert_true(other > one);
 }
 
+/* 0.8 MB of weights there and of gradients back for every two examples. */
+static void parts_become_larger_where_what_moves_is_much_beside_what_is_computed(void **s)
+{
+    (void)s;
+    static const char wide[] = "input = 1000\nlayer = dense 100\nlayer = relu\n"
+                               "layer = dense 3\nloss = cross-entropy\n";
+    world w;
+    run r;
+    sherd__gradients_options g = { .bits = 17, .shards = 32, .async = true,
+                                   .staleness_max = UINT64_MAX };
+    double until = sherd__clock_s() + 60;
+    uint64_t steps = 0;
+    world_open(&w, wide, 64, 1, 0);
+    run_begin(&r, &w, g, false, false);
+    widest = 0;
+    for (; widest < 2 && sherd__clock_s() < until; steps++)
+        assert_int_equal(run_steps(&r, &w, steps, steps + 1, 0.01), 0);
+    print_message("parts of %u shards after %u steps\n", widest, (unsigned)steps);
+    assert_true(widest >= 2);
+    assert_true(r.updates < 32 * steps);
+    run_end(&r);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_network_that_no_node_has_room_for_is_refused_with_the_reason),
         cmocka_unit_test(top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_early),
         cmocka_unit_test(a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones),
+        cmocka_unit_test(parts_become_larger_where_what_moves_is_much_beside_what_is_computed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
