@@ -5,6 +5,7 @@
  */
 #include "sherd/forecast.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -148,10 +149,16 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
     if (given) return SHERD_OK;
     bool fits = sherd__mul(w->a.rows, w->b.cols, &len) && sherd__mul(len, sizeof *w->c, &len) &&
                 len <= RESULT_MAX;
-    if (!fits)
-        return sherd__fail(d, SHERD_ERANGE, "forecast a part of it, and scale up",
-                           "a result of %zu x %zu is too large to be rehearsed with", w->a.rows,
-                           w->b.cols);
+    if (!fits) {
+        char hint[160];
+        size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
+        if (row)
+            snprintf(hint, sizeof hint, "plan %zu of its rows, and scale up; multiply --dry-run "
+                                        "tells bytes of any size", (size_t)(RESULT_MAX / row));
+        return sherd__fail(d, SHERD_ERANGE, row ? hint : "plan some of its columns, and scale up",
+                           "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
+                           w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
+    }
     w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
     return w->c ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
 }

@@ -384,6 +384,23 @@ static void list_nodes(char path[32], const char *const *lines, uint32_t len,
                                       .no_time = true };
 }
 
+/* The limit and the way round it are named with figures. */
+static void a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not(void **state)
+{
+    (void)state;
+    const sherd_forecast_options with = { .nodes = 4, .node_memory = nodes.memory };
+    const sherd_view large = { .dtype = SHERD_F64, .rows = 40000, .cols = 40000,
+                               .row_stride = 40000, .col_stride = 1 };
+    sherd_forecast e;
+    sherd_diag d = { 0 };
+    sherd_product_options o = options();
+    assert_int_equal(sherd_forecast_multiply(&e, large, large, &o, &with, &d), SHERD_ERANGE);
+    assert_string_equal(d.message, "a result of 40000 x 40000 is too large to be rehearsed with: "
+                                   "above 1073 MB");
+    assert_string_equal(d.hint, "plan 3355 of its rows, and scale up; multiply --dry-run tells "
+                                "bytes of any size");
+}
+
 static void a_node_file_is_foretold_by_its_domains(void **state)
 {
     (void)state;
@@ -781,6 +798,7 @@ int main(void)
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
         cmocka_unit_test(a_product_of_a_hundred_shares_is_foretold),
         cmocka_unit_test(a_node_file_is_foretold_by_its_domains),
+        cmocka_unit_test(a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not),
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
