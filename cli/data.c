@@ -93,12 +93,9 @@ static int take_idx(sherd__dataset *out, const char *folder, const char *prefix,
 
 static int load_idx(sherd__data *x, const char *folder, size_t width, sherd_diag *d)
 {
-    sherd_diag missing = {0};
     int err = take_idx(&x->train, folder, "train", width, d);
-    if (err) return err;
-    err = take_idx(&x->validation, folder, "t10k", width, &missing);
-    if (err == SHERD_EOPEN) return 0; /* there is no test set */
-    return err ? sherd__fail(d, err, missing.hint, "%s", missing.message) : 0;
+    if (err || !sherd__idx_set_any(folder, "t10k")) return err;
+    return take_idx(&x->validation, folder, "t10k", width, d);
 }
 
 /* ---- .npy and .npz --------------------------------------------------------------------------- */

@@ -191,6 +191,22 @@ static const char *keeps_more(const sherd__work *w, unsigned i)
     return i == 1 && w->opt.bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
 }
 
+/* The point stands among a number's bits or behind them, never before: whole matrices may be too
+ * small. What their largest entry is stays untold. */
+static void say_vanished(const sherd__work *w, unsigned i, const sherd__fixed_loss *loss)
+{
+    int scale = i == 0 ? w->report.scale_a : w->report.scale_b;
+    unsigned bits = sherd__work_bits(w, i);
+    if (scale == (int)bits - 1 && loss->max_abs < 0.5)
+        sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 became "
+                        "0: fixed point of %u bits ends at 2^-%d: multiply them by a power of two first",
+                        w->in[i].path, loss->vanished, loss->nonzeros, bits, scale);
+    else
+        sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
+                        "small beside the largest and became 0: %s", w->in[i].path,
+                        loss->vanished, loss->nonzeros, keeps_more(w, i));
+}
+
 /* The result is exact for what the operands were rounded to: how far that is from them. */
 static void say_rounding(const sherd__work *w)
 {
@@ -200,10 +216,7 @@ static void say_rounding(const sherd__work *w)
         sherd__cli_say(w->cli,
                        "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at most",
                        w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
-        if (loss.vanished > 0)
-            sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
-                            "small beside the largest and became 0: %s", w->in[i].path,
-                            loss.vanished, loss.nonzeros, keeps_more(w, i));
+        if (loss.vanished > 0) say_vanished(w, i, &loss);
     }
 }
 

@@ -59,7 +59,7 @@ static int parse_size(sherd__value *v, const char *text, const char *where, int 
                       sherd_diag *d)
 {
     double q = quantity(text, size_units);
-    if (!(q >= 0 && q < 9007199254740992.0))
+    if (!(q >= 1 && q < 9007199254740992.0))
         return wrong(text, where, code, "K, M, G and T are powers of 1024",
                      "a size such as 512M or 4G", d);
     v->integer = (int64_t)q;

@@ -313,6 +313,10 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
                                             "folder of checkpoints",
                            "%s: expected the certificate's matrices behind it, found %d",
                            cli->args[0], cli->args_len - 1);
+    if (sherd__opt_given(cli, "head"))
+        return sherd__fail(d, SHERD_EINVAL,
+                           "leave --head out: --signer holds a certificate to a key",
+                           "--head is for checkpoints: %s is no folder", cli->args[0]);
     verification *v = sherd__calloc(1, sizeof *v);
     if (v == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     v->w.cli = cli;

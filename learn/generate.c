@@ -65,8 +65,9 @@ int sherd__generate_spiral(sherd__dataset *out, size_t examples, size_t classes,
     sherd_entropy e = sherd__train_entropy(&state, seed, "spiral", 0);
     double pair[2] = { 0 };
     if (classes == 0 || classes > examples || classes > UINT32_MAX)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "spiral: %zu classes of %zu points", classes,
-                           examples);
+        return sherd__fail(d, SHERD_EINVAL, "more examples, or fewer classes",
+                           "spiral: %zu examples for %zu classes: each has one or more", examples,
+                           classes);
     int err = make(out, "spiral", examples, 2, sizeof(double), sizeof(uint32_t), d);
     if (err != 0) return err;
     double *x = out->owned[0];

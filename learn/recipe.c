@@ -162,6 +162,10 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
 {
     reader rd = { .where = where, .part = part };
     size_t number = 0;
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* some editors begin UTF-8 so */
+        text += 3;
+        len -= 3;
+    }
     int err = check_bytes(text, len, where, d);
     if (err != 0) return err;
     char *copy = sherd__alloc(2 * (len + 1)), *words = copy == NULL ? NULL : copy + len + 1;

@@ -30,10 +30,12 @@ static uint32_t get_be32(const uint8_t *p)
 static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const char *where,
                       size_t *head_len, size_t *size, sherd_diag *d)
 {
+    if (have == 0)
+        return sherd__fail(d, SHERD_EFORMAT, "download the file again", "%s: is empty", where);
     if (have < 4 || head[0] != 0 || head[1] != 0)
         return sherd__fail(d, SHERD_EFORMAT, REMEDY,
                            "%s: is not an IDX file (it begins %02x %02x, one begins 00 00 08)",
-                           where, have > 0 ? head[0] : 0, have > 1 ? head[1] : 0);
+                           where, head[0], have > 1 ? head[1] : 0);
     if (head[2] != 0x08)
         return sherd__fail(d, SHERD_EFORMAT, "convert it to .npy",
                            "%s: byte 2: values of type 0x%02x, unsigned bytes (0x08) are read",
@@ -206,16 +208,31 @@ sherd_view sherd__idx_view(const sherd__idx *x)
     return sherd_view_c(x->values, SHERD_U8, x->rows, x->cols);
 }
 
+/* Under any of its four names. */
+static bool find_one(char *path, size_t size, const char *folder, const char *prefix,
+                     const char *what, unsigned ndim)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        int n = snprintf(path, size, "%s/%s-%s%cidx%u-ubyte%s", folder, prefix, what,
+                         i & 2 ? '.' : '-', ndim, i & 1 ? "" : ".gz");
+        if (n >= 0 && (size_t)n < size && access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+bool sherd__idx_set_any(const char *folder, const char *prefix)
+{
+    char path[4096];
+    return find_one(path, sizeof path, folder, prefix, "images", 3) ||
+           find_one(path, sizeof path, folder, prefix, "labels", 1);
+}
+
 static int load_one(sherd__idx *out, const char *folder, const char *prefix, const char *what,
                     unsigned ndim, sherd_diag *d)
 {
     char path[4096];
-    for (unsigned i = 0; i < 4; i++) {
-        int n = snprintf(path, sizeof path, "%s/%s-%s%cidx%u-ubyte%s", folder, prefix, what,
-                         i & 2 ? '.' : '-', ndim, i & 1 ? "" : ".gz");
-        if (n < 0 || (size_t)n >= sizeof path || access(path, F_OK) != 0) continue;
+    if (find_one(path, sizeof path, folder, prefix, what, ndim))
         return sherd__idx_load(out, path, d);
-    }
     return sherd__fail(d, SHERD_EOPEN, "give the folder that holds the four files of the data set",
                        "%s: holds no %s-%s-idx%u-ubyte, with or without .gz",
                        sherd__path_tail(folder), prefix, what, ndim);

@@ -6,6 +6,7 @@
 #ifndef STORE_IDX_H
 #define STORE_IDX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,8 @@ typedef struct sherd__idx_set {
     sherd__idx images, labels;
 } sherd__idx_set;
 
+/** Whether any file of such a set is in `folder`: a half of one is a mistake, none is none. */
+bool sherd__idx_set_any(const char *folder, const char *prefix);
 /**
  * Reads PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte (or .idx3-ubyte, with or without .gz)
  * from `folder`; prefix is "train" or "t10k". SHERD_EOPEN names what was looked for; SHERD_ESHAPE

@@ -123,7 +123,9 @@ static int refuse_dtype(const cursor *c, const char *descr)
     case 'S': why = "is text"; break;
     case 'V': why = "is a structure"; hint = "save each field apart"; break;
     case 'u': hint = "re-save it with .astype('<i8') if the values fit, else .astype('<f8')"; break;
-    case 'f': hint = "re-save it with .astype('<f4')"; break;
+    case 'f':
+        if (descr[2] == '2') hint = "re-save it with .astype('<f4')";
+        break;
     default: break;
     }
     return sherd__fail(c->d, SHERD_EFORMAT, hint,

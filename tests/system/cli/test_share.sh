@@ -36,6 +36,10 @@ py "x = np.ones((9, 9)); x[0, 0] = 1e300; np.save('dwarfed.npy', x)"
 run multiply dwarfed.npy dwarfed.npy -o C.npy -n 3 --scheme share
 [ $code = 0 ] && [ "$(grep -c 'became 0' err)" = 1 ] && [ "$(grep -c 'was rounded' err)" = 1 ]
 report $? "X times X: what rounding made of X is said once"
+py "np.save('small.npy', np.random.default_rng(1).standard_normal((9, 9)) * 1e-6)"
+run multiply small.npy small.npy -o C.npy -n 3 --bits 17
+[ $code = 0 ] && grep -q 'became 0: fixed point of 17 bits ends at 2^-16: multiply them by a power' err
+report $? "numbers that are all too small for fixed point are told with the remedy, and not by the largest"
 rm -f C.npy
 
 # ---- what is refused before a node is asked

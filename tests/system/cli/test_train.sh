@@ -147,6 +147,13 @@ refuses 3 'half.npz: has x but not y' "an archive without targets is refused" sm
 refuses 3 'short.npz: x has 120 rows and y has 119' "rows that do not agree are refused" small.conf --data short.npz
 refuses 11 'nan.npz: row 5, column 1 is' "NaN in the data names its place" small.conf --data nan.npz
 refuses 3 'wide.npz: examples have 3 numbers: the network takes 2' "examples of another length are refused" small.conf --data wide.npz
+mv good/t10k-labels-idx1-ubyte labels
+refuses 4 'holds no t10k-labels-idx1-ubyte' "half of the test set is refused, not left out" images.conf --data good
+mkdir good/t10k-labels-idx1-ubyte
+refuses 4 'Is a directory' "so is a folder in a file's place" images.conf --data good
+rmdir good/t10k-labels-idx1-ubyte; : >good/t10k-labels-idx1-ubyte
+refuses 3 't10k-labels-idx1-ubyte: is empty' "so is an empty file" images.conf --data good
+mv labels good/t10k-labels-idx1-ubyte
 refuses 3 'train-images-idx3-ubyte: ' "a truncated IDX file is refused" images.conf --data cut
 refuses 3 'far: row 31 has the label 9' "a label of an IDX file out of range names its row" images.conf --data far
 refuses 4 'no such file' "data that there are not are exit 4" small.conf --data nowhere

@@ -76,6 +76,8 @@ says 4 "none.json: cannot open" none.json; report $? "a certificate or folder th
 says 2 "expected 3 files" C.json A.npy C.npy; report $? "a missing matrix is told"
 says 4 "No such file" none.json A.npy B.npy C.npy; report $? "a missing certificate is told"
 says 6 "not by sha256:" F.json A.npy B.npy F.npy --signer "$key"; report $? "a stranger's signature is told"
+says 2 "--head is for checkpoints" C.json A.npy B.npy C.npy --head "sha256:$(printf %064d 0)"
+report $? "a head beside a certificate is refused, not passed over"
 says 2 "expected key=sha256:" C.json A.npy B.npy C.npy --signer me; report $? "a key that is none is told"
 
 # A coordinator that signs a wrong result: only computing it again can tell.

@@ -38,7 +38,7 @@ static void sizes_are_powers_of_1024(void **state)
 {
     (void)state;
     static const sherd__option o = {.name = "x", .type = SHERD__SIZE};
-    assert_reads(&o, "0", 0);
+    assert_reads(&o, "1", 1);
     assert_reads(&o, "4096", 4096);
     assert_reads(&o, "1K", 1024);
     assert_reads(&o, "512M", 536870912);
@@ -48,6 +48,7 @@ static void sizes_are_powers_of_1024(void **state)
     assert_reads(&o, "2 T", 2199023255552);
     assert_reads(&o, "0.5K", 512);
     static const char *const wrong[] = {"",   "G",    "-1",   "+1",  "4X",    "4GB", "1e999", "nan",
+                                        "0", "0G", "0.1",
                                         "0x1", "1 2", "1,5G", "inf", "8388608T", " 1",  "4G "};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_refuses(&o, wrong[i], "a size such as 512M");

@@ -96,6 +96,7 @@ static void each_unreadable_dtype_gets_its_reason(void **s)
         { "'|b1'", "boolean", "|u1" },
         { "'<u8'", "'<u8'", "<i8" },
         { "'<f2'", "'<f2'", "<f4" },
+        { "'<f16'", "'<f16'", "<f8" },
         { "'<U5'", "text", "astype" },
         { "'|S3'", "text", "astype" },
         { "'|V8'", "structure", "field" },
