@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "cli/seed.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/suggest.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 
@@ -35,6 +37,16 @@ static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *le
     }
 }
 
+/* The kind that was meant, or NULL. */
+static const char *nearest_kind(const char *kind)
+{
+    const char *known[SHERD_META_EXP + 1] = { NULL };
+    size_t len = 0;
+    for (unsigned i = SHERD_META_DOT; i <= SHERD_META_EXP && len < SHERD_META_EXP; i++)
+        if ((known[len] = sherd_meta_kind_name((sherd_meta_kind)i)) != NULL) len++;
+    return sherd__suggest(kind, known);
+}
+
 /* "z1=dot:60000x784x128", "a1=sigmoid:60000x128" */
 static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag *d)
 {
@@ -46,6 +58,13 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
                      &n, &k, &m, &rest);
     op->kind = (sherd_meta_kind)(got >= 2 ? sherd_meta_kind_find(kind) : 0);
     bool dot = op->kind == SHERD_META_DOT;
+    const char *meant = got >= 2 && !op->kind ? nearest_kind(kind) : NULL;
+    if (meant) {
+        char near[80];
+        snprintf(near, sizeof near, "did you mean '%s'? %s", meant, hint);
+        return sherd__fail(d, SHERD_EINVAL, near, "\"%.80s\": '%s' is no kind of operation", text,
+                           kind);
+    }
     if (!op->kind || got != (dot ? 5 : 4) || strlen(name) >= sizeof op->name ||
         strchr(text, '-') || (!dot && text[strlen(text) - 1] == 'x'))
         return sherd__fail(d, SHERD_EINVAL, hint, "expected an operation, found \"%.80s\"", text);

@@ -69,6 +69,14 @@ told 4 "--seed names a file of 32 bytes; 7: cannot open" "head -c 32" train spir
         --seed 7 -o meta.npz z=dot:4x4x4
 report $? "a number for a seed is answered with what a seed is"
 
+told 2 "\"z=dott:3x4x5\": 'dott' is no kind of operation" "did you mean 'dot'" meta build \
+    z=dott:3x4x5 --nodes 3 -o meta.npz &&
+    told 2 "'sigmoyd' is no kind of operation" "did you mean 'sigmoid'" meta build a=sigmoyd:3x4 \
+        --nodes 3 -o meta.npz &&
+    told 2 "expected an operation, found \"z=foo:3x4\"" "NAME=dot" meta build z=foo:3x4 --nodes 3 \
+        -o meta.npz
+report $? "a kind of operation that is nearly one is answered with that one"
+
 told 3 "some.csv: is neither a .npy nor an IDX file" "give the .npy" audit --simulate permute \
     --data some.csv
 report $? "an audit says which files it reads"
