@@ -198,8 +198,9 @@ static void say_vanished(const sherd__work *w, unsigned i, const sherd__fixed_lo
     int scale = i == 0 ? w->report.scale_a : w->report.scale_b;
     unsigned bits = sherd__work_bits(w, i);
     if (scale == (int)bits - 1 && loss->max_abs < 0.5)
-        sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 "
-                        "became 0: fixed point of %u bits ends at 2^-%d: multiply them by a power of two first",
+        sherd__cli_warn(w->cli,
+                        "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 became 0: fixed "
+                        "point of %u bits ends at 2^-%d: multiply them by a power of two first",
                         w->in[i].path, loss->vanished, loss->nonzeros, bits, scale);
     else
         sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
