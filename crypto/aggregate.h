@@ -103,8 +103,8 @@ void sherd__seal_key_new(sherd__seal_key *key);
 /** out: len + SHERD__SEAL_EXTRA bytes. SHERD_EINVAL for a key that is no point; SHERD_ENOMEM. */
 int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
                 const sherd__seal_key *from, const uint8_t to[SHERD__SEAL_KEY]) SHERD_MUST;
-/** The reverse: len bytes from len + SHERD__SEAL_EXTRA. SHERD_EFRAME: not of `from` for us, damaged,
- *  or of another place; out is wiped then. SHERD_ENOMEM. */
+/** The reverse: len bytes from len + SHERD__SEAL_EXTRA. SHERD_EFRAME: not of `from` for us,
+ *  damaged, or of another place; out is wiped then. SHERD_ENOMEM. */
 int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place place,
                   const uint8_t from[SHERD__SEAL_KEY], const sherd__seal_key *key) SHERD_MUST;
 

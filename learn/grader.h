@@ -57,8 +57,9 @@ typedef struct sherd__grading {
     /** The tier's sum has been added to; those of lower tiers not yet, and with local.steps 0 not
      *  even computed. May be NULL. */
     void (*done)(void *ctx, size_t tier);
-    /** Asked before each local step but the first: true ends the pass with SHERD_EINTERRUPTED. NULL:
-     *  never. How many steps there are is a coordinator's word, and nothing else bounds them. */
+    /** Asked before each local step but the first: true ends the pass with SHERD_EINTERRUPTED.
+     *  NULL: never. How many steps there are is a coordinator's word, and nothing else bounds
+     *  them. */
     bool (*stop)(void *ctx);
     void *ctx;
 } sherd__grading;

@@ -100,8 +100,8 @@ int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
 /** Two runs have the same bits. */
 void circle_assert_same(const run *a, const run *b);
 void circle_run_end(run *r);
-/** A world of `t` drawn from `seed`, `here` done, `there` before its first step. What is to befall it
- * is said in x->w before circle_trial_start, or after. */
+/** A world of `t` drawn from `seed`, `here` done, `there` before its first step. What is to befall
+ * it is said in x->w before circle_trial_start, or after. */
 void circle_trial_open(trial *x, uint64_t seed, const training *t);
 /** circle_job_open. */
 void circle_trial_start(trial *x);
