@@ -17,6 +17,7 @@
 #include "matrix/residue_limbs.h"
 #include "matrix/view.h"
 #include "scheduler/cluster_internal.h"
+#include "scheduler/company.h"
 #include "scheduler/cost.h"
 #include "scheduler/domains.h"
 #include "scheduler/encoding.h"
@@ -38,14 +39,8 @@ static sherd_view stand_in(sherd_view v)
 
 /* --- speeds ---------------------------------------------------------------------------------- */
 
-/* Of one thread what it worked, so that others who work here make no difference. */
-static double now_s(void)
-{
-    return sherd__blas_threads() == 1 ? sherd__clock_busy_s() : sherd__clock_s();
-}
-
-/* Billions of operations a second of a product of up to 640 each way, the best of three. */
-static double speed_of(size_t n, size_t k, size_t m)
+/* Billions of operations a second of a product here, of up to 640 each way, the best of three. */
+static double own_speed(size_t n, size_t k, size_t m)
 {
     size_t most = 640;
     double best = 0;
@@ -53,11 +48,12 @@ static double speed_of(size_t n, size_t k, size_t m)
     if (k > most) k = most;
     if (m > most) m = most;
     if (n == 0 || k == 0 || m == 0) return 1;
-    double *x = sherd__calloc(n * k + k * m + n * m, sizeof *x);
+    double *x = sherd__alloc((n * k + k * m + n * m) * sizeof *x);
+    for (size_t i = 0; i < n * k + k * m && x; i++) x[i] = (double)(i % 1021) - 510;
     for (int round = 0; round < 3 && x; round++) {
-        double took = now_s();
+        double took = sherd__clock_s();
         int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
-        took = now_s() - took;
+        took = sherd__clock_s() - took;
         if (!err && took > 0 && 2e-9 * (double)n * (double)k * (double)m / took > best)
             best = 2e-9 * (double)n * (double)k * (double)m / took;
     }
@@ -68,14 +64,12 @@ static double speed_of(size_t n, size_t k, size_t m)
 static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sherd__nodes *nodes)
 {
     *r = f->rates;
-    /* Nodes here are as fast as each other: slower is who measured while others did. */
-    if (!(r->node_gflops > 0)) r->node_gflops = nodes->remote ? nodes->gflops : nodes->gflops_most;
     if (!(r->session > 0)) r->session = sherd__carry_rate();
     if (!(r->session > 0)) r->session = sherd__cipher_rate();
     if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
 }
 
-/* --- the forecast ---------------------------------------------------------------------------- */
+/* --- what it is about ------------------------------------------------------------------------ */
 
 typedef struct forecast {
     sherd_view a, b;
@@ -88,6 +82,14 @@ typedef struct forecast {
     bool alike; /* shapes alone */
     sherd__prepared p;
 } forecast;
+
+/* Just now. */
+typedef struct measured {
+    sherd__rehearsal own;
+    sherd__pace pace;
+    double gflops; /* of one thread, products as tasks are; 0: not measured here */
+    bool residues; /* as they travel */
+} measured;
 
 /* Of peers, without coordinators: how many nodes they are, and which are one domain. */
 static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
@@ -189,8 +191,29 @@ static void look(sherd_forecast *out, const forecast *w)
     }
 }
 
-/* A cell's product, as a node of one core meets it: rows of a panel, columns of a group, a tile. */
-static double cell_speed(const forecast *w)
+/* --- speeds and time ------------------------------------------------------------------------- */
+
+/* What products run at: as the user says, or as nodes elsewhere measured of themselves. Else 0: it
+ * is measured here. */
+static double told_speed(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+{
+    const sherd__nodes *n = &w->nodes;
+    if (given->node_gflops > 0) return given->node_gflops;
+    if (!n->remote) return 0;
+    return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
+}
+
+/* Whether nodes multiply packed residues as they travel. */
+static bool as_they_travel(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+{
+    const sherd__nodes *n = &w->nodes;
+    if (!t->residues || given->node_gflops > 0) return false;
+    if (n->remote) return n->residue_gflops > 0;
+    return sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
+}
+
+/* A task's product: rows of a panel, columns of a group, a tile. */
+static sherd__company_work task_of(const forecast *w, bool residues)
 {
     size_t inner = w->a.cols, g = w->opt->group;
     if (w->opt->scheme == SHERD_PERMUTE) {
@@ -199,67 +222,84 @@ static double cell_speed(const forecast *w)
             if (w->p.planned[i] > inner) inner = w->p.planned[i];
         if (g > 0 && g < inner) inner = g;
     }
-    unsigned threads = sherd__blas_threads();
-    sherd__blas_threads_set(1);
-    double speed = speed_of(w->p.plan.panel_rows, inner, w->p.plan.tile_cols);
-    sherd__blas_threads_set(threads);
-    return speed;
+    return (sherd__company_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, residues };
 }
 
-/* Speeds of products: as given, as the nodes say, or as measured now, where there are none to say
- * it. */
-static void find_speeds(sherd_forecast *out, const forecast *w, uint32_t cores, bool measure)
+/* Threads that work here while one does: those of the nodes, where they are here, and two of
+ * ours. */
+static unsigned others_of(const sherd__nodes *n)
+{
+    uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
+    uint64_t all = 2 + n->count * threads;
+    if (n->remote) return 0;
+    return (unsigned)(all < cores ? all : cores) - 1;
+}
+
+/* Everything that is measured, beside as many threads that multiply as there will be. *gflops: of
+ * one of them. */
+static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
+                   measured *m, sherd_rates *rates)
+{
+    sherd__company_work task = task_of(w, as_they_travel(w, t, &f->rates));
+    sherd__company *c = NULL;
+    unsigned threads = sherd__blas_threads();
+    bool told = told_speed(w, t, &f->rates) > 0;
+    sherd__blas_threads_set(1);
+    int err = told ? SHERD_OK : sherd__company_begin(&c, others_of(&w->nodes), &task);
+    if (!err) err = sherd__rehearse(&m->own, &w->p, t);
+    if (!err) {
+        m->pace = sherd__pace_here();
+        fill_rates(rates, f, &w->nodes);
+    }
+    m->gflops = sherd__company_end(c);
+    m->residues = task.residues;
+    sherd__blas_threads_set(threads);
+    return err;
+}
+
+/* The same product here, by BLAS: as given, as measured, or as nodes here would together. */
+static void find_own(sherd_forecast *out, const forecast *w, const measured *m, bool products)
 {
     sherd_rates *r = &out->rates;
-    double threads = w->nodes.threads ? w->nodes.threads : 1;
-    if (!(r->node_gflops > 0)) r->node_gflops = measure ? cell_speed(w) : 1;
-    if (!(r->gflops > 0) && measure) r->gflops = speed_of(w->a.rows, w->a.cols, w->b.cols);
-    if (!(r->gflops > 0) && !w->nodes.remote) r->gflops = r->node_gflops / threads * cores;
+    uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
+    double single = m->residues || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
+    if (!(r->gflops > 0) && products) r->gflops = own_speed(w->a.rows, w->a.cols, w->b.cols);
+    if (!(r->gflops > 0) && !w->nodes.remote) r->gflops = single * sherd__cpu_usable();
     if (r->gflops > 0)
         out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols * (double)w->b.cols /
                            r->gflops;
 }
 
 /* One core's seconds of what nodes do to blocks and answers beside the products. */
-static double conversions(const sherd__traffic *t, bool as_they_travel)
+static double conversions(const sherd__traffic *t, const measured *m)
 {
-    const sherd__pace *p = sherd__pace_here();
-    if (as_they_travel) /* integers are made such: widened, reduced and packed */
+    const sherd__pace *p = &m->pace;
+    if (m->residues) /* integers are made such: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
-           t->laid / p->lay + t->streamed / p->stream;
+           t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
 }
 
-/* Of packed residues that are multiplied as they travel; 0: they are not, as far as is known. */
-static double residue_speed(const forecast *w, bool measure)
-{
-    const sherd__nodes *n = &w->nodes;
-    if (n->gflops > 0) return n->remote ? n->residue_gflops : n->residue_gflops_most;
-    if (n->remote || !measure) return 0;
-    return sherd__limbs_gflops(NULL, w->p.plan.panel_rows, w->a.cols, w->p.plan.tile_cols);
-}
-
-/* given: what products run at was not found but told. */
 static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
-                    const sherd__rehearsal *r, bool given, bool measure)
+                    const measured *m, double told)
 {
     static const char *const bounds[] = {
         [SHERD__BOUND_CORES] = "cores", [SHERD__BOUND_NODES] = "nodes",
         [SHERD__BOUND_LINKS] = "links", [SHERD__BOUND_HERE] = "here",
     };
-    double residues = t->residues && t->flops > 0 && !given ? residue_speed(w, measure) : 0;
+    double threads = w->nodes.threads ? w->nodes.threads : 1;
+    double speed = told > 0 ? told : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
     sherd__cost_input in = {
         .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
-        .flops = t->flops, .convert_s = conversions(t, residues > 0), .busiest = t->busiest,
-        .hide_s = r->hide_s, .fold_s = r->fold_s, .fill_s = r->fill_s,
-        .cores = sherd__cpu_usable(), .local = !w->nodes.remote,
-        .session_rate = out->rates.session, .link_rate = out->rates.link,
+        .flops = t->multiplied, .convert_s = conversions(t, m), .busiest = t->busiest,
+        .hide_s = m->own.hide_s, .fold_s = m->own.fold_s, .fill_s = m->own.fill_s,
+        .cores = sherd__cpu_usable(), .local = !w->nodes.remote, .node_gflops = speed,
+        .node_threads = w->nodes.threads, .session_rate = out->rates.session,
+        .link_rate = out->rates.link,
     };
     sherd__cost cost;
-    find_speeds(out, w, in.cores, measure);
-    if (residues > 0) out->rates.node_gflops = residues;
-    in.node_gflops = out->rates.node_gflops;
-    in.node_threads = w->nodes.threads;
+    if (!(in.node_gflops > 0)) in.node_gflops = 1;
+    out->rates.node_gflops = in.node_gflops;
     sherd__cost_predict(&cost, &in);
     out->seconds = w->prepare_s + cost.seconds; /* nothing is sent before */
     out->nodes_s = cost.nodes_s;
@@ -272,10 +312,10 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
-    sherd__rehearsal r;
+    measured m = { .gflops = 0 };
     look(out, w);
     int err = sherd__traffic_count(&t, &w->p, w->alike);
-    if (!err && !f->no_time) err = sherd__rehearse(&r, &w->p, &t);
+    if (!err && !f->no_time) err = measure(w, &t, f, &m, &out->rates);
     if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
     out->tasks = t.tasks;
     out->bytes_out = t.out;
@@ -284,8 +324,8 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->tasks_csr = t.tasks_csr;
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
-    fill_rates(&out->rates, f, &w->nodes);
-    predict(out, w, &t, &r, f->rates.node_gflops > 0, !f->no_products);
+    find_own(out, w, &m, !f->no_products);
+    predict(out, w, &t, &m, told_speed(w, &t, &f->rates));
     return SHERD_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct sherd__traffic {
     uint64_t first;        /* of out: blocks that stay at the nodes */
     uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */
     double flops;          /* of all tasks; multiply-adds count two */
+    double multiplied;     /* of flops, those that are no streams (below) */
     bool residues;         /* left operands of all of them travel as packed residues, and right ones
                               do or are integers */
     double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */

@@ -6,12 +6,12 @@
  */
 #include "scheduler/pace.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/fresh.h"
 #include "core/rand.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
@@ -22,7 +22,8 @@ enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 5 };
 
 #define WINDOW (3u << 20) /* where one round finds what came: ENTRIES of any type, near each other
                              or as part of longer rows */
-#define MEMORY ((size_t)ROUNDS * WINDOW)
+#define APART (12u << 20) /* from one to the next */
+#define MEMORY ((size_t)ROUNDS * APART)
 
 #define UNKNOWN 1e9 /* where there is no memory to measure with */
 
@@ -36,7 +37,7 @@ typedef struct bench {
 
 static sherd__pace pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
                             UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
-static pthread_once_t measured = PTHREAD_ONCE_INIT;
+static sherd__fresh fresh = SHERD__FRESH;
 
 /* ROWS columns of COLS rows, as nodes take a strip of the inner size. */
 static void unpack(bench *b)
@@ -108,7 +109,7 @@ static double rate_of(void (*work)(bench *), bench *b, size_t entry)
 {
     double rates[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        b->body = b->memory + (size_t)round * WINDOW;
+        b->body = b->memory + (size_t)round * APART;
         double took = sherd__clock_busy_s();
         work(b);
         took = sherd__clock_busy_s() - took;
@@ -147,8 +148,11 @@ static void measure(void)
     sherd__free(b.rs);
 }
 
-const sherd__pace *sherd__pace_here(void)
+sherd__pace sherd__pace_here(void)
 {
-    pthread_once(&measured, measure);
-    return &pace;
+    bool again = sherd__fresh_lock(&fresh);
+    if (again) measure();
+    sherd__pace now = pace;
+    sherd__fresh_unlock(&fresh, again);
+    return now;
 }

@@ -1,7 +1,7 @@
 /*
  * How fast one thread of this machine does what surrounds products: residues unpacked and packed,
- * small types widened, answers judged. Measured in processor time, once a process, in some
- * milliseconds; bytes a second of what travels. What comes from elsewhere when it happens (blocks,
+ * small types widened, answers judged. Measured in processor time, in some milliseconds, and again
+ * when that is a second ago; bytes a second of what travels. What comes from elsewhere when it happens (blocks,
  * answers) is no longer in any cache near the core when it is measured. Of nodes elsewhere it is
  * assumed.
  */
@@ -20,6 +20,6 @@ typedef struct sherd__pace {
 } sherd__pace;
 
 /** Every rate is positive. Any thread. */
-const sherd__pace *sherd__pace_here(void);
+sherd__pace sherd__pace_here(void);
 
 #endif

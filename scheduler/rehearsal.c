@@ -1,8 +1,10 @@
 /*
  * A few cells of a product, hidden and folded here without a node: their time, times how many there
  * are. The first position of a tile makes what the others use (projections, permutations, weights),
- * so it counts once a tile. Answers are zeros: folding does not care what it adds. Each lies
- * elsewhere than the one before, since what has just come from a node is in no cache near here.
+ * so it counts once a tile. What is hidden is kept for as long as it would be on its way: the first
+ * positions meet new memory, later ones what those had. Answers are zeros: folding does not care
+ * what it adds. Each lies elsewhere than the one before, since what has just come from a node is in
+ * no cache near here.
  * They are not checked, since a check that fails stops early; that part is counted by its bytes.
  */
 #include "scheduler/forecast.h"
@@ -17,29 +19,40 @@
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
+#define WINDOW 2u           /* positions on their way */
 #define CHUNKS_MAX 4u       /* of a slot's resident block */
-#define ANSWERS_BYTES (16u << 20) /* more than a core's caches keep */
+#define ANSWERS_BYTES (64u << 20) /* more than a core finds in any cache */
 #define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
 typedef struct rehearsal {
     sherd__prepared *p;
     sherd__scheme_shape shape;
+    sherd__cell_work *kept; /* WINDOW of each slot */
     uint8_t *zeros; /* zeros_len, at least one answer */
     uint64_t zeros_len, at;
     double hide_s, fold_s; /* of the last position */
 } rehearsal;
 
+static void let_go(sherd__cell_work *w, uint32_t slots)
+{
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        sherd__fragment_free(w[slot].left);
+        sherd__fragment_free(w[slot].right);
+        w[slot] = (sherd__cell_work){ 0 };
+    }
+}
+
 static int hide(rehearsal *r, uint32_t panel, bool *empty)
 {
     const sherd__hiding *h = &r->p->hiding;
-    double began = sherd__clock_busy_s();
+    uint32_t slots = r->shape.slots;
+    sherd__cell_work *kept = r->kept + panel % WINDOW * slots;
     int err = SHERD_OK;
-    for (uint32_t slot = 0; slot < r->shape.slots && !err; slot++) {
-        sherd__cell_work w = { 0 };
-        err = h->ops->hide(h->ctx, (sherd__cell){ slot, 0, panel }, &w);
-        empty[slot] = w.empty;
-        sherd__fragment_free(w.left);
-        sherd__fragment_free(w.right);
+    let_go(kept, slots);
+    double began = sherd__clock_busy_s();
+    for (uint32_t slot = 0; slot < slots && !err; slot++) {
+        err = h->ops->hide(h->ctx, (sherd__cell){ slot, 0, panel }, &kept[slot]);
+        empty[slot] = kept[slot].empty;
     }
     r->hide_s = sherd__clock_busy_s() - began;
     return err;
@@ -74,18 +87,21 @@ static int rehearse_cells(rehearsal *r, sherd__rehearsal *out)
     bool *empty = sherd__calloc(r->shape.slots, sizeof *empty);
     double first_hide = 0, first_fold = 0, hide_s = 0, fold_s = 0, all = 0;
     uint32_t panel = 0, panels = r->shape.panels;
-    int err = empty ? SHERD_OK : SHERD_ENOMEM;
-    for (; panel < panels && panel < POSITIONS_MAX && (panel < 2 || all < ENOUGH_S) && !err;
+    r->kept = sherd__calloc((size_t)WINDOW * r->shape.slots, sizeof *r->kept);
+    int err = empty && r->kept ? SHERD_OK : SHERD_ENOMEM;
+    for (; panel < panels && panel < POSITIONS_MAX && (panel <= WINDOW || all < ENOUGH_S) && !err;
          panel++) {
         err = hide(r, panel, empty);
         if (!err) err = fold(r, panel, empty);
-        *(panel ? &hide_s : &first_hide) += r->hide_s;
-        *(panel ? &fold_s : &first_fold) += r->fold_s;
+        *(panel >= WINDOW ? &hide_s : &first_hide) += r->hide_s;
+        *(panel >= WINDOW ? &fold_s : &first_fold) += r->fold_s;
         all += r->hide_s + r->fold_s;
     }
+    if (r->kept) let_go(r->kept, WINDOW * r->shape.slots);
+    sherd__free(r->kept);
     sherd__free(empty);
     if (err || panel == 0) return err;
-    double rest = panel > 1 ? (double)(panels - 1) / (double)(panel - 1) : 0;
+    double rest = panel > WINDOW ? (double)(panels - WINDOW) / (double)(panel - WINDOW) : 0;
     out->hide_s = (first_hide + rest * hide_s) * r->shape.tiles;
     out->fold_s = (first_fold + rest * fold_s) * r->shape.tiles;
     return SHERD_OK;
@@ -122,15 +138,15 @@ static int rehearse_fill(rehearsal *r, sherd__rehearsal *out, uint64_t bytes)
 
 int sherd__rehearse(sherd__rehearsal *out, sherd__prepared *p, const sherd__traffic *t)
 {
-    const sherd__pace *here = sherd__pace_here();
+    const sherd__pace here = sherd__pace_here();
     rehearsal r = { .p = p };
     int err = SHERD_OK;
     *out = (sherd__rehearsal){ 0 };
     p->hiding.ops->shape(p->hiding.ctx, &r.shape);
     if (t->tasks == 0) return SHERD_OK;
     if (p->masks) {
-        out->hide_s = (double)t->left * (1 / here->mask + 1 / here->pack);
-        out->fold_s = (double)t->answer * (2 / here->unpack + 1 / here->judge_residues);
+        out->hide_s = (double)t->left * (1 / here.mask + 1 / here.pack);
+        out->fold_s = (double)t->answer * (2 / here.unpack + 1 / here.judge_residues);
         return SHERD_OK;
     }
     r.zeros_len = r.shape.result_max > ANSWERS_BYTES ? r.shape.result_max : ANSWERS_BYTES;
@@ -139,7 +155,7 @@ int sherd__rehearse(sherd__rehearsal *out, sherd__prepared *p, const sherd__traf
     else err = SHERD_ENOMEM;
     if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
     if (!err) err = rehearse_cells(&r, out);
-    double judge = r.shape.primes_len ? here->judge_residues : here->judge_f64;
+    double judge = r.shape.primes_len ? here.judge_residues : here.judge_f64;
     out->fold_s += (double)t->answer / judge;
     sherd__free(r.zeros);
     return err;

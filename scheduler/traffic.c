@@ -64,12 +64,18 @@ static double node_panels(uint64_t n)
     return n ? (double)((n - 1) / NODE_PANEL + 1) : 0;
 }
 
+/* An outer product, made as it is sent. */
+static bool streams(const count *c, const sherd__cell_sizes *s)
+{
+    return !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
+}
+
 static void count_answer(count *c, uint32_t slot, const sherd__cell_sizes *s)
 {
     double bytes = (double)s->result.len;
     bool real = !c->shape.primes_len;
     if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
-    else if (real && s->left.encoding == SHERD__DENSE && s->left.cols <= 1) c->t->streamed += bytes;
+    else if (streams(c, s)) c->t->streamed += bytes;
     else if (real) c->products[slot] += s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows);
     count_converted(c, &s->left, false, node_panels(s->result.cols));
     if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
@@ -97,7 +103,9 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     t->answer += s->result.len;
     double each = values_of(&s->left) * (double)s->result.cols;
     bool residues = s->left.dtype == SHERD__RESIDUES;
-    t->flops += 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
+    double flops = 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
+    t->flops += flops;
+    if (!streams(c, s)) t->multiplied += flops;
     t->tasks++;
     t->tasks_csr += s->left.encoding == SHERD__CSR;
     c->cells[cell.slot]++;

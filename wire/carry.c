@@ -18,6 +18,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/fresh.h"
 #include "wire/link_state.h"
 #include "wire/tls.h"
 
@@ -28,7 +29,7 @@
 #define PATIENCE_S 5       /* of either end for the other */
 
 static double rate;
-static pthread_once_t measured = PTHREAD_ONCE_INIT;
+static sherd__fresh fresh = SHERD__FRESH;
 
 typedef struct end {
     sherd_identity *id;
@@ -220,6 +221,9 @@ static void measure(void)
 
 double sherd__carry_rate(void)
 {
-    pthread_once(&measured, measure);
-    return rate;
+    bool again = sherd__fresh_lock(&fresh);
+    if (again) measure();
+    double now = rate;
+    sherd__fresh_unlock(&fresh, again);
+    return now;
 }

@@ -4,8 +4,8 @@
 
 /** Bytes a second of one thread that writes plaintext into TLS and hands the records to the kernel,
  *  or takes them from it: the mean of both ends, over a connection on loopback, in processor time.
- *  Measured at the first call, by a thread at either end, in a tenth of a second or less. 0 where
- *  it cannot be measured. Any thread. */
+ *  Measured by a thread at either end, in a tenth of a second or less, and again when that is a
+ *  second ago. 0 where it cannot be measured. Any thread. */
 double sherd__carry_rate(void);
 
 #endif

@@ -22,7 +22,8 @@ extern "C" {
  *  it. */
 typedef struct sherd_rates {
     double gflops;      /* this product here, on all threads of BLAS; 0: measured on a part of it */
-    double node_gflops; /* of the slowest node; 0: one core of this machine. Of packed residues, as
+    double node_gflops; /* of one node; 0: where nodes are on this machine, measured now, while all
+                           its cores multiply; else as the slowest says. Of packed residues, as
                            they travel, where that is what nodes are given and multiply */
     double session;     /* bytes a second that one thread here puts through encrypted sessions, in
                            processor time; 0: measured over loopback in some milliseconds */
@@ -69,8 +70,8 @@ typedef struct sherd_forecast_options {
     uint64_t node_memory;
     bool remote;            /* they are on other machines */
     sherd_rates rates;
-    bool no_products;       /* compute none here: speeds are then what the nodes say of
-                               themselves, and own_seconds is 0 unless rates.gflops is given */
+    bool no_products;       /* the same product is not measured here: own_seconds goes by
+                               rates.gflops, or by what nodes on this machine do */
     bool no_time;           /* bytes alone: nothing is computed, hidden or folded, seconds are 0 and
                                rates unknown */
     double *result;         /* n x m doubles to work in, which are overwritten; NULL: allocated */

@@ -74,7 +74,8 @@ static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_o
 {
     sherd_forecast f;
     sherd_diag d = { 0 };
-    sherd_forecast_options with = { .cluster = cluster, .no_products = true };
+    sherd_forecast_options with = { .cluster = cluster, .no_products = true,
+                                    .rates = { .node_gflops = 40, .session = 1e9 } };
     uint64_t blas = sherd__blas_calls(), sent = sent_so_far();
     if (sherd_forecast_multiply(&f, a, b, o, &with, &d)) fail_msg("%s", d.message);
     if (o->scheme == SHERD_PLAIN || o->scheme == SHERD_PERMUTE)
@@ -256,6 +257,39 @@ static void bytes_alone_are_foretold_without_computing_anything(void **state)
     forget(b);
 }
 
+/* All of this machine's processors multiply meanwhile: a node that multiplies alone is faster. */
+static void what_is_not_given_is_measured_now(void **state)
+{
+    (void)state;
+    static const uint8_t seed[32] = { 1 };
+    sherd_view a = matrix(400, 300, 0), b = matrix(300, 200, 0);
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        sherd_forecast_options with = { .cluster = cluster, .no_products = true };
+        sherd_product_options o;
+        sherd_forecast f;
+        sherd_diag d = { 0 };
+        sherd_product_options_init(&o);
+        o.scheme = ways[w].scheme;
+        o.group = ways[w].group;
+        o.exact = ways[w].exact;
+        o.seed = seed;
+        uint64_t sent = sent_so_far();
+        unsigned threads = sherd__blas_threads();
+        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        assert_int_equal(sent_so_far(), sent);
+        assert_int_equal(sherd__blas_threads(), threads);
+        assert_true(f.seconds > 0 && f.rates.node_gflops > 0 && f.rates.session > 0);
+        with.rates = f.rates;
+        with.rates.node_gflops *= 1000;
+        double measured = f.nodes_s;
+        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        assert_true(f.rates.node_gflops == with.rates.node_gflops);
+        if (ways[w].group != 1 && !ways[w].exact) assert_true(f.nodes_s < measured);
+    }
+    forget(a);
+    forget(b);
+}
+
 static void what_cannot_run_cannot_be_foretold(void **state)
 {
     (void)state;
@@ -299,6 +333,7 @@ int main(void)
         cmocka_unit_test(with_spare_shares_it_is_the_most_that_travels),
         cmocka_unit_test(shapes_alone_give_the_bytes_of_operands_without_zeros),
         cmocka_unit_test(bytes_alone_are_foretold_without_computing_anything),
+        cmocka_unit_test(what_is_not_given_is_measured_now),
         cmocka_unit_test(what_cannot_run_cannot_be_foretold),
         cmocka_unit_test(links_are_measured_with_constants),
     };

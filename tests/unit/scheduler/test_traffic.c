@@ -70,6 +70,7 @@ static void single_columns_are_multiplied_where_they_lie(void **state)
     sherd__traffic t = count(&o, 1 << 20);
     assert_true(t.tasks > NODES && t.laid == 0);
     assert_true(t.streamed == (double)t.answer && t.answer > 0);
+    assert_true(t.multiplied == 0 && t.flops > 0);
 }
 
 static void residues_are_counted_as_what_is_taken_apart(void **state)
@@ -81,6 +82,7 @@ static void residues_are_counted_as_what_is_taken_apart(void **state)
     o.exact = true;
     sherd__traffic t = count(&o, 64 << 20);
     assert_true(t.laid == 0 && t.streamed == 0 && t.widened == 0);
+    assert_true(t.multiplied == t.flops && t.flops > 0);
     assert_true(t.unpacked >= (double)t.left && t.packed == (double)t.answer);
     assert_true(t.residues && t.right.widened == 0 && t.right.packed == 0);
 }

@@ -1,0 +1,31 @@
+/*
+ * Threads that multiply while this one measures. Two that share a processor's insides (units,
+ * caches, heat) are each slower than one by itself, by a third or by half: what a product over
+ * nodes on this machine will find is found only while every processor works as it will then.
+ */
+#ifndef SCHEDULER_COMPANY_H
+#define SCHEDULER_COMPANY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sherd/err.h"
+
+/** A task's product; large ones are measured on a part. */
+typedef struct sherd__company_work {
+    size_t rows, inner, cols;
+    bool residues; /* packed, as they travel: only where sherd__limbs_here */
+} sherd__company_work;
+
+typedef struct sherd__company sherd__company;
+
+/** Starts `others` threads, or fewer where the system has no more, that multiply until the end, and
+ *  multiplies beside them for some hundredths of a second. *out is the caller's
+ *  (sherd__company_end). SHERD_ENOMEM. */
+int sherd__company_begin(sherd__company **out, unsigned others,
+                         const sherd__company_work *w) SHERD_MUST;
+/** Ends the threads. Billions of operations (a multiply-add counts two) a second of processor time
+ *  that one thread did in the mean; 0: none could be measured. NULL is allowed, and gives 0. */
+double sherd__company_end(sherd__company *c);
+
+#endif
