@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/bench.h"
+#include "cli/process.h"
 #include "cli/work.h"
 #include "core/cpu.h"
 #include "core/suggest.h"
@@ -89,7 +90,7 @@ static int begin_anew(sherd_diag *d)
     for (; got > 0 && len < (size_t)got && n < 255; len += strlen(text + len) + 1)
         argv[n++] = text + len;
     argv[n] = NULL;
-    if (n > 1) execv("/proc/self/exe", argv);
+    if (n > 1) execv(SHERD__SELF, argv);
     return sherd__fail(d, SHERD_EINTERNAL, "unset them, or measure with --keep-env",
                        "cannot begin anew without OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE");
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/bench.h"
+#include "cli/process.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 
@@ -103,7 +104,7 @@ int sherd__child_self(sherd__child *out, const sherd__bench *b, const char *cons
     size_t n = 0;
     for (; argv[n] != NULL && n < 38; n++) with_name[n + 1] = argv[n];
     with_name[n + 1] = NULL;
-    int err = sherd__child_run(out, b, "/proc/self/exe", with_name, d);
+    int err = sherd__child_run(out, b, SHERD__SELF, with_name, d);
     if (!err && out->status != 0)
         err = sherd__fail(d, SHERD_EINTERNAL, "run it again with -v", "`sherd %s` ended with %d",
                           argv[0], out->status);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "cli/bench.h"
+#include "cli/process.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "learn/digits.h"
@@ -239,7 +240,8 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
     size_t units = b->quick ? 200 : 1768;
     int runs = sherd__bench_runs(b, 7);
     carrier c[LARGE_NODES] = {{.measure = NULL}};
-    sherd__measure_options mo = {.interrupted = sherd__bench_interrupted, .ctx = b};
+    sherd__measure_options mo = {.program = SHERD__SELF, .interrupted = sherd__bench_interrupted,
+                                 .ctx = b};
     sherd_cluster *cluster = NULL;
     training t = {0};
     int len = snprintf(text, sizeof text, "input = %zu\n", units);

@@ -13,6 +13,7 @@
 
 #include "cli/bench.h"
 #include "cli/node.h"
+#include "cli/process.h"
 #include "core/clock.h"
 #include "matrix/compare.h"
 #include "matrix/gemm.h"
@@ -30,7 +31,7 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 
 int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = {.local_nodes = nodes,
+    sherd_cluster_options opt = {.local_nodes = nodes, .program = SHERD__SELF,
                                  .interrupted = sherd__bench_interrupted, .log = log_line,
                                  .ctx = b};
     return sherd_cluster_open(out, &opt, d);
@@ -38,7 +39,8 @@ int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sher
 
 int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = {.local_nodes = nodes, .program_verb = SHERD__BENCH_NODE,
+    sherd_cluster_options opt = {.local_nodes = nodes, .program = SHERD__SELF,
+                                 .program_verb = SHERD__BENCH_NODE,
                                  .interrupted = sherd__bench_interrupted, .ctx = b};
     return sherd_cluster_open(out, &opt, d);
 }

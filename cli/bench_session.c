@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/process.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "scheduler/measure.h"
@@ -13,7 +14,8 @@
 
 static int open_node(sherd__measure **out, sherd__bench *b, sherd_diag *d)
 {
-    sherd__measure_options opt = {.interrupted = sherd__bench_interrupted, .ctx = b};
+    sherd__measure_options opt = {.program = SHERD__SELF, .interrupted = sherd__bench_interrupted,
+                                  .ctx = b};
     return sherd__measure_new(out, &opt, d);
 }
 
@@ -83,8 +85,8 @@ static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
 {
     static double a[DIM * DIM], kept[DIM * DIM], out[DIM * DIM];
     double took[SHERD__BENCH_RUNS_MAX];
-    sherd_cluster_options co = {.local_nodes = 1, .interrupted = sherd__bench_interrupted,
-                                .ctx = b};
+    sherd_cluster_options co = {.local_nodes = 1, .program = SHERD__SELF,
+                                .interrupted = sherd__bench_interrupted, .ctx = b};
     sherd_view va = sherd_view_c(a, SHERD_F64, DIM, DIM);
     sherd_view vb = sherd_view_c(kept, SHERD_F64, DIM, DIM);
     sherd_cluster *cluster = NULL;

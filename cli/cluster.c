@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "cli/nodes.h"
+#include "cli/process.h"
 #include "core/alloc.h"
 #include "scheduler/launch.h"
 
@@ -252,6 +253,7 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     sherd_identity *id = NULL;
     sherd__launch *l = NULL;
     sherd__launch_options o = { .nodes = (uint32_t)sherd__opt_int(cli, "local"),
+                                .program = SHERD__SELF,
                                 .memory = sherd__opt_size(cli, "node-memory"),
                                 .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                 .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,

@@ -23,6 +23,7 @@
 #include "cli/cli.h"
 #include "cli/environment.h"
 #include "cli/options.h"
+#include "cli/process.h"
 #include "cli/version.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
@@ -88,7 +89,7 @@ static char **environment_without(const char *name)
 /* What OpenBLAS chooses where nothing forces it; false where that cannot be found out. */
 static bool natural_core(char out[64])
 {
-    static char self[] = "/proc/self/exe", verb[] = "doctor", option[] = "--blas-core";
+    static char self[] = SHERD__SELF, verb[] = "doctor", option[] = "--blas-core";
     char *argv[] = {self, verb, option, NULL};
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) return false;

@@ -5,6 +5,7 @@
  * others: in /tmp anybody could have made one of that name.
  */
 #include "cli/nodes.h"
+#include "cli/process.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -247,6 +248,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
     sherd_cluster_options opt = {
         .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
         .local_nodes = s.local,
+        .program = SHERD__SELF,
         .node_memory = sherd__opt_size(cli, "node-memory"),
         .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,
         .nodes_file = s.local > 0 ? NULL : s.nodes,

@@ -2,6 +2,9 @@
 #ifndef CLI_PROCESS_H
 #define CLI_PROCESS_H
 
+/* The command itself, where it starts itself once more: as a node, or to measure a new process. */
+#define SHERD__SELF "/proc/self/exe"
+
 /**
  * Called once, first thing: opens descriptors 0 to 2 where the caller closed them (so that no file
  * of ours lands there; writing to a closed stdout still fails), ignores SIGPIPE and SIGXFSZ,

@@ -93,7 +93,7 @@ static int raise_fd(int *fd)
 static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd__command *c,
                       posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, sherd_diag *d)
 {
-    const char *program = o->program ? o->program : "/proc/self/exe";
+    const char *program = o->program ? o->program : "sherd";
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);

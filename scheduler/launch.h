@@ -22,7 +22,8 @@ typedef struct sherd__launch sherd__launch;
 typedef struct sherd__launch_options {
     uint32_t nodes;
     const char *program;       /* the sherd command, looked for in PATH where it has no slash; NULL:
-                                  this executable */
+                                  "sherd". Never by itself this executable: a program that is not
+                                  sherd would start itself, and those themselves, without end */
     const char *verb;          /* its verb that runs a node; NULL: "node" */
     uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
     uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */

@@ -29,8 +29,8 @@ typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN }
 typedef struct sherd_cluster_options {
     uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
     const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
-                                no slash; NULL: this executable, which then has to run a node where
-                                its first argument is program_verb (the sherd command does) */
+                                no slash; NULL: "sherd". A program may name itself, if it runs a
+                                node where its first argument is program_verb */
     const char *program_verb; /* its verb that runs a node; NULL: "node" */
     uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
     bool unbound;            /* local nodes run on any core. Else each has cores of its own where

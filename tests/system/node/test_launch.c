@@ -178,7 +178,7 @@ static int starter_of_itself(void)
     snprintf(more, sizeof more, "%s+", depth ? depth : "");
     setenv("SHERD_TEST_DEPTH", more, 1);
     hub_open(&mine);
-    (void)start_program(NULL, 5000, &d);
+    (void)start_program("/proc/self/exe", 5000, &d);
     fprintf(stderr, "%s: %s\n", d.message, d.hint);
     return 3;
 }
@@ -187,7 +187,7 @@ static void a_program_that_starts_itself_as_its_nodes_starts_them_once(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
-    assert_int_equal(start_program(NULL, 20000, &d), SHERD_EFEWNODES);
+    assert_int_equal(start_program("/proc/self/exe", 20000, &d), SHERD_EFEWNODES);
     assert_non_null(strstr(d.message, "would start nodes itself"));
     assert_non_null(strstr(d.message, "exit status 3"));
 }
@@ -219,6 +219,21 @@ static void a_program_without_a_slash_is_looked_for_in_path(void **s)
     free(command);
     free(path);
     if (err) fail_msg("%s", d.message);
+}
+
+/* Else a program that forgets to name the command starts itself, and each of those itself. */
+static void a_program_that_names_no_command_never_starts_itself(void **s)
+{
+    (void)s;
+    char *path = strdup(getenv("PATH"));
+    sherd_diag d = { .code = 0 };
+    assert_non_null(path);
+    setenv("PATH", "/nowhere", 1);
+    int err = start_program(NULL, 0, &d);
+    setenv("PATH", path, 1);
+    free(path);
+    assert_int_equal(err, SHERD_EOPEN);
+    assert_non_null(strstr(d.message, "cannot start sherd as "));
 }
 
 static bool yes(void *ctx)
@@ -371,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_that_are_no_nodes_are_told_apart),
         cmocka_unit_test(a_program_that_starts_itself_as_its_nodes_starts_them_once),
         cmocka_unit_test(a_program_without_a_slash_is_looked_for_in_path),
+        cmocka_unit_test(a_program_that_names_no_command_never_starts_itself),
         cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
         cmocka_unit_test(killing_the_parent_ends_its_nodes),
         cmocka_unit_test(nodes_that_fill_this_machine_have_cores_of_their_own),
