@@ -50,8 +50,8 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Numbers from -2^20 to 2^20; or bytes below 64, of which any three are a packed residue below every
- * prime that is used. bytes: a multiple of 8. */
+/* Numbers from -2^20 to 2^20; or bytes below 64, of which any three are a packed residue below
+ * every prime that is used. bytes: a multiple of 8. */
 static void scatter(uint8_t *out, size_t bytes, bool residues)
 {
     uint64_t z = bytes;

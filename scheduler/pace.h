@@ -1,9 +1,9 @@
 /*
  * How fast one thread of this machine does what surrounds products: residues unpacked and packed,
  * small types widened, answers judged. Measured in processor time, in some milliseconds, and again
- * when that is a second ago; bytes a second of what travels. What comes from elsewhere when it happens (blocks,
- * answers) is no longer in any cache near the core when it is measured. Of nodes elsewhere it is
- * assumed.
+ * when that is a second ago; bytes a second of what travels. What comes from elsewhere when it
+ * happens (blocks, answers) is no longer in any cache near the core when it is measured. Of nodes
+ * elsewhere it is assumed.
  */
 #ifndef SCHEDULER_PACE_H
 #define SCHEDULER_PACE_H
