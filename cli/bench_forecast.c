@@ -43,7 +43,7 @@ static int run_once(sherd_cluster *cluster, const sherd__bench_pair *p,
                     const sherd_product_options *opt, sherd_forecast *f, double *took,
                     sherd_diag *d)
 {
-    sherd_forecast_options with = {.cluster = cluster, .no_products = true, .result = p->c};
+    sherd_forecast_options with = {.cluster = cluster, .result = p->c};
     sherd_report r = {0};
     int err = sherd_forecast_multiply(f, p->a, p->b, opt, &with, d);
     if (err) return err;

@@ -142,15 +142,11 @@ static bool first_line(const char *path, char *out, int size)
 
 static void check_cores(checkup *c)
 {
-    char line[64];
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t usable = sherd__cpu_usable();
-    double quota, period;
-    if (first_line("/sys/fs/cgroup/cpu.max", line, sizeof line) &&
-        sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0 && quota / period < usable)
+    uint32_t usable = sherd__cpu_usable(), quota = sherd__cpu_quota(SHERD__CPU_QUOTA);
+    if (quota == usable && quota < online)
         tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
-             "%u of %ld usable, but the control group allows %.1f", usable, online,
-             quota / period);
+             "%u of %ld usable: the control group allows no more", usable, online);
     else
         tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
 }

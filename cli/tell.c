@@ -256,7 +256,7 @@ static void say_all(const sherd__work *w)
     sherd__cli_say(w->cli, "%s for the answers (%s with %s the nodes): %s out, %s in, "
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t),
-                   sherd__cli_seconds(w->ended - w->began, all),
+                   sherd__cli_seconds(w->ended - w->began - w->foretelling, all),
                    first.pid > 0 ? "the start of" : "connecting to",
                    sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
                    sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
@@ -370,7 +370,7 @@ static void add_report(const sherd__work *w, json_t *obj)
     json_object_set_new(obj, "check_error", number(r->check_error));
     json_object_set_new(obj, "check_tolerant", json_boolean(r->check_tolerant));
     json_object_set_new(obj, "seconds", number(r->seconds));
-    json_object_set_new(obj, "seconds_total", number(w->ended - w->began));
+    json_object_set_new(obj, "seconds_total", number(w->ended - w->began - w->foretelling));
 }
 
 static void add_settings(const sherd__work *w, json_t *obj)

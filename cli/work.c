@@ -288,11 +288,14 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
 void sherd__work_foretell(sherd__work *w)
 {
     sherd_diag ignored = {0}; /* what keeps it from being foretold, the run will tell */
-    sherd_forecast_options f = {.cluster = w->cluster, .no_products = true, .result = w->c};
+    sherd_forecast_options f = {.cluster = w->cluster, .no_products = w->cli->verbose == 0,
+                                .result = w->c};
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
+    double began = sherd__clock_s();
     if (w->opt.scheme == SHERD_PERMUTE) sherd__work_seed_settle(w); /* so that both deal alike */
     w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &ignored);
+    w->foretelling = sherd__clock_s() - began;
 }
 
 /* Where the checks let a wrong answer of a node through, that is the likely cause; else it is

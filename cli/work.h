@@ -70,6 +70,7 @@ typedef struct sherd__work {
     bool measures;          /* --check of an exact product measures its distance from float64,
                                too */
     double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
+    double foretelling;          /* seconds between the last two, which are no part of the work */
 
     bool digested;          /* in[].digest are known */
     bool digesting;         /* a thread is at it */

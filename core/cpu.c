@@ -2,16 +2,28 @@
 #include "core/cpu.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
+uint32_t sherd__cpu_quota(const char *path)
+{
+    double quota, period;
+    FILE *f = fopen(path, "re");
+    int fields = f ? fscanf(f, "%lf %lf", &quota, &period) : 0; /* "max" is no number */
+    if (f) fclose(f);
+    if (fields != 2 || !(quota > 0) || !(period > 0) || quota / period >= UINT32_MAX) return 0;
+    return (uint32_t)ceil(quota / period);
+}
+
 uint32_t sherd__cpu_usable(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (uint32_t)online : 1;
+    uint32_t n = online > 0 ? (uint32_t)online : 1, quota = sherd__cpu_quota(SHERD__CPU_QUOTA);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) n = (uint32_t)CPU_COUNT(&set);
+    return quota && quota < n ? quota : n;
 }
 
 bool sherd__cpu_times_of(pid_t task, sherd__cpu_times *out)

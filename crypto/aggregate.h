@@ -22,6 +22,7 @@
 #ifndef CRYPTO_AGGREGATE_H
 #define CRYPTO_AGGREGATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -100,7 +101,10 @@ void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, siz
 
 /** A fresh pair; wipe it (core/wipe.h) when the session ends. */
 void sherd__seal_key_new(sherd__seal_key *key);
-/** out: len + SHERD__SEAL_EXTRA bytes. SHERD_EINVAL for a key that is no point; SHERD_ENOMEM. */
+/** Whether anything can be sealed to this key: not to a point of small order, with which all
+ *  secrets agree on the same. */
+bool sherd__seal_key_valid(const uint8_t open[SHERD__SEAL_KEY]);
+/** out: len + SHERD__SEAL_EXTRA bytes. SHERD_EINVAL for a key that is not valid; SHERD_ENOMEM. */
 int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
                 const sherd__seal_key *from, const uint8_t to[SHERD__SEAL_KEY]) SHERD_MUST;
 /** The reverse: len bytes from len + SHERD__SEAL_EXTRA. SHERD_EFRAME: not of `from` for us,

@@ -53,6 +53,13 @@ static void forget(uint8_t *plain, size_t len)
     sherd__free(plain);
 }
 
+bool sherd__seal_key_valid(const uint8_t open[SHERD__SEAL_KEY])
+{
+    static const uint8_t any[crypto_box_SECRETKEYBYTES] = { 1 };
+    uint8_t shared[crypto_scalarmult_BYTES];
+    return crypto_scalarmult(shared, any, open) == 0;
+}
+
 int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place place,
                 const sherd__seal_key *from, const uint8_t to[SHERD__SEAL_KEY])
 {

@@ -159,6 +159,11 @@ unsigned sherd__blas_threads(void)
     return n < 1 ? 1 : (unsigned)n;
 }
 
+bool sherd__blas_by_many(void)
+{
+    return openblas_get_parallel() == OPENBLAS_THREAD;
+}
+
 const char *sherd__blas_core(void)
 {
     const char *core = openblas_get_corename();

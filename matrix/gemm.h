@@ -6,6 +6,7 @@
 #ifndef MATRIX_GEMM_H
 #define MATRIX_GEMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,10 @@ int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
 /** BLAS threads of this process; 0 is taken as 1. */
 void sherd__blas_threads_set(unsigned threads);
 unsigned sherd__blas_threads(void);
+/** Whether several threads of a process may multiply at once, each for itself: not by an OpenBLAS
+ *  that is built for one thread, nor by one whose threads are OpenMP's, of which each would have
+ *  a team. */
+bool sherd__blas_by_many(void);
 /** OpenBLAS's core name ("SkylakeX"); never NULL, borrowed for ever. */
 const char *sherd__blas_core(void);
 /** Calls that reached BLAS in this process so far: tests prove with it where products happen. */

@@ -132,7 +132,8 @@ static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block 
 
 static bool nobody_waits(void *ctx)
 {
-    return ((sherd__circle *)ctx)->forget;
+    const sherd__circle *c = ctx;
+    return c->forget || c->unwanted;
 }
 
 static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
@@ -319,7 +320,7 @@ int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragme
 
 void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wanted)
 {
-    c->running = false;
+    c->running = c->unwanted = false;
     if (c->forget) {
         sherd__circle_leave(c);
         return;
@@ -344,7 +345,8 @@ void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wa
 void sherd__circle_cancel(sherd__circle *c, uint64_t job)
 {
     if (c->job != job || !job) return;
-    if (!c->running) sherd__circle_drop_round(c); /* else when it is done, unwanted */
+    if (c->running) c->unwanted = true; /* and dropped when it is done */
+    else sherd__circle_drop_round(c);
 }
 
 void sherd__circle_forget(sherd__circle *c, uint64_t job)

@@ -38,6 +38,7 @@ struct sherd__circle {
     sherd__circle_site site;
     bool running;           /* between GO and done */
     atomic_bool forget;     /* then; the compute thread looks at it between local steps */
+    atomic_bool unwanted;   /* as long as it runs: it was called off */
     /* since MEET */
     uint64_t job;           /* 0: none */
     bool met;

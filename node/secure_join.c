@@ -215,6 +215,8 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
     sherd__secure_statement(statement, s->job, &s->plan, i, card + KEY_AT);
     if (!sherd__identity_verify(card, statement, sizeof statement, card + SIGNATURE_AT))
         return stranger(d, i, "has not signed its key");
+    if (!sherd__seal_key_valid(card + KEY_AT))
+        return stranger(d, i, "has a key to which nothing can be sealed");
     for (uint32_t k = 0; k < s->plan.nodes; k++)
         if (k != i && !memcmp(card, cards + (size_t)k * SHERD__SECURE_CARD, KEY_AT))
             return stranger(d, i, "is there twice");

@@ -8,6 +8,7 @@
 #include "scheduler/company.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #define SIDE_MOST 640u               /* of doubles */
 #define ROWS_MOST 1024u              /* of residues */
 #define COLS_MOST 512u
-#define MEMORY ((size_t)16 << 20)    /* of operands: more than a core's caches keep */
+#define MEMORY (SHERD__COMPANY_MEMBER / 2) /* of operands: more than a core's caches keep */
 #define LINE 64u
 
 typedef struct member {
@@ -135,25 +136,35 @@ static sherd__company_work part_of(const sherd__company_work *w)
                                   least(w->cols, cols), w->residues };
 }
 
-int sherd__company_begin(sherd__company **out, unsigned others, const sherd__company_work *w)
+/* They take no signals: the program's handlers run on its own threads. */
+static void start_others(sherd__company *c, unsigned others)
 {
-    sherd__company *c = *out = sherd__calloc(1, sizeof *c + (1 + (size_t)others) * sizeof(member));
-    if (!c) return SHERD_ENOMEM;
-    c->work = part_of(w);
-    if (w->rows == 0 || w->inner == 0 || w->cols == 0) return SHERD_OK;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; i <= others; i++) {
         c->members[i].company = c;
         if (pthread_create(&c->members[i].thread, NULL, keep_on, &c->members[i])) break;
         c->others++;
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+sherd__company *sherd__company_begin(unsigned others, const sherd__company_work *w)
+{
+    sherd__company *c = sherd__calloc(1, sizeof *c + (1 + (size_t)others) * sizeof(member));
+    if (!c || w->rows == 0 || w->inner == 0 || w->cols == 0) return c;
+    c->work = part_of(w);
+    start_others(c, others);
     member *me = &c->members[0];
     me->company = c;
     bool ok = settle(me) && multiply(me);
     for (double began = sherd__clock_s(); ok && sherd__clock_s() - began < ENOUGH_S;) ok = step(me);
-    if (ok) return SHERD_OK;
-    sherd__company_end(c);
-    *out = NULL;
-    return SHERD_ENOMEM;
+    return c;
 }
 
 double sherd__company_end(sherd__company *c)

@@ -19,11 +19,13 @@ typedef struct sherd__company_work {
 
 typedef struct sherd__company sherd__company;
 
+/** About as many bytes has each thread, the caller's included. */
+#define SHERD__COMPANY_MEMBER ((size_t)32 << 20)
+
 /** Starts `others` threads, or fewer where the system has no more, that multiply until the end, and
- *  multiplies beside them for some hundredths of a second. *out is the caller's
- *  (sherd__company_end). SHERD_ENOMEM. */
-int sherd__company_begin(sherd__company **out, unsigned others,
-                         const sherd__company_work *w) SHERD_MUST;
+ *  multiplies beside them for some hundredths of a second. The caller's (sherd__company_end); NULL
+ *  without memory. More than one at a time of doubles only where sherd__blas_by_many. */
+sherd__company *sherd__company_begin(unsigned others, const sherd__company_work *w) SHERD_MUST;
 /** Ends the threads. Billions of operations (a multiply-add counts two) a second of processor time
  *  that one thread did in the mean; 0: none could be measured. NULL is allowed, and gives 0. */
 double sherd__company_end(sherd__company *c);

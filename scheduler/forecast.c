@@ -5,6 +5,7 @@
  */
 #include "sherd/forecast.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -193,13 +194,14 @@ static void look(sherd_forecast *out, const forecast *w)
 
 /* --- speeds and time ------------------------------------------------------------------------- */
 
-/* What products run at: as the user says, or as nodes elsewhere measured of themselves. Else 0: it
- * is measured here. */
-static double told_speed(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+/* What products run at: as the user says, or as nodes measured of themselves where they are
+ * elsewhere or no product is to be computed here. Else 0: it is measured here. */
+static double told_speed(const forecast *w, const sherd__traffic *t,
+                         const sherd_forecast_options *f)
 {
     const sherd__nodes *n = &w->nodes;
-    if (given->node_gflops > 0) return given->node_gflops;
-    if (!n->remote) return 0;
+    if (f->rates.node_gflops > 0) return f->rates.node_gflops;
+    if (!n->remote && !f->no_products) return 0;
     return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
 }
 
@@ -225,17 +227,21 @@ static sherd__company_work task_of(const forecast *w, bool residues)
     return (sherd__company_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, residues };
 }
 
-/* Threads that work here while one does: those of the nodes, where they are here, and two of
- * ours. */
-static unsigned others_of(const sherd__nodes *n)
+/* Threads that work here while one does: those of the nodes, where they are here, and two of ours;
+ * no more than working memory has room for, and one where this BLAS serves no more at a time. */
+static unsigned others_of(const forecast *w, bool residues)
 {
+    const sherd__nodes *n = &w->nodes;
     uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
-    uint64_t all = 2 + n->count * threads;
-    if (n->remote) return 0;
-    return (unsigned)(all < cores ? all : cores) - 1;
+    uint64_t memory = w->opt->memory ? w->opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t all = 2 + n->count * threads, room = memory / SHERD__COMPANY_MEMBER;
+    if (n->remote || (!residues && !sherd__blas_by_many())) return 0;
+    if (all > cores) all = cores;
+    if (all > room) all = room;
+    return all > 1 ? (unsigned)all - 1 : 0;
 }
 
-/* Everything that is measured, beside as many threads that multiply as there will be. *gflops: of
+/* Everything that is measured, beside as many threads that multiply as there will be. m->gflops: of
  * one of them. */
 static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
                    measured *m, sherd_rates *rates)
@@ -243,10 +249,10 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     sherd__company_work task = task_of(w, as_they_travel(w, t, &f->rates));
     sherd__company *c = NULL;
     unsigned threads = sherd__blas_threads();
-    bool told = told_speed(w, t, &f->rates) > 0;
     sherd__blas_threads_set(1);
-    int err = told ? SHERD_OK : sherd__company_begin(&c, others_of(&w->nodes), &task);
-    if (!err) err = sherd__rehearse(&m->own, &w->p, t);
+    if (!f->no_products && !(told_speed(w, t, f) > 0))
+        c = sherd__company_begin(others_of(w, task.residues), &task);
+    int err = sherd__rehearse(&m->own, &w->p, t);
     if (!err) {
         m->pace = sherd__pace_here();
         fill_rates(rates, f, &w->nodes);
@@ -315,7 +321,13 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     measured m = { .gflops = 0 };
     look(out, w);
     int err = sherd__traffic_count(&t, &w->p, w->alike);
-    if (!err && !f->no_time) err = measure(w, &t, f, &m, &out->rates);
+    if (!err && !f->no_time) {
+        static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* its threads: the process's */
+        pthread_mutex_lock(&blas);
+        err = measure(w, &t, f, &m, &out->rates);
+        if (!err) find_own(out, w, &m, !f->no_products);
+        pthread_mutex_unlock(&blas);
+    }
     if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
     out->tasks = t.tasks;
     out->bytes_out = t.out;
@@ -324,8 +336,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     out->tasks_csr = t.tasks_csr;
     out->flops = t.flops;
     if (f->no_time) return SHERD_OK;
-    find_own(out, w, &m, !f->no_products);
-    predict(out, w, &t, &m, told_speed(w, &t, &f->rates));
+    predict(out, w, &t, &m, told_speed(w, &t, f));
     return SHERD_OK;
 }
 

@@ -106,7 +106,8 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     sherd__fingerprint_public(&key, card);
     sherd__secure_statement(statement, j->o.id, &p, m->self, card + 32);
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||
-        !sherd__identity_verify(card, statement, sizeof statement, card + 64)) {
+        !sherd__identity_verify(card, statement, sizeof statement, card + 64) ||
+        !sherd__seal_key_valid(card + 32)) {
         j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "signed no key of its own");
         return;
     }

@@ -36,7 +36,7 @@ struct sherd__sumlist {
     sherd_buf steps;  /* of entry, ascending */
     sherd_buf keys;   /* of sherd__digest */
     size_t from, len; /* the last set */
-    bool broken;      /* a line may be there in part */
+    bool broken;      /* a line may be there in part, or not at all */
 };
 
 static int no_memory(sherd_diag *d)
@@ -246,6 +246,7 @@ static int append(sherd__sumlist *s, uint64_t step, const sherd__digest *keys, s
     if (!err) err = sherd__buf_append(&s->steps, &e, sizeof e);
     if (err) {
         err = no_memory(d);
+        s->broken = true; /* the last set may not be in the file */
     } else {
         errno = sherd__write_all(s->fd, (int64_t)s->end, text.data, text.len);
         s->broken = errno || fsync(s->fd) != 0;

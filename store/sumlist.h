@@ -3,7 +3,7 @@
  * `sums` in a folder of checkpoints, beside the chain (store/chain.h).
  *
  *     sherd-sums-1
- *     over sha256:... sha256:...     nodes of the steps that follow, ascending
+ *     over HEX HEX ...               nodes of the steps that follow: SHA-256 of keys, ascending
  *     step 40
  *     step 41
  *

@@ -23,8 +23,9 @@ extern "C" {
 typedef struct sherd_rates {
     double gflops;      /* this product here, on all threads of BLAS; 0: measured on a part of it */
     double node_gflops; /* of one node; 0: where nodes are on this machine, measured now, while all
-                           its cores multiply; else as the slowest says. Of packed residues, as
-                           they travel, where that is what nodes are given and multiply */
+                           its cores multiply; else as the slowest says of itself, or one core of
+                           this machine where none is connected. Of packed residues, as they
+                           travel, where that is what nodes are given and multiply */
     double session;     /* bytes a second that one thread here puts through encrypted sessions, in
                            processor time; 0: measured over loopback in some milliseconds */
     double link;        /* bytes a second of all links together, each way; 0: what the fastest
@@ -70,8 +71,9 @@ typedef struct sherd_forecast_options {
     uint64_t node_memory;
     bool remote;            /* they are on other machines */
     sherd_rates rates;
-    bool no_products;       /* the same product is not measured here: own_seconds goes by
-                               rates.gflops, or by what nodes on this machine do */
+    bool no_products;       /* compute none here: speeds are then what the nodes say of
+                               themselves, and own_seconds goes by those where they are here, unless
+                               rates.gflops is given */
     bool no_time;           /* bytes alone: nothing is computed, hidden or folded, seconds are 0 and
                                rates unknown */
     double *result;         /* n x m doubles to work in, which are overwritten; NULL: allocated */

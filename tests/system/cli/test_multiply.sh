@@ -103,7 +103,7 @@ run multiply A.npy B.npy -n 3 --dry-run --json
 report $? "--dry-run tells the cost of each choice and needs no output"
 json "len({c['own_seconds'] for c in d['choices']}) == 1 and all(c['pays'] == (c['seconds'] < c['own_seconds']) for c in d['choices'])"
 report $? "and all of them beside one time of this machine"
-fails 2 'link 0' plan A.npy B.npy --remote 3 --link 0; report $? "no link has the rate 0"
+fails 2 "link: expected a size .*, found '0'" plan A.npy B.npy --remote 3 --link 0; report $? "no link has the rate 0"
 fails 124 'do not listen' multiply A.npy B.npy -o C.npy -n 2 --timeout 1ms
 [ $? = 0 ] && grep -q 'try: give it more with --timeout' err; report $? "too short a --timeout is named as such"
 [ "$("$S" help node | grep -c ' $')" = 0 ]; report $? "help ends no line in a blank"

@@ -74,8 +74,7 @@ static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_o
 {
     sherd_forecast f;
     sherd_diag d = { 0 };
-    sherd_forecast_options with = { .cluster = cluster, .no_products = true,
-                                    .rates = { .node_gflops = 40, .session = 1e9 } };
+    sherd_forecast_options with = { .cluster = cluster, .no_products = true };
     uint64_t blas = sherd__blas_calls(), sent = sent_so_far();
     if (sherd_forecast_multiply(&f, a, b, o, &with, &d)) fail_msg("%s", d.message);
     if (o->scheme == SHERD_PLAIN || o->scheme == SHERD_PERMUTE)
@@ -264,7 +263,7 @@ static void what_is_not_given_is_measured_now(void **state)
     static const uint8_t seed[32] = { 1 };
     sherd_view a = matrix(400, 300, 0), b = matrix(300, 200, 0);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        sherd_forecast_options with = { .cluster = cluster, .no_products = true };
+        sherd_forecast_options with = { .cluster = cluster };
         sherd_product_options o;
         sherd_forecast f;
         sherd_diag d = { 0 };

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,13 +20,35 @@ static void only_usable_processors_count(void **s)
     cpu_set_t all, one;
     int first = 0;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    assert_int_equal(sherd__cpu_usable(), CPU_COUNT(&all));
+    uint32_t quota = sherd__cpu_quota(SHERD__CPU_QUOTA), most = (uint32_t)CPU_COUNT(&all);
+    assert_int_equal(sherd__cpu_usable(), quota && quota < most ? quota : most);
     while (!CPU_ISSET(first, &all)) first++;
     CPU_ZERO(&one);
     CPU_SET(first, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     assert_int_equal(sherd__cpu_usable(), 1);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+static void a_quota_is_so_many_processors(void **s)
+{
+    (void)s;
+    static const struct { const char *text; uint32_t quota; } of[] = {
+        { "200000 100000\n", 2 }, { "150000 100000\n", 2 }, { "1000 100000\n", 1 },
+        { "max 100000\n", 0 }, { "", 0 }, { "100000", 0 }, { "100000 0", 0 }, { "-1 5", 0 },
+        { "1e300 1", 0 },
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char path[] = "/tmp/sherd-cpu-XXXXXX";
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, of[i].text, strlen(of[i].text)), strlen(of[i].text));
+        close(fd);
+        uint32_t found = sherd__cpu_quota(path);
+        unlink(path);
+        if (found != of[i].quota) fail_msg("%s: %u", of[i].text, found);
+        assert_int_equal(sherd__cpu_quota(path), 0);
+    }
 }
 
 static void what_is_not_there_has_no_times(void **s)
@@ -45,6 +69,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_usable_processors_count),
+        cmocka_unit_test(a_quota_is_so_many_processors),
         cmocka_unit_test(what_is_not_there_has_no_times),
     };
     return cmocka_run_group_tests_name("core/cpu", tests, NULL, NULL);

@@ -359,15 +359,29 @@ static void nobody_seals_a_piece_in_anothers_name(void **state)
     end(&s);
 }
 
-static void a_key_that_is_no_point_gets_no_piece(void **state)
+/* With a point of small order every secret agrees on the same, which everybody knows. */
+static void a_key_of_small_order_gets_no_piece(void **state)
 {
-    sherd__seal_key key;
-    const uint8_t none[SHERD__SEAL_KEY] = { 0 }, body[8] = { 1 };
+    static const uint8_t small[][SHERD__SEAL_KEY] = {
+        { 0 },
+        { 1 },
+        { 0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4,
+          0x6a, 0xda, 0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49,
+          0xb8, 0x00 },
+    };
+    sherd__seal_key key, other;
+    const uint8_t body[8] = { 1 };
     uint8_t boxed[8 + SHERD__SEAL_EXTRA];
+    sherd__seal_place place = { .job = 1 };
     (void)state;
     sherd__seal_key_new(&key);
-    assert_int_equal(sherd__seal(boxed, body, 8, (sherd__seal_place){ .job = 1 }, &key, none),
-                     SHERD_EINVAL);
+    sherd__seal_key_new(&other);
+    assert_true(sherd__seal_key_valid(other.open));
+    assert_int_equal(sherd__seal(boxed, body, 8, place, &key, other.open), SHERD_OK);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        assert_false(sherd__seal_key_valid(small[i]));
+        assert_int_equal(sherd__seal(boxed, body, 8, place, &key, small[i]), SHERD_EINVAL);
+    }
 }
 
 static void a_piece_of_one_who_was_told_something_else_is_refused(void **state)
@@ -481,7 +495,7 @@ int main(void)
         cmocka_unit_test(a_survivor_whose_piece_never_came_is_not_answered_for),
         cmocka_unit_test(a_piece_of_another_round_sender_receiver_or_job_is_refused),
         cmocka_unit_test(nobody_seals_a_piece_in_anothers_name),
-        cmocka_unit_test(a_key_that_is_no_point_gets_no_piece),
+        cmocka_unit_test(a_key_of_small_order_gets_no_piece),
         cmocka_unit_test(a_piece_of_one_who_was_told_something_else_is_refused),
         cmocka_unit_test(what_a_round_is_about_depends_on_every_part_and_where_it_ends),
         cmocka_unit_test(every_flipped_bit_of_a_sealed_piece_is_noticed),

@@ -277,7 +277,7 @@ static bool rests(void)
     return sherd__executor_pending(executor) == 0;
 }
 
-static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
+static void local_steps_until(int (*ended)(sherd_session *co))
 {
     enum { ROWS = 6 };
     uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
@@ -294,7 +294,6 @@ static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
     sherd__task step = { .job = JOB, .task = 500, .attempt = 1, .op = SHERD__OP_STEP,
                          .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64, .rows = 1,
                                      .cols = 3, .len = 24 } };
-    (void)unused;
     start_on(true, NULL);
     plan.members = 1;
     plan.self = 0;
@@ -311,10 +310,32 @@ static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
     settle();
     usleep(20000);
     assert_int_equal(sherd__executor_pending(executor), 1);
-    assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+    assert_int_equal(ended(j.co), 0);
     settle();
     assert_true(rests());
     stop();
+}
+
+static int drop_job(sherd_session *co)
+{
+    return sherd__session_drop(co, JOB, 0);
+}
+
+static int cancel_job(sherd_session *co)
+{
+    return sherd__session_cancel(co, JOB, 0, false);
+}
+
+static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
+{
+    (void)unused;
+    local_steps_until(drop_job);
+}
+
+static void local_steps_end_when_their_round_is_called_off(void **unused)
+{
+    (void)unused;
+    local_steps_until(cancel_job);
 }
 
 static void a_member_brings_the_blocks_of_its_steps_and_nothing_else(void **unused)
@@ -593,6 +614,7 @@ int main(void)
         cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
         cmocka_unit_test(a_state_after_more_steps_than_anybody_takes_is_refused),
         cmocka_unit_test(local_steps_end_with_the_job_that_asked_for_them),
+        cmocka_unit_test(local_steps_end_when_their_round_is_called_off),
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),

@@ -421,6 +421,11 @@ static void keys_that_their_owners_did_not_sign_are_refused(void **s)
     deal_cards(); /* a signature as another member */
     memcpy(cards + 2 * SHERD__SECURE_CARD, cards + 3 * SHERD__SECURE_CARD, SHERD__SECURE_CARD);
     assert_int_equal(roster(), SHERD_EAUTH);
+    static const sherd__seal_key nothing = { .open = { 1 } };
+    assert_int_equal(join(), 0);
+    deal_cards(); /* signed well, and nothing can be sealed to it */
+    card_of(others[2].identity, 2, &nothing, cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(roster(), SHERD_EAUTH);
     assert_int_equal(join(), 0);
     deal_cards(); /* one owner as two members */
     card_of(others[1].identity, 2, &others[2].key, cards + 2 * SHERD__SECURE_CARD);
