@@ -23,8 +23,8 @@ typedef struct sherd__command {
 /** For all nodes of o, but for name and cores. Free env with sherd__free. SHERD_ENOMEM. */
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o) SHERD_MUST;
 /** SHERD_EINVAL in a process that was itself started as a node. A program that starts itself (named
- *  as its own `program`) and does not know the verb would open its cluster again, and so would each of
- *  those, until the machine has no process left. */
+ *  as its own `program`) and does not know the verb would open its cluster again, and so would each
+ *  of those, until the machine has no process left. */
 int sherd__command_allowed(sherd_diag *d) SHERD_MUST;
 /** For node i. */
 void sherd__command_for(sherd__command *c, uint32_t i, const char *name);
