@@ -87,7 +87,7 @@ static void no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and
         secure_begin(&w, 4 + seed % 4, 0, 1);
         w.stepped = true;
         for (unsigned life = 0; life < 8; life++) {
-            uint64_t checkpoint = at > draw() % 4 ? at - draw() % 3 : at;
+            uint64_t back = draw() % 3, checkpoint = at > back ? at - back : 0;
             uint32_t up = (1u << w.count) - 1;
             for (uint32_t i = 0; i < w.count; i++) up &= ~((uint32_t)(draw() % 4 == 0) << i);
             int err = 0;
