@@ -245,6 +245,7 @@ void sherd__cluster_refresh(sherd_cluster *c)
 void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
 {
     pthread_mutex_lock(&c->lock);
+    sherd__cluster_hand_out(c); /* no loss is told of only by the state */
     *out = c->nodes[i].info;
     pthread_mutex_unlock(&c->lock);
 }

@@ -88,6 +88,8 @@ SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
 /** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file
  *  whose addresses are all loopback ones. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
+/** Node i as it stands; log is called first for what there is to tell of nodes. On the calling
+ *  thread. */
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /** Says goodbye, ends local nodes, waits for them. NULL is allowed. */
 SHERD_API void sherd_cluster_close(sherd_cluster *c);
