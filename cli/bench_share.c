@@ -5,7 +5,6 @@
  * the product that is computed here, in its first rows.
  */
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -247,12 +246,7 @@ static void *strike_in_time(void *arg)
 
 static int strike_begin(strike *s, sherd_diag *d)
 {
-    double whole = floor(s->after);
-    clock_gettime(CLOCK_MONOTONIC, &s->at);
-    s->at.tv_sec += (time_t)whole;
-    s->at.tv_nsec += (long)((s->after - whole) * 1e9);
-    s->at.tv_sec += s->at.tv_nsec / 1000000000;
-    s->at.tv_nsec %= 1000000000;
+    s->at = sherd__clock_after(s->after);
     s->over = s->done = false;
     if (pthread_create(&s->thread, NULL, strike_in_time, s) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");

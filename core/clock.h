@@ -21,6 +21,18 @@ static inline int64_t sherd__clock_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/** So many seconds from now, for waits that end by this clock. */
+static inline struct timespec sherd__clock_after(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)seconds;
+    t.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
 /** Processor time of this thread alone: what else runs on this machine is no part of it. */
 static inline double sherd__clock_busy_s(void)
 {

@@ -80,11 +80,7 @@ void sherd__cluster_hand_out(sherd_cluster *c)
 /* Waits up to ms for a change; the lock is held. Log lines are delivered, interruption is asked. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)ms * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = sherd__clock_after(ms * 1e-3);
     if (!c->log_len) pthread_cond_timedwait(&c->changed, &c->lock, &until);
     sherd__cluster_hand_out(c);
     if (c->o.interrupted && !c->stop_wanted) {

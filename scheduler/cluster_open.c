@@ -2,13 +2,13 @@
  * From options to a cluster: local nodes started or a node file read, domains numbered, threads
  * started, and the wait until every node is up or has failed. And the way back.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/signals.h"
 #include "scheduler/cluster_state.h"
 #include "scheduler/domains.h"
 #include "scheduler/patience.h"
@@ -186,20 +186,14 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     uv_timer_init(&c->loop, &c->tick);
     c->wake.data = c->tick.data = c;
     uv_timer_start(&c->tick, sherd__cluster_on_tick, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
-    /* Our threads take no signals: the program's handlers run on its own ones, and a broken
-     * connection's SIGPIPE stays with the thread that wrote. What a thread's own access raises is
-     * left to the program: a mapped operand that somebody cuts short is a SIGBUS right here. */
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    /* A broken connection's SIGPIPE stays with the thread that wrote; a mapped operand that
+     * somebody cuts short is a SIGBUS right here. */
+    sigset_t before;
+    sherd__signals_hold(&before);
     int err = sherd__buffers_new(&c->answers);
     if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, sherd__cluster_wake, c);
     bool runs = !err && uv_thread_create(&c->thread, sherd__cluster_loop, c) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sherd__signals_restore(&before);
     if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
     if (!runs)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");

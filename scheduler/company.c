@@ -8,13 +8,13 @@
 #include "scheduler/company.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/signals.h"
 #include "matrix/gemm.h"
 #include "matrix/residue.h"
 #include "matrix/residue_limbs.h"
@@ -136,22 +136,16 @@ static sherd__company_work part_of(const sherd__company_work *w)
                                   least(w->cols, cols), w->residues };
 }
 
-/* They take no signals: the program's handlers run on its own threads. */
 static void start_others(sherd__company *c, unsigned others)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigdelset(&all, SIGSEGV);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGFPE);
-    sigdelset(&all, SIGILL);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    sherd__signals_hold(&before);
     for (unsigned i = 1; i <= others; i++) {
         c->members[i].company = c;
         if (pthread_create(&c->members[i].thread, NULL, keep_on, &c->members[i])) break;
         c->others++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sherd__signals_restore(&before);
 }
 
 sherd__company *sherd__company_begin(unsigned others, const sherd__company_work *w)

@@ -8,10 +8,10 @@
 #include "wire/resolve.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "core/alloc.h"
+#include "core/signals.h"
 
 struct sherd__lookup {
     pthread_mutex_t lock;
@@ -65,13 +65,12 @@ static int start_thread(sherd__lookup *l)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
+    sigset_t before;
     if (pthread_attr_init(&attr)) return SHERD_ENOMEM;
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sherd__signals_hold(&before);
     int bad = pthread_create(&thread, &attr, look_up, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sherd__signals_restore(&before);
     pthread_attr_destroy(&attr);
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }

@@ -130,6 +130,18 @@ static const struct way {
     { SHERD_SHARE, 0, false, true, 17 },    { SHERD_SHARE1, 0, false, true, 17 },
 };
 
+/* In the usual width. */
+static sherd_product_options way_of(size_t w, const uint8_t *seed)
+{
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = ways[w].scheme;
+    o.group = ways[w].group;
+    o.exact = ways[w].exact;
+    o.seed = seed;
+    return o;
+}
+
 static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
 {
     (void)state;
@@ -142,14 +154,9 @@ static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
             sherd_view a = matrix(sizes[i][0], sizes[i][1], zeros);
             sherd_view b = matrix(sizes[i][1], sizes[i][2], 0);
             for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-                sherd_product_options o;
-                sherd_product_options_init(&o);
-                o.scheme = ways[w].scheme;
-                o.group = ways[w].group;
+                sherd_product_options o = way_of(w, seed);
                 o.shuffle_rows = ways[w].shuffle_rows;
-                o.exact = ways[w].exact;
                 o.bits = ways[w].bits;
-                o.seed = seed;
                 if (o.scheme == SHERD_SHARE1) o.spare = NODES - 7; /* all answers are needed */
                 check(a, b, &o);
             }
@@ -208,13 +215,8 @@ static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
     sherd_view a0 = { .rows = 150, .cols = 90, .dtype = SHERD_F64 };
     sherd_view b0 = { .rows = 90, .cols = 40, .dtype = SHERD_F64 };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        sherd_product_options o;
-        sherd_product_options_init(&o);
-        o.scheme = ways[w].scheme;
-        o.group = ways[w].group;
-        o.exact = ways[w].exact;
+        sherd_product_options o = way_of(w, seed);
         o.bits = ways[w].bits;
-        o.seed = seed;
         sherd_forecast of_data = foretell(a, b, &o), of_shapes = foretell(a0, b0, &o);
         assert_int_equal(of_data.bytes_out, of_shapes.bytes_out);
         assert_int_equal(of_data.bytes_in, of_shapes.bytes_in);
@@ -236,14 +238,9 @@ static void bytes_alone_are_foretold_without_computing_anything(void **state)
     sherd_view a = matrix(150, 90, 30), b = matrix(90, 40, 0);
     sherd_forecast_options with = { .cluster = cluster, .no_time = true };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        sherd_product_options o;
+        sherd_product_options o = way_of(w, seed);
         sherd_forecast f;
         sherd_diag d = { 0 };
-        sherd_product_options_init(&o);
-        o.scheme = ways[w].scheme;
-        o.group = ways[w].group;
-        o.exact = ways[w].exact;
-        o.seed = seed;
         sherd_forecast whole = foretell(a, b, &o);
         uint64_t blas = sherd__blas_calls();
         if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
@@ -264,14 +261,9 @@ static void what_is_not_given_is_measured_now(void **state)
     sherd_view a = matrix(400, 300, 0), b = matrix(300, 200, 0);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         sherd_forecast_options with = { .cluster = cluster };
-        sherd_product_options o;
+        sherd_product_options o = way_of(w, seed);
         sherd_forecast f;
         sherd_diag d = { 0 };
-        sherd_product_options_init(&o);
-        o.scheme = ways[w].scheme;
-        o.group = ways[w].group;
-        o.exact = ways[w].exact;
-        o.seed = seed;
         uint64_t sent = sent_so_far();
         unsigned threads = sherd__blas_threads();
         if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);

@@ -211,8 +211,9 @@ static void *sleeper(void *arg)
 }
 
 /* A thread that is there before is bound too: 0. */
-static int with_a_thread(unsigned core)
+static int with_a_thread(const cpu_set_t *all, unsigned core)
 {
+    (void)all;
     char list[16];
     cpu_set_t of;
     pid_t other;
@@ -229,9 +230,9 @@ static int with_a_thread(unsigned core)
     return CPU_COUNT(&of) == 1 && CPU_ISSET(core, &of) ? 0 : 1;
 }
 
-static void threads_that_are_there_are_bound_too(void **s)
+/* In a process of its own, bound to the first core that is there. */
+static void ends_well(int (*run)(const cpu_set_t *all, unsigned core))
 {
-    (void)s;
     cpu_set_t all;
     unsigned core = 0;
     pid_t it;
@@ -239,10 +240,16 @@ static void threads_that_are_there_are_bound_too(void **s)
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) < 2 || access("/proc/self/schedstat", R_OK)) skip();
     while (!CPU_ISSET(core, &all)) core++;
-    if ((it = fork()) == 0) _exit(with_a_thread(core));
+    if ((it = fork()) == 0) _exit(run(&all, core));
     assert_int_equal(waitpid(it, &status, 0), it);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void threads_that_are_there_are_bound_too(void **s)
+{
+    (void)s;
+    ends_well(with_a_thread);
 }
 
 static atomic_bool computes = true, left;
@@ -312,17 +319,7 @@ static int beside_a_thread(const cpu_set_t *all, unsigned core)
 static void a_loop_leaves_its_core_to_who_computes_beside_it(void **s)
 {
     (void)s;
-    cpu_set_t all;
-    unsigned core = 0;
-    pid_t it;
-    int status;
-    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    if (CPU_COUNT(&all) < 2 || access("/proc/self/schedstat", R_OK)) skip();
-    while (!CPU_ISSET(core, &all)) core++;
-    if ((it = fork()) == 0) _exit(beside_a_thread(&all, core));
-    assert_int_equal(waitpid(it, &status, 0), it);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    ends_well(beside_a_thread);
 }
 
 int main(void)
