@@ -95,15 +95,16 @@ static void say_nodes(const sherd__work *w)
                    w->op == 0 && w->opt.scheme != SHERD_PERMUTE ? "rows" : "columns", "of A",
                    "of B", "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
-        sherd_node_info info = w->nodes[i];
+        sherd_node_info info;
         char out[24], in[24], pid[16] = "-";
+        sherd_cluster_node(w->cluster, i, &info);
         if (info.pid > 0) snprintf(pid, sizeof pid, "%ld", (long)info.pid);
         static const char *const states[] = {" (connecting)", "", " (lost)", " (banned)"};
         sherd__cli_say(w->cli, "%-20s %7s %8" PRIu32 " %6.1f %% %6.1f %% %9s %9s %7" PRIu64 "%s",
                        info.name, pid, r->planned[i], 100 * r->exposed_a[i],
                        100 * r->exposed_b[i], sherd__cli_bytes(r->bytes_out[i], out),
                        sherd__cli_bytes(r->bytes_in[i], in), info.tasks,
-                       states[info.state <= SHERD_NODE_BANNED ? info.state : 0]);
+                       states[r->states[i]]);
     }
 }
 
@@ -310,13 +311,12 @@ static json_t *node_object(const sherd__work *w, uint32_t i)
     static const char *const states[] = {"connecting", "up", "lost", "banned"};
     const sherd_report *r = &w->report;
     sherd_node_info info;
-    if (w->nodes) info = w->nodes[i];
-    else sherd_cluster_node(w->cluster, i, &info);
+    sherd_cluster_node(w->cluster, i, &info);
+    if (i < r->nodes) info.state = r->states[i];
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s}", "name", info.name, "address",
                           info.address, "domain", info.domain, "key", info.key, "pid",
                           info.pid > 0 ? json_integer(info.pid) : json_null(), "state",
-                          states[info.state <= SHERD_NODE_BANNED ? info.state : 0], "blas_core",
-                          info.blas_core);
+                          states[info.state], "blas_core", info.blas_core);
     json_object_set_new(o, "tasks", whole(info.tasks));
     if (i >= r->nodes) return o;
     json_object_set_new(o, "planned", whole(r->planned[i]));

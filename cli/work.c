@@ -261,16 +261,6 @@ static void show_done(sherd__work *w)
     if (w->report.tasks > 0) show_progress(w, w->report.tasks, w->report.tasks, out, in);
 }
 
-static int keep_nodes(sherd__work *w, sherd_diag *d)
-{
-    uint32_t n = sherd_cluster_size(w->cluster);
-    sherd__free(w->nodes);
-    w->nodes = sherd__calloc(n, sizeof *w->nodes);
-    if (w->nodes == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (uint32_t i = 0; i < n; i++) sherd_cluster_node(w->cluster, i, &w->nodes[i]);
-    return 0;
-}
-
 int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
@@ -287,8 +277,6 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     else
         err = sherd_apply(w->cluster, w->op, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
                           &w->report, d);
-    int kept = keep_nodes(w, d);
-    if (!err) err = kept;
     if (!err) show_done(w);
     sherd__progress_fini(&w->progress);
     w->ended = sherd__clock_s();
@@ -421,6 +409,5 @@ void sherd__work_fini(sherd__work *w)
     for (unsigned i = 0; i < w->in_len; i++) sherd_npy_close(w->in[i].file);
     sherd__free(w->c);
     sherd__free(w->up);
-    sherd__free(w->nodes);
     sherd__wipe(w, sizeof *w);
 }

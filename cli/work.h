@@ -62,8 +62,6 @@ typedef struct sherd__work {
 
     sherd_cluster *cluster;
     bool *up;               /* of its nodes, when it was opened */
-    sherd_node_info *nodes; /* as they stood when the work was over: what comes of a node behind
-                               that is no part of it; NULL: it never began */
     sherd__progress_line progress;
     sherd_report report;
     bool foretold;          /* forecast holds what was expected of this run */

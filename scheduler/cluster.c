@@ -139,6 +139,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
         r->bytes_in[i] = c->nodes[i].info.bytes_in - r->bytes_in[i];
         r->work_out += c->nodes[i].info.work_out;
         r->work_in += c->nodes[i].info.work_in;
+        r->states[i] = c->nodes[i].at_end;
     }
     memcpy(r->banned, c->banned, sizeof r->banned);
     pthread_mutex_unlock(&c->lock);

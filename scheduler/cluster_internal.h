@@ -13,6 +13,7 @@
 typedef struct sherd__run_result {
     int err;
     uint64_t *bytes_out, *bytes_in;
+    sherd_node_state *states;
     uint64_t work_out, work_in; /* of all nodes; 0 before */
     sherd__job_stats stats;
     char banned[256];

@@ -127,10 +127,11 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
-/* The node is not let back in while this cluster is open. */
+/* The node is not let back in while this cluster is open. A job that runs has its name. */
 static void ban(sherd_cluster *c, pool_node *n)
 {
     n->banned = true;
+    if (!c->work.ops) return;
     pthread_mutex_lock(&c->lock);
     size_t len = strlen(c->banned);
     snprintf(c->banned + len, sizeof c->banned - len, "%s%s", len ? ", " : "", n->label);
@@ -161,6 +162,9 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         !n->banned) { /* it broke the protocol: not the network's doing */
         ban(c, n);
         if (c->work.ops) c->work.ops->node_banned(c->work.ctx, n->index, why);
+        else if (!c->closing)
+            sherd__cluster_say(c, SHERD_LOG_WARN, "%s broke the protocol: %s: banned", n->label,
+                               why);
     }
     bool lasting = c->work.ops && c->work.ops->lasting;
     if (lasting && was_up && !n->expelled && now - n->up_ms >= STEADY_MS) n->retries = 0;
@@ -273,6 +277,7 @@ static void release_job(sherd_cluster *c)
     c->work = (sherd__work){ 0 };
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->count; i++) c->nodes[i].at_end = c->nodes[i].info.state;
     c->job_done = true;
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);

@@ -44,6 +44,7 @@ typedef struct pool_node {
     int last_err;
     char last_text[SHERD__TEXT_MAX];
     sherd_node_info info;      /* snapshot, under the lock, as what follows */
+    sherd_node_state at_end;   /* of the last job */
     bool windows;              /* it takes windows of images */
 } pool_node;
 

@@ -22,6 +22,13 @@
 #define MOVED_BYTES 4096u
 #define REFUSALS_MAX 4u
 
+static void end_with(sherd_job *j, int err, const char *hint, const char *text)
+{
+    sherd__fail(&j->diag, err, hint, "%s", text);
+    j->err = err;
+    j->done = true;
+}
+
 void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)
 {
     char text[sizeof j->diag.message];
@@ -30,9 +37,7 @@ void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, .
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    sherd__fail(&j->diag, err, hint, "%s", text);
-    j->err = err;
-    j->done = true;
+    end_with(j, err, hint, text);
 }
 
 void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, ...)
@@ -108,18 +113,22 @@ out:
 
 static void lose(sherd_job *j, uint32_t node, bool gone);
 
-/* The node did what no honest one does. Once is enough: more of its answers may be on the way. */
+/*
+ * The node did what no honest one does. Once is enough: more of its answers may be on the way. It
+ * counts until the job is given back, although the others' answers may have been enough before.
+ */
 static void convict(sherd_job *j, uint32_t node, const char *what)
 {
+    char text[sizeof j->diag.message];
     if (j->nodes[node].convicted) return;
     j->nodes[node].convicted = true;
     j->stats.banned++;
-    if (j->o.strict)
-        sherd__job_stop(j, SHERD_EWRONG,
-                        "leave --strict out to have its work done by the other nodes", "%s %s",
-                        sherd__job_name(j, node), what);
+    snprintf(text, sizeof text, "%s %s", sherd__job_name(j, node), what);
+    if (j->o.strict && !j->err)
+        end_with(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
+                 text);
     else
-        sherd__job_say(j, SHERD_LOG_WARN, "%s %s: banned", sherd__job_name(j, node), what);
+        sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
 }
 
 void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err)
@@ -137,7 +146,6 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         return;
     }
     sherd__job_back(j, ordinal);
-    if (j->done) return;
     if (err != SHERD_EWRONG) {
         sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
                         sherd_strerror(err));
@@ -145,9 +153,8 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     }
     bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (j->done) return;
     if (!first) { /* it has gone already, but this answer was still hoped for */
-        sherd__job_adopt(j);
+        if (!j->done) sherd__job_adopt(j);
         return;
     }
     if (j->nodes[node].state == NODE_UP)
@@ -183,7 +190,7 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
     sherd__job_trial_forget(j, n);
     n->session = NULL;
     n->state = gone ? NODE_GONE : NODE_AWAY;
-    if (gone) sherd__job_adopt(j);
+    if (gone && !j->done) sherd__job_adopt(j);
 }
 
 void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
@@ -215,7 +222,7 @@ void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why)
 {
     char what[SHERD__TEXT_MAX + 24];
     snprintf(what, sizeof what, "broke the protocol: %s", why);
-    if (!j->done) convict(j, node, what);
+    convict(j, node, what);
 }
 
 void sherd__job_node_barred(sherd_job *j, uint32_t node)
@@ -229,7 +236,7 @@ void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *wh
     if (n->state == NODE_GONE) return;
     if (n->state == NODE_UP) {
         j->stats.lost++;
-        if (!j->done)
+        if (!j->err)
             sherd__job_say(j, SHERD_LOG_WARN, "%s lost: %s", sherd__job_name(j, node), why);
     }
     n->back_until_ms = now_ms + j->o.return_ms;

@@ -31,6 +31,7 @@ void sherd_report_fini(sherd_report *r)
     sherd__free(r->exposed_b);
     sherd__free(r->bytes_out);
     sherd__free(r->bytes_in);
+    sherd__free(r->states);
     sherd__wipe(r, sizeof *r);
 }
 
@@ -42,7 +43,9 @@ static int report_init(sherd_report *r, uint32_t nodes)
     r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
     r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
     r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
-    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in) return SHERD_OK;
+    r->states = sherd__calloc(nodes, sizeof *r->states);
+    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in && r->states)
+        return SHERD_OK;
     sherd_report_fini(r);
     return SHERD_ENOMEM;
 }
@@ -119,7 +122,8 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
     sherd_report own;
     int err = report_init(&own, nodes->count);
     if (err) return sherd__fail(d, err, NULL, "out of memory");
-    sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in };
+    sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in,
+                                 .states = own.states };
     err = sherd__cluster_run(c, job, last, opt, &result, d);
     report_fill(&own, p, nodes, &result);
     if (out) {

@@ -108,6 +108,8 @@ typedef struct sherd_report {
     uint32_t *planned;          /* columns of A (permute) or rows (plain) dealt to each node */
     double *exposed_a, *exposed_b; /* fraction of each operand's entries each node was given */
     uint64_t *bytes_out, *bytes_in; /* of this call, per node, protocol bytes */
+    sherd_node_state *states;   /* of each node when the call was over; sherd_cluster_node may
+                                   know of later things */
     uint64_t work_out, work_in; /* of these, of all nodes together: blocks, tasks and results, with
                                    their headers. What sherd_forecast foretells */
     uint64_t tasks, tasks_repeated; /* accepted; sent again because a node was lost or wrong */

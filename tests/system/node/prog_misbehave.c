@@ -13,7 +13,8 @@
  *     unasked   a result of a task that nobody asked for       cut       closes inside a result
  *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
  *     killed    before it listens                           mute      stops once connected to
- *     late      a minute before it listens      older     takes no windows of images
+ *     late      a minute before it listens               older     takes no windows of images
+ *     idle      bytes that are no record, 0.2 s and more behind its last result
  *
  * AFTER: so many results are answered properly first.
  *
@@ -57,6 +58,8 @@ void __wrap_sherd__link_begin(sherd_link *l);
 static char mode[16];   /* empty: behaves */
 static unsigned after;  /* proper results that are left */
 static bool poisoned;   /* the next bytes offered are to be garbage, or the last ones */
+static bool answering;  /* idle: a result is among the bytes that are next */
+static uint64_t answered_ms; /* when it went out; 0: none yet */
 static bool serving;    /* there is a session: a product is a task's, no longer the self-test's */
 
 static bool is(const char *name)
@@ -137,6 +140,7 @@ int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sher
         return SHERD_OK;
     }
     poisoned = is("garbage") || is("cut");
+    answering = true;
     return __real_sherd__session_result(s, task, f);
 }
 
@@ -144,8 +148,13 @@ size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const ui
 {
     size_t n = __real_sherd__session_pending(s, now_ms, out);
     serving = true;
+    if (is("idle") && n > 0) {
+        poisoned = !answering && answered_ms && now_ms >= answered_ms + 200;
+        if (answering) answered_ms = now_ms;
+        answering = false;
+    }
     if (!poisoned || n == 0) return n;
-    if (is("garbage")) {
+    if (is("garbage") || is("idle")) {
         memset((uint8_t *)(uintptr_t)*out, 0xEE, n);
         poisoned = false;
         return n;
