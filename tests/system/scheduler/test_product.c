@@ -364,7 +364,7 @@ static unsigned times_banned(void)
     return n;
 }
 
-/* Behind the product, or (twice) at its very end: it is told once, and the report is of one piece. */
+/* Behind the product, or (twice) at its very end: told once, in a report that is consistent. */
 static void a_node_that_lies_behind_a_product_is_named(void **state)
 {
     (void)state;
