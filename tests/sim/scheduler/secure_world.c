@@ -120,7 +120,9 @@ void secure_cut(world *w, uint32_t i)
     n->up = false;
     sherd__session_eof(n->no, SHERD_ECLOSED, "cut", &e);
     sherd__worker_event(n->client, n->no, &e);
-    sherd__secure_job_work(w->job).ops->node_down(w->job, i, w->back, "cut", w->now);
+    const sherd__work_ops *job = sherd__secure_job_work(w->job).ops;
+    if (w->banned) job->node_banned(w->job, i, "cut");
+    job->node_down(w->job, i, w->back && !w->banned, "cut", w->now);
 }
 
 void secure_give_up(world *w, uint32_t i)

@@ -51,6 +51,7 @@ typedef struct world {
     } then[2];
     bool back;                     /* whoever is lost may be back at once */
     bool returns;                  /* and is */
+    bool banned;                   /* and never may: it broke the protocol */
     uint32_t flaps, flap_op;       /* nodes (bits) whose link breaks, and stands again, with
                                       each answer to this */
     bool spoil;                    /* node 0 seals a piece that node 1 cannot open */
