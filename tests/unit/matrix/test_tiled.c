@@ -247,7 +247,8 @@ static void each_part_is_finished_once_when_it_is_complete(void **s)
         operand a = made(ROWS, depths[q], SHERD_U8, false, true);
         operand b = made(depths[q], COLS, SHERD_F64, false, true);
         memset(&parts, 0, sizeof parts);
-        sherd__tiled p = { SHERD_F64, a.v, b.v, parts.c, COLS, finish, &parts, false };
+        sherd__tiled p = { .type = SHERD_F64, .a = a.v, .b = b.v, .c = parts.c, .ldc = COLS,
+                           .finish = finish, .ctx = &parts };
         assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
         for (size_t i = 0; i < ROWS * COLS; i++) {
             double want = 1000;
