@@ -101,7 +101,7 @@ static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 16 }; /* members beside those of layers */
+enum { FIXED = 17 }; /* members beside those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -149,7 +149,7 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
     const int64_t step = (int64_t)s->step, epoch = (int64_t)(s->step / each),
                   hits = (int64_t)s->hits, seen = (int64_t)s->seen,
-                  examples = (int64_t)s->step_examples;
+                  examples = (int64_t)s->step_examples, begun = (int64_t)o->steps;
     size_t layers = sherd__network_len(n), len = 0;
     sherd_buf recipe;
     sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
@@ -177,6 +177,7 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     m[len++] = reals("step_cost", &s->step_cost, 1);
     m[len++] = count("step_examples", &examples);
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
+    m[len++] = count("optimiser_steps", &begun); /* more than `step`, by gradients as they come */
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
     err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && k->keep > 0) err = sherd__chain_prune(k->chain, k->keep, d);
@@ -255,7 +256,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__train_state s = { 0 };
-    int64_t step = -1, hits = -1, seen = -1, examples = -1;
+    int64_t step = -1, hits = -1, seen = -1, examples = -1, begun = -1;
     size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
     void *state = sherd__alloc(bytes);
     if (state == NULL) return no_memory(d);
@@ -275,7 +276,8 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         err = sherd__npz_take(z, "validation_accuracy", SHERD_F64, &s.last_validation,
                               sizeof s.last_validation, d);
     if (!err) err = sherd__npz_take(z, "optimiser", o->spec.dtype, state, bytes, d);
-    if (!err && (step < 0 || hits < 0 || seen < 0 || examples < 0 ||
+    if (!err) err = sherd__npz_take(z, "optimiser_steps", SHERD_I64, &begun, sizeof begun, d);
+    if (!err && (step < 0 || hits < 0 || seen < 0 || examples < 0 || begun < 0 ||
                  (uint64_t)step > sherd__trainer_steps(t->trainer)))
         err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
                           "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
@@ -289,7 +291,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         s.step_examples = (uint64_t)examples;
         *sherd__trainer_state(t->trainer) = s;
         if (bytes > 0) memcpy(o->state, state, bytes);
-        sherd__optimiser_resume(o, s.step);
+        sherd__optimiser_resume(o, (uint64_t)begun);
     }
     sherd__free(state);
     return err;
