@@ -60,7 +60,18 @@ uint64_t local_sent(sherd_cluster *c)
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info info;
         sherd_cluster_node(c, i, &info);
-        sum += info.bytes_out;
+        sum += info.work_out;
     }
     return sum;
+}
+
+void local_gone(sherd_cluster *c, uint32_t node)
+{
+    sherd_node_info info = { .state = SHERD_NODE_UP };
+    int64_t deadline = clock_now_ms() + 30000 * patience();
+    while (info.state == SHERD_NODE_UP) {
+        if (clock_now_ms() > deadline) fail_msg("%s is still up", info.name);
+        pause_ms(5);
+        sherd_cluster_node(c, node, &info);
+    }
 }

@@ -133,26 +133,44 @@ static double undisturbed(const char *const *options)
     return took;
 }
 
-/* A spare one that is late has a second and twice what the others took, and no usual time of one
- * that is needed: on this machine as it is, before and after. */
+static const char *const four_one_spare[] = { "-n", "4", "--scheme", "share", "--spare", "1", NULL };
+
+/* How long the third node of four was waited for, where it was. */
+static double without_the_third(size_t way)
+{
+    command c;
+    start(&c, ways[way].how, four_one_spare);
+    char *said = finish(&c, 0);
+    must_say(said, "going on with 3 of 4 nodes; node-3");
+    must_say(said, ways[way].told);
+    double late = told_seconds(said, "listen within ");
+    third_is(&c, ways[way].state);
+    free(said);
+    command_free(&c);
+    return late;
+}
+
 static void where_there_is_a_spare_the_others_do_the_work(void **s)
 {
     (void)s;
-    static const char *const share[] = { "-n", "4", "--scheme", "share", "--spare", "1", NULL };
-    double before = undisturbed(share), late = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        command c;
-        start(&c, ways[i].how, share);
-        char *said = finish(&c, 0);
-        must_say(said, "going on with 3 of 4 nodes; node-3");
-        must_say(said, ways[i].told);
-        late += told_seconds(said, "listen within ");
-        third_is(&c, ways[i].state);
-        free(said);
-        command_free(&c);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) (void)without_the_third(i);
+}
+
+/* And no usual time of one that is needed: on this machine as it is, before and after. Where others
+ * kept the machine busy just then, it is asked again. */
+static void a_spare_one_that_is_late_has_a_second_and_twice_what_the_others_took(void **s)
+{
+    (void)s;
+    double late = 0, usual = 0;
+    for (unsigned tries = 0; tries < 5; tries++) {
+        double before = undisturbed(four_one_spare), after;
+        late = without_the_third(2);
+        after = undisturbed(four_one_spare);
+        usual = before > after ? before : after;
+        assert_true(late >= 1);
+        if (late <= 2 * (1 + 3 * usual)) return;
     }
-    double after = undisturbed(share), usual = before > after ? before : after;
-    if (late < 1 || late > 2 * (1 + 3 * usual)) fail_msg("late %g s, usual %g s", late, usual);
+    fail_msg("late %g s, usual %g s", late, usual);
 }
 
 static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
@@ -196,12 +214,12 @@ static void where_there_is_none_one_sentence_names_the_node(void **s)
 static void a_late_node_without_a_spare_is_a_timeout_that_names_it(void **s)
 {
     (void)s;
-    static const char *const plain[] = { "-n", "3", "--scheme", "plain", "--timeout", "3", NULL };
+    static const char *const plain[] = { "-n", "3", "--scheme", "plain", "--timeout", "6", NULL };
     command c;
     start(&c, "late", plain);
     free(finish(&c, 124));
     char *said = command_said(c.out);
-    must_say(said, "1 of 3 local nodes do not listen after 3");
+    must_say(said, "1 of 3 local nodes do not listen after 6");
     must_say(said, "node-3 among them");
     free(said);
     command_free(&c);
@@ -315,7 +333,7 @@ static void without_a_spare_it_is_named_with_the_right_code(void **s)
 {
     (void)s;
     static const struct { const char *timeout; int code; const char *told; } runs[] = {
-        { "2", 124, "the time given is over; 2 of 3 nodes are up, mute (127.0.0.1:" },
+        { "4", 124, "the time given is over; 2 of 3 nodes are up, mute (127.0.0.1:" },
         { "25", 7, "2 of 3 nodes are up; mute (127.0.0.1:" },
     };
     uint16_t port;
@@ -339,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_there_is_a_spare_the_others_do_the_work),
+        cmocka_unit_test(a_spare_one_that_is_late_has_a_second_and_twice_what_the_others_took),
         cmocka_unit_test(clear_schemes_do_without_a_node_that_is_stopped_or_killed),
         cmocka_unit_test(where_there_is_none_one_sentence_names_the_node),
         cmocka_unit_test(a_late_node_without_a_spare_is_a_timeout_that_names_it),

@@ -256,7 +256,7 @@ static void too_many(fault_case *f)
         !json_string_length(json_object_get(error, "hint")))
         say(f, "the JSON does not say why");
     json_decref(root);
-    if (!processes_gone(pids, n, 1000)) say(f, "a node is left");
+    if (!processes_gone(pids, n, 10000 * patience())) say(f, "a node is left");
     command_free(&r.c);
 }
 

@@ -25,6 +25,7 @@
 #include "tests/support/send_signal.h"
 #include "sherd/product.h"
 #include "tests/support/far_resolver.h"
+#include "tests/system/scheduler/local_nodes.h"
 
 #define UP 3u
 
@@ -200,6 +201,8 @@ static uint16_t mute_port(int *fd)
     return ntohs(at.sin_port);
 }
 
+#define TRIES 20 /* of what this machine may be too busy for in time, now and then */
+
 static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up(void **state)
 {
     (void)state;
@@ -207,27 +210,33 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
     sherd__peer mute = nobody(mute_port(&fd));
     write_nodes(&mute, false);
     for (uint32_t least = 1; least <= 4; least += 3) {
-        sherd_cluster *c;
-        sherd_diag d = { 0 };
-        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
-                                    .nodes_min = least, .timeout_ms = 700 };
-        double began = now();
-        assert_int_equal(sherd_cluster_open(&c, &o, &d), SHERD_ETIMEOUT);
-        assert_true(now() - began < 5);
-        assert_non_null(strstr(d.message, "3 of 4 nodes are up, absent (127.0.0.1:"));
-        assert_null(c);
+        bool others_up = false;
+        for (unsigned i = 0; i < TRIES && !others_up; i++) {
+            sherd_cluster *c;
+            sherd_diag d = { 0 };
+            sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
+                                        .nodes_min = least, .timeout_ms = 700 };
+            double began = now();
+            assert_int_equal(sherd_cluster_open(&c, &o, &d), SHERD_ETIMEOUT);
+            assert_null(c);
+            others_up = now() - began < 5 &&
+                        strstr(d.message, "3 of 4 nodes are up, absent (127.0.0.1:");
+        }
+        assert_true(others_up);
     }
     for (uint32_t ms = 1; ms <= 400; ms *= 7) { /* local nodes: before and while they start */
-        sherd_cluster *c;
-        sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
-                                    .timeout_ms = ms };
-        double began = now(), took;
-        int err = sherd_cluster_open(&c, &o, NULL);
-        took = now() - began;
-        if (ms == 1) assert_int_equal(err, SHERD_ETIMEOUT); /* no process starts in that time */
-        else if (err == SHERD_OK) assert_true(took < ms * 1e-3 + 1); /* it was quick enough */
-        else assert_int_equal(err, SHERD_ETIMEOUT);
-        sherd_cluster_close(c);
+        double took = 2;
+        for (unsigned i = 0; i < TRIES && took >= ms * 1e-3 + 1; i++) {
+            sherd_cluster *c;
+            sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
+                                        .timeout_ms = ms };
+            double began = now();
+            int err = sherd_cluster_open(&c, &o, NULL);
+            took = now() - began;
+            if (err || ms == 1) assert_int_equal(err, SHERD_ETIMEOUT); /* none starts in 1 ms */
+            sherd_cluster_close(c);
+        }
+        assert_true(took < ms * 1e-3 + 1);
     }
     close(fd);
 }
@@ -344,7 +353,6 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     sherd_cluster *c;
     sherd_diag d = { 0 };
     sherd_report r;
-    sherd_node_info info;
     static double a[20 * 20], b[20 * 20], out[400];
     sherd_resident *kept;
     sherd_product_options o;
@@ -356,7 +364,7 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     assert_int_equal(sherd_resident_new(&kept, c, vb, 20, &o, NULL), SHERD_OK);
     assert_int_equal(sherd_resident_multiply(kept, va, out, 20, NULL, NULL), SHERD_OK);
     assert_int_equal(send_signal(sherd__launch_node(nodes, 1)->pid, SIGKILL), 0);
-    usleep(600000); /* no call is under way: nobody tells the kept job */
+    local_gone(c, 1); /* no call is under way: nobody tells the kept job */
     if (sherd_resident_multiply(kept, va, out, 20, NULL, &d)) fail_msg("%s", d.message);
     for (unsigned i = 0; i < 400; i++) {
         double sum = 0;
@@ -368,10 +376,8 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     assert_true(r.exposed_a[1] == 0);
     sherd_report_fini(&r);
     assert_int_equal(send_signal(sherd__launch_node(nodes, 2)->pid, SIGKILL), 0);
-    usleep(300000);
+    local_gone(c, 2);
     sherd_resident_free(kept); /* it drops blocks at nodes that are no more */
-    sherd_cluster_node(c, 2, &info);
-    assert_int_not_equal(info.state, SHERD_NODE_UP);
     sherd_cluster_close(c);
 }
 

@@ -267,10 +267,10 @@ static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused
     stop();
 }
 
-/* Until the compute thread has nothing to do, five seconds at most. */
+/* Until the compute thread has nothing to do, a minute at most. */
 static bool rests(void)
 {
-    for (unsigned i = 0; i < 5000 && sherd__executor_pending(executor); i++) {
+    for (unsigned i = 0; i < 60000 && sherd__executor_pending(executor); i++) {
         usleep(1000);
         settle();
     }

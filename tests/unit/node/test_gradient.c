@@ -454,7 +454,7 @@ static void a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_the
         if (late) usleep((SHERD__ROUND_WAIT_MS + 300) * 1000);
         settle(&p);
         ask_tier(&p, &l, 1, PLAN);
-        for (unsigned i = 0; i < 5000 && p.results < 2; i++) {
+        for (unsigned i = 0; i < 60000 && p.results < 2; i++) {
             settle(&p);
             sherd__worker_poll(worker);
             usleep(1000);
@@ -486,7 +486,7 @@ static void local_steps_end_with_the_session_that_asked_for_them(void **s)
     usleep(20000);
     assert_int_equal(sherd__executor_pending(executor), 1);
     cut(&p);
-    for (unsigned i = 0; i < 5000 && sherd__executor_pending(executor); i++) {
+    for (unsigned i = 0; i < 60000 && sherd__executor_pending(executor); i++) {
         sherd__executor_drain(executor);
         usleep(1000);
     }
