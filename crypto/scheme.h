@@ -76,7 +76,7 @@ typedef struct sherd__scheme {
      *  gives no left then. NULL otherwise. */
     int (*left)(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
     /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not
-     *  right. */
+     *  right. SHERD_EBUSY: nobody needs it any more, and it was not looked at. */
     int (*check)(void *ctx, sherd__cell cell, const uint8_t *body);
     /** Compute thread, once per cell, after check (body NULL where the cell was empty). */
     int (*fold)(void *ctx, sherd__cell cell, const uint8_t *body);

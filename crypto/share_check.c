@@ -200,7 +200,7 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
 {
     share *d = ctx;
     share_spot *spot = share_spot_of(d, c.tile, c.panel);
-    if (spot->decoded && !spot->gram) return SHERD_OK;
+    if (spot->decoded && !spot->gram) return SHERD_EBUSY;
     int err = table(d, c.tile, c.panel, spot);
     size_t rows = d->transposed ? d->k : sherd__share_answer_rows(d, c.panel);
     size_t part = rows * share_tile_width(d, c.tile) * SHERD__RESIDUE_BYTES;

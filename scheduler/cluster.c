@@ -100,10 +100,28 @@ void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool dro
     c->next_timeout_ms = timeout_ms;
     c->job_done = false;
     c->stop_wanted = false;
-    c->banned[0] = '\0';
     c->waiting[0] = '\0';
     c->progress.done = c->progress.total = 0;
     uv_async_send(&c->wake);
+}
+
+void sherd__cluster_call(sherd_cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->bans_before = c->bans;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Those of this call, in order. The lock is held. */
+static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
+{
+    size_t len = 0;
+    r->bans = c->bans - c->bans_before;
+    for (uint32_t b = c->bans_before + 1; b <= c->bans; b++)
+        for (uint32_t i = 0; i < c->count && len < sizeof r->banned; i++)
+            if (c->nodes[i].ban == b)
+                len += (size_t)snprintf(r->banned + len, sizeof r->banned - len, "%s%s",
+                                        len ? ", " : "", c->nodes[i].label);
 }
 
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
@@ -139,9 +157,9 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
         r->bytes_in[i] = c->nodes[i].info.bytes_in - r->bytes_in[i];
         r->work_out += c->nodes[i].info.work_out;
         r->work_in += c->nodes[i].info.work_in;
-        r->states[i] = c->nodes[i].at_end;
+        r->states[i] = c->nodes[i].info.state;
     }
-    memcpy(r->banned, c->banned, sizeof r->banned);
+    copy_bans(c, r);
     pthread_mutex_unlock(&c->lock);
     sherd__job_count(job, &r->stats);
     (void)sherd__job_done(job, &err, d);

@@ -26,6 +26,20 @@ static void add_session_bytes(sherd_link *l, sherd__session_stats *sum)
     sum->work_out += s->work_out;
 }
 
+/* Up, and not about to be closed by us. */
+static bool usable(const pool_node *n)
+{
+    return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
+}
+
+static sherd_node_state state_of(const pool_node *n)
+{
+    if (n->banned) return SHERD_NODE_BANNED;
+    if (n->expelled) return SHERD_NODE_LOST; /* its goodbye may still be under way */
+    if (usable(n)) return SHERD_NODE_UP;
+    return n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
+}
+
 /* What the outside may see of the nodes and of the job, as of now. */
 static void publish(sherd_cluster *c)
 {
@@ -41,8 +55,7 @@ static void publish(sherd_cluster *c)
         info->bytes_out = sum.bytes_out;
         info->work_in = sum.work_in;
         info->work_out = sum.work_out;
-        info->state = n->banned ? SHERD_NODE_BANNED : n->up ? SHERD_NODE_UP
-                    : n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
+        info->state = state_of(n);
         info->tasks = n->tasks + (c->work.ops ? c->work.ops->node_tasks(c->work.ctx, i) : 0);
         memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
         info->threads = n->hello.threads;
@@ -50,7 +63,7 @@ static void publish(sherd_cluster *c)
         info->gflops = n->hello.gflops;
         info->residue_gflops = n->hello.residue_gflops;
         n->windows = (n->hello.features & SHERD__FEATURE_WINDOWS) != 0;
-        c->progress.nodes_up += n->up;
+        c->progress.nodes_up += info->state == SHERD_NODE_UP;
         in += info->bytes_in;
         out += info->bytes_out;
     }
@@ -127,14 +140,16 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
-/* The node is not let back in while this cluster is open. A job that runs has its name. */
+/* The node is not let back in while this cluster is open. Why is said before: nobody learns of a
+ * ban without a word. */
 static void ban(sherd_cluster *c, pool_node *n)
 {
+    if (n->banned) return;
     n->banned = true;
-    if (!c->work.ops) return;
+    n->retry_ms = 0;
     pthread_mutex_lock(&c->lock);
-    size_t len = strlen(c->banned);
-    snprintf(c->banned + len, sizeof c->banned - len, "%s%s", len ? ", " : "", n->label);
+    n->ban = ++c->bans;
+    n->info.state = SHERD_NODE_BANNED;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -160,11 +175,11 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     note_end(c, n, e->err, why);
     if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
         !n->banned) { /* it broke the protocol: not the network's doing */
-        ban(c, n);
         if (c->work.ops) c->work.ops->node_banned(c->work.ctx, n->index, why);
         else if (!c->closing)
             sherd__cluster_say(c, SHERD_LOG_WARN, "%s broke the protocol: %s: banned", n->label,
                                why);
+        ban(c, n);
     }
     bool lasting = c->work.ops && c->work.ops->lasting;
     if (lasting && was_up && !n->expelled && now - n->up_ms >= STEADY_MS) n->retries = 0;
@@ -274,10 +289,10 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
 static void release_job(sherd_cluster *c)
 {
     c->work.ops->rest(c->work.ctx);
+    flush_touched(c); /* what nodes need not hold any more is told them now */
     c->work = (sherd__work){ 0 };
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
-    for (uint32_t i = 0; i < c->count; i++) c->nodes[i].at_end = c->nodes[i].info.state;
     c->job_done = true;
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
@@ -303,12 +318,6 @@ static void job_moved(sherd_cluster *c)
     }
     flush_touched(c);
     if (c->job_ended && c->work.ops->idle(c->work.ctx)) end_job(c);
-}
-
-/* Up, and not about to be closed by us. */
-static bool usable(const pool_node *n)
-{
-    return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
 }
 
 static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t timeout_ms)

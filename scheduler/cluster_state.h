@@ -44,7 +44,7 @@ typedef struct pool_node {
     int last_err;
     char last_text[SHERD__TEXT_MAX];
     sherd_node_info info;      /* snapshot, under the lock, as what follows */
-    sherd_node_state at_end;   /* of the last job */
+    uint32_t ban;              /* the number of its ban, 1..; 0: it is not banned */
     bool windows;              /* it takes windows of images */
 } pool_node;
 
@@ -84,7 +84,7 @@ struct sherd_cluster {
     bool job_done;
     sherd_progress progress;
     char waiting[300];
-    char banned[256];
+    uint32_t bans, bans_before; /* so far; and before the call that is on */
     char log[CLUSTER_LOG_LINES][CLUSTER_LOG_LINE];
     sherd_log_level log_level[CLUSTER_LOG_LINES];
     uint32_t log_from, log_len;

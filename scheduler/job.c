@@ -145,6 +145,11 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
             sherd__job_close_position(j, pos);
         return;
     }
+    if (err == SHERD_EBUSY) { /* the others' were enough: unread */
+        sherd__job_cell_done(j, ordinal);
+        j->stats.cancelled++;
+        return;
+    }
     sherd__job_back(j, ordinal);
     if (err != SHERD_EWRONG) {
         sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
@@ -157,8 +162,7 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         if (!j->done) sherd__job_adopt(j);
         return;
     }
-    if (j->nodes[node].state == NODE_UP)
-        j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
+    j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
     lose(j, node, true);
 }
 

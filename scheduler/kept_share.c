@@ -94,7 +94,7 @@ static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_vi
     }
     err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &opt, r, d);
     if (!err) return SHERD_OK;
-    if (!sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
+    if (err != SHERD_EFEWNODES || !sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
     give_up(k);
     return err;
 }
@@ -111,6 +111,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
     if (transposed && k->opt.scheme == SHERD_SHARE1)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "share1 multiplies a kept operand from the right only");
+    sherd__cluster_call(k->cluster);
     int err = once(k, rows, transposed, b, out, ldc, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
         sherd_diag last = *d;

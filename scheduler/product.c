@@ -85,7 +85,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->domains = nodes->domains;
     r->tasks_cancelled = run->stats.cancelled;
     r->nodes_lost = run->stats.lost;
-    r->nodes_banned = run->stats.banned;
+    r->nodes_banned = run->bans;
     memcpy(r->banned, run->banned, sizeof r->banned);
     r->scale_a = p->fixed_a.scale;
     r->scale_b = p->fixed_b.scale;
@@ -115,6 +115,16 @@ int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared 
     return err ? err : sherd__job_new(out, &jo);
 }
 
+/* A lie that was heard in this call, in whichever of its jobs or between two of them. */
+static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag *d)
+{
+    if (!strict || !run->bans || (err && err != SHERD_EFEWNODES)) return err;
+    if (d) *d = (sherd_diag){ 0 };
+    return sherd__fail(d, SHERD_EWRONG,
+                       "leave --strict out to have its work done by the other nodes",
+                       "%s answered wrongly or broke the protocol", run->banned);
+}
+
 int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,
                        sherd_report *out, sherd_diag *d)
@@ -124,7 +134,7 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
     if (err) return sherd__fail(d, err, NULL, "out of memory");
     sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in,
                                  .states = own.states };
-    err = sherd__cluster_run(c, job, last, opt, &result, d);
+    err = judge(sherd__cluster_run(c, job, last, opt, &result, d), &result, opt->strict, d);
     report_fill(&own, p, nodes, &result);
     if (out) {
         *out = own;
@@ -149,7 +159,7 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
     if (!err) {
         err = sherd__product_run(c, job, true, p, nodes, opt, r, d);
         sherd__prepared_why(p, err, d);
-        if (!err || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
+        if (err != SHERD_EFEWNODES || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
     }
     sherd__job_free(job);
     sherd__prepared_fini(p);
@@ -170,7 +180,6 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
 
 void sherd__report_add(sherd_report *r, sherd_report *before)
 {
-    char both[2 * sizeof r->banned + 2];
     for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
         r->bytes_out[i] += before->bytes_out[i];
         r->bytes_in[i] += before->bytes_in[i];
@@ -179,12 +188,7 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
     r->tasks_repeated += before->tasks_repeated;
     r->tasks_cancelled += before->tasks_cancelled;
     r->nodes_lost += before->nodes_lost;
-    r->nodes_banned += before->nodes_banned;
     r->seconds += before->seconds;
-    if (before->banned[0]) {
-        snprintf(both, sizeof both, "%s%s%s", before->banned, r->banned[0] ? ", " : "", r->banned);
-        snprintf(r->banned, sizeof r->banned, "%.255s", both);
-    }
     sherd_report_fini(before);
 }
 
@@ -235,6 +239,7 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
     int err = sherd__view_check(a, "A", d);
     if (!err) err = sherd__view_check(b, "B", d);
     if (err) return err;
+    sherd__cluster_call(c);
     sherd__cluster_nodes(c, &nodes);
     sherd_diag own = { 0 };
     if (!d) d = &own;
@@ -256,6 +261,7 @@ int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view
     if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
+    sherd__cluster_call(c);
     sherd__cluster_nodes(c, &nodes);
     uint32_t alive;
     err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
@@ -351,6 +357,7 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
     if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
+    sherd__cluster_call(k->cluster);
     err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
     if (err == SHERD_ESHAPE)
         return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",

@@ -124,8 +124,8 @@ typedef struct sherd_report {
     uint64_t tasks_cancelled;   /* answers that were no longer needed */
     uint32_t encodings;         /* share: 1, and one more for each time all shares were made anew */
     uint64_t masks_left;        /* blind: rows of masks that no product has used yet */
-    uint32_t nodes_lost, nodes_banned;
-    char banned[256];           /* their names */
+    uint32_t nodes_lost, nodes_banned; /* in this call, between its jobs too */
+    char banned[256];           /* names of those that were banned */
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */
     uint32_t bits_a, bits_b;    /* exact: width of each operand, sign included */
     uint32_t primes;            /* exact: 0 where one f64 product holds it */

@@ -221,6 +221,7 @@ static void here_closed(sim *s, sim_node *n, const sherd__event *e)
     bool peer = sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT;
     bool back = !n->banned && !peer && n->retries++ < 5;
     note(s, "closed %u %s", n->index, sherd_err_name(e->err));
+    if (peer && !n->banned) sherd__job_node_banned(s->job, n->index, e->text);
     if (peer) n->banned = true;
     sherd_session *old = n->here;
     n->here = NULL;

@@ -71,11 +71,32 @@ static void a_job_that_has_failed_fails_for_one_reason(void **state)
     world_stop(&w);
 }
 
+static void an_answer_that_was_not_looked_at_is_none_that_was_accepted(void **state)
+{
+    (void)state;
+    world w = { .scheme.shape.threshold = 3, .behind = true };
+    sherd__job_stats stats;
+    world_start(&w, 4, 1, 2, 2, 0, false);
+    world_settle(&w);
+    for (uint32_t i = 0; i < 3; i++) world_answer(&w, i, 0);
+    world_answer(&w, 3, UNREAD);
+    world_settle(&w);
+    sherd__job_count(w.job, &stats);
+    assert_int_equal(stats.accepted, 3);
+    assert_int_equal(stats.cancelled, 1);
+    w.behind = false;
+    world_work(&w, 3);
+    world_must_be_done(&w, SHERD_OK);
+    assert_int_equal(sherd__job_node_tasks(w.job, 3), 0);
+    world_stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_is_caught_then_is_named_and_ends_a_strict_job),
         cmocka_unit_test(a_node_that_is_lost_then_is_told_of_and_ends_nothing),
+        cmocka_unit_test(an_answer_that_was_not_looked_at_is_none_that_was_accepted),
         cmocka_unit_test(a_job_that_has_failed_fails_for_one_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
