@@ -1,0 +1,268 @@
+/* What is planned of products in shares: how many blocks, primes and rows, within what room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/share_internal.h"
+#include "scheduler/prepare_internal.h"
+
+static const uint32_t own[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+static const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
+                                   .memory = UINT64_C(1) << 30 };
+
+static sherd_product_options coded(void)
+{
+    sherd_product_options o;
+    sherd_product_options_init(&o);
+    o.scheme = SHERD_SHARE;
+    return o;
+}
+
+/* What is more is refused by the node, and sent again. */
+static void shares_under_way_fit_the_smallest_node(void **state)
+{
+    (void)state;
+    enum { N = 4000, K = 700, M = 500 };
+    uint8_t *big = calloc(N, K), *right = calloc(K, M);
+    assert_true(big && right);
+    for (uint64_t memory = UINT64_C(2) << 20; memory <= UINT64_C(64) << 20; memory += memory / 4) {
+        sherd__nodes nodes = five;
+        nodes.memory = memory;
+        for (unsigned here = 24; here <= 30; here += 2) {
+            sherd__prepared p;
+            sherd_product_options o = coded();
+            o.memory = UINT64_C(1) << here;
+            assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(big, SHERD_U8, N, K),
+                                                     sherd_view_c(right, SHERD_U8, K, M), NULL, M,
+                                                     &nodes, &o, NULL), SHERD_OK);
+            assert_true(p.plan.depth >= 2);
+            if (p.plan.node_bytes > memory)
+                fail_msg("%.1f MB at a node of %.1f MB, with %.1f MB here",
+                         (double)p.plan.node_bytes * 1e-6, (double)memory * 1e-6,
+                         (double)o.memory * 1e-6);
+            sherd__prepared_fini(&p);
+        }
+    }
+    free(big);
+    free(right);
+}
+
+static void a_domain_that_is_not_up_is_a_spare_one(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t domains, up, spare, blocks; /* 0: refused */
+    } cases[] = { { 4, 4, 1, 1 }, { 4, 3, 1, 1 }, { 4, 2, 1, 0 }, { 3, 3, 1, 0 }, { 3, 3, 0, 1 },
+                  { 8, 8, 1, 3 }, { 8, 7, 1, 3 }, { 8, 6, 1, 2 }, { 8, 6, 2, 2 }, { 8, 4, 4, 1 } };
+    const double x[4 * 4] = { 1 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__nodes n = { .count = cases[i].domains, .domain = own, .domains = cases[i].domains,
+                           .memory = 1 << 24, .usable = cases[i].up };
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        o.spare = cases[i].spare;
+        sherd_view v = sherd_view_c(x, SHERD_F64, 4, 4);
+        int err = sherd__prepare_multiply(&p, v, v, NULL, 4, &n, &o, NULL);
+        assert_int_equal(err, cases[i].blocks ? SHERD_OK : SHERD_EFEWNODES);
+        if (err) continue;
+        assert_int_equal(p.code.blocks, cases[i].blocks);
+        assert_true(p.threshold <= cases[i].up);
+        sherd__prepared_fini(&p);
+    }
+}
+
+/* Of a row of a long operand the check knows more bytes than the row's shares have. */
+static void what_checks_answers_is_counted_against_the_memory(void **state)
+{
+    (void)state;
+    enum { K = 200000 };
+    uint8_t *zeros = calloc(4, K);
+    for (unsigned here = 24; here <= 30; here += 2) {
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        sherd_diag d = { 0 };
+        o.memory = UINT64_C(1) << here;
+        int err = sherd__prepare_multiply(&p, sherd_view_c(zeros, SHERD_U8, 4, K),
+                                          sherd_view_c(zeros, SHERD_U8, K, 1), NULL, 1, &five, &o,
+                                          &d);
+        assert_int_equal(err, here < 28 ? SHERD_EFEWNODES : SHERD_OK);
+        if (err) assert_non_null(strstr(d.message, "and what checks them, are more than what"));
+        else {
+            double terms = 2 + 1 + 1 + 1, check = 16.0 * p.primes_len * terms * K;
+            double shares = 5.0 * (double)p.plan.cell_bytes;
+            assert_true(p.plan.depth * (check + shares) <= (double)o.memory);
+            sherd__prepared_fini(&p);
+        }
+    }
+    free(zeros);
+}
+
+/* What checks keep of an operand from product to product has its own part of the memory. */
+static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
+{
+    (void)state;
+    static const double zeros[30 * 20];
+    const sherd_view a = sherd_view_c(zeros, SHERD_F64, 30, 20);
+    sherd__prepared p;
+    sherd_product_options o = coded();
+    o.memory = UINT64_C(10) << 20;
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = 30 }, &five, &o, NULL),
+                     SHERD_OK);
+    const share *s = p.hiding.ctx;
+    assert_int_equal(s->p.check_bytes, (UINT64_C(3) << 20));
+    sherd__prepared_fini(&p);
+}
+
+/* 17 bits: two primes hold 4096 products. Two blocks of 2048 rows are a panel then; with 20 bits it
+ * would be 32 rows, and a third prime is taken. */
+static void sums_over_kept_rows_take_small_panels_before_more_primes(void **state)
+{
+    (void)state;
+    enum { ROWS = 30000, COLS = 4 };
+    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
+        { 17, 4096, 2, 2048 }, { 17, ROWS, 2, 2048 }, { 20, ROWS, 3, 15000 }, { 16, ROWS, 2, 8192 },
+    };
+    double *x = malloc(ROWS * COLS * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = 1.0 - 1.0 / (1 << 20);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        o.bits = of[i].bits;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
+                                             &(sherd_keeping){ .part = of[i].part }, &five, &o,
+                                             NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        assert_int_equal(p.code.blocks, 2);
+        assert_int_equal(p.primes_len, of[i].primes);
+        if (s->p.panel_rows > of[i].rows) fail_msg("case %zu: %zu", i, s->p.panel_rows);
+        if (i == 1) assert_int_equal(s->p.panel_rows, 2048); /* 3750 were planned */
+        sherd__prepared_fini(&p);
+    }
+    free(x);
+}
+
+/* Each image has 16 windows of 4 numbers: primes and panels by windows, room by images. */
+static void windows_count_in_sums_and_images_in_room(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000, COLS = 25 };
+    static const sherd_windows w = { 5, 5, 1, 2, 1, 0 };
+    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
+        { 17, 500, 2, 128 }, { 17, ROWS, 2, 128 }, { 20, ROWS, 3, ROWS },
+    };
+    double *x = malloc(ROWS * COLS * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < ROWS * COLS; i++) x[i] = 1.0 - 1.0 / (1 << 20);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        const sherd_keeping how = { of[i].part, &w, 3 };
+        o.bits = of[i].bits;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS), &how,
+                                             &five, &o, NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        assert_int_equal(p.code.blocks, 2);
+        assert_int_equal(p.primes_len, of[i].primes);
+        if (s->p.panel_rows > of[i].rows) fail_msg("case %zu: %zu", i, s->p.panel_rows);
+        assert_int_equal(p.kept_bytes, 3 * of[i].primes * ROWS / 2 * COLS);
+        assert_true(p.check_error > 2e-13 && p.check_error < 3e-13); /* (3 / 5931617)^2 */
+        sherd__prepared_fini(&p);
+    }
+    free(x);
+}
+
+/* Rows of A and of D, of all terms, are projected for A^T*D: with windows there are 256 for each
+ * image here, and of one column they are more than all shares of a cell. */
+static void check_numbers_of_windows_count_against_the_memory(void **state)
+{
+    (void)state;
+    enum { ROWS = 4000, SIDE = 20, PLACES = 256, WINDOW = 25, TERMS = 3, SHARES = 5 };
+    static const sherd_windows w = { SIDE, SIDE, 1, 5, 1, 0 };
+    static const uint8_t none[ROWS * SIDE * SIDE];
+    sherd__nodes nodes = five;
+    const sherd_keeping how = { 100, &w, 1 };
+    nodes.memory = UINT64_C(1) << 32;
+    for (unsigned here = 20; here < 28; here++) {
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        o.memory = UINT64_C(1) << here;
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, ROWS, SIDE * SIDE),
+                                             &how, &nodes, &o, NULL), SHERD_OK);
+        const share *s = p.hiding.ctx;
+        size_t rows = s->p.panel_rows, number = 2 * sizeof(double) * p.primes_len;
+        size_t checks = number * 2 * TERMS * rows * PLACES;
+        size_t cell = 3 * p.primes_len * rows * (SIDE * SIDE + PLACES);
+        size_t images = number * TERMS * SIDE * SIDE; /* before they are windows */
+        assert_int_equal(p.code.blocks + p.code.masks, TERMS);
+        if ((double)(p.plan.depth * (SHARES * cell + checks) + images) > 0.6 * (double)o.memory)
+            fail_msg("2^%u: %u times %zu and %zu", here, p.plan.depth, SHARES * cell, checks);
+        sherd__prepared_fini(&p);
+    }
+}
+
+/* Nodes refuse longer ones: so nothing is sent, and whoever keeps lays them out. */
+static void windows_that_no_node_takes_are_not_kept(void **state)
+{
+    (void)state;
+    static const uint8_t none[1025 * 1025];
+    const sherd__nodes three = { .count = 3, .domain = own, .domains = 3, .usable = 3,
+                                 .memory = UINT64_C(1) << 30 };
+    for (uint32_t side = 1024; side <= 1025; side++) {
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        sherd_product_options o = coded();
+        const sherd_windows w = { side, side, 1, side, 1, 0 };
+        const sherd_keeping how = { 1, &w, 1 };
+        o.memory = UINT64_C(1) << 30;
+        int err = sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, 1, (size_t)side * side),
+                                      &how, &three, &o, &d);
+        if (err != (side > 1024 ? SHERD_EFEWNODES : SHERD_OK)) fail_msg("%s", d.message);
+        if (err) assert_string_equal(d.message, "a window has 1050625 numbers, and nodes take "
+                                                "windows of up to 1048576");
+        sherd__prepared_fini(&p);
+    }
+}
+
+/* Nor is a share cut for them, where windows are what is multiplied. */
+static void older_nodes_are_counted_on_for_all_but_windows(void **state)
+{
+    (void)state;
+    enum { COLS = 9 };
+    static const sherd_windows w = { 3, 3, 1, 2, 1, 0 };
+    static const double x[4 * COLS];
+    sherd__nodes nodes = five;
+    nodes.older = 2;
+    for (int windows = 0; windows < 2; windows++) {
+        sherd__prepared p;
+        sherd_product_options o = coded();
+        const sherd_keeping how = { 4, windows ? &w : NULL, 1 };
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how,
+                                             &nodes, &o, NULL), SHERD_OK);
+        assert_int_equal(p.code.blocks, windows ? 1 : 2);
+        assert_int_equal(p.code.shares, 5);
+        sherd__prepared_fini(&p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_under_way_fit_the_smallest_node),
+        cmocka_unit_test(a_domain_that_is_not_up_is_a_spare_one),
+        cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
+        cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
+        cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
+        cmocka_unit_test(windows_count_in_sums_and_images_in_room),
+        cmocka_unit_test(check_numbers_of_windows_count_against_the_memory),
+        cmocka_unit_test(windows_that_no_node_takes_are_not_kept),
+        cmocka_unit_test(older_nodes_are_counted_on_for_all_but_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
