@@ -306,6 +306,12 @@ void world_work(world *w, uint32_t but)
     }
 }
 
+world world_of(uint32_t threshold)
+{
+    world w = { .scheme.shape.threshold = threshold };
+    return w;
+}
+
 void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint32_t depth,
                   double exposure, bool strict)
 {
@@ -374,3 +380,9 @@ bool world_is_done(world *w)
     return sherd__job_done(w->job, &err, NULL);
 }
 
+size_t world_asked(const world *w)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->nodes; i++) n += w->ends[i].asked;
+    return n;
+}

@@ -70,6 +70,8 @@ void world_answer(world *w, uint32_t i, double value);
 void world_refuse_all(world *w, uint32_t i);
 /** Answers everything until nothing moves any more; node `but` stays silent. */
 void world_work(world *w, uint32_t but);
+/** Of a scheme of which `threshold` answers are enough; to be started. */
+world world_of(uint32_t threshold);
 /** A job over `nodes` nodes; the shape of w->scheme is filled in. */
 void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint32_t depth,
                   double exposure, bool strict);
@@ -79,5 +81,7 @@ void world_stop(world *w);
 void world_must_be_done(world *w, int want);
 /** Whether it is done. */
 bool world_is_done(world *w);
+/** Tasks that nodes were asked and have not answered. */
+size_t world_asked(const world *w);
 
 #endif
