@@ -1,7 +1,6 @@
 /*
  * The Lagrange code: weights against the polynomials they stand for, what enough answers give back
- * and too few do not, what T shares tell (nothing), and the kernels against int64.
- * link: -Wl,--wrap=sherd__lcc_encode_steps -Wl,--wrap=sherd__lcc_encode_wide
+ * and too few do not, and what T shares tell (nothing).
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,35 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "crypto/lagrange.h"
-#include "crypto/lagrange_internal.h"
-#include "matrix/clones.h"
 #include "matrix/residue.h"
-
-#define MOST SHERD__LCC_BLOCKS_MAX
-
-static uint64_t state = 5;
-
-static uint64_t draw(void)
-{
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return state >> 20;
-}
-
-static double residue(uint32_t p)
-{
-    return (double)((int64_t)(draw() % p) - (int64_t)((p - 1) / 2));
-}
-
-/* In [0, p). */
-static uint64_t mod(int64_t x, uint32_t p)
-{
-    x %= (int64_t)p;
-    return (uint64_t)(x < 0 ? x + p : x);
-}
+#include "tests/unit/crypto/lagrange_world.h"
 
 static uint64_t power(uint64_t x, uint64_t e, uint32_t p)
 {
@@ -167,7 +141,7 @@ static void weights_carry_monomials(const double *w, const uint32_t *x, uint32_t
     for (uint32_t d = 0; d < len; d++) {
         uint64_t sum = 0;
         for (uint32_t i = 0; i < len; i++)
-            sum = (sum + mod((int64_t)w[i], p) * power(x[i], d, p)) % p;
+            sum = (sum + lcc_mod((int64_t)w[i], p) * power(x[i], d, p)) % p;
         assert_int_equal(sum, power(at, d, p));
     }
 }
@@ -211,7 +185,7 @@ static void minors_of(const sherd__lcc *c, uint32_t p)
         uint64_t m[9];
         for (uint32_t i = 0; i < c->masks; i++)
             for (uint32_t t = 0; t < c->masks; t++)
-                m[i * c->masks + t] = mod((int64_t)w[set[i]][c->blocks + t], p);
+                m[i * c->masks + t] = lcc_mod((int64_t)w[set[i]][c->blocks + t], p);
         assert_int_equal(rank(m, c->masks, c->masks, p), c->masks);
     } while (next_subset(set, c->masks, c->shares));
 }
@@ -258,8 +232,8 @@ static void answer_all(run *r, bool both)
     uint8_t u[16][3 * LEN], v[16][3 * LEN];
     for (uint32_t j = 0; j < r->c.blocks + r->c.masks; j++)
         for (size_t i = 0; i < LEN; i++) {
-            r->u[j][i] = residue(r->p);
-            r->v[j][i] = j > 0 && j < r->c.blocks ? r->v[0][i] : residue(r->p);
+            r->u[j][i] = lcc_residue(r->p);
+            r->v[j][i] = j > 0 && j < r->c.blocks ? r->v[0][i] : lcc_residue(r->p);
         }
     encode(r, r->u, u);
     encode(r, r->v, v);
@@ -413,211 +387,6 @@ static void one_colluder_more_learns_of_the_data(void **s)
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-/* --- kernels --------------------------------------------------------------------------------- */
-
-/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
-static bool plain, stepped;
-
-bool __real_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                    const double *const *in, size_t n, uint8_t *const *out);
-bool __wrap_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                    const double *const *in, size_t n, uint8_t *const *out);
-size_t __real_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                     const double *const *in, size_t n, uint8_t *const *out);
-size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                     const double *const *in, size_t n, uint8_t *const *out);
-
-bool __wrap_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                    const double *const *in, size_t n, uint8_t *const *out)
-{
-    stepped = !plain && __real_sherd__lcc_encode_steps(w, shares, blocks, p, in, n, out);
-    return stepped;
-}
-
-size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
-                                     const double *const *in, size_t n, uint8_t *const *out)
-{
-    return plain ? 0 : __real_sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
-}
-
-static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 31, 33, 100,
-                                 511, 512, 513, 1100};
-enum { LENGTHS = sizeof lengths / sizeof *lengths };
-
-static void fill(double *x, size_t n, uint32_t p, int kind)
-{
-    double h = (p - 1) / 2;
-    for (size_t i = 0; i < n; i++) x[i] = kind == 0 ? residue(p) : kind == 1 ? h : i % 2 ? -h : h;
-}
-
-static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
-{
-    plain = *s != NULL;
-    enum { N = 1100, SHARES = 3 };
-    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
-    for (uint32_t terms = 1; terms <= MOST; terms += 1 + terms / 20)
-        for (size_t l = 0; l < LENGTHS; l++) {
-            size_t n = lengths[l];
-            uint32_t p = primes[(terms + l) % 4];
-            double *x = malloc(terms * N * 8), w[SHARES * MOST];
-            uint8_t *out[SHARES];
-            const double *in[MOST];
-            fill(x, terms * N, p, (int)(l % 3));
-            fill(w, SHARES * terms, p, (int)((l + terms) % 3));
-            for (uint32_t j = 0; j < terms; j++) in[j] = x + j * N;
-            for (int i = 0; i < SHARES; i++) out[i] = malloc(3 * n); /* exact, for sanitizers */
-            uint8_t *middle = out[1];
-            out[1] = NULL;
-            sherd__lcc_encode(w, SHARES, terms, p, in, n, out);
-            out[1] = middle;
-            for (size_t i = 0; i < n; i++)
-                for (uint32_t q = 0; q < SHARES; q += 2) {
-                    int64_t sum = 0;
-                    for (uint32_t j = 0; j < terms; j++)
-                        sum += (int64_t)w[q * terms + j] * (int64_t)in[j][i] % (int64_t)p;
-                    const uint8_t *b = out[q] + 3 * i;
-                    assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
-                }
-            for (int i = 0; i < SHARES; i++) free(out[i]);
-            free(x);
-        }
-}
-
-/* Values and differences at their bounds, with signs that make each share in turn the largest, or
- * the least; whole rows of 0 and 1, whose residues are next to where fractions wrap. */
-static void fill_code(double *x, size_t n, uint32_t term, const double *w, uint32_t p)
-{
-    for (size_t i = 0; i < n; i++) {
-        double sign = (w[term] < 0) == (i % 2 != 0) ? 1 : -1;
-        x[i] = i % 4 < 2 ? sign * ((p - 1) / 2) : i % 8 < 6 ? (double)(draw() % 3) - 1 : residue(p);
-    }
-}
-
-static void check_code(const sherd__lcc *c, uint32_t p, size_t n)
-{
-    enum { N = 1100, SHARES = 24 };
-    uint32_t terms = c->blocks + c->masks;
-    double *x = malloc(terms * N * 8), w[SHARES * MOST];
-    const double *in[MOST];
-    uint8_t *out[SHARES], *skipped = NULL;
-    for (uint32_t i = 0; i < c->shares; i++) {
-        sherd__lcc_encode_weights(c, p, i, w + i * terms);
-        out[i] = malloc(3 * n); /* exact, for sanitizers */
-    }
-    uint32_t aim = (uint32_t)(draw() % c->shares);
-    for (uint32_t j = 0; j < terms; j++) {
-        fill_code(x + j * N, n, j, w + aim * terms, p);
-        in[j] = x + j * N;
-    }
-    if (c->shares > 4) skipped = out[2], out[2] = NULL;
-    sherd__lcc_encode(w, c->shares, terms, p, in, n, out);
-    for (uint32_t q = 0; q < c->shares; q++)
-        for (size_t i = 0; i < n && out[q]; i++) {
-            int64_t sum = 0;
-            for (uint32_t j = 0; j < terms; j++)
-                sum += (int64_t)w[q * terms + j] * (int64_t)in[j][i] % (int64_t)p;
-            const uint8_t *b = out[q] + 3 * i;
-            assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
-        }
-    for (uint32_t i = 0; i < c->shares; i++) free(out[i]);
-    free(skipped);
-    free(x);
-}
-
-/* Codes and primes on both sides of what steps are exact for. */
-static void shares_of_every_code_equal_int64(void **s)
-{
-    (void)s;
-    static const sherd__lcc codes[] = {{3, 1, 7}, {3, 1, 8}, {2, 1, 5}, {1, 1, 3}, {1, 1, 2},
-                                       {2, 2, 8}, {4, 1, 9}, {1, 3, 7}, {5, 2, 16}, {3, 1, 13},
-                                       {3, 1, 14}, {4, 1, 8}, {1, 2, 24}, {3, 3, 6}, {3, 3, 7}};
-    static const uint32_t primes[] = {5931641, 5931533, 8388593, 1048573, 524309, 262139, 251};
-    size_t fast = 0, all = 0;
-    plain = false;
-    for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
-        for (size_t q = 0; q < sizeof primes / sizeof *primes; q++) {
-            check_code(&codes[k], primes[q], lengths[(k + q) % LENGTHS]);
-            check_code(&codes[k], primes[q], 1100);
-            fast += stepped, all++;
-        }
-    if (fast) assert_true(all / 5 < fast && fast < all * 9 / 10); /* both were tried */
-    const sherd__lcc usual = {3, 1, 7};
-    for (size_t l = 0; l < LENGTHS; l++) check_code(&usual, 5931641, lengths[l]);
-#ifdef SHERD__IS_V4_BYTES
-    if (SHERD__IS_V4_BYTES) assert_true(stepped);
-#endif
-}
-
-/* One weight of a usual code is another: its share alone is another, in the last columns too. */
-static void weights_of_other_points_are_taken_as_they_are(void **s)
-{
-    (void)s;
-    enum { N = 37 };
-    const sherd__lcc c = {3, 1, 7};
-    const uint32_t p = 5931641;
-    double x[4][N], w[7 * 4];
-    uint8_t bytes[7][3 * N], *out[7];
-    const double *const in[] = {x[0], x[1], x[2], x[3]};
-    plain = false;
-    for (uint32_t i = 0; i < 7; i++) sherd__lcc_encode_weights(&c, p, i, w + 4 * i);
-    for (int i = 0; i < 7; i++) out[i] = bytes[i];
-    fill(x[0], 4 * N, p, 0);
-    for (int at = 0; at < 28; at++) {
-        w[at] += 1;
-        sherd__lcc_encode(w, 7, 4, p, in, N, out);
-        assert_false(stepped);
-        for (int i = 0; i < 7 * N; i++) {
-            const double *v = w + 4 * (i / N);
-            const uint8_t *b = bytes[i / N] + 3 * (i % N);
-            int64_t sum = 0;
-            for (int j = 0; j < 4; j++) sum += (int64_t)(v[j] * x[j][i % N]);
-            assert_int_equal(b[0] | b[1] << 8 | b[2] << 16, mod(sum, p));
-        }
-        w[at] -= 1;
-    }
-}
-
-static void answers_decode_like_int64_for_every_number_and_length(void **s)
-{
-    (void)s;
-    enum { N = 1100, BLOCKS = 3 };
-    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
-    for (uint32_t len = 1; len < 2 * MOST; len += 1 + len / 8)
-        for (size_t l = 0; l < LENGTHS; l++) {
-            size_t n = lengths[l];
-            uint32_t p = primes[(len + l) % 4];
-            double *x = malloc(len * N * 8), *w = malloc(BLOCKS * len * 8), *out[BLOCKS];
-            uint8_t *packed = malloc(len * 3 * n);
-            const uint8_t *in[2 * MOST];
-            fill(x, len * N, p, (int)(l % 3));
-            fill(w, BLOCKS * len, p, (int)((l + len) % 3));
-            for (uint32_t j = 0; j < len; j++) {
-                sherd__residue_pack(x + j * N, n, p, packed + j * 3 * n);
-                in[j] = packed + j * 3 * n;
-            }
-            for (int i = 0; i < BLOCKS; i++) out[i] = malloc(8 * n);
-            assert_int_equal(sherd__lcc_decode(w, BLOCKS, len, p, in, n, out), SHERD_OK);
-            for (int q = 0; q < BLOCKS; q++) {
-                assert_true(sherd__residue_canonical(out[q], n, p));
-                for (size_t i = 0; i < n; i++) {
-                    int64_t sum = 0;
-                    for (uint32_t j = 0; j < len; j++)
-                        sum +=
-                            (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] % (int64_t)p;
-                    assert_int_equal(mod((int64_t)out[q][i], p), mod(sum, p));
-                }
-            }
-            if (n > 0) { /* p itself, anywhere, is a stranger's */
-                uint8_t *bad = packed + draw() % len * 3 * n + 3 * (draw() % n);
-                memcpy(bad, (const uint8_t[]){ (uint8_t)p, (uint8_t)(p >> 8), (uint8_t)(p >> 16) },
-                       3);
-                assert_int_equal(sherd__lcc_decode(w, BLOCKS, len, p, in, n, out), SHERD_EFRAME);
-            }
-            for (int i = 0; i < BLOCKS; i++) free(out[i]);
-            free(x), free(w), free(packed);
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,12 +399,6 @@ int main(void)
         cmocka_unit_test(one_answer_fewer_leaves_every_block_open),
         cmocka_unit_test(shares_of_colluders_are_uniform_whatever_the_data),
         cmocka_unit_test(one_colluder_more_learns_of_the_data),
-        cmocka_unit_test(shares_equal_int64_for_every_number_of_terms_and_length),
-        {"shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
-         NULL, NULL, &plain},
-        cmocka_unit_test(shares_of_every_code_equal_int64),
-        cmocka_unit_test(weights_of_other_points_are_taken_as_they_are),
-        cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),
     };
     return cmocka_run_group_tests_name("crypto/lagrange", tests, NULL, NULL);
 }
