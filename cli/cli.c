@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/report.h"
+#include "matrix/blas_room.h"
 
 extern const sherd__verb sherd__verb_doctor;
 
@@ -101,13 +102,14 @@ int sherd__cli_main(int argc, char **argv)
     sherd__cli cli = {0};
     sherd_diag d = {0};
     sherd__process_start();
+    cli.json = asks_for_json(argc, argv);
+    if (sherd__blas_settle(&d)) _exit(sherd__cli_end(&cli, SHERD_ENOMEM, &d));
     if (argc < 2) {
         sherd__help_short(stderr);
         return sherd_err_exit(SHERD_EINVAL);
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) argv[1] = help;
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) argv[1] = version;
-    cli.json = asks_for_json(argc, argv);
     int code = sherd__cli_end(&cli, run(&cli, argc - 1, argv + 1, &d), &d);
     sherd__opts_free(cli.opts);
     return code;

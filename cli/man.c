@@ -174,7 +174,9 @@ static const char *const precedence =
 static const char *const environment[][2] = {
     {"SHERD_*", "each long option, as said above; 1, yes, true or on set a flag"},
     {"NO_COLOR", "if not empty: no colour"},
-    {"OPENBLAS_NUM_THREADS, OMP_NUM_THREADS", "threads of the products in this process"},
+    {"OPENBLAS_NUM_THREADS, OMP_NUM_THREADS",
+     "threads of the products in this process; each needs 129 MiB of address "
+     "space, which is said where limits (ulimit -v, ulimit -d) do not leave it"},
     {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, and products of shares onto them; "
                           "sherd doctor says what that hides"},
     {"XDG_CONFIG_HOME, HOME", "where the user's configuration file is"},

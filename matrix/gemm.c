@@ -15,6 +15,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "matrix/blas_room.h"
 #include "matrix/clones.h"
 
 /* Up to this inner dimension the loops below beat OpenBLAS's packing (measured: see bench). */
@@ -94,9 +95,11 @@ static void loops(size_t n, size_t k, size_t m, left a, const double *b, size_t 
     }
 }
 
-static void blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
-                 double *c, size_t ldc)
+static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
+                double *c, size_t ldc)
 {
+    int err = sherd__blas_enter();
+    if (err != 0) return err;
     for (size_t i = 0; i < n; i += PIECE)
         for (size_t j = 0; j < m; j += PIECE)
             for (size_t l = 0; l < k; l += PIECE)
@@ -105,6 +108,8 @@ static void blas(size_t n, size_t k, size_t m, left a, const double *b, size_t l
                             (int)least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
                             b + l * ldb + j, (int)ldb, l == 0 ? beta : 1.0, c + i * ldc + j,
                             (int)ldc);
+    sherd__blas_leave();
+    return SHERD_OK;
 }
 
 /* The last element of an x with leading dimension ld lies within the address space. */
@@ -129,10 +134,9 @@ static int multiply(size_t n, size_t k, size_t m, left a, const double *b, size_
         return SHERD_OK;
     }
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
-    if (k <= THIN_K || a.ld > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
-        loops(n, k, m, a, b, ldb, beta, c, ldc);
-    else
-        blas(n, k, m, a, b, ldb, beta, c, ldc);
+    if (k > THIN_K && a.ld <= INT_MAX && ldb <= INT_MAX && ldc <= INT_MAX)
+        return blas(n, k, m, a, b, ldb, beta, c, ldc);
+    loops(n, k, m, a, b, ldb, beta, c, ldc);
     return SHERD_OK;
 }
 
@@ -148,9 +152,17 @@ int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
     return multiply(n, k, m, (left){ a, lda, true }, b, ldb, beta, c, ldc);
 }
 
+/* Threads once begun stay, and cost nothing more when they are asked for again. */
 void sherd__blas_threads_set(unsigned threads)
 {
-    openblas_set_num_threads(threads == 0 ? 1 : threads > 1024 ? 1024 : (int)threads);
+    static atomic_uint begun;
+    unsigned is = sherd__blas_threads(), had = atomic_load(&begun);
+    if (had < is) had = is;
+    if (threads == 0) threads = 1;
+    if (threads > 1024) threads = 1024;
+    while (threads > had && !sherd__blas_room(threads - had)) threads--;
+    openblas_set_num_threads((int)threads);
+    atomic_store(&begun, threads > had ? threads : had);
 }
 
 unsigned sherd__blas_threads(void)

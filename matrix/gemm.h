@@ -19,7 +19,8 @@
  *
  * Which of several correctly rounded orders of summation is used depends on shape, CPU and threads:
  * bits are promised only where every partial sum is an integer below 2^53.
- * SHERD_EINVAL: a leading dimension is too small, or a size wraps.
+ * SHERD_EINVAL: a leading dimension is too small, or a size wraps. SHERD_ENOMEM: address space is
+ * too short for BLAS's buffer; C is as it was.
  */
 int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
                     size_t ldb, double beta, double *c, size_t ldc) SHERD_MUST;
@@ -28,7 +29,8 @@ int sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, c
 int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
                       size_t ldb, double beta, double *c, size_t ldc) SHERD_MUST;
 
-/** BLAS threads of this process; 0 is taken as 1. */
+/** BLAS threads of this process; 0 is taken as 1, and fewer are begun where address space for their
+ *  buffers is short. */
 void sherd__blas_threads_set(unsigned threads);
 unsigned sherd__blas_threads(void);
 /** Whether several threads of a process may multiply at once, each for itself: not by an OpenBLAS

@@ -1,0 +1,115 @@
+/*
+ * Address space for OpenBLAS's buffers, found by mapping as much and letting it go again: limits,
+ * overcommitment and what is in use already are all in the kernel's answer, at the price of two
+ * system calls that touch no page. Which of its own threads still want a buffer only their states
+ * tell: one that has it sleeps until there is work, one that has not never sleeps.
+ *
+ * Between our look and OpenBLAS's call another thread may take the room; that is narrow, and what
+ * callers compute on has been allocated by then.
+ */
+#include "matrix/blas_room.h"
+
+#include <cblas.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/diag.h"
+
+/* OpenBLAS's BUFFER_SIZE is 128 MiB on x86-64 and less elsewhere; the rest is for its tables. */
+#define BUFFER ((size_t)129 << 20)
+#define SETTLE_SECONDS 5.0 /* while there is room: this machine is busy */
+#define SHORT_SECONDS 0.5  /* while there is none: idle threads spin for some 30 ms before they sleep */
+
+bool sherd__blas_room(unsigned threads)
+{
+    size_t len;
+    if (threads == 0) return true;
+    if (!sherd__mul(BUFFER, threads, &len)) return false;
+    void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    munmap(at, len);
+    return true;
+}
+
+/* ---- its own threads ------------------------------------------------------------------------- */
+
+/* The letter behind the name in `TID (name) S ...`; a name may hold anything, also brackets. */
+static bool asleep(int tasks, const char *tid)
+{
+    char path[300], text[256];
+    snprintf(path, sizeof path, "%s/stat", tid);
+    int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true; /* it has ended */
+    ssize_t len = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (len <= 0) return true;
+    text[len] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' && end[2] == 'S';
+}
+
+/* Whether every thread but this one sleeps; false where that cannot be asked. */
+static bool others_asleep(void)
+{
+    char own[24];
+    DIR *dir = opendir("/proc/self/task");
+    if (dir == NULL) return false;
+    snprintf(own, sizeof own, "%ld", syscall(SYS_gettid));
+    bool all = true;
+    for (struct dirent *e; all && (e = readdir(dir)) != NULL;)
+        if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0)
+            all = asleep(dirfd(dir), e->d_name);
+    closedir(dir);
+    return all;
+}
+
+int sherd__blas_settle(sherd_diag *d)
+{
+    int n = openblas_get_num_threads();
+    if (n <= 1 || sherd__blas_room((unsigned)n)) return SHERD_OK;
+    double short_since = 0;
+    for (double now = sherd__clock_s(), end = now + SETTLE_SECONDS; now < end;
+         now = sherd__clock_s()) {
+        if (others_asleep()) return SHERD_OK;
+        if (sherd__blas_room(1))
+            short_since = 0;
+        else if (short_since == 0)
+            short_since = now;
+        else if (now - short_since > SHORT_SECONDS)
+            return sherd__fail(d, SHERD_ENOMEM,
+                               "raise the limit (ulimit -v, ulimit -d), or set "
+                               "OPENBLAS_NUM_THREADS=1",
+                               "too little address space: OpenBLAS needs %zu MiB for each of %d "
+                               "threads", BUFFER >> 20, n);
+        nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+    }
+    return SHERD_OK;
+}
+
+/* ---- callers --------------------------------------------------------------------------------- */
+
+static atomic_uint inside, /* callers at this moment */
+    most;                  /* as many have come out with a buffer each */
+
+int sherd__blas_enter(void)
+{
+    unsigned now = atomic_fetch_add(&inside, 1) + 1, had = atomic_load(&most);
+    if (now <= had || sherd__blas_room(now - had)) return SHERD_OK;
+    atomic_fetch_sub(&inside, 1);
+    return SHERD_ENOMEM;
+}
+
+void sherd__blas_leave(void)
+{
+    unsigned now = atomic_fetch_sub(&inside, 1), had = atomic_load(&most);
+    while (now > had && !atomic_compare_exchange_weak(&most, &had, now)) continue;
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# What a process may be short of (ulimit): the command says which, with the right code and in bounded
+# time, and loses nothing. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+/usr/bin/python3 -c "
+import numpy as np
+r = np.random.default_rng(1)
+np.save('A.npy', r.standard_normal((300, 200)))
+np.save('B.npy', r.standard_normal((200, 100)))"
+
+# under KIB ARGUMENTS: the command with so much address space, and 20 seconds at most
+under() {
+    room=$1
+    shift
+    (ulimit -v "$room" && exec timeout -s KILL 20 "$S" "$@") >out 2>err </dev/null
+    code=$?
+}
+
+# ---- address space: OpenBLAS would look for it for ever
+if [ -n "${SAN:-}" ]; then
+    skip "address space" "sanitizers need all of it"
+else
+    # One thread's stack fits, its buffer does not; on one core there is no such thread.
+    if [ "$(nproc)" -ge 2 ]; then
+        under 100000 version
+        [ $code = 1 ] && grep -q 'too little address space: OpenBLAS needs' err && grep -q 'ulimit -v' err
+        report $? "too little address space for BLAS's threads is said, and the process ends"
+        under 100000 version --json
+        [ $code = 1 ] && grep -q '"code": *1' out && [ ! -s err ]
+        report $? "the same as an object"
+    fi
+    OPENBLAS_NUM_THREADS=1 under 150000 multiply A.npy B.npy -o C.npy -n 1 --check
+    [ $code != 0 ] && [ $code != 137 ] && [ ! -e C.npy ]
+    report $? "nodes without room for a buffer are lost, and the command ends"
+    OPENBLAS_NUM_THREADS=1 under 150000 prepare B.npy --rows 40 -o m.masks
+    [ $code = 1 ] && grep -q 'memory' err && [ ! -e m.masks ]
+    report $? "a product that has no room is an error of this run"
+fi
+
+echo "1..$n"
