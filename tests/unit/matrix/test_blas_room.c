@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ static struct rlimit was;
 static void close_address_space(void)
 {
     assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+    free(malloc(100000)); /* to read a folder takes 32 KiB */
     struct rlimit none = {1, was.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
 }
