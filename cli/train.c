@@ -218,7 +218,7 @@ static int run(sherd__train *t, sherd_diag *d)
 
 static int run_train(sherd__cli *cli, sherd_diag *d)
 {
-    sherd__train t = {.cli = cli, .log = -1, .last = {.cost = NAN, .accuracy = NAN},
+    sherd__train t = {.cli = cli, .log = {.fd = -1}, .last = {.cost = NAN, .accuracy = NAN},
                       .first_cost = NAN};
     int err = prepare(&t, d);
     if (!err) err = run(&t, d);

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/data.h"
+#include "cli/jsonl.h"
 #include "cli/over.h"
 #include "cli/progress.h"
 #include "learn/collective.h"
@@ -46,8 +47,7 @@ typedef struct sherd__train {
     sherd__train_secure *secure; /* --aggregate secure; NULL: not asked for */
     sherd__train_circle *circle; /* --aggregate ring, halving-doubling; likewise */
 
-    int log;                /* descriptor of --log, -1: none */
-    uint64_t log_size;
+    sherd__jsonl log;       /* --log; its fd -1: none */
     sherd__progress_line progress;
     double began;           /* training itself; sherd__clock_s */
     double seconds;         /* that it took, when it is over: no saving, no drawing */
@@ -129,7 +129,8 @@ int sherd__train_record_rows(const sherd__train *t, sherd_diag *d) SHERD_MUST;
 
 /* ---- words (train_tell.c) -------------------------------------------------------------------- */
 
-/** Opens --log, new, and writes its first line. SHERD_EOPEN, SHERD_EIO. */
+/** Opens --log, new or behind what a run that is resumed has told, and writes a first line.
+ *  SHERD_EOPEN, SHERD_EIO. */
 int sherd__train_log_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** What is about to happen, on stderr. */
 void sherd__train_say_start(const sherd__train *t);

@@ -3,11 +3,8 @@
  * judged before anything is opened; options that hide something are refused by name, since nothing
  * is hidden here.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/nodes.h"
 #include "cli/train.h"
@@ -23,7 +20,7 @@ struct sherd__train_by {
     sherd__gradients_options o; /* without network, optimiser and engine */
     bool in_process, allow_drop;
     uint32_t threads;
-    int trace;                  /* descriptor of --trace; -1: none */
+    sherd__jsonl trace;         /* --trace; its fd -1: none */
     bool failed;                /* a line of it could not be written */
 };
 
@@ -106,7 +103,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     sherd__train_by *b = t->by = sherd__calloc(1, sizeof *b);
     if (b == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     b->train = t;
-    b->trace = -1;
+    b->trace.fd = -1;
     b->in_process = sherd__opt_flag(cli, "in-process") || sherd__train_others() != NULL;
     b->allow_drop = sherd__opt_flag(cli, "allow-drop");
     b->threads = sherd__opt_given(cli, "local") ? (uint32_t)sherd__opt_int(cli, "local")
@@ -138,14 +135,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
 
 static void trace_line(sherd__train_by *b, json_t *o)
 {
-    const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(9);
-    size_t len = o != NULL ? json_dumpb(o, NULL, 0, how) : 0;
-    char *text = len > 0 ? sherd__alloc(len + 1) : NULL;
-    if (text != NULL && json_dumpb(o, text, len, how) == len) text[len] = '\n';
-    else len = 0;
-    json_decref(o);
-    if (len == 0 || write(b->trace, text, len + 1) != (ssize_t)(len + 1)) b->failed = true;
-    sherd__free(text);
+    if (sherd__jsonl_add(&b->trace, o, 9, NULL)) b->failed = true;
 }
 
 static void on_trace(void *ctx, const sherd__train_trace *x)
@@ -213,7 +203,7 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
         .staleness_max = b->o.staleness_max,
         .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
                      t->recipe.order == SHERD__ORDER_BATCHES,
-        .trace = b->trace >= 0 ? on_trace : NULL, .trace_ctx = b};
+        .trace = b->trace.fd >= 0 ? on_trace : NULL, .trace_ctx = b};
     return sherd__train_engine(e, t->over.cluster, &o, d);
 }
 
@@ -234,20 +224,16 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
     sherd__train_by *b = t->by;
     const char *path = sherd__opt_text(t->cli, "trace");
     sherd__gradients_options o;
-    if (path != NULL) {
-        b->trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-        if (b->trace < 0)
-            return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot write: %s", path,
-                               strerror(errno));
-    }
+    int err = path != NULL ? sherd__jsonl_open(&b->trace, path, false, d) : 0;
+    if (err) return err;
     fill(t, &o, t->trainer);
-    if (b->trace >= 0) {
+    if (b->trace.fd >= 0) {
         o.note = on_update;
         o.note_ctx = b;
     }
     if (t->secure != NULL) return sherd__train_secure_open(t, &o, d);
     if (t->circle != NULL) return sherd__train_circle_open(t, &o, b->allow_drop, d);
-    int err = sherd__train_others() != NULL ? together(&o.engine, t, d)
+    err = sherd__train_others() != NULL     ? together(&o.engine, t, d)
               : b->in_process               ? threads(&o.engine, t, b->threads, d)
                                             : over_nodes(&o.engine, t, d);
     if (err) return err;
@@ -334,17 +320,16 @@ json_t *sherd__train_by_json(const sherd__train *t)
 
 int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d)
 {
-    if (t->by == NULL || t->by->trace < 0) return err;
-    int e = fsync(t->by->trace) != 0 && errno != EINVAL && errno != EROFS ? -1 : 0;
-    if (!err && (t->by->failed || e))
-        return sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write",
-                           sherd__opt_text(t->cli, "trace"));
-    return err;
+    if (t->by == NULL || t->by->trace.fd < 0) return err;
+    int e = sherd__jsonl_sync(&t->by->trace, err ? NULL : d);
+    if (!e && t->by->failed)
+        e = sherd__fail(err ? NULL : d, SHERD_EIO, NULL, "%s: cannot write", t->by->trace.path);
+    return err ? err : e;
 }
 
 void sherd__train_by_free(sherd__train_by *b)
 {
     if (b == NULL) return;
-    if (b->trace >= 0) close(b->trace);
+    sherd__jsonl_close(&b->trace);
     sherd__free(b);
 }

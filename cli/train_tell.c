@@ -1,15 +1,11 @@
 /*
- * What training says. The log is one JSON object a line, each written by one call, so that what a
- * killed process leaves can be parsed to its last line; a line that the disk takes only in part is
- * taken back. Figures that do not exist (accuracy of values, validation without data) are left out
+ * What training says. The log is one JSON object a line (cli/jsonl.h), so that what a killed process
+ * leaves can be parsed to its last line. Figures that do not exist (accuracy of values, validation without data) are left out
  * rather than written as null.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/train.h"
 #include "core/alloc.h"
@@ -45,35 +41,10 @@ static uint64_t epochs_of(const sherd__train *t)
 
 /* ---- the log --------------------------------------------------------------------------------- */
 
-static int log_failed(const sherd__train *t, sherd_diag *d)
-{
-    return sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write: %s",
-                       sherd__opt_text(t->cli, "log"), strerror(errno));
-}
-
-/* Writes and releases o. */
+/* Digits that give every bit back. */
 static int log_line(sherd__train *t, json_t *o, sherd_diag *d)
 {
-    const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(17);
-    size_t len = o != NULL ? json_dumpb(o, NULL, 0, how) : 0;
-    char *text = len > 0 ? sherd__alloc(len + 1) : NULL;
-    bool written = text != NULL && json_dumpb(o, text, len, how) == len;
-    json_decref(o);
-    if (!written) {
-        sherd__free(text);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a line of the log");
-    }
-    text[len] = '\n';
-    ssize_t n = write(t->log, text, len + 1);
-    sherd__free(text);
-    if (n == (ssize_t)(len + 1)) {
-        t->log_size += len + 1;
-        return 0;
-    }
-    if (n >= 0) errno = ENOSPC;
-    int err = log_failed(t, d);
-    if (n > 0 && ftruncate(t->log, (off_t)t->log_size) != 0) return err;
-    return err;
+    return sherd__jsonl_add(&t->log, o, 17, d);
 }
 
 static json_t *event(const char *name)
@@ -107,10 +78,8 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "log");
     if (path == NULL) return 0;
-    int anew = t->first_step > 0 ? 0 : O_TRUNC; /* a run that is resumed goes on in its log */
-    t->log = open(path, O_WRONLY | O_CREAT | anew | O_APPEND | O_CLOEXEC, 0666);
-    if (t->log < 0)
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot write: %s", path, strerror(errno));
+    int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* resumed: its log goes on */
+    if (err) return err;
     json_t *o = event("start");
     json_object_set_new(o, "name", json_string(t->name));
     json_object_set_new(o, "recipe", recipe_text(t));
@@ -220,7 +189,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
                         "validation %s", e->epoch, e->step, figure(e->cost, "%.7f", c),
                         figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
     }
-    if (t->log < 0) return 0;
+    if (t->log.fd < 0) return 0;
     json_t *o = epoch_object(told);
     json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
     json_object_set_new(o, "event", json_string("epoch"));
@@ -232,7 +201,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
 
 static int log_end(sherd__train *t, int err, sherd_diag *d)
 {
-    if (t->log < 0) return 0;
+    if (t->log.fd < 0) return 0;
     json_t *o = event("end");
     json_object_set_new(o, "ok", json_boolean(err == 0));
     json_object_set_new(o, "step",
@@ -242,8 +211,7 @@ static int log_end(sherd__train *t, int err, sherd_diag *d)
         json_object_set_new(o, "message", json_string(d->message));
     }
     int e = log_line(t, o, err ? NULL : d);
-    if (!e && fsync(t->log) != 0 && errno != EINVAL && errno != EROFS) e = log_failed(t, d);
-    return e;
+    return e ? e : sherd__jsonl_sync(&t->log, err ? NULL : d);
 }
 
 static void print_row(const sherd__told_epoch *e, bool check)
@@ -365,8 +333,7 @@ int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
 
 void sherd__train_tell_fini(sherd__train *t)
 {
-    if (t->log >= 0) close(t->log);
+    sherd__jsonl_close(&t->log);
     sherd__free(t->told);
     t->told = NULL;
-    t->log = -1;
 }

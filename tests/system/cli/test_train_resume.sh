@@ -31,4 +31,36 @@ conf 'rate = 0.3'
 same "local steps between averages" --by gradients --in-process -n 2 --local-steps 3 --local-batch 2
 conf 'rate = 0.3' 'method = momentum 0.9'
 same "operands that are rounded by chance" --bits 12 --rounding stochastic
+
+# ---- the log of a run that was killed
+
+# lines CODE: python that is given the log's objects, and those before and after the resume
+lines() { /usr/bin/python3 -c "import json
+text = open('log.jsonl').read(); old = open('old.jsonl').read()
+assert text.endswith('\\n') and text.startswith(old[:old.rindex('\\n') + 1])
+l = [json.loads(x) for x in text.splitlines()]
+starts = [i for i, x in enumerate(l) if x['event'] == 'start']
+$1" >>err 2>&1; }
+conf 'rate = 0.1' 'method = adam'
+sed -i 's/epochs = 12/epochs = 3000/' my.conf
+rm -rf whole; train whole --checkpoint-every 300 -o whole.npz --log whole.jsonl; cp whole.jsonl old.jsonl
+"$S" train my.conf --seed seed -q --checkpoint run --checkpoint-every 300 --log log.jsonl -o part.npz >out 2>err &
+while [ ! -e run/checkpoint-000000000600.npz ] || [ "$(wc -l <log.jsonl)" -lt 250 ]; do sleep 0.005; done
+kill -9 $!; wait $! 2>/dev/null
+cp log.jsonl old.jsonl
+printf '{"schema":"sherd/train-log/1","event":"ep' >>log.jsonl # as a machine that went down may leave it
+train run --checkpoint-every 300 --resume --log log.jsonl -o part.npz
+[ $code = 0 ] && cmp whole.npz part.npz 2>>err && lines "
+want = [json.loads(x) for x in open('whole.jsonl')]
+from_step = l[starts[1]]['from_step']
+assert len(starts) == 2 and starts[0] == 0 and from_step >= 600 and from_step % 300 == 0
+same = lambda x: {k: v for k, v in x.items() if k not in ('seconds', 'examples_per_second')}
+kept = [same(x) for x in l[1:starts[1]] if x['step'] <= from_step] + [same(x) for x in l[starts[1] + 1:]]
+assert kept == [same(x) for x in want[1:]]"
+report $? "--log goes on behind its last whole line, and up to the checkpoint tells what one run tells"
+cp log.jsonl old.jsonl; sed -i 's/epochs = 3000/epochs = 6000/' my.conf
+(trap '' XFSZ; ulimit -f $(($(wc -c <log.jsonl) / 512 + 8)); "$S" train my.conf --seed seed -q --checkpoint run \
+    --checkpoint-every 60000 --resume --log log.jsonl >out 2>err); code=$?
+[ $code = 4 ] && grep -q 'log.jsonl: cannot write' err && lines "assert len(starts) == 3 and len(l) > starts[2] + 1"
+report $? "a disk that is full takes nothing away of what a resumed run told before"
 echo "1..$n"
