@@ -14,6 +14,7 @@
 #include "scheduler/patience.h"
 
 #define CONNECT_MS 10000u
+#define WORD_S 2.0 /* for a link whose time is over to say why: its thread may get no processor */
 #define EXECUTOR_QUEUE 65536u
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -303,6 +304,14 @@ static void say_missing(sherd_cluster *c, const standing *s)
     }
 }
 
+/* The time is over. A link that was given the same time tells why its node is missing, unless
+ * nobody needs to know. The lock is held. */
+static bool late(const sherd_cluster *c, const standing *s, double now)
+{
+    bool told = s->enough || c->nodes[s->missing].last_err;
+    return now >= s->until + (told ? 0 : WORD_S);
+}
+
 /* Until all nodes are up, or have failed, or those that are up are enough, or the time is over. */
 static void wait_until(sherd_cluster *c, standing *s)
 {
@@ -316,7 +325,7 @@ static void wait_until(sherd_cluster *c, standing *s)
         now = sherd__clock_s();
         if (!s->enough && c->o.spare && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
         s->over = c->open_until > 0 && now >= c->open_until;
-    } while (s->open && !s->over && now < s->until && !s->stop);
+    } while (s->open && !s->over && !late(c, s, now) && !s->stop);
     s->err = c->nodes[s->missing].last_err;
     tell_missing(c, s->missing, now - s->began, s->why, sizeof s->why);
     pthread_mutex_unlock(&c->lock);

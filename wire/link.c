@@ -43,6 +43,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32
         sherd__free(l);
         return SHERD_ENOMEM;
     }
+    uv_update_time(loop); /* the loop may not have looked at the clock for long */
     l->loop = loop;
     l->state = state;
     l->timeout_ms = timeout_ms;

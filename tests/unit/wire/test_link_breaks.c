@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -63,10 +64,10 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     uint16_t port;
     int deaf = deaf_socket(&port, 0), filler[4];
     link_world_open(&w);
-    assert_int_equal(link_dial(&w, "127.0.0.1", port, link_id_c, link_id_n, 300), 0);
+    assert_int_equal(link_dial(&w, "127.0.0.1", port, link_id_c, link_id_n, 1000), 0);
     assert_true(link_run_until(&w, &w.c.closed_events, 1, WAIT_MS));
     assert_int_equal(w.c.err, SHERD_ESILENT);
-    link_expect(w.c.text, "127.0.0.1:", "handshake was not done within 300 ms");
+    link_expect(w.c.text, "127.0.0.1:", "handshake was not done within 1000 ms");
     assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
     for (int i = 0; i < 4; i++) { /* the queue is full: even TCP gets no answer */
         struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port),
@@ -80,6 +81,20 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     link_expect(w.c.text, "127.0.0.1:", "no connection within 300 ms; is the machine up");
     for (int i = 0; i < 4; i++) close(filler[i]);
     close(deaf);
+    link_world_close(&w);
+}
+
+/* Whoever waits for its node to start does not run its loop meanwhile. */
+static void its_time_counts_from_when_it_is_asked_for(void **s)
+{
+    (void)s;
+    world w;
+    link_world_open(&w);
+    uv_run(&w.loop, UV_RUN_NOWAIT);
+    nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 600000000 }, NULL);
+    assert_int_equal(link_dial(&w, "127.0.0.1", sherd__listener_port(w.listener), link_id_c,
+                               link_id_n, 1500), 0);
+    assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
     link_world_close(&w);
 }
 
@@ -264,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(a_peer_that_never_answers_runs_into_the_timeout),
+        cmocka_unit_test(its_time_counts_from_when_it_is_asked_for),
         cmocka_unit_test(a_server_of_another_kind_is_recognised),
         cmocka_unit_test(a_port_in_use_is_named),
         cmocka_unit_test(a_peer_that_vanishes_inside_a_block_ends_both_sides),
