@@ -1,8 +1,8 @@
 /*
  * Lines of JSON. Each goes out by one write to a file opened for appending, so a killed process
- * leaves whole lines; a disk that takes only a part of one has it cut off again. A machine that goes
- * down may leave a part all the same: whoever goes on in the file cuts that off first. Files are
- * only ever cut behind a line's end, and only as far back as that.
+ * leaves whole lines; a disk that takes only a part of one has it cut off again. A machine that
+ * goes down may leave a part all the same: whoever goes on in the file cuts that off first. Files
+ * are only ever cut behind a line's end, and only as far back as that.
  */
 #include "cli/jsonl.h"
 

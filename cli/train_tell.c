@@ -1,7 +1,7 @@
 /*
- * What training says. The log is one JSON object a line (cli/jsonl.h), so that what a killed process
- * leaves can be parsed to its last line. Figures that do not exist (accuracy of values, validation without data) are left out
- * rather than written as null.
+ * What training says. The log is one JSON object a line (cli/jsonl.h), so that what a killed
+ * process leaves can be parsed to its last line. Figures that do not exist (accuracy of values,
+ * validation without data) are left out rather than written as null.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Lines of JSON: what is in the file after any end of its writer, and what whoever goes on keeps. */
+/* Lines of JSON: what the file has after any end of its writer, and what whoever goes on keeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
