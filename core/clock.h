@@ -41,7 +41,15 @@ static inline double sherd__clock_busy_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/** The same of another thread of this process; 0 where that is not told. */
+/** The same of all threads of this process together. */
+static inline double sherd__clock_worked_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/** That of another thread of this process; 0 where that is not told. */
 static inline double sherd__clock_busy_of(pthread_t thread)
 {
     struct timespec t = { 0, 0 };

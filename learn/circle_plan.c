@@ -161,7 +161,8 @@ int sherd__circle_state_parse(sherd__circle_question *out, const uint8_t *bytes,
 
 void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w)
 {
-    const uint64_t v[SHERD__CIRCLE_WHERE] = { w->round, w->phase, w->step, w->bytes };
+    const uint64_t v[SHERD__CIRCLE_WHERE] = { w->round, w->phase, w->step, w->bytes,
+                                              w->worked_us };
     for (size_t i = 0; i < SHERD__CIRCLE_WHERE; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
 
@@ -169,9 +170,10 @@ bool sherd__circle_where_parse(sherd__circle_where *out,
                                const uint8_t bytes[8 * SHERD__CIRCLE_WHERE])
 {
     uint64_t phase = sherd__get_u64(bytes + 8), step = sherd__get_u64(bytes + 16);
-    if (phase > SHERD__CIRCLE_SUMMED || step > 2 * SHERD__CIRCLE_MOST) return false;
+    if (phase > SHERD__CIRCLE_BROKEN || step > 2 * SHERD__CIRCLE_MOST) return false;
     *out = (sherd__circle_where){ sherd__get_u64(bytes), (sherd__circle_phase)phase,
-                                  (uint32_t)step, sherd__get_u64(bytes + 24) };
+                                  (uint32_t)step, sherd__get_u64(bytes + 24),
+                                  sherd__get_u64(bytes + 32) };
     return true;
 }
 

@@ -9,11 +9,11 @@
 #include "learn/plan.h"
 
 enum {
-    SHERD__CIRCLE_FORMAT = 2,
+    SHERD__CIRCLE_FORMAT = 3,
     SHERD__CIRCLE_PLAN = 15,   /* numbers of a plan of MEET */
     SHERD__CIRCLE_STEP = 13,   /* of STEP, before the plan of its shards */
     SHERD__CIRCLE_STATE = 5,   /* of STATE */
-    SHERD__CIRCLE_WHERE = 4,   /* of the answer to WHERE */
+    SHERD__CIRCLE_WHERE = 5,   /* of the answer to WHERE */
     SHERD__CIRCLE_FIGURES = 5  /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
                                   links so far; of these, bodies that came */
 };
@@ -85,15 +85,19 @@ typedef enum sherd__circle_phase {
     SHERD__CIRCLE_NOWHERE,    /* no round is open */
     SHERD__CIRCLE_GRADING,
     SHERD__CIRCLE_EXCHANGING,
-    SHERD__CIRCLE_SUMMED      /* the sum is there */
+    SHERD__CIRCLE_SUMMED,     /* the sum is there */
+    SHERD__CIRCLE_BROKEN      /* the round cannot be ended */
 } sherd__circle_phase;
 
 /** How far a member has come. */
 typedef struct sherd__circle_where {
     uint64_t round;
     sherd__circle_phase phase;
-    uint32_t step;            /* of the exchange; it has handed on what is its to send in it */
+    uint32_t step;            /* of the exchange; it has handed on what is its to send in it. Where
+                                 it is broken: the member at the other end of what broke, or its own
+                                 number */
     uint64_t bytes;           /* that have moved for it on links, either way */
+    uint64_t worked_us;       /* processor time of the node, whatever it did */
 } sherd__circle_where;
 
 void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w);

@@ -45,17 +45,20 @@ static int ask(circle *c, sherd__circle_step *s, sherd_diag *d)
 {
     gradients *g = &c->g;
     int err = SHERD_EBUSY;
+    sherd_diag last = { 0 };
     for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
         sherd_diag now = { 0 };
         sherd__gradients_scales_of(g, c->most, s->rate, s->weight, s->room, try, g->scales);
         err = c->lead.ops->step(c->lead.ctx, s, &now);
         g->stats.rescaled += try > 0;
+        last = now;
         if (!err || err == SHERD_EBUSY) continue;
         g->broken = true;
         c->ended = err;
         return sherd__fail(d, err, now.hint[0] ? now.hint : NULL, "%s", now.message);
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient is beyond all scales")
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate",
+                             "a gradient is beyond all scales: %s", last.message)
                : SHERD_OK;
 }
 

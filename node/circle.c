@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
+#include "core/clock.h"
 #include "core/diag.h"
 
 bool sherd__circle_op(uint32_t op)
@@ -224,11 +225,15 @@ static int run_state(sherd__circle *c, const sherd__task *t, const sherd_fragmen
 static void run_where(const sherd__circle *c, uint8_t *out)
 {
     sherd__circle_where w = { .round = c->round, .step = c->step };
+    bool broken = c->open && c->err;
     w.phase = c->exchanging         ? SHERD__CIRCLE_EXCHANGING
               : c->summed           ? SHERD__CIRCLE_SUMMED
-              : c->open && !c->err  ? SHERD__CIRCLE_GRADING
+              : broken              ? SHERD__CIRCLE_BROKEN
+              : c->open             ? SHERD__CIRCLE_GRADING
                                     : SHERD__CIRCLE_NOWHERE;
+    if (broken) w.step = c->culprit;
     w.bytes = sherd__circle_moved(c);
+    w.worked_us = (uint64_t)(1e6 * sherd__clock_worked_s());
     sherd__circle_where_write(out, &w);
 }
 

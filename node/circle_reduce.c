@@ -136,6 +136,7 @@ static void take_part(sherd__circle *c, stretch what, const uint8_t *from, bool 
 static void fail(sherd__circle *c, int err, const char *what, uint32_t member)
 {
     if (c->err || !c->open) return;
+    c->culprit = member;
     c->err = sherd__fail(&c->why, err, NULL, "%s member %u: %s", what, member,
                          sherd_strerror(err));
     c->exchanging = false;
@@ -245,6 +246,7 @@ void sherd__circle_link_down(sherd__circle *c, uint32_t member, int err, const c
     p->err = err ? err : SHERD_ECLOSED;
     if (!c->open || c->err) return;
     c->exchanging = false;
+    c->culprit = member;
     c->err = sherd__fail(&c->why, p->err, NULL, "the link to member %u is lost: %s", member, why);
 }
 
@@ -301,7 +303,10 @@ uint8_t *sherd__circle_place(sherd__circle *c, const sherd__fingerprint *key, ui
     uint32_t step, member = member_of(c, key);
     if (!expected(c, member, id, number, len, &round, &step)) return NULL;
     uint8_t *bytes = sherd__pool_get(c->site.pool, len);
-    if (!bytes && round >= c->round) fail(c, SHERD_ENOMEM, "no room for what came from", member);
+    if (!bytes && round >= c->round && !c->err) {
+        fail(c, SHERD_ENOMEM, "no room for what came from", member);
+        c->culprit = c->plan.self;
+    }
     return bytes;
 }
 

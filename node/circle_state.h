@@ -66,6 +66,7 @@ struct sherd__circle {
     uint64_t bytes[3];      /* out, in, and bodies in: as REDUCE tells them */
     uint64_t bodies_in;
     int err;                /* the round cannot be ended */
+    uint32_t culprit;       /* then: the member at the other end, or this one */
     sherd_diag why;
     circle_piece pieces[CIRCLE_STEPS];
 };

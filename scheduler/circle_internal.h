@@ -1,6 +1,7 @@
 /* What a circle's leader (circle_job.c), its meetings (circle_meet.c), its rounds (circle_round.c)
- * and what sends for it (circle_send.c, circle_rows.c), what it fetches (circle_fetch.c) and what
- * watches sums (circle_watch.c) share. Nobody else includes this. */
+ * and what sends for it (circle_send.c, circle_rows.c), what it fetches (circle_fetch.c), what
+ * watches sums (circle_watch.c) and members (circle_still.c), what refusals mean (circle_refuse.c,
+ * circle_doubt.c) and who is at fault (circle_dispute.c) share. Nobody else includes this. */
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
@@ -10,6 +11,9 @@
 #include "scheduler/circle_job.h"
 #include "scheduler/mail.h"
 #include "scheduler/work_state.h"
+
+#define CIRCLE_ANSWER_MS 30000.0 /* a session lives, and its member does not say where it is */
+#define FAILED_MOST 3u /* rounds in a row that were broken off, until somebody is to look */
 
 typedef enum phase { HEARING, MEETING, CONNECTING, IDLE, STEPPING, FETCHING } phase;
 
@@ -38,9 +42,18 @@ typedef struct member {
     uint32_t spent_len;
     uint32_t from, to;       /* its shards, as numbers in the job's list */
     bool graded, summed;     /* in this round */
+    bool refused;            /* its part of this round: it says that something does not fit */
+    bool denied;             /* what the member that is doubted says: it has found otherwise */
     bool told, moved;        /* since members were last asked where they are */
     sherd__circle_where where;
-    uint32_t suspect;        /* with whom it held up a sum: its node + 1; 0: none */
+    uint64_t asked_ms;       /* since when it owes an answer where it is; 0: it does not */
+    uint64_t alive_ms;       /* when it last told that it computes */
+    uint32_t looks;          /* since it was last known to */
+    uint64_t disputes;       /* nodes, as bits: of it and them one is at fault */
+    uint64_t breaks;         /* likewise, of links; since a round was complete */
+    bool breaking;           /* it has refused a sum, and is to say whose link that is about */
+    uint32_t put_off;        /* times */
+    uint64_t again_ms;       /* not before then does it come in */
     uint8_t hash[SHERD__HASH]; /* of its state, as it says */
     int64_t links[SHERD__CIRCLE_MOST];
     uint64_t figures[SHERD__RECIPE_LAYERS_MAX + SHERD__CIRCLE_FIGURES];
@@ -70,13 +83,19 @@ struct sherd__circle_job {
     uint32_t failed;         /* rounds, since one was complete */
     uint64_t graded_ms;      /* when the last member of this round had graded */
     uint64_t moved_ms;       /* a sum: when it was last known to move */
-    uint64_t asked_ms;       /* since when members are asked; 0: they are not */
+    uint64_t asked_ms;       /* a sum: since when members are asked; 0: they are not */
+    uint64_t begun_ms;       /* when the phase began, for those that have no other clock */
     uint32_t looks;
     double *fetch;           /* where a state goes that is fetched */
     sherd__version *stock;   /* one for nodes that came; o.state, once all agree on it */
     size_t fetch_len;
     double usual_ms;         /* moving average from there to its end; 0: not known */
     sherd__circle_ask *ask;  /* under way */
+    uint32_t turned;         /* by how many members shards are dealt further */
+    uint32_t doubted;        /* the member (node + 1) that says alone that a gradient does not fit */
+    uint32_t doubted_part;   /* which part of the deal that is about */
+    int refused;             /* of whoever refused last; what it said */
+    char why[SHERD__TEXT_MAX + 420];
     uint32_t *shards;        /* that count in this round, ascending */
     uint32_t shards_len;
     sherd__mail mail;   /* asked: a sherd__circle_ask */
@@ -120,12 +139,48 @@ void sherd__circle_end_fetch(sherd__circle_job *j);
 
 /** All have graded: from now on their sum is watched. */
 void sherd__circle_watch_round(sherd__circle_job *j);
-void sherd__circle_take_where(sherd__circle_job *j, member *m, const uint8_t *bytes);
+void sherd__circle_take_where(sherd__circle_job *j, uint32_t node, const uint8_t *bytes);
 /** Ten times a second. */
 void sherd__circle_watch(sherd__circle_job *j);
 /** Patience with a sum is at its end. True: somebody was found at fault, and the round is made anew
  *  without. */
 bool sherd__circle_overdue(sherd__circle_job *j);
+
+/** From the next meeting on, and where there is such an order, of these nodes neither waits for
+ *  the other in the first half of a sum; or at least the first one does not. */
+void sherd__circle_part(sherd__circle_job *j, uint32_t waits, uint32_t sender);
+
+/* circle_still.c */
+
+/** Members that owe something else than a sum, and of which nothing is heard. Ten times a
+ *  second. */
+void sherd__circle_watch_still(sherd__circle_job *j);
+/** It has told where it is. */
+void sherd__circle_take_alive(sherd__circle_job *j, member *m, const sherd__circle_where *was);
+
+/* circle_refuse.c */
+
+void sherd__circle_take_refusal(sherd__circle_job *j, uint32_t node, const sherd__event *e);
+/** One that has refused a sum has told where it is. */
+void sherd__circle_take_broken(sherd__circle_job *j, uint32_t node);
+/** It cannot take part now; it is asked again after a while, longer each time. */
+void sherd__circle_put_off(sherd__circle_job *j, uint32_t node, const char *why);
+
+/* circle_doubt.c */
+
+/** It says that its part of the step does not fit (SHERD_EBUSY, SHERD_ERANGE). */
+void sherd__circle_doubt(sherd__circle_job *j, uint32_t node, int code, const char *text);
+/** Every member has graded or refused. True: nobody refused, and nobody is in doubt. */
+bool sherd__circle_settled(sherd__circle_job *j);
+/** Nobody is in doubt any more. */
+void sherd__circle_trust(sherd__circle_job *j);
+
+/* circle_dispute.c */
+
+/** Of these two nodes one is at fault. */
+void sherd__circle_dispute(sherd__circle_job *j, uint32_t a, uint32_t b);
+/** In disputes with two others, which must agree to lie if this one is not at fault. */
+bool sherd__circle_at_fault(const sherd__circle_job *j, uint32_t node);
 
 /* circle_job.c */
 
@@ -133,6 +188,8 @@ bool sherd__circle_overdue(sherd__circle_job *j);
 void sherd__circle_sent(sherd__circle_job *j, uint32_t node, int err);
 /** Nothing that is under way is wanted: from no member. */
 void sherd__circle_call_off(sherd__circle_job *j);
+/** Nothing that it was asked is wanted, and it has nothing any more. */
+void sherd__circle_release(sherd__circle_job *j, uint32_t node);
 /** It takes no part any more, and does not know it: `why` is told. */
 void sherd__circle_leave_out(sherd__circle_job *j, uint32_t node, const char *why);
 /** What was asked for is over, with this error. */

@@ -43,26 +43,42 @@ void sherd__circle_call_off(sherd__circle_job *j)
         if (m->asked) (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
         sherd__circle_send_drops(j, i);
         m->asked = 0;
-        m->graded = m->summed = false;
+        m->graded = m->summed = m->refused = m->breaking = false;
+        m->asked_ms = 0;
         j->w.owner.touch(j->w.owner.ctx, i);
     }
 }
 
-void sherd__circle_leave_out(sherd__circle_job *j, uint32_t node, const char *why)
+/* What it had, and what it was asked. */
+static void forget(sherd__circle_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
+    m->in = m->loaded = m->has_text = m->breaking = false;
+    m->asked = 0;
+    m->asked_ms = 0;
+    m->state = 0;
+    sherd__circle_forget_rows(j, node);
+}
+
+void sherd__circle_release(sherd__circle_job *j, uint32_t node)
+{
+    forget(j, node);
+    sherd__work_forget(&j->w, node);
+}
+
+void sherd__circle_leave_out(sherd__circle_job *j, uint32_t node, const char *why)
+{
     sherd__work_say(&j->w, "%s %s: it takes no part in the training any more",
                     sherd__work_name(&j->w, node), why);
-    m->out = true;
-    m->in = false;
-    m->asked = 0;
-    sherd__work_forget(&j->w, node);
+    j->nodes[node].out = true;
+    sherd__circle_release(j, node);
 }
 
 void sherd__circle_answer(sherd__circle_job *j, int err, const char *why)
 {
     if (err) j->ask->err = sherd__fail(&j->ask->why, err, NULL, "%s", why);
     if (err) sherd__circle_call_off(j);
+    sherd__circle_trust(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         j->nodes[i].graded = false;
         if (j->nodes[i].spent_len == 0) continue;
@@ -95,7 +111,9 @@ static bool all_heard(const sherd__circle_job *j)
 static bool comes(const sherd__circle_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
-        if (j->nodes[i].w.session && !j->nodes[i].out && !j->nodes[i].in) return true;
+        if (j->nodes[i].w.session && !j->nodes[i].out && !j->nodes[i].in &&
+            j->now_ms >= j->nodes[i].again_ms)
+            return true;
     return false;
 }
 
@@ -150,52 +168,13 @@ static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
         sherd__work_took(&j->w, node, j->now_ms);
         if (!sherd__circle_take_costs(j, m, bytes))
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
+        else if (sherd__circle_settled(j))
+            sherd__circle_watch_round(j);
         break;
     case SHERD__OP_REDUCE: sherd__circle_take_figures(j, m, bytes); break;
     case SHERD__OP_STATE: sherd__circle_take_state(j, m, e); break;
-    case SHERD__OP_WHERE: sherd__circle_take_where(j, m, bytes); break;
+    case SHERD__OP_WHERE: sherd__circle_take_where(j, node, bytes); break;
     default: break;
-    }
-}
-
-/* Those who are new to a meeting that one of the others does not believe. */
-static bool leave_new(sherd__circle_job *j)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < j->o.nodes; i++) {
-        if (!j->nodes[i].in || j->nodes[i].stood) continue;
-        sherd__circle_leave_out(j, i, "is not believed by all");
-        any = true;
-    }
-    return any;
-}
-
-/* What it means depends on what was asked. A code that speaks of the node leaves it out; one that
- * speaks of a link, or of a round that is over, ends the round alone. */
-static void on_refused(sherd__circle_job *j, uint32_t node, const sherd__event *e)
-{
-    const sherd__refusal *r = &e->refusal;
-    uint32_t op = r->task ? e->task.op : SHERD__OP_MEET;
-    char text[SHERD__TEXT_MAX + 420];
-    if (r->task) j->nodes[node].asked--;
-    snprintf(text, sizeof text, "%s: %s", sherd__work_name(&j->w, node), r->text);
-    if (op == SHERD__OP_STEP && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE)) {
-        sherd__circle_answer(j, r->code, text);
-    } else if (op == SHERD__OP_REDUCE) {
-        sherd__work_say(&j->w, "%s; the round is made anew", text);
-        sherd__circle_break(j, text);
-    } else if (!j->stood) {
-        sherd__work_stop(&j->w, r->code,
-                         r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
-                         text);
-    } else if (op == SHERD__OP_MEET && r->task && r->code == SHERD_EAUTH &&
-               j->nodes[node].stood && leave_new(j)) {
-        sherd__work_say(&j->w, "%s", text);
-        sherd__circle_break_without(j, text);
-    } else {
-        snprintf(text, sizeof text, "refuses (%s)", r->text);
-        sherd__circle_leave_out(j, node, text);
-        sherd__circle_break_without(j, text);
     }
 }
 
@@ -238,11 +217,8 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     j->now_ms = now_ms;
     m->w.session = NULL;
     m->w.heard = true;
-    m->asked = 0;
-    sherd__circle_forget_rows(j, node);
+    forget(j, node);
     m->out |= m->w.silent;
-    m->in = m->loaded = m->has_text = false;
-    m->state = 0;
     if (!was) return;
     sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
                     j->phase != STEPPING ? ""
@@ -273,7 +249,7 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     if (e->job != j->o.id || j->w.done || !m->in || !m->w.session) return;
     if (e->kind == SHERD__EV_RESULT && m->asked) on_result(j, node, e);
     else if (e->kind == SHERD__EV_REFUSED && (m->asked || !e->refusal.task))
-        on_refused(j, node, e);
+        sherd__circle_take_refusal(j, node, e);
     move(j);
 }
 
@@ -287,6 +263,7 @@ static void tick(void *ctx, uint64_t now_ms)
     if (patience < PATIENCE_MS) patience = PATIENCE_MS;
     if (j->usual_ms <= 0) patience = PATIENCE_FIRST_MS;
     sherd__work_tick(ctx, now_ms);
+    if (!j->w.done) sherd__circle_watch_still(j);
     if (!j->w.done) sherd__circle_watch(j);
     if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
         (double)(now_ms - j->graded_ms) <= patience || (j->failed > 0 && sherd__circle_overdue(j)))

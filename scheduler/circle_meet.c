@@ -42,9 +42,11 @@ void sherd__circle_shuffle(uint32_t order, uint32_t *things, uint32_t n)
 static void take_numbers(sherd__circle_job *j)
 {
     j->members = 0;
+    sherd__circle_trust(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
-        m->in = m->w.session && !m->out && (m->loaded || j->o.state);
+        m->in = m->w.session && !m->out && (m->loaded || j->o.state) &&
+                j->now_ms >= m->again_ms;
         if (m->in) j->node_of[j->members++] = i;
     }
     sherd__circle_shuffle(j->order, j->node_of, j->members);
@@ -56,6 +58,16 @@ static void take_numbers(sherd__circle_job *j)
     pthread_mutex_unlock(&j->mail.lock);
 }
 
+/* Where one has refused, that is why: of a circle that never stood, in its own words. */
+static void nobody_left(sherd__circle_job *j)
+{
+    char text[sizeof j->why + 100];
+    snprintf(text, sizeof text, "no node is left to compute gradients%s%s",
+             j->refused ? "; the last that refused: " : "", j->refused ? j->why : "");
+    if (j->refused && !j->stood) sherd__work_stop(&j->w, j->refused, NULL, j->why);
+    else sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume", text);
+}
+
 void sherd__circle_begin_meet(sherd__circle_job *j)
 {
     sherd_buf roster;
@@ -63,8 +75,7 @@ void sherd__circle_begin_meet(sherd__circle_job *j)
     j->broken = false;
     take_numbers(j);
     if (j->members == 0) {
-        sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume",
-                         "no node is left to compute gradients");
+        nobody_left(j);
         return;
     }
     j->phase = MEETING;
@@ -83,6 +94,7 @@ void sherd__circle_begin_meet(sherd__circle_job *j)
 void sherd__circle_begin_connect(sherd__circle_job *j)
 {
     j->phase = CONNECTING;
+    j->begun_ms = j->now_ms;
     for (uint32_t i = 0; i < j->members && !j->w.done; i++)
         sherd__circle_sent(j, j->node_of[i], sherd__circle_send_connect(j, j->node_of[i]));
 }
@@ -102,31 +114,63 @@ static void stand(sherd__circle_job *j)
 }
 
 /* Of the two ends of a link nobody can say which is at fault: who was such an end before is. */
-static bool worse(const member *a, uint32_t a_broken, const member *b, uint32_t b_broken)
+static bool worse(const member *a, const member *b)
 {
-    if (a_broken != b_broken) return a_broken > b_broken;
     if (a->loaded != b->loaded) return !a->loaded; /* one that has just come */
-    return a->suspect && !b->suspect;
+    return a->disputes && !b->disputes;
 }
 
-static void suspect_ends(sherd__circle_job *j, uint32_t worst, const uint32_t *broken)
+/* Everybody who has links in dispute with two others; else one end of a link. */
+static void leave_ends(sherd__circle_job *j, uint32_t from, uint32_t to)
 {
+    static const char why[] = "has links that do not come up";
+    bool any = false;
     for (uint32_t i = 0; i < j->members; i++) {
-        member *m = &j->nodes[j->node_of[i]];
-        bool link = m->links[worst] || j->nodes[j->node_of[worst]].links[i];
-        if (i != worst && link && broken[i] == broken[worst]) m->suspect = j->node_of[worst] + 1;
+        if (!sherd__circle_at_fault(j, j->node_of[i])) continue;
+        sherd__circle_leave_out(j, j->node_of[i], why);
+        any = true;
     }
+    if (any) return;
+    uint32_t a = j->node_of[from], b = j->node_of[to];
+    sherd__circle_leave_out(j, worse(&j->nodes[a], &j->nodes[b]) ? a : b, why);
+}
+
+/* Whether a link failed for want of an answer: its other end may be gone, and its session not yet
+ * known to be. */
+static bool wait_for_sessions(const sherd__circle_job *j, int64_t err)
+{
+    return err == SHERD_ESILENT &&
+           j->now_ms - j->begun_ms < SHERD__HANDSHAKE_MS + SHERD__PING_MS + SHERD__DEAD_MS;
+}
+
+static bool is_busy(int64_t err)
+{
+    return err == SHERD_EBUSY || err == SHERD_ENOMEM;
+}
+
+/* The member with most links that did not come up; of equals this one, which is an end of one. */
+static uint32_t most_links(const sherd__circle_job *j, uint32_t of_equals)
+{
+    uint32_t broken[SHERD__CIRCLE_MOST] = { 0 }, most = of_equals;
+    for (uint32_t i = 0; i < j->members; i++)
+        for (uint32_t k = 0; k < j->members; k++) {
+            bool link = j->nodes[j->node_of[i]].links[k] != 0;
+            broken[i] += link;
+            broken[k] += link;
+        }
+    for (uint32_t i = 0; i < j->members; i++)
+        if (broken[i] > broken[most]) most = i;
+    return most;
 }
 
 void sherd__circle_judge_links(sherd__circle_job *j)
 {
-    uint32_t broken[SHERD__CIRCLE_MOST] = { 0 }, worst = 0, from = UINT32_MAX, to = 0;
-    char text[1000];
+    uint32_t from = UINT32_MAX, to = 0;
+    char text[1000], name[400], why[1100];
     for (uint32_t i = 0; i < j->members; i++)
         for (uint32_t k = 0; k < j->members; k++) {
             if (j->nodes[j->node_of[i]].links[k] == 0) continue;
-            broken[i]++;
-            broken[k]++;
+            if (wait_for_sessions(j, j->nodes[j->node_of[i]].links[k])) return;
             from = i;
             to = k;
         }
@@ -134,21 +178,26 @@ void sherd__circle_judge_links(sherd__circle_job *j)
         stand(j);
         return;
     }
-    int64_t err = j->nodes[j->node_of[from]].links[to];
+    for (uint32_t i = 0; i < j->members && j->stood; i++)
+        for (uint32_t k = 0; k < j->members; k++)
+            if (i != k && j->nodes[j->node_of[i]].links[k])
+                sherd__circle_dispute(j, j->node_of[i], j->node_of[k]);
+    snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, j->node_of[to]));
     snprintf(text, sizeof text, "%s cannot reach %s: %s",
-             sherd__work_name(&j->w, j->node_of[from]), sherd__work_name(&j->w, j->node_of[to]),
-             sherd_strerror((int)err));
+             sherd__work_name(&j->w, j->node_of[from]), name,
+             sherd_strerror((int)j->nodes[j->node_of[from]].links[to]));
+    if (!j->stood && is_busy(j->nodes[j->node_of[from]].links[to])) {
+        snprintf(why, sizeof why, "has a link that does not come up (%s)", text);
+        sherd__circle_put_off(j, j->node_of[most_links(j, to)], why);
+        sherd__circle_begin_meet(j);
+        return;
+    }
     if (!j->stood) {
         sherd__work_stop(&j->w, SHERD_ECONNECT, "nodes connect to each other at the addresses of "
                          "the node file: these must be right from everywhere", text);
         return;
     }
-    worst = j->members - 1;
-    for (uint32_t i = 0; i < j->members; i++)
-        if (worse(&j->nodes[j->node_of[i]], broken[i], &j->nodes[j->node_of[worst]], broken[worst]))
-            worst = i;
-    suspect_ends(j, worst, broken);
     sherd__work_say(&j->w, "%s", text);
-    sherd__circle_leave_out(j, j->node_of[worst], "has links that do not come up");
+    leave_ends(j, from, to);
     sherd__circle_begin_meet(j);
 }

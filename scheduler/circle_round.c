@@ -12,8 +12,6 @@
 #include "core/diag.h"
 #include "scheduler/circle_internal.h"
 
-#define FAILED_MOST 3u /* rounds in a row that were broken off, until somebody is to look */
-
 /* What the sum is divided by: the weight of the shards that count. */
 static double divisor(const sherd__circle_step *s)
 {
@@ -32,9 +30,10 @@ static void deal(sherd__circle_job *j)
         if (!s->dropped[i]) j->shards[j->shards_len++] = i;
     for (uint32_t i = 0; i < j->members; i++) {
         member *m = &j->nodes[j->node_of[i]];
-        m->from = (uint32_t)((uint64_t)j->shards_len * i / j->members);
-        m->to = (uint32_t)((uint64_t)j->shards_len * (i + 1) / j->members);
-        m->graded = m->summed = false;
+        uint32_t part = (i + j->turned) % j->members;
+        m->from = (uint32_t)((uint64_t)j->shards_len * part / j->members);
+        m->to = (uint32_t)((uint64_t)j->shards_len * (part + 1) / j->members);
+        m->graded = m->summed = m->refused = false;
     }
 }
 
@@ -66,10 +65,6 @@ bool sherd__circle_take_costs(sherd__circle_job *j, member *m, const uint8_t *by
         s->hits[k] = hits;
     }
     m->graded = true;
-    for (uint32_t i = 0; i < j->members; i++)
-        if (!j->nodes[j->node_of[i]].graded) return true;
-    j->graded_ms = j->now_ms;
-    sherd__circle_watch_round(j);
     return true;
 }
 
@@ -113,6 +108,7 @@ void sherd__circle_end_step(sherd__circle_job *j)
     j->anew = false;
     j->rate = s->rate;
     j->failed = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].breaks = 0;
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
     pthread_mutex_lock(&j->mail.lock);
     j->stats.rounds++;

@@ -33,7 +33,8 @@ static int ask(sherd__circle_job *j, uint32_t node, uint32_t op, uint32_t left, 
     int err = sherd__session_task(m->w.session, &t);
     if (err) return err;
     m->asked++;
-    sherd__work_asked(&j->w, node, j->now_ms);
+    if (op == SHERD__OP_WHERE) m->asked_ms = j->now_ms;
+    else sherd__work_asked(&j->w, node, j->now_ms);
     return SHERD_OK;
 }
 

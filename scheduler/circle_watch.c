@@ -4,7 +4,8 @@
  * sums do, members are asked how far they are, and as long as anything moves, all is well. Else
  * somebody waits for one that says it has handed on its part. If several wait for that one, it is
  * at fault; of a pair either is. Then the round is made anew with the members in an order in which
- * the one does not begin by sending to the other, and who is in such a pair again is left out.
+ * neither begins by sending to the other, and who is in such a pair with another one is left out
+ * (circle_dispute.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 
 #define QUIET_MS 5000.0      /* at least, without anything that moves */
 #define QUIET_TIMES 10.0     /* of what a sum takes */
-#define ANSWER_MS 30000.0    /* its session lives, and it does not say where it is */
 #define MOVED_BYTES 4096u    /* more than sessions say to each other by themselves */
 #define ORDERS 64u
 
@@ -26,20 +26,27 @@ static double quiet_ms(const sherd__circle_job *j)
 
 void sherd__circle_watch_round(sherd__circle_job *j)
 {
-    j->moved_ms = j->now_ms;
+    j->graded_ms = j->moved_ms = j->now_ms;
     j->asked_ms = 0;
     j->looks = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].told = false;
 }
 
-void sherd__circle_take_where(sherd__circle_job *j, member *m, const uint8_t *bytes)
+void sherd__circle_take_where(sherd__circle_job *j, uint32_t node, const uint8_t *bytes)
 {
+    member *m = &j->nodes[node];
     sherd__circle_where w, was = m->where;
-    m->told = sherd__circle_where_parse(&w, bytes) && w.round == j->round;
+    bool fits = sherd__circle_where_parse(&w, bytes);
+    m->told = fits && w.round == j->round;
+    if (fits) {
+        m->where = w;
+        m->asked_ms = 0;
+    }
+    if (m->breaking) sherd__circle_take_broken(j, node);
+    else if (fits && !(j->phase == STEPPING && m->graded)) sherd__circle_take_alive(j, m, &was);
     if (!m->told) return;
     m->moved = j->looks <= 1 || w.phase != was.phase || w.step != was.step ||
                w.bytes - was.bytes >= MOVED_BYTES;
-    m->where = w;
 }
 
 /* Everybody who has not told its sum. */
@@ -65,11 +72,11 @@ static bool meets(const sherd__circle_job *j, uint32_t waits, uint32_t sender)
     return false;
 }
 
-/* The next order in which it does not, where there is one: three that halve all send to each other,
+/* Three in a ring have neighbours in one direction only; three that halve all send to each other,
  * but there two wait for one that is mute. */
-static void part_them(sherd__circle_job *j, uint32_t waits, uint32_t sender)
+void sherd__circle_part(sherd__circle_job *j, uint32_t waits, uint32_t sender)
 {
-    uint32_t first = j->order + 1;
+    uint32_t first = j->order + 1, one_way = first;
     for (j->order = first; j->order < first + ORDERS; j->order++) {
         uint32_t nodes[SHERD__CIRCLE_MOST], n = 0, at = 0, from = 0;
         for (uint32_t i = 0; i < j->o.nodes; i++)
@@ -79,8 +86,11 @@ static void part_them(sherd__circle_job *j, uint32_t waits, uint32_t sender)
             if (nodes[i] == waits) at = i;
             if (nodes[i] == sender) from = i;
         }
-        if (!meets(j, at, from)) return;
+        if (meets(j, at, from)) continue;
+        if (!meets(j, from, at)) return;
+        if (one_way == first) one_way = j->order;
     }
+    j->order = one_way;
 }
 
 static void convict(sherd__circle_job *j, uint32_t node, const char *why)
@@ -89,25 +99,38 @@ static void convict(sherd__circle_job *j, uint32_t node, const char *why)
     sherd__circle_break_without(j, why);
 }
 
-/* Nodes. The one waits for a part that the other says it has handed on; alone: nobody else
- * waits for that one. */
-static void suspect(sherd__circle_job *j, uint32_t waits, uint32_t sender, bool alone)
+/* Whoever is in disputes with two others now, of these nodes. */
+static bool convict_all(sherd__circle_job *j, uint32_t sender, const uint32_t *waits, uint32_t n,
+                        const char *text)
 {
-    static const char mute[] = "gives no parts to others", deaf[] = "takes no parts from others";
+    bool any = sherd__circle_at_fault(j, sender);
+    if (any) sherd__circle_leave_out(j, sender, "gives no parts to others");
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sherd__circle_at_fault(j, waits[i])) continue;
+        sherd__circle_leave_out(j, waits[i], "takes no parts from others");
+        any = true;
+    }
+    if (any) sherd__circle_break_without(j, text);
+    return any;
+}
+
+/* Nodes. Some wait for a part that this one says it has handed on. */
+static void suspect(sherd__circle_job *j, uint32_t sender, const uint32_t *waits, uint32_t n)
+{
     char text[1000], name[400];
-    member *w = &j->nodes[waits], *s = &j->nodes[sender];
+    uint64_t before = j->nodes[sender].disputes;
     snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, sender));
     snprintf(text, sizeof text, "a sum stands still: %s waits for a part from %s, which says that "
-             "it has handed it on", sherd__work_name(&j->w, waits), name);
+             "it has handed it on", sherd__work_name(&j->w, waits[0]), name);
     sherd__work_say(&j->w, "%s", text);
-    if (!alone || j->members == 2 || (s->suspect && s->suspect != waits + 1)) {
-        convict(j, sender, mute);
-    } else if (w->suspect) { /* by others too; or again, though the other's parts reach everybody */
-        convict(j, waits, deaf);
+    for (uint32_t i = 0; i < n; i++) sherd__circle_dispute(j, waits[i], sender);
+    if (convict_all(j, sender, waits, n, text)) return;
+    if (j->members == 2) {
+        convict(j, sender, "gives no parts to others");
+    } else if (before == j->nodes[sender].disputes) { /* again, and its parts reach everybody else */
+        convict(j, waits[0], "takes no parts from others");
     } else {
-        w->suspect = sender + 1;
-        s->suspect = waits + 1;
-        part_them(j, waits, sender);
+        sherd__circle_part(j, waits[0], sender);
         sherd__circle_break(j, text);
     }
 }
@@ -131,7 +154,8 @@ static uint32_t waits_for(const sherd__circle_job *j, uint32_t i)
 /* Nothing has moved between two looks, or nothing came of it. False: nobody is at fault. */
 static bool judge(sherd__circle_job *j)
 {
-    uint32_t waiting[SHERD__CIRCLE_MOST] = { 0 }, one = UINT32_MAX, most = UINT32_MAX;
+    uint32_t waiting[SHERD__CIRCLE_MOST] = { 0 }, nodes[SHERD__CIRCLE_MOST] = { 0 }, n = 0;
+    uint32_t most = UINT32_MAX;
     for (uint32_t i = 0; i < j->members; i++) {
         const member *m = &j->nodes[j->node_of[i]];
         bool part = m->summed || m->where.phase == SHERD__CIRCLE_SUMMED ||
@@ -143,13 +167,12 @@ static bool judge(sherd__circle_job *j)
         uint32_t from = waits_for(j, i);
         if (from == UINT32_MAX) continue;
         waiting[from]++;
-        if (most == UINT32_MAX || waiting[from] > waiting[most]) {
-            most = from;
-            one = i;
-        }
+        if (most == UINT32_MAX || waiting[from] > waiting[most]) most = from;
     }
     if (most == UINT32_MAX) return false; /* all have it, and compute */
-    suspect(j, j->node_of[one], j->node_of[most], waiting[most] == 1);
+    for (uint32_t i = 0; i < j->members; i++)
+        if (waits_for(j, i) == most) nodes[n++] = j->node_of[i];
+    suspect(j, j->node_of[most], nodes, n);
     return true;
 }
 
@@ -184,7 +207,7 @@ void sherd__circle_watch(sherd__circle_job *j)
         if (m->summed && !m->asked) continue; /* who has summed owes an answer to WHERE, too */
         all &= m->told;
         moved |= m->moved;
-        if (m->told || (double)(j->now_ms - j->asked_ms) < ANSWER_MS) continue;
+        if (m->told || (double)(j->now_ms - j->asked_ms) < CIRCLE_ANSWER_MS) continue;
         j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
                          "does not say how far a sum has come");
         return;

@@ -267,6 +267,13 @@ static void note_states(sim_node *n, const sherd__event *e)
         if (n->states[k] == e->block) n->states[k] = n->states[--n->states_len];
 }
 
+static bool stuck(const sim_node *n)
+{
+    const world *w = n->world;
+    return (n->index == w->stuck || (n->index == w->slow && w->now < w->slow_until)) &&
+           (w->stands || !w->later);
+}
+
 static size_t to_node(sim_node *n)
 {
     const uint8_t *out;
@@ -279,7 +286,7 @@ static size_t to_node(sim_node *n)
         sherd__worker_event(n->client, n->no, &e);
     }
     if (len) sherd__session_sent(n->co, len);
-    if (draw() % 2) return len; /* it computes later */
+    if (draw() % 2 || stuck(n)) return len; /* it computes later, or never */
     sherd__executor_drain(n->executor);
     return len;
 }
@@ -288,6 +295,7 @@ static void falsify_where(const world *w, uint32_t i, uint8_t *bytes)
 {
     sherd__circle_where where;
     assert_true(sherd__circle_where_parse(&where, bytes));
+    where.worked_us = i == w->stuck ? 7 : w->now * 500; /* all nodes are one process here */
     if (i == w->hurries) where.bytes = w->now * 1000;
     if (i == w->keeps) where.phase = SHERD__CIRCLE_SUMMED;
     sherd__circle_where_write(bytes, &where);
@@ -303,6 +311,21 @@ static void falsify(const world *w, uint32_t i, const sherd__event *e)
     if (e->task.op == SHERD__OP_CONNECT && i == w->liar_links && w->stands)
         memcpy(bytes + e->task.result.len - 8, &(int64_t){ SHERD_ECONNECT }, 8);
     if (e->task.op == SHERD__OP_WHERE) falsify_where(w, i, bytes);
+}
+
+/* An answer becomes a refusal. */
+static void refuse(world *w, uint32_t i, sherd__event *e)
+{
+    if (e->kind != SHERD__EV_RESULT || i != w->refuses || e->task.op != w->refused ||
+        w->refuse_times == 0)
+        return;
+    w->refuse_times--;
+    sherd__fragment_free(e->fragment);
+    e->fragment = NULL;
+    e->kind = SHERD__EV_REFUSED;
+    e->refusal = (sherd__refusal){ .job = e->job, .task = e->task.task,
+                                   .attempt = e->task.attempt, .code = w->refuse_code,
+                                   .text = "another job is under way" };
 }
 
 static bool withheld(const world *w, uint32_t i, const sherd__event *e)
@@ -323,6 +346,7 @@ static size_t from_node(world *w, uint32_t i)
         sherd__event e;
         assert_int_equal(sherd__session_feed(n->co, out + at, len - at, 1, &used, &e), 0);
         falsify(w, i, &e);
+        refuse(w, i, &e);
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, 1, w->now);
         bool answer = e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED;
         if (answer && !withheld(w, i, &e)) job->event(w->job, i, &e, w->now);
@@ -378,7 +402,7 @@ static void revive(world *w)
 static bool settle(world *w, bool (*until)(sherd__circle_job *))
 {
     const sherd__work_ops *job = sherd__circle_job_work(w->job).ops;
-    for (unsigned still = 0, turns = 0; still < 200 && turns < TURNS_MOST; turns++) {
+    for (unsigned still = 0, turns = 0; still < 2000000 / w->idle && turns < TURNS_MOST; turns++) {
         size_t moved = 0;
         job->pump(w->job, w->now);
         if (until(w->job) || over(w)) return true;
@@ -391,7 +415,7 @@ static bool settle(world *w, bool (*until)(sherd__circle_job *))
         moved += move_links(w);
         for (uint32_t i = 0; i < w->count && !moved; i++) {
             if (w->node[i].frozen) continue;
-            sherd__executor_drain(w->node[i].executor);
+            if (!stuck(&w->node[i])) sherd__executor_drain(w->node[i].executor);
             moved += to_node(&w->node[i]) + from_node(w, i);
         }
         befall(w);
@@ -400,7 +424,7 @@ static bool settle(world *w, bool (*until)(sherd__circle_job *))
         revive(w);
         still = moved ? 0 : still + 1;
         if (moved) continue;
-        w->now += 10000;
+        w->now += w->idle;
         job->tick(w->job, w->now);
         for (uint32_t i = 0; i < w->count; i++)
             if (w->node[i].expelled) kill_node(w, i);
@@ -453,6 +477,8 @@ void circle_world_open(world *w, const training *t)
     memset(w, 0, sizeof *w);
     w->kill = w->freeze = w->sever = w->mute = w->deaf = w->back = w->liar = w->other = NOBODY;
     w->liar_links = w->keeps = w->dumb = w->hurries = w->flaps = w->absent = w->doubts = NOBODY;
+    w->stuck = w->slow = w->refuses = NOBODY;
+    w->idle = 10000;
     w->now = 1000;
     w->memory = (uint64_t)16 << 20;
     w->count = t->nodes;

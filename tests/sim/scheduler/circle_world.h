@@ -49,6 +49,14 @@ typedef struct world {
     uint32_t flaps;               /* is lost in each step that it grades, and back at once */
     uint32_t absent, doubts;      /* not there at first; does not believe that one, or ALL */
     sherd__peers peers;           /* whom they believe */
+    uint32_t stuck;               /* computes nothing, and answers what is answered at once */
+    bool later;                   /* once the circle stands */
+    uint32_t slow;                /* computes nothing until then, and says that it does */
+    uint64_t slow_until;
+    uint64_t idle;                /* virtual ms that pass when nothing moves */
+    uint32_t refuses, refused;    /* a node that refuses this operation, so many times */
+    uint64_t refuse_times;
+    int refuse_code;
     uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */

@@ -73,10 +73,10 @@ static void who_does_not_say_where_it_is_goes(void **unused)
         begin(&x, seed);
         x.w.dumb = (uint32_t)(draw() % x.t.nodes);
         circle_trial_start(&x);
-        x.w.pace = 900;
+        x.w.pace = 500; /* and a link gives up after CONNECT_MS at the latest */
         circle_trial_train(&x);
         assert_true(x.w.node[x.w.dumb].expelled);
-        assert_int_equal(x.s.members, x.t.nodes - 1);
+        if (x.s.members != x.t.nodes - 1) fail_msg("n%u: %s", x.w.dumb, x.w.log);
         circle_trial_close(&x);
     }
 }
@@ -96,7 +96,7 @@ static void who_lies_about_links_has_one_other_left_out_at_most(void **unused)
         circle_trial_train(&x);
         if (strstr(x.w.log, " has links that do not come up")) {
             if (!strstr(x.w.log, "n0 has links that do not come up")) fail_msg("%s", x.w.log);
-            assert_int_equal(x.s.members, x.t.nodes - 2);
+            assert_in_range(x.s.members, x.t.nodes - 2, x.t.nodes - 1);
             struck++;
         }
         circle_trial_close(&x);

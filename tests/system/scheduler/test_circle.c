@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
 #include "scheduler/circle.h"
@@ -190,19 +192,27 @@ static void nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anyth
     }
 }
 
-static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
+typedef enum moment { BEFORE_MEETING, FIRST_STEP, LATER } moment;
+
+static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind, moment at)
 {
+    uint64_t warm = at == LATER ? WARM : 0;
     world w;
     run a, b;
     sherd__circle_stats s;
     world_open(&w, nodes);
     here(&a, &w);
-    sherd__circle_lead lead = among(&b, &w, kind);
-    steps(&b, &w, 0, WARM);
-    assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
+    if (at == BEFORE_MEETING)
+        assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
     double began = sherd__clock_s();
-    steps(&b, &w, WARM, STEPS);
-    assert_true(sherd__clock_s() - began < 60);
+    sherd__circle_lead lead = among(&b, &w, kind);
+    steps(&b, &w, 0, warm);
+    if (at != BEFORE_MEETING)
+        assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
+    steps(&b, &w, warm, STEPS);
+    double took = sherd__clock_s() - began;
+    print_message("# %.1f s\n", took);
+    assert_true(took < 30);
     sherd__circle_count(&lead, &s);
     assert_int_equal(s.members, nodes - 1);
     assert_int_equal(s.rounds, STEPS);
@@ -218,15 +228,87 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind)
 static void a_node_that_is_killed_is_left_behind(void **unused)
 {
     (void)unused;
-    mishap(SIGKILL, 3, SHERD__REDUCE_RING);
-    mishap(SIGKILL, 4, SHERD__REDUCE_HALVING);
-    mishap(SIGKILL, 2, SHERD__REDUCE_RING);
+    mishap(SIGKILL, 3, SHERD__REDUCE_RING, LATER);
+    mishap(SIGKILL, 4, SHERD__REDUCE_HALVING, FIRST_STEP);
+    mishap(SIGKILL, 2, SHERD__REDUCE_RING, LATER);
 }
 
 static void a_node_that_stops_ends_the_round_and_not_the_training(void **unused)
 {
     (void)unused;
-    mishap(SIGSTOP, 3, SHERD__REDUCE_RING);
+    mishap(SIGSTOP, 3, SHERD__REDUCE_RING, LATER);
+}
+
+/* Before anybody knows how long a step takes. */
+static void a_node_that_stops_before_its_first_step_is_left_behind(void **unused)
+{
+    (void)unused;
+    mishap(SIGSTOP, 3, SHERD__REDUCE_HALVING, FIRST_STEP);
+    mishap(SIGSTOP, 3, SHERD__REDUCE_RING, BEFORE_MEETING);
+}
+
+/* A node that has the processor for 5 ms of each second, and answers in them. */
+typedef struct brake {
+    pid_t pid;
+    pthread_t thread;
+} brake;
+
+enum { BRAKED_S = 16 };
+
+static void *hold_up(void *arg)
+{
+    const brake *k = arg;
+    double until = sherd__clock_s() + BRAKED_S;
+    while (sherd__clock_s() < until) {
+        send_signal(k->pid, SIGSTOP);
+        nanosleep(&(struct timespec){ .tv_nsec = 995000000 }, NULL);
+        send_signal(k->pid, SIGCONT);
+        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+    }
+    return NULL;
+}
+
+/* Its first step takes longer than one that does nothing is waited for: it tells that it works. */
+static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
+{
+    (void)unused;
+    static const char large[] = "input = 200\nlayer = dense 2000\nlayer = tanh\n"
+                                "layer = dense 2000\nlayer = tanh\nlayer = dense 10\n"
+                                "loss = cross-entropy\n";
+    world w;
+    run r = { 0 };
+    brake k;
+    sherd_diag d = { 0 };
+    sherd__circle_lead lead;
+    sherd__circle_stats s;
+    world_open(&w, 3);
+    assert_int_equal(sherd__recipe_parse(&w.recipe, large, strlen(large), "test",
+                                         SHERD__RECIPE_NETWORK, &d), 0);
+    assert_int_equal(sherd__recipe_network(&w.recipe, 1, &r.network, &d), 0);
+    assert_int_equal(sherd__optimiser_init(&r.optimiser,
+                                           &(sherd__optimiser_spec){ .method = SHERD__SGD },
+                                           sherd__network_count(r.network), &d), 0);
+    sherd__gradients_options g = { .recipe = &w.recipe, .data = &w.data, .shards = 8,
+                                   .network = r.network, .optimiser = &r.optimiser, .bits = 17 };
+    sherd__circle_options o = { .recipe = &w.recipe, .data = &w.data, .network = r.network,
+                                .optimiser = &r.optimiser, .kind = SHERD__REDUCE_RING,
+                                .shards = 8, .batch = ROWS, .bits = 17 };
+    if (sherd__circle_open(&lead, w.cluster, &o, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd__stepper_circle(&r.stepper, &g, lead, true, &d), 0);
+    k.pid = local_pid(w.cluster, 1);
+    assert_int_equal(pthread_create(&k.thread, NULL, hold_up, &k), 0);
+    double began = sherd__clock_s();
+    steps(&r, &w, 0, 1);
+    double took = sherd__clock_s() - began;
+    pthread_join(k.thread, NULL);
+    print_message("# %.1f s\n", took);
+    steps(&r, &w, 1, 2);
+    sherd__circle_count(&lead, &s);
+    assert_int_equal(s.members, 3);
+    assert_int_equal(s.repeated, 0);
+    assert_true(took > 12); /* the test is of something */
+    end(&r);
+    world_close(&w);
 }
 
 static void one_node_is_a_circle(void **unused)
@@ -252,6 +334,8 @@ int main(void)
             nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
         cmocka_unit_test(a_node_that_is_killed_is_left_behind),
         cmocka_unit_test(a_node_that_stops_ends_the_round_and_not_the_training),
+        cmocka_unit_test(a_node_that_stops_before_its_first_step_is_left_behind),
+        cmocka_unit_test(a_node_that_is_slow_in_its_first_step_stays),
         cmocka_unit_test(one_node_is_a_circle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

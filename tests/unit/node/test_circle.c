@@ -442,15 +442,26 @@ static void plans_that_make_no_sense_are_refused(void **unused)
     stop();
 }
 
+static int where(sherd__circle_where *w)
+{
+    int code = ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__CIRCLE_WHERE);
+    if (!code) assert_true(sherd__circle_where_parse(w, told));
+    return code;
+}
+
 /* A link that is lost ends the round, and the next one is another. */
 static void what_waits_for_a_lost_link_is_refused(void **unused)
 {
     (void)unused;
+    sherd__circle_where w;
     start(NULL);
     assert_int_equal(meet(), 0);
     assert_int_equal(step(1, 0), 0);
     int answer = reduce(); /* nobody has connected: nothing can be sent */
     assert_true(answer < 0);
+    assert_int_equal(where(&w), 0);
+    assert_int_equal(w.phase, SHERD__CIRCLE_BROKEN);
+    assert_int_equal(w.step, 2); /* to whom it would send */
     assert_int_equal(step(2, 0), 0);
     stop();
 }
@@ -503,13 +514,6 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     stop();
 }
 
-static int where(sherd__circle_where *w)
-{
-    int code = ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__CIRCLE_WHERE);
-    if (!code) assert_true(sherd__circle_where_parse(w, told));
-    return code;
-}
-
 /* Also while a sum waits for others: then more than ever. */
 static void a_member_says_where_it_is_at_any_time(void **unused)
 {
@@ -531,7 +535,7 @@ static void a_member_says_where_it_is_at_any_time(void **unused)
     assert_int_equal(reduce(), 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__CIRCLE_NOWHERE && w.round == 1);
-    told[8] = 4; /* phases */
+    told[8] = 5; /* phases */
     assert_false(sherd__circle_where_parse(&w, told));
     stop();
 }
