@@ -268,6 +268,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
     uint32_t nodes = m.cluster != NULL ? sherd_cluster_size(m.cluster) : 0;
+    if (!err) err = sherd_cluster_end(m.cluster, d);
     sherd_cluster_close(m.cluster);
     uint64_t calls = sherd__blas_calls();
     if (!err) err = sherd__audit_glance(nodes, m.out, d);

@@ -155,6 +155,13 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
     return err ? err : sherd__over_round(o, &o->engine.products, d);
 }
 
+int sherd__over_end(sherd__over *o, sherd_diag *d)
+{
+    sherd_multiplier_free(o->engine.products);
+    o->engine.products = (sherd_multiplier){0};
+    return sherd_cluster_end(o->cluster, d);
+}
+
 void sherd__over_close(sherd__over *o)
 {
     sherd_multiplier_free(o->engine.products);

@@ -71,6 +71,9 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed,
  *  largest number allows (matrix/scaling.h); what there is of the multiplier is freed with it in
  *  any case. SHERD_ENOMEM. */
 int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d) SHERD_MUST;
+/** Frees the multiplier and ends the nodes: what failed of --record. Traffic can still be asked
+ *  for. */
+int sherd__over_end(sherd__over *o, sherd_diag *d) SHERD_MUST;
 /** Safe on a zeroed struct and twice. */
 void sherd__over_close(sherd__over *o);
 

@@ -305,6 +305,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     if (!err) err = check_range(&p, d);
     if (!err) err = find_nodes(&p, d);
     if (!err) err = forecast(&p, d);
+    if (!err) err = sherd_cluster_end(p.cluster, d);
     if (!err && cli->json) err = tell_json(&p, d);
     else if (!err) print_table(&p);
     sherd_cluster_close(p.cluster);

@@ -91,7 +91,8 @@ static int save(const predict *p, sherd_diag *d)
     return err;
 }
 
-static int tell(const predict *p, sherd_diag *d)
+/* err: what failed behind the outputs, which are there. */
+static int tell(const predict *p, int err, sherd_diag *d)
 {
     sherd__over_traffic x = sherd__over_traffic_now(&p->over);
     bool known = p->data.targets.labels != NULL;
@@ -107,7 +108,7 @@ static int tell(const predict *p, sherd_diag *d)
                            p->data.x.rows * p->width);
         if (known) sherd__cli_say(p->cli, "accuracy %.5f of the labels that came along", accuracy);
         sherd__cli_say(p->cli, "wrote %s", sherd__opt_text(p->cli, "output"));
-        return 0;
+        return err;
     }
     json_t *o = sherd__cli_json_new(p->cli);
     json_object_set_new(o, "rows", json_integer((json_int_t)p->data.x.rows));
@@ -121,7 +122,7 @@ static int tell(const predict *p, sherd_diag *d)
     json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
     json_object_set_new(o, "checked", json_boolean(sherd__opt_flag(p->cli, "check")));
     if (known) json_object_set_new(o, "accuracy", json_real(accuracy));
-    return sherd__cli_json_end(p->cli, o, d);
+    return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(p->cli, o, d);
 }
 
 static int prepare(predict *p, sherd_diag *d)
@@ -167,7 +168,7 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
     p.seconds = sherd__clock_s() - began;
     if (!err && sherd__opt_flag(cli, "check")) err = check(&p, d);
     if (!err) err = save(&p, d);
-    if (!err) err = tell(&p, d);
+    if (!err) err = tell(&p, sherd__over_end(&p.over, d), d);
     sherd__over_close(&p.over);
     sherd__network_free(p.network);
     sherd__dataset_fini(&p.data);

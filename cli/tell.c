@@ -476,7 +476,7 @@ static void add_check(const sherd__work *w, json_t *obj)
 int sherd__work_tell(sherd__work *w, int err, sherd_diag *d)
 {
     if (!w->cli->json) {
-        if (err == 0) say_all(w);
+        if (err == 0 || w->committed) say_all(w);
         if (err == SHERD_EDIFFERS) say_check(w);
         return err;
     }

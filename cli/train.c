@@ -231,8 +231,12 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__train_secure_free(t.secure);
     sherd__train_circle_free(t.circle);
     sherd__trainer_free(t.trainer);
+    if (!err) err = sherd__over_end(&t.over, d);
     sherd__over_close(&t.over);
     sherd__data_fini(&t.data);
+    if (t.result != NULL)
+        err = err ? sherd__cli_json_fail(cli, t.result, err, d)
+                  : sherd__cli_json_end(cli, t.result, d);
     sherd__wipe(&t, sizeof t);
     return err;
 }

@@ -60,6 +60,7 @@ typedef struct sherd__train {
     bool plotted;            /* --plot was drawn */
     sherd__told_epoch *told; /* one for each epoch that was told */
     size_t told_len, told_cap;
+    json_t *result;          /* --json: what is told once all else has ended; or NULL */
 } sherd__train;
 
 /* ---- recipes (train_recipes.c) --------------------------------------------------------------- */
@@ -139,8 +140,8 @@ void sherd__train_progress(sherd__train *t);
 /** An epoch that is told: remembered, and one line in the log. */
 int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e,
                             sherd_diag *d) SHERD_MUST;
-/** The last line of the log, then the table or JSON. err is how training ended; returns it, or what
- *  telling met. */
+/** The last line of the log, then the table, or with --json t->result. err is how training ended;
+ *  returns it, or what telling met. */
 int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 void sherd__train_tell_fini(sherd__train *t);
 

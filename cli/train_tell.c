@@ -323,9 +323,10 @@ int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
     if (!err) warn_of_rise(t);
     int e = log_end(t, err, d);
     if (!err) err = e;
-    if (t->cli->json)
-        return err ? sherd__cli_json_fail(t->cli, result_object(t), err, d)
-                   : sherd__cli_json_end(t->cli, result_object(t), d);
+    if (t->cli->json) {
+        t->result = result_object(t);
+        return err;
+    }
     print_table(t);
     if (!err) print_end(t);
     return err;

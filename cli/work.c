@@ -396,7 +396,9 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err) err = judge(w, d);
     if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);
     if (!err) err = sherd__work_go_on(d);
-    return err ? err : commit(w, d);
+    if (!err) err = commit(w, d);
+    w->committed = err == 0;
+    return err ? err : sherd_cluster_end(w->cluster, d); /* what failed of --record */
 }
 
 void sherd__work_fini(sherd__work *w)

@@ -52,6 +52,7 @@ typedef struct sherd__work {
     size_t rows, cols;      /* of the result */
     double *c;
     sherd_npy_writer *writer;
+    bool committed;         /* the result is there, whatever fails now */
 
     sherd_product_options opt;
     uint8_t seed[32];       /* what opt.seed points to */

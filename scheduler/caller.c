@@ -22,7 +22,7 @@ static int why_over(sherd__work w, sherd_diag *d)
 
 void sherd__caller_wake(sherd_cluster *c)
 {
-    uv_async_send(&c->wake);
+    if (!c->ended) uv_async_send(&c->wake);
 }
 
 int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
@@ -39,6 +39,8 @@ int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *th
 int sherd__caller_begin(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
                       sherd_diag *d)
 {
+    int err = sherd__cluster_over(c, d);
+    if (err) return err;
     pthread_mutex_lock(&c->lock);
     sherd__cluster_post(c, w, true, false, 0);
     pthread_mutex_unlock(&c->lock);

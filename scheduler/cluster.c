@@ -128,7 +128,8 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
 {
     double began = sherd__clock_s(), told = began;
-    int err = SHERD_OK;
+    int err = sherd__cluster_over(c, d);
+    if (err) return r->err = err;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         r->bytes_out[i] = c->nodes[i].info.bytes_out;
@@ -169,6 +170,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
 
 void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
 {
+    if (c->ended) return; /* nodes drop it all with the connection */
     pthread_mutex_lock(&c->lock);
     sherd__cluster_post(c, sherd__job_work(job), true, true, 0);
     while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
@@ -249,6 +251,7 @@ bool sherd_cluster_simulated(const sherd_cluster *c)
 
 void sherd__cluster_refresh(sherd_cluster *c)
 {
+    if (c->ended) return;
     pthread_mutex_lock(&c->lock);
     c->publish_wanted = true;
     uv_async_send(&c->wake);

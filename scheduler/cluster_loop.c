@@ -55,7 +55,7 @@ static void publish(sherd_cluster *c)
         info->bytes_out = sum.bytes_out;
         info->work_in = sum.work_in;
         info->work_out = sum.work_out;
-        info->state = state_of(n);
+        if (!c->closing) info->state = state_of(n); /* else as it stood at our goodbye */
         info->tasks = n->tasks + (c->work.ops ? c->work.ops->node_tasks(c->work.ctx, i) : 0);
         memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
         info->threads = n->hello.threads;
@@ -397,6 +397,15 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
         c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "give it more with --timeout", text);
 }
 
+/* At once, and once: work may go on for long. */
+static void tell_record(sherd_cluster *c)
+{
+    sherd_diag d = { 0 };
+    if (!c->record || c->record_told || !sherd__record_error(c->record, &d)) return;
+    c->record_told = true;
+    sherd__cluster_say(c, SHERD_LOG_WARN, "nothing more is recorded: %s", d.message);
+}
+
 void sherd__cluster_on_tick(uv_timer_t *h)
 {
     sherd_cluster *c = h->data;
@@ -411,6 +420,7 @@ void sherd__cluster_on_tick(uv_timer_t *h)
         job_moved(c);
     }
     publish(c);
+    tell_record(c);
     if (c->closing && c->open_links == 0) {
         uv_close((uv_handle_t *)&c->wake, NULL);
         uv_close((uv_handle_t *)&c->tick, NULL);

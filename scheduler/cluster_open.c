@@ -1,6 +1,6 @@
 /*
  * From options to a cluster: local nodes started or a node file read, domains numbered, threads
- * started, and the wait until every node is up or has failed. And the way back.
+ * started, and the wait until every node is up or has failed. The way back is cluster_end.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -383,38 +383,8 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
         sherd_cluster_close(c);
         return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
     }
+    /* The caller's texts are his again. */
+    c->o.program = c->o.program_verb = c->o.nodes_file = c->o.key_file = c->o.record_dir = NULL;
     *out = c;
     return SHERD_OK;
-}
-
-#define GRACE_MS 500u /* for local nodes to end, where one of them does not answer any more */
-
-void sherd_cluster_close(sherd_cluster *c)
-{
-    if (!c) return;
-    bool mute = false;
-    if (c->thread_runs) {
-        pthread_mutex_lock(&c->lock);
-        for (uint32_t i = 0; i < c->count; i++)
-            mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
-        c->close_wanted = true;
-        pthread_mutex_unlock(&c->lock);
-        uv_async_send(&c->wake);
-        uv_thread_join(&c->thread);
-    } else if (c->loop_made) {
-        uv_close((uv_handle_t *)&c->wake, NULL);
-        uv_close((uv_handle_t *)&c->tick, NULL);
-        uv_run(&c->loop, UV_RUN_DEFAULT);
-    }
-    sherd__executor_free(c->executor);
-    if (c->loop_made) (void)uv_loop_close(&c->loop);
-    sherd__buffers_free(c->answers);
-    sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
-    if (c->record) (void)!sherd__record_end(c->record, NULL);
-    sherd__identity_free(c->identity);
-    sherd__free(c->nodes);
-    sherd__free(c->domain_of);
-    pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->lock);
-    sherd__free(c);
 }

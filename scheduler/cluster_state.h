@@ -1,7 +1,7 @@
 /*
- * What a cluster is made of, for its three files: cluster.c (public calls, the calling thread),
+ * What a cluster is made of, for its four files: cluster.c (public calls, the calling thread),
  * cluster_loop.c (links and the running job, the loop thread), cluster_open.c (from options to
- * nodes that are up). Nobody else includes this.
+ * nodes that are up), cluster_end.c. Nobody else includes this.
  */
 #ifndef SCHEDULER_CLUSTER_STATE_H
 #define SCHEDULER_CLUSTER_STATE_H
@@ -54,6 +54,8 @@ struct sherd_cluster {
     uv_timer_t tick;
     uv_thread_t thread;
     bool loop_made, thread_runs;
+    bool ended;                /* sherd_cluster_end: no loop, no nodes */
+    bool record_told;          /* loop thread's: that recording has stopped */
     sherd_identity *identity;
     sherd__launch *launch;
     sherd__record *record;
@@ -103,6 +105,10 @@ void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool dro
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Lines that still wait; the lock is held. */
 void sherd__cluster_hand_out(sherd_cluster *c);
+
+/* cluster_end.c: SHERD_EINVAL once sherd_cluster_end has been called. */
+
+int sherd__cluster_over(const sherd_cluster *c, sherd_diag *d) SHERD_MUST;
 
 /* cluster_loop.c: the callbacks of the two handles, and the loop itself. */
 

@@ -58,7 +58,8 @@ static int fail_record(const sherd__record *r, int code, const char *what, int e
 {
     char buf[96];
     const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
-                                                  : "give a new folder that can be written to";
+                       : e == EFBIG ? "raise the file size limit (ulimit -f)"
+                                    : "give a new folder that can be written to";
     return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(r->dir), what,
                        strerror_r(e, buf, sizeof buf));
 }

@@ -25,7 +25,8 @@ typedef struct sherd_cluster sherd_cluster;
 
 typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
 
-/** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. */
+/** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. Texts are
+ *  read while the cluster is opened, and not kept; functions and ctx are called until it ends. */
 typedef struct sherd_cluster_options {
     uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
     const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
@@ -91,7 +92,16 @@ SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 /** Node i as it stands; log is called first for what there is to tell of nodes. On the calling
  *  thread. */
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
-/** Says goodbye, ends local nodes, waits for them. NULL is allowed. */
+/**
+ * Says goodbye, ends local nodes, waits for them, and completes the record, where there is one:
+ * SHERD_EIO, SHERD_EOPEN and others where some of it could not be written, at whatever time (log
+ * has told by then that recording stopped). Its index.json, if that could be written, says
+ * "complete": false; results are not touched by it. The cluster may then be asked for size, domains
+ * and nodes, as they stood, and closed; what needs its nodes is SHERD_EINVAL. Again, or NULL: 0.
+ */
+SHERD_API int sherd_cluster_end(sherd_cluster *c, sherd_diag *d) SHERD_MUST;
+/** Ends it, where that has not been done, but without a word of the record; and frees it. NULL is
+ *  allowed. */
 SHERD_API void sherd_cluster_close(sherd_cluster *c);
 
 #ifdef __cplusplus

@@ -194,6 +194,13 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
             assert_true(info.bytes_out > 1000 && info.bytes_in > 1000);
         }
     }
+    sherd_node_info info;
+    assert_int_equal(sherd_cluster_end(cluster, &d), 0);
+    assert_int_equal(sherd_cluster_end(cluster, &d), 0);
+    sherd_cluster_node(cluster, 0, &info);
+    assert_int_equal(info.state, SHERD_NODE_UP); /* as it stood */
+    assert_int_equal(sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "ended"));
     sherd_cluster_close(cluster);
     sherd_npy_close(fa);
     sherd_npy_close(fb);
