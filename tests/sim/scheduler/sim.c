@@ -1,3 +1,7 @@
+/*
+ * A simulated cluster: its nodes, of which some lie, the job's owner, and a run from operands to
+ * what one machine computes. What happens between the ends of a connection is sim_link.c's.
+ */
 #include "sim.h"
 
 #include <math.h>
@@ -7,66 +11,15 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/executor.h"
-#include "core/rand.h"
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/windows.h"
-#include "node/worker.h"
-#include "scheduler/job.h"
 #include "scheduler/prepare_internal.h"
 #include "sherd/masks.h"
+#include "sim_state.h"
 
-#define RETRY_MS 300u
 #define TICK_MS 100u
 #define END_MS 120000u
-
-/* Bytes on their way. */
-typedef struct segment {
-    uint8_t *bytes;
-    size_t len;
-    uint64_t at_ms;
-    struct segment *next;
-} segment;
-
-typedef struct pipe_end {
-    segment *head, **tail;
-    uint64_t last_ms;
-} pipe_end;
-
-struct sim;
-
-typedef struct sim_node {
-    struct sim *sim;
-    uint32_t index;
-    sherd__worker *worker;
-    sherd_executor *executor;
-    sherd__client *client;
-    sherd_session *here, *there; /* coordinator's end, node's end */
-    pipe_end down, up;           /* to the node, from it */
-    bool dead, stopped, lying, colluding, banned;
-    uint32_t slow_ms;
-    uint64_t resume_ms, retry_ms;
-    unsigned retries;
-    uint64_t sessions;
-    sim_fault fault;
-    uint64_t fault_at;           /* count of its pieces of bytes, either way */
-    uint64_t pieces;
-    uint8_t *last;               /* what it last sent: to be sent twice */
-    size_t last_len;
-    void *backend;
-} sim_node;
-
-typedef struct sim {
-    const sim_options *o;
-    sim_outcome *out;
-    sherd_entropy_seeded state;
-    sherd_entropy rng;
-    sim_node *nodes;
-    sherd_job *job;
-    sherd_executor *executor;
-    uint64_t now;
-} sim;
 
 static const char *const fault_names[] = { "none", "kill", "cut", "stop", "pause", "lie", "garbage",
                                            "twice", "drop", "slow", "collude" };
@@ -76,14 +29,12 @@ const char *sim_fault_name(sim_fault f)
     return f < SIM_FAULTS ? fault_names[f] : "drawn";
 }
 
-static uint64_t below(sim *s, uint64_t n)
+uint64_t sim_below(sim *s, uint64_t n)
 {
     return sherd__entropy_below(&s->rng, n);
 }
 
-static void note(sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(sim *s, const char *fmt, ...)
+void sim_note(sim *s, const char *fmt, ...)
 {
     char text[300];
     va_list ap;
@@ -125,9 +76,9 @@ static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l,
     int err = sherd__backend_cpu.run(n->backend, t, l, r, out, d);
     if (!err && n->colluding && t->primes_len) double_all(t, out);
     if (!err && n->lying && t->primes_len && t->result.len) {
-        add_one(t, below(n->sim, t->result.len / 3), out);
+        add_one(t, sim_below(n->sim, t->result.len / 3), out);
     } else if (!err && n->lying && t->result.len) {
-        size_t i = (size_t)below(n->sim, t->result.len / 8);
+        size_t i = (size_t)sim_below(n->sim, t->result.len / 8);
         double x;
         memcpy(&x, out + 8 * i, 8);
         x += x < 0 ? -1 : 1;
@@ -137,276 +88,6 @@ static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l,
 }
 
 static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI, .name = "liar", .run = liar_run };
-
-/* --- connections ----------------------------------------------------------------------------- */
-
-static void pipe_clear(pipe_end *p)
-{
-    for (segment *s = p->head, *next; s; s = next) {
-        next = s->next;
-        free(s->bytes);
-        free(s);
-    }
-    *p = (pipe_end){ .tail = &p->head };
-    p->tail = &p->head;
-}
-
-static void pipe_push(sim *s, pipe_end *p, uint32_t more_ms, const uint8_t *bytes, size_t len)
-{
-    segment *seg = calloc(1, sizeof *seg);
-    uint64_t at = s->now + below(s, s->o->delay_ms + 1) + more_ms;
-    if (at < p->last_ms) at = p->last_ms;
-    *seg = (segment){ .bytes = malloc(len), .len = len, .at_ms = at };
-    memcpy(seg->bytes, bytes, len);
-    p->last_ms = at;
-    *p->tail = seg;
-    p->tail = &seg->next;
-}
-
-static void strike(sim *s, sim_node *n);
-
-/* Takes what a session wants sent, in pieces of random size. */
-static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool from_node)
-{
-    const uint8_t *bytes;
-    size_t len;
-    while (session && (len = sherd__session_pending(session, s->now, &bytes)) > 0) {
-        size_t part = len > 200 && below(s, 4) == 0 ? 1 + (size_t)below(s, len) : len;
-        pipe_push(s, to, from_node ? n->slow_ms : 0, bytes, part);
-        if (from_node && part == len) {
-            free(n->last);
-            n->last = memcpy(malloc(len), bytes, len);
-            n->last_len = len;
-        }
-        sherd__session_sent(session, part);
-    }
-}
-
-static void connect_node(sim *s, sim_node *n)
-{
-    sherd__session_options here = { .role = SHERD__COORDINATOR, .now_ms = s->now,
-                                    .hello = { .software = "sim" } };
-    sherd__session_options there = { .role = SHERD__NODE, .now_ms = s->now,
-                                     .hello = { .software = "sim", .memory = s->o->node_memory,
-                                                .features = SHERD__FEATURE_WINDOWS } };
-    n->retry_ms = 0;
-    if (n->dead || n->stopped) { /* nobody answers: as a refused or stalled connection */
-        sherd__job_node_down(s->job, n->index, false, "cannot connect", s->now);
-        return;
-    }
-    sherd__worker_session(n->worker, &there);
-    pipe_clear(&n->down);
-    pipe_clear(&n->up);
-    if (sherd__worker_join(n->worker, &n->client, n) || sherd__session_new(&n->here, &here) ||
-        sherd__session_new(&n->there, &there))
-        abort();
-    note(s, "connect %u", n->index);
-}
-
-static void end_there(sim *s, sim_node *n, int err)
-{
-    sherd__event e;
-    if (!n->there) return;
-    sherd__session_eof(n->there, err, "connection gone", &e);
-    if (e.kind == SHERD__EV_CLOSED) sherd__worker_event(n->client, n->there, &e);
-    else sherd__worker_leave(n->client);
-    sherd__executor_drain(n->executor);
-    sherd__session_free(n->there);
-    n->there = NULL;
-    (void)s;
-}
-
-static void here_closed(sim *s, sim_node *n, const sherd__event *e)
-{
-    bool peer = sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT;
-    bool back = !n->banned && !peer && n->retries++ < 5;
-    note(s, "closed %u %s", n->index, sherd_err_name(e->err));
-    if (peer && !n->banned) sherd__job_node_banned(s->job, n->index, e->text);
-    if (peer) n->banned = true;
-    sherd_session *old = n->here;
-    n->here = NULL;
-    sherd__job_node_down(s->job, n->index, back, e->text, s->now);
-    sherd__session_free(old);
-    end_there(s, n, SHERD_ECLOSED);
-    pipe_clear(&n->down);
-    pipe_clear(&n->up);
-    if (back) n->retry_ms = s->now + RETRY_MS;
-}
-
-static void break_connection(sim *s, sim_node *n)
-{
-    sherd__event e;
-    if (!n->here) return;
-    sherd__session_eof(n->here, SHERD_ECLOSED, "connection gone", &e);
-    if (e.kind == SHERD__EV_CLOSED) here_closed(s, n, &e);
-}
-
-/* --- events ---------------------------------------------------------------------------------- */
-
-static void here_event(sim *s, sim_node *n, sherd__event *e)
-{
-    switch (e->kind) {
-    case SHERD__EV_READY:
-        note(s, "ready %u", n->index);
-        sherd__job_node_up(s->job, n->index, n->here, ++n->sessions, s->now);
-        break;
-    case SHERD__EV_RESULT:
-    case SHERD__EV_REFUSED:
-        note(s, "%s %u task %u.%u", e->kind == SHERD__EV_RESULT ? "result" : "refused", n->index,
-             e->task.task, e->task.attempt);
-        sherd__job_event(s->job, n->index, e, s->now);
-        break;
-    case SHERD__EV_CLOSED: here_closed(s, n, e); break;
-    default: break;
-    }
-}
-
-static void deliver_here(sim *s, sim_node *n, segment *seg)
-{
-    for (size_t at = 0; at < seg->len && n->here;) {
-        size_t used = 0;
-        sherd__event e;
-        (void)!sherd__session_feed(n->here, seg->bytes + at, seg->len - at, s->now, &used, &e);
-        at += used;
-        here_event(s, n, &e);
-        sherd__job_pump(s->job, s->now);
-    }
-}
-
-static void deliver_there(sim *s, sim_node *n, segment *seg)
-{
-    for (size_t at = 0; at < seg->len && n->there;) {
-        size_t used = 0;
-        sherd__event e;
-        int err = sherd__session_feed(n->there, seg->bytes + at, seg->len - at, s->now, &used, &e);
-        at += used;
-        if (e.kind == SHERD__EV_NONE) continue;
-        if (e.kind == SHERD__EV_CLOSED || err) {
-            sherd__worker_event(n->client, n->there, &e);
-            sherd__session_free(n->there);
-            n->there = NULL;
-            break_connection(s, n);
-            return;
-        }
-        sherd__worker_event(n->client, n->there, &e);
-        while (sherd__executor_drain(n->executor)) {}
-    }
-}
-
-static void lose_bytes(pipe_end *p)
-{
-    segment *seg = p->head;
-    if (!seg) return;
-    if (!(p->head = seg->next)) p->tail = &p->head;
-    free(seg->bytes);
-    free(seg);
-}
-
-static void strike(sim *s, sim_node *n)
-{
-    uint8_t junk[64];
-    note(s, "%s strikes %u", sim_fault_name(n->fault), n->index);
-    s->out->struck++;
-    switch (n->fault) {
-    case SIM_KILL:
-        n->dead = true;
-        break_connection(s, n);
-        break;
-    case SIM_CUT: break_connection(s, n); break;
-    case SIM_STOP: n->stopped = true; break;
-    case SIM_PAUSE:
-        n->stopped = true;
-        n->resume_ms = s->now + 2000;
-        break;
-    case SIM_LIE: n->lying = true; break;
-    case SIM_GARBAGE:
-        s->rng.fill(s->rng.ctx, junk, sizeof junk);
-        pipe_push(s, &n->up, 0, junk, sizeof junk);
-        break;
-    case SIM_TWICE:
-        if (n->last) pipe_push(s, &n->up, 0, n->last, n->last_len);
-        break;
-    case SIM_DROP: lose_bytes(n->up.head ? &n->up : &n->down); break;
-    case SIM_SLOW: n->slow_ms = 2000; break;
-    case SIM_COLLUDE: n->colluding = true; break;
-    default: break;
-    }
-    n->fault = SIM_NONE;
-}
-
-/* --- the clock ------------------------------------------------------------------------------- */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t next_time(const sim *s, uint64_t tick)
-{
-    uint64_t at = tick;
-    for (uint32_t i = 0; i < s->o->nodes; i++) {
-        const sim_node *n = &s->nodes[i];
-        if (n->up.head) at = least(at, n->up.head->at_ms);
-        if (n->down.head && !n->stopped) at = least(at, n->down.head->at_ms);
-        if (n->here) at = least(at, sherd__session_deadline(n->here));
-        if (n->retry_ms) at = least(at, n->retry_ms);
-    }
-    return at > s->now ? at : s->now;
-}
-
-static segment *due(sim *s, pipe_end *p)
-{
-    segment *seg = p->head;
-    if (!seg || seg->at_ms > s->now) return NULL;
-    if (!(p->head = seg->next)) p->tail = &p->head;
-    return seg;
-}
-
-static void drop(segment *seg)
-{
-    free(seg->bytes);
-    free(seg);
-}
-
-static void move_node(sim *s, sim_node *n)
-{
-    segment *seg;
-    if (n->resume_ms && s->now >= n->resume_ms) n->stopped = false, n->resume_ms = 0;
-    if (n->retry_ms && s->now >= n->retry_ms) connect_node(s, n);
-    if (n->fault && (n->down.head || n->up.head) && n->pieces++ >= n->fault_at) strike(s, n);
-    if (!n->stopped && (seg = due(s, &n->down))) {
-        deliver_there(s, n, seg);
-        drop(seg);
-    }
-    if ((seg = due(s, &n->up))) {
-        deliver_here(s, n, seg);
-        drop(seg);
-    }
-    if (n->here && s->now >= sherd__session_deadline(n->here)) {
-        sherd__event e;
-        sherd__session_tick(n->here, s->now, &e);
-        here_event(s, n, &e);
-    }
-    if (n->there && !n->stopped && s->now >= sherd__session_deadline(n->there)) {
-        sherd__event e;
-        sherd__session_tick(n->there, s->now, &e);
-        if (e.kind == SHERD__EV_CLOSED) {
-            sherd__worker_event(n->client, n->there, &e);
-            sherd__session_free(n->there);
-            n->there = NULL;
-            break_connection(s, n);
-        }
-    }
-}
-
-static void pull_all(sim *s)
-{
-    for (uint32_t i = 0; i < s->o->nodes; i++) {
-        sim_node *n = &s->nodes[i];
-        pull(s, n, n->here, &n->down, false);
-        if (!n->stopped) pull(s, n, n->there, &n->up, true);
-    }
-}
 
 /* --- the job's owner ------------------------------------------------------------------------- */
 
@@ -420,7 +101,7 @@ static void job_expel(void *ctx, uint32_t node, int code, const char *why)
 {
     sim *s = ctx;
     sim_node *n = &s->nodes[node];
-    note(s, "expel %u %s", node, sherd_err_name(code));
+    sim_note(s, "expel %u %s", node, sherd_err_name(code));
     if (code == SHERD_EWRONG) n->banned = true;
     n->retries = 99;
     if (n->here) sherd__session_bye(n->here, code, why);
@@ -429,7 +110,7 @@ static void job_expel(void *ctx, uint32_t node, int code, const char *why)
 static void job_log(void *ctx, sherd_log_level level, const char *text)
 {
     (void)level;
-    note(ctx, "log %s", text);
+    sim_note(ctx, "log %s", text);
 }
 
 static const char *job_name(void *ctx, uint32_t node)
@@ -456,8 +137,8 @@ static void make_nodes(sim *s)
         sim_node *n = &s->nodes[i];
         n->sim = s;
         n->index = i;
-        pipe_clear(&n->down);
-        pipe_clear(&n->up);
+        sim_pipe_clear(&n->down);
+        sim_pipe_clear(&n->up);
         if (sherd__executor_new_inline(&n->executor)) abort();
         n->backend = backend;
         sherd__worker_options wo = { .backend = &liar, .backend_ctx = n, .caps = caps,
@@ -466,10 +147,11 @@ static void make_nodes(sim *s)
     }
     for (uint32_t f = 0; f < o->faulty && f < o->nodes; f++) {
         sim_node *n;
-        do n = &s->nodes[below(s, o->nodes)];
+        do n = &s->nodes[sim_below(s, o->nodes)];
         while (n->fault);
-        n->fault = o->fault == SIM_FAULTS ? (sim_fault)(1 + below(s, SIM_FAULTS - 1)) : o->fault;
-        n->fault_at = o->fault_early ? below(s, 4) : below(s, 12);
+        n->fault = o->fault == SIM_FAULTS ? (sim_fault)(1 + sim_below(s,
+                                                                      SIM_FAULTS - 1)) : o->fault;
+        n->fault_at = o->fault_early ? sim_below(s, 4) : sim_below(s, 12);
     }
 }
 
@@ -477,10 +159,10 @@ static void free_nodes(sim *s)
 {
     for (uint32_t i = 0; i < s->o->nodes; i++) {
         sim_node *n = &s->nodes[i];
-        end_there(s, n, SHERD_ECLOSED);
+        sim_end_there(n, SHERD_ECLOSED);
         sherd__session_free(n->here);
-        pipe_clear(&n->down);
-        pipe_clear(&n->up);
+        sim_pipe_clear(&n->down);
+        sim_pipe_clear(&n->up);
         while (sherd__executor_drain(n->executor)) {}
         sherd__worker_free(n->worker);
         sherd__executor_free(n->executor);
@@ -494,9 +176,9 @@ static void run_clock(sim *s, sherd_diag *d)
     uint64_t tick = s->now + TICK_MS;
     int err = 0;
     while (!sherd__job_done(s->job, &err, d) && s->now < END_MS) {
-        pull_all(s);
-        s->now = next_time(s, tick);
-        for (uint32_t i = 0; i < s->o->nodes; i++) move_node(s, &s->nodes[i]);
+        sim_pull(s);
+        s->now = sim_next_time(s, tick);
+        for (uint32_t i = 0; i < s->o->nodes; i++) sim_move(s, &s->nodes[i]);
         if (s->now >= tick) {
             sherd__job_tick(s->job, s->now);
             tick = s->now + TICK_MS;
@@ -564,7 +246,7 @@ static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd
 static void fill_matrix(sim *s, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = below(s, 4) == 0 ? 0 : ((double)below(s, 2001) - 1000) / 256;
+        x[i] = sim_below(s, 4) == 0 ? 0 : ((double)sim_below(s, 2001) - 1000) / 256;
 }
 
 /* One encoding, or the whole of a scheme that has none. */
@@ -582,7 +264,7 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
     for (uint32_t i = 0; i < nodes->count; i++) {
         sim_node *n = &s->nodes[i];
         if (n->banned) sherd__job_node_barred(s->job, i);
-        if (nth == 0) connect_node(s, n);
+        if (nth == 0) sim_connect(s, n);
         else if (n->here && sherd__session_ready(n->here) && !n->banned)
             sherd__job_node_up(s->job, i, n->here, n->sessions, s->now);
         else sherd__job_node_down(s->job, i, !n->banned && n->retry_ms, "it is not there", s->now);

@@ -1,0 +1,75 @@
+/* What sim.c and sim_link.c share of a simulated cluster; nobody else's. */
+#ifndef TESTS_SIM_SCHEDULER_SIM_STATE_H
+#define TESTS_SIM_SCHEDULER_SIM_STATE_H
+
+#include "core/executor.h"
+#include "core/rand.h"
+#include "node/worker.h"
+#include "scheduler/job.h"
+#include "sim.h"
+
+/* Bytes on their way. */
+typedef struct segment {
+    uint8_t *bytes;
+    size_t len;
+    uint64_t at_ms;
+    struct segment *next;
+} segment;
+
+typedef struct pipe_end {
+    segment *head, **tail;
+    uint64_t last_ms;
+} pipe_end;
+
+struct sim;
+
+typedef struct sim_node {
+    struct sim *sim;
+    uint32_t index;
+    sherd__worker *worker;
+    sherd_executor *executor;
+    sherd__client *client;
+    sherd_session *here, *there; /* coordinator's end, node's end */
+    pipe_end down, up;           /* to the node, from it */
+    bool dead, stopped, lying, colluding, banned;
+    uint32_t slow_ms;
+    uint64_t resume_ms, retry_ms;
+    unsigned retries;
+    uint64_t sessions;
+    sim_fault fault;
+    uint64_t fault_at;           /* count of its pieces of bytes, either way */
+    uint64_t pieces;
+    uint8_t *last;               /* what it last sent: to be sent twice */
+    size_t last_len;
+    void *backend;
+} sim_node;
+
+typedef struct sim {
+    const sim_options *o;
+    sim_outcome *out;
+    sherd_entropy_seeded state;
+    sherd_entropy rng;
+    sim_node *nodes;
+    sherd_job *job;
+    sherd_executor *executor;
+    uint64_t now;
+} sim;
+
+/* sim.c: of the seed; told, and part of the outcome's hash. */
+uint64_t sim_below(sim *s, uint64_t n);
+void sim_note(sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* sim_link.c: */
+void sim_pipe_clear(pipe_end *p);
+/* A new connection, unless nobody answers. */
+void sim_connect(sim *s, sim_node *n);
+/* The node's end of it is over. */
+void sim_end_there(sim_node *n, int err);
+/* All that sessions want sent is on its way. */
+void sim_pull(sim *s);
+/* When something happens next, `tick` at the latest. */
+uint64_t sim_next_time(const sim *s, uint64_t tick);
+/* What is due at this node by now. */
+void sim_move(sim *s, sim_node *n);
+
+#endif
