@@ -7,6 +7,8 @@
 #   report  a status and a name as a line of TAP, and what was said last where it is not 0
 #   skip    a name, and why that was not asked
 #   fails   exit code, words that stderr has, arguments of run
+#   await   a command, again and again until it says yes; a minute at most
+#   gone    until no process has one of these numbers; a minute at most
 #
 # A test that leaves processes behind sets a trap of its own, which removes "$T" too.
 set -u
@@ -39,6 +41,16 @@ skip() {
     n=$((n + 1))
     echo "ok $n - $1 # SKIP $2"
 }
+await() {
+    looks=0
+    until "$@"; do
+        [ $looks -lt 600 ] || return 1
+        looks=$((looks + 1))
+        sleep 0.1
+    done
+}
+none_lives() { for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && return 1; done; return 0; }
+gone() { await none_lives "$@"; }
 fails() {
     want=$1 words=$2
     shift 2

@@ -125,7 +125,8 @@ run bench --only grup1
 report $? "an unknown measurement is exit 2, and the nearest is named"
 "$S" bench --quick --only all-4096,group1 --runs 99 >out 2>err </dev/null &
 pid=$!
-sleep 2
+await grep -q measuring err
+sleep 1
 kill -TERM $pid
 wait $pid
 code=$?

@@ -28,18 +28,22 @@ for i in range(12):
 "; report $? "a node that is told to end while it starts ends"
 
 py "
-for count, after in ((400, 0.3), (400, 1.0)):
+def given_up(count, after):
     p = subprocess.Popen(['$S', 'multiply', 'A.npy', 'B.npy', '-o', 'C.npy', '-n', str(count)],
                          stderr=subprocess.PIPE, text=True)
+    said = p.stderr.readline()
     time.sleep(after)
     t = time.monotonic()
     p.send_signal(signal.SIGTERM)
-    try: said = p.communicate(timeout=60)[1]
+    try: said += p.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired: p.kill(); raise
     took = time.monotonic() - t
     print(count, after, took, said)
-    assert p.returncode == 130 and took < 3 and not os.path.exists('C.npy')
+    assert p.returncode == 130 and not os.path.exists('C.npy')
     assert said.count('starting 400 nodes') == 1
+    return took
+for after in 0, 0.3, 1: # once in time, where others keep this machine busy
+    assert any(given_up(400, after) < 3 for _ in range(5))
 "; report $? "local nodes are given up while they start"
 
 # --- one file under two names -------------------------------------------------------------------
@@ -166,8 +170,9 @@ fi
 
 mkdir -m 700 run
 run cluster up -n 2
-kill -9 "$("$S" cluster status --json | sed 's/.*"name":"node-2","pid":\([0-9]*\).*/\1/')" 2>>err
-sleep 0.2
+second=$("$S" cluster status --json | sed 's/.*"name":"node-2","pid":\([0-9]*\).*/\1/')
+kill -9 "$second" 2>>err
+gone "$second"
 fails 2 '1 of its 2 nodes are gone' cluster up -n 3; report $? "up names the nodes that are gone"
 run cluster status --json
 [ $code = 7 ] && py "d = json.load(open('out'))

@@ -18,10 +18,7 @@ start() { # number, options: a node with mine-NUMBER.npz
         "$@" >"line-$i" 2>"node-$i.err" </dev/null &
     eval "pid_$i=$!"
     nodes="$nodes $!"
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-        [ -s "line-$i" ] && return
-        sleep 0.1
-    done
+    await [ -s "line-$i" ]
 }
 stop() { for p in $nodes; do kill "$p" 2>/dev/null; done; wait; nodes=; }
 
@@ -185,11 +182,15 @@ report $? "other masks and thresholds make the same bits"
 
 secure() { run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
     --batch 60 "$@"; }
+lines_of() { grep -c "$1" "$2" 2>/dev/null || :; } # how many with these words; 0 too where there is no file
+has_lines() { [ "$(lines_of "$1" "$2")" -ge "$3" ] 2>/dev/null; }
+more_epochs() { await has_lines epoch "$1" $(($(lines_of epoch "$1") + 2)); } # in this log: sums go on
 newest() { sed -n 's/^checkpoint-0*\([0-9]*\)\.npz.*/\1/p' kept/head 2>/dev/null; }
 "$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint kept --checkpoint-every 7 --epochs 1000000 --progress none >out 2>err </dev/null &
 run=$!
-for _ in $(seq 200); do [ "$(newest || echo 0)" -ge 70 ] 2>/dev/null && break; sleep 0.1; done
+at_least() { [ "$(newest || echo 0)" -ge "$1" ] 2>/dev/null; }
+await at_least 70
 kill -9 $run
 wait $run 2>/dev/null
 steps=$(($(newest) + 40))
@@ -211,7 +212,7 @@ report $? "another training does not go on with its checkpoints"
 "$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint far --checkpoint-every 1000000 --epochs 1000000 --progress none >out 2>err </dev/null &
 run=$!
-for _ in $(seq 200); do [ "$(grep -c '^step' far/sums 2>/dev/null || echo 0)" -ge 30 ] && break; sleep 0.1; done
+await has_lines '^step' far/sums 30
 kill -9 $run
 wait $run 2>/dev/null
 address=$(sed 's/ .*//' line-5)
@@ -241,31 +242,25 @@ stop
 sed 's/epochs = 150/epochs = 20000/' small.conf >long.conf
 for i in 1 2 3 4 5; do start $i --data "mine-$i.npy"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-(sleep 1; kill -9 $pid_2) &
+(await has_lines epoch five.jsonl 3; kill -9 $pid_2) &
 run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
-    --epochs 3000 -o got.npz
+    --epochs 3000 -o got.npz --log five.jsonl
 [ $code = 0 ] && grep -q 'n2.* is lost' err && grep -q 'lost nodes did not count' out
 report $? "one of five is killed, and the others go on"
 
 # Node 2 is not there at first, comes, is killed and comes again: what is said of it is waited for.
-told() { # words: on stderr of the run that goes on
-    for _ in $(seq 300); do
-        grep -q -- "$1" err && return
-        sleep 0.1
-    done
-    return 1
-}
+told() { await grep -q -- "$1" err; } # on stderr of the run that goes on
 address=$(sed 's/ .*//' line-2)
 "$S" train long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
-    --epochs 1000000 --progress none >out 2>err </dev/null &
+    --epochs 1000000 --progress none --log late.jsonl >out 2>err </dev/null &
 run=$!
-sleep 2
+more_epochs late.jsonl
 start 2 --data mine-2.npy --listen "$address"
-told 'n2.* has come, and is in the sums from the next one on' && sleep 1 && kill -9 $pid_2 &&
-    told 'n2.* is lost' && sleep 2 && start 2 --data mine-2.npy --listen "$address" &&
-    told 'n2.* is back, and in the sums from the next one on' && sleep 1 && kill -9 $pid_1 && told 'n1.* is lost'
+told 'n2.* has come, and is in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_2 &&
+    told 'n2.* is lost' && more_epochs late.jsonl && start 2 --data mine-2.npy --listen "$address" &&
+    told 'n2.* is back, and in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_1 &&
+    told 'n1.* is lost' && more_epochs late.jsonl # sums without n1 are sums with n2: four of five are needed
 bad=$?
-sleep 0.5 # a sum without n1 is one with n2: four of five are needed
 kill -TERM $run 2>/dev/null
 wait $run
 code=$?
@@ -273,8 +268,8 @@ code=$?
 report $? "one that comes late, or is killed and started again, joins those who train"
 start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-(sleep 1; kill -9 $pid_3; kill -9 $pid_4) &
-run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz
+(await has_lines epoch few.jsonl 3; kill -9 $pid_3; kill -9 $pid_4) &
+run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz --log few.jsonl
 [ $code = 7 ] && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
 report $? "too few left: exit 7, and no model"
 # Between coordinator and nodes 3 and 4: SIGUSR1 breaks what goes through it, and it goes on to listen.
@@ -309,7 +304,7 @@ for i in 3 4; do
     /usr/bin/python3 between.py "$(sed 's/ .*//' line-$i)" >"between-$i" 2>>err &
     eval "between_$i=$!"
     nodes="$nodes $!"
-    for _ in $(seq 50); do [ -s "between-$i" ] && break; sleep 0.1; done
+    await [ -s "between-$i" ]
     sed -i "s/^[^ ]*/$(cat "between-$i")/" "line-$i"
 done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
@@ -318,19 +313,11 @@ cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 run=$!
 bad=0
 for cut in 1 2 3 4; do # five nodes, of which four are needed: two are lost at once, and back at once
-    sleep 1
+    more_epochs cut.jsonl || bad=1
     kill -USR1 "$between_3" "$between_4"
-    for i in 3 4; do
-        for _ in $(seq 100); do
-            [ "$(grep -c "n$i.* is back, and in the sums" err)" -ge $cut ] && break
-            sleep 0.1
-        done
-        [ "$(grep -c "n$i.* is back, and in the sums" err)" -ge $cut ] || bad=1
-    done
+    for i in 3 4; do await has_lines "n$i.* is back, and in the sums" err $cut || bad=1; done
 done
-before=$(grep -c epoch cut.jsonl)
-for _ in $(seq 100); do [ "$(grep -c epoch cut.jsonl)" -gt "$before" ] && break; sleep 0.1; done
-[ "$(grep -c epoch cut.jsonl)" -gt "$before" ] || bad=1
+more_epochs cut.jsonl || bad=1
 kill -TERM $run 2>/dev/null
 wait $run
 code=$?

@@ -9,15 +9,6 @@ is() { # description, condition...
     "$@"; report $? "$what"
 }
 status_of() { "$@" >out 2>err; echo $?; }
-gone() { # pids
-    for _ in $(seq 100); do
-        alive=0
-        for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && alive=1; done
-        [ $alive = 0 ] && return 0
-        sleep 0.1
-    done
-    return 1
-}
 
 is "without a cluster status exits 7" [ "$(status_of "$S" cluster status)" = 7 ]
 is "without a cluster down exits 7" [ "$(status_of "$S" cluster down)" = 7 ]
@@ -43,7 +34,8 @@ is "-v shows no process id of nodes that others started" [ "$(status_of "$S" mul
 is "but a dash" [ "$(grep -cE '^(node|simulated)?[^ ]+ +- ' err)" = 3 ]
 # shellcheck disable=SC2086
 kill -KILL "${pids##*$'\n'}"
-is "with a node gone status exits 7" [ "$(sleep 0.3; status_of "$S" cluster status)" = 7 ]
+gone "${pids##*$'\n'}"
+is "with a node gone status exits 7" [ "$(status_of "$S" cluster status)" = 7 ]
 is "and names it" grep -q gone out
 is "without the number that was its own" [ "$("$S" cluster status --json | grep -c '"pid":null,.*"up":false')" = 1 ]
 is "down exits 0" [ "$(status_of "$S" cluster down)" = 0 ]
@@ -56,10 +48,7 @@ staying() { pgrep -f "node .*--stay" | sort; }
 staying >before
 "$S" cluster up -n 12 >out 2>err &
 up=$!
-for _ in $(seq 200); do # until it has begun to start them
-    [ -e "$state/node-3.log" ] && break
-    sleep 0.01
-done
+while [ ! -e "$state/node-3.log" ] && kill -0 $up; do sleep 0.01; done # it has begun to start them
 kill -KILL $up
 wait $up 2>/dev/null
 sleep 0.1
