@@ -3,9 +3,10 @@
  * So et al., arXiv 2109.14236, algorithm 1). All in F_q, q = 2^61 - 1.
  *
  * In a round node i draws a mask z_i, codes it into one piece for each node, and uploads x_i + z_i.
- * The coordinator names the survivors V, those whose upload it has. Each node answers once a round
- * with the sum of the pieces it holds of V; any U answers give the sum of z_i over V, and so the
- * sum of x_i, and no mask by itself.
+ * The coordinator names the survivors V, those whose upload it has, and each node signs once a
+ * round which V it was told. Each that is shown U signatures for its V answers once with the sum of
+ * the pieces it holds of V; any U answers give the sum of z_i over V, and so the sum of x_i, and no
+ * mask by itself.
  *
  *   z_i, of (U - T) L numbers, and T L uniform ones are the coefficients p_0 .. p_{U-1} (each a
  *   vector of L) of a polynomial; piece j is its value at j + 1. U values fix it. T values say
@@ -14,8 +15,9 @@
  *
  * Who learns what: T nodes together with the coordinator learn the sum over the honest nodes of V,
  * which is what a sum gives away in any case; a node alone learns nothing. U > (N + T) / 2 keeps a
- * coordinator that names two sets of survivors from getting two sums: any two groups of U nodes
- * have an honest one in common, and it answers once.
+ * coordinator that names two sets of survivors from getting an honest answer for both: any two
+ * groups of U nodes have an honest one in common, and it signs one set. (Such a round of signatures
+ * is what Bonawitz et al., CCS 2017, add against active adversaries: ConsistencyCheck.)
  *
  * This is the one part of crypto/ that nodes use: masks of their own data.
  */
@@ -116,8 +118,8 @@ int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place
 
 /**
  * A node through the rounds of a session: what it must not do is refused here, whatever it is
- * asked. One mask a round, rounds only ascend, one x a mask, one piece from each sender, one answer
- * a round, to at least U survivors.
+ * asked. One mask a round, rounds only ascend, one x a mask, one piece from each sender, one set of
+ * survivors a round, at least U of them, and one answer, for these, if U nodes were told the same.
  */
 typedef struct sherd__aggregate_member sherd__aggregate_member;
 
@@ -145,11 +147,27 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
 /** x + z, len numbers; sherd__aggregate_hide. SHERD_EINVAL the second time in a round. */
 int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
                             sherd_diag *d) SHERD_MUST;
-/** The sum of pieces over the survivors (ascending), L numbers. SHERD_EFEWNODES: fewer than U;
- *  SHERD_EINVAL: no such nodes, or asked twice in a round; SHERD_ECLOSED: a survivor's piece never
- *  came (another question in its place is answered). */
-int sherd__aggregate_answer(sherd__aggregate_member *m, const uint32_t *survivors, uint32_t len,
-                            uint64_t *out, sherd_diag *d) SHERD_MUST;
+
+#define SHERD__CONFIRMATION 80u /* bytes of the statement that is signed */
+
+/** What a node signs that was told these survivors (ascending) of a round: format and job, round,
+ *  digest of about and survivors. */
+void sherd__confirmation(uint8_t out[SHERD__CONFIRMATION], uint64_t job, uint64_t round,
+                         const uint8_t about[SHERD__ABOUT], const uint32_t *survivors,
+                         uint32_t len);
+/** The survivors of this round (ascending), and what is to be signed of it; once a round.
+ *  SHERD_EFEWNODES: fewer than U; SHERD_EINVAL: no such nodes, or the second time in a round. */
+int sherd__aggregate_confirm(sherd__aggregate_member *m, const uint32_t *survivors, uint32_t len,
+                             uint8_t statement[SHERD__CONFIRMATION], sherd_diag *d) SHERD_MUST;
+/** Whom sherd__aggregate_confirm was given in this round; NULL: it was not called. */
+const uint32_t *sherd__aggregate_survivors(const sherd__aggregate_member *m, uint32_t *len);
+/** A node, which may be this one, has signed that same statement: the caller has checked that.
+ *  SHERD_EINVAL: no such node, or nothing is confirmed by this one. */
+int sherd__aggregate_confirmed(sherd__aggregate_member *m, uint32_t from, sherd_diag *d) SHERD_MUST;
+/** The sum of pieces over the survivors that were confirmed, L numbers. SHERD_EFEWNODES: by fewer
+ *  than U nodes; SHERD_EINVAL: by none, or asked twice in a round; SHERD_ECLOSED: the piece of one
+ *  of them never came. */
+int sherd__aggregate_answer(sherd__aggregate_member *m, uint64_t *out, sherd_diag *d) SHERD_MUST;
 
 /* ---- both ------------------------------------------------------------------------------------ */
 

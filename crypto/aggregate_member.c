@@ -23,6 +23,8 @@ struct sherd__aggregate_member {
     uint64_t *pieces; /* nodes x piece */
     uint8_t *bytes;   /* of one piece, on its way in or out */
     bool *held;       /* pieces[i] has come */
+    uint32_t *survivors, survivors_len; /* of this round, as this node was told; 0: not yet */
+    bool *confirmed;  /* node i was told the same */
     bool answered;
 };
 
@@ -55,11 +57,14 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
     m->piece = sherd__aggregate_piece_len(a);
     m->keys = sherd__calloc(a->nodes, sizeof *m->keys);
     m->held = sherd__calloc(a->nodes, sizeof *m->held);
+    m->survivors = sherd__calloc(a->nodes, sizeof *m->survivors);
+    m->confirmed = sherd__calloc(a->nodes, sizeof *m->confirmed);
     if (sherd__mul(m->piece, sizeof(uint64_t), &each) && sherd__mul(each, a->nodes, &all)) {
         m->pieces = sherd__alloc_large(all);
         m->bytes = sherd__alloc(each);
     }
-    if (m->keys == NULL || m->held == NULL || m->pieces == NULL || m->bytes == NULL) {
+    if (m->keys == NULL || m->held == NULL || m->survivors == NULL || m->confirmed == NULL ||
+        m->pieces == NULL || m->bytes == NULL) {
         sherd__aggregate_member_free(m);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u pieces of %zu numbers",
                            a->nodes, sherd__aggregate_piece_len(a));
@@ -78,6 +83,8 @@ static void forget_round(sherd__aggregate_member *m)
         m->held[i] = false;
     }
     if (m->bytes != NULL) sherd__wipe(m->bytes, piece_bytes(m));
+    if (m->confirmed != NULL) memset(m->confirmed, 0, m->a.nodes * sizeof *m->confirmed);
+    m->survivors_len = 0;
     m->answered = false;
 }
 
@@ -87,6 +94,8 @@ void sherd__aggregate_member_free(sherd__aggregate_member *m)
     forget_round(m);
     sherd__free(m->keys);
     sherd__free(m->held);
+    sherd__free(m->survivors);
+    sherd__free(m->confirmed);
     sherd__free(m->pieces);
     sherd__free(m->bytes);
     sherd__wipe(m, sizeof *m);
@@ -176,34 +185,84 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
     return SHERD_OK;
 }
 
+/* ---- whose sum, and the answer --------------------------------------------------------------- */
+
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)
 {
-    if (m->mask == NULL || m->answered)
+    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (m->survivors_len > 0)
         return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
-                           "round %llu has had its answer", (unsigned long long)m->round);
+                           "round %llu has had its survivors", (unsigned long long)m->round);
     if (len < m->a.threshold)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "%u survivors: expected at least %u", len,
                            m->a.threshold);
-    for (uint32_t i = 0; i < len; i++) {
+    for (uint32_t i = 0; i < len; i++)
         if (survivors[i] >= m->a.nodes || (i > 0 && survivors[i] <= survivors[i - 1]))
             return sherd__fail(d, SHERD_EINVAL, NULL,
                                "survivor %u: expected ascending nodes below %u", survivors[i],
                                m->a.nodes);
-        if (!m->held[survivors[i]])
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came", survivors[i]);
-    }
     return SHERD_OK;
 }
 
-int sherd__aggregate_answer(sherd__aggregate_member *m, const uint32_t *survivors, uint32_t len,
-                            uint64_t *out, sherd_diag *d)
+int sherd__aggregate_confirm(sherd__aggregate_member *m, const uint32_t *survivors, uint32_t len,
+                             uint8_t statement[SHERD__CONFIRMATION], sherd_diag *d)
 {
     int err = check_survivors(m, survivors, len, d);
     if (err != 0) return err;
+    memcpy(m->survivors, survivors, len * sizeof *survivors);
+    m->survivors_len = len;
+    sherd__confirmation(statement, m->job, m->round, m->about, survivors, len);
+    return SHERD_OK;
+}
+
+const uint32_t *sherd__aggregate_survivors(const sherd__aggregate_member *m, uint32_t *len)
+{
+    *len = m->survivors_len;
+    return m->survivors_len > 0 ? m->survivors : NULL;
+}
+
+static int no_survivors(const sherd__aggregate_member *m, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has no survivors yet",
+                       (unsigned long long)m->round);
+}
+
+int sherd__aggregate_confirmed(sherd__aggregate_member *m, uint32_t from, sherd_diag *d)
+{
+    if (m->survivors_len == 0) return no_survivors(m, d);
+    if (from >= m->a.nodes)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", from, m->a.nodes);
+    m->confirmed[from] = true;
+    return SHERD_OK;
+}
+
+static int check_answer(const sherd__aggregate_member *m, sherd_diag *d)
+{
+    uint32_t told = 0;
+    if (m->survivors_len == 0) return no_survivors(m, d);
+    if (m->answered)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
+                           (unsigned long long)m->round);
+    for (uint32_t i = 0; i < m->a.nodes; i++) told += m->confirmed[i];
+    if (told < m->a.threshold)
+        return sherd__fail(d, SHERD_EFEWNODES, "others may have been told of other survivors",
+                           "survivors that %u nodes confirm: expected at least %u", told,
+                           m->a.threshold);
+    for (uint32_t i = 0; i < m->survivors_len; i++)
+        if (!m->held[m->survivors[i]])
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came",
+                               m->survivors[i]);
+    return SHERD_OK;
+}
+
+int sherd__aggregate_answer(sherd__aggregate_member *m, uint64_t *out, sherd_diag *d)
+{
+    int err = check_answer(m, d);
+    if (err != 0) return err;
     memset(out, 0, piece_bytes(m));
-    for (uint32_t i = 0; i < len; i++)
-        sherd__aggregate_add(out, m->pieces + survivors[i] * m->piece, m->piece);
+    for (uint32_t i = 0; i < m->survivors_len; i++)
+        sherd__aggregate_add(out, m->pieces + m->survivors[i] * m->piece, m->piece);
     m->answered = true;
     return SHERD_OK;
 }

@@ -46,6 +46,20 @@ void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, siz
     crypto_generichash_final(&h, out, SHERD__ABOUT);
 }
 
+void sherd__confirmation(uint8_t out[SHERD__CONFIRMATION], uint64_t job, uint64_t round,
+                         const uint8_t about[SHERD__ABOUT], const uint32_t *survivors,
+                         uint32_t len)
+{
+    static const char tag[32] = "sherd survivors 1";
+    uint8_t list[4 * SHERD__AGGREGATE_NODES_MAX];
+    for (uint32_t i = 0; i < len; i++) sherd__put_u32(list + 4 * i, survivors[i]);
+    memcpy(out, tag, sizeof tag);
+    sherd__put_u64(out + 32, job);
+    sherd__put_u64(out + 40, round);
+    sherd__about(out + 48, (const sherd__about_part[]){ { about, SHERD__ABOUT },
+                                                        { list, 4 * (size_t)len } }, 2);
+}
+
 /* A wiped copy is the price of libsodium's one-piece interface. */
 static void forget(uint8_t *plain, size_t len)
 {

@@ -37,6 +37,10 @@ int sherd__secure_plan_parse(sherd__secure_plan *out, const uint8_t *bytes, size
     if (len != sizeof v)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of %zu bytes: expected %zu", len,
                            sizeof v);
+    if (sherd__get_u64(bytes) != SHERD__SECURE_FORMAT)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "format %" PRIu64 " of secure aggregation: this "
+                           "node speaks format %d; bring both to one version of sherd",
+                           sherd__get_u64(bytes), SHERD__SECURE_FORMAT);
     for (size_t i = 0; i < SHERD__SECURE_PLAN; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most)

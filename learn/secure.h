@@ -15,16 +15,19 @@
 #include "learn/recipe.h"
 
 enum {
-    SHERD__SECURE_FORMAT = 1, /* first number of each of the four blocks below */
+    SHERD__SECURE_FORMAT = 2, /* first number of each of the five blocks below */
     SHERD__SECURE_PLAN = 10,  /* numbers: format, recipe, bits, nodes, threshold, colluding, self,
                                  rows, inputs, targets */
     SHERD__SECURE_SEAL = 6,   /* format, round, digest of what it is about (4) */
     SHERD__SECURE_HIDE = 3,   /* format, round, step; then a scale for each tier, and one for the
                                  cost */
-    SHERD__SECURE_OPEN = 2,   /* format, round; then the survivors, ascending */
+    SHERD__SECURE_CONFIRM = 2, /* format, round; then the survivors, ascending */
+    SHERD__SECURE_OPEN = 2,   /* format, round; then for each member that confirms, ascending: */
+    SHERD__SECURE_CONFIRMED = 9, /* its number, its signature (8) */
     SHERD__SECURE_EXTRA = 3,  /* numbers behind the gradient: examples, cost, hits */
     SHERD__SECURE_CARD = 128, /* bytes: identity's public key, seal key, signature */
-    SHERD__SECURE_STATEMENT = 72 /* bytes that are signed */
+    SHERD__SECURE_STATEMENT = 72, /* bytes that are signed with it */
+    SHERD__SECURE_SIGNATURE = 64 /* bytes: what a CONFIRM gives */
 };
 
 /** What is trained, and by whom. */

@@ -13,7 +13,7 @@
 
 bool sherd__secure_op(uint32_t op)
 {
-    return op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN;
+    return (op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN) || op == SHERD__OP_CONFIRM;
 }
 
 int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
@@ -32,6 +32,7 @@ void sherd__secure_leave(sherd__secure *s)
     if (s->sum) sherd__wipe(s->sum, s->a.len * sizeof *s->sum);
     sherd__free(s->sum);
     sherd__aggregate_member_free(s->member);
+    sherd__free(s->signers);
     sherd__grader_free(s->grader);
     sherd__dataset_fini(&s->data);
     sherd__block_release(s->x);
@@ -120,6 +121,7 @@ int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragme
     case SHERD__OP_ROSTER: err = sherd__secure_run_roster(s, t, right, out, d); break;
     case SHERD__OP_SEAL: err = sherd__secure_run_seal(s, t, left, out, d); break;
     case SHERD__OP_HIDE: err = sherd__secure_run_hide(s, t, left, right, out, d); break;
+    case SHERD__OP_CONFIRM: err = sherd__secure_run_confirm(s, t, left, out, d); break;
     case SHERD__OP_OPEN: err = sherd__secure_run_open(s, t, left, right, out, d); break;
     default: break;
     }

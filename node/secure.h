@@ -57,9 +57,9 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /**
  * Does it; out has t->result.len bytes. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key
- * that nobody vouches for; SHERD_EFRAME: a piece that is not what its sender sealed; SHERD_EBUSY: a
- * sum beyond its scale; SHERD_ERANGE, SHERD_ESHAPE, SHERD_EFEWNODES, SHERD_ENOMEM. out is wiped
- * then.
+ * that nobody vouches for, or survivors that a member did not confirm; SHERD_EFRAME: a piece that
+ * is not what its sender sealed; SHERD_EBUSY: a sum beyond its scale; SHERD_ERANGE, SHERD_ESHAPE,
+ * SHERD_EFEWNODES, SHERD_ENOMEM. out is wiped then.
  */
 int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                       const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;

@@ -27,9 +27,12 @@ struct sherd__secure {
     uint8_t training[SHERD__ABOUT]; /* what is trained: recipe, bits, examples of a round */
     /* since ROSTER */
     sherd__aggregate_member *member;
+    uint8_t (*signers)[32]; /* public key of each member */
     int64_t *sum;         /* what is hidden, and then what is sent, a.len numbers */
     uint8_t roster[SHERD__ABOUT];   /* what is trained, with whom */
     uint8_t about[SHERD__ABOUT];    /* what this round was said to be about */
+    uint8_t bound[SHERD__ABOUT];    /* that, among the members that this node knows: what is sealed
+                                       and signed in it */
     uint64_t round;
     bool hidden, opened;  /* asked for in this round */
 };
@@ -58,6 +61,8 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
                            uint8_t *out, sherd_diag *d) SHERD_MUST;
 int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+                              uint8_t *out, sherd_diag *d) SHERD_MUST;
 int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 

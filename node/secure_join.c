@@ -65,7 +65,7 @@ static uint64_t memory_of(const sherd__secure *s, uint64_t grader, size_t inputs
     uint64_t piece = sherd__aggregate_piece_len(&s->a), all = grader;
     grow(&all, piece, 8 * ((uint64_t)s->a.nodes + s->a.threshold + 4));
     grow(&all, s->a.len, 16);
-    grow(&all, s->a.nodes, 64);
+    grow(&all, s->a.nodes, 128);
     if (!s->plan.x) grow(&all, sherd__own_memory(s->site.self.data, inputs, width), 1);
     return all;
 }
@@ -248,6 +248,33 @@ static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_dia
     return SHERD_OK;
 }
 
+/* What rounds need of the cards, and room for a sum; all of it or nothing. */
+static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
+{
+    uint32_t nodes = s->plan.nodes;
+    uint8_t(*keys)[SHERD__SEAL_KEY] = sherd__calloc(nodes, sizeof *keys);
+    uint8_t(*signers)[KEY_AT] = sherd__calloc(nodes, sizeof *signers);
+    int64_t *sum = sherd__alloc_large(s->a.len * sizeof *sum);
+    int err = keys && signers && sum ? SHERD_OK
+              : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
+    for (uint32_t i = 0; i < nodes && !err; i++) {
+        memcpy(signers[i], cards + (size_t)i * SHERD__SECURE_CARD, sizeof signers[i]);
+        memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
+    }
+    if (!err)
+        err = sherd__aggregate_member_new(&s->member, &s->a, s->plan.self, s->job, &s->key,
+                                          (const uint8_t(*)[32])keys, d);
+    sherd__free(keys);
+    if (err) {
+        sherd__free(signers);
+        sherd__free(sum);
+        return err;
+    }
+    s->signers = signers;
+    s->sum = sum;
+    return SHERD_OK;
+}
+
 int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragment *right,
                       uint8_t *out, sherd_diag *d)
 {
@@ -262,22 +289,11 @@ int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd
     for (uint32_t i = 0; i < nodes && !err; i++) err = check_card(s, i, cards, d);
     if (!err) err = check_domains(s, cards, d);
     if (err) return err;
-    uint8_t(*keys)[SHERD__SEAL_KEY] = sherd__calloc(nodes, sizeof *keys);
-    s->sum = sherd__alloc_large(s->a.len * sizeof *s->sum);
-    if (!keys || !s->sum) {
-        sherd__free(keys);
-        sherd__free(s->sum);
-        s->sum = NULL;
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
-    }
-    for (uint32_t i = 0; i < nodes; i++)
-        memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
-    err = sherd__aggregate_member_new(&s->member, &s->a, s->plan.self, s->job, &s->key,
-                                      (const uint8_t(*)[32])keys, d);
-    sherd__free(keys);
+    err = take_cards(s, cards, d);
+    if (err) return err;
     sherd__about(s->roster, (const sherd__about_part[]){
                                 { s->training, sizeof s->training },
                                 { cards, (size_t)nodes * SHERD__SECURE_CARD } }, 2);
-    if (!err) sherd__put_u64(out, nodes);
-    return err;
+    sherd__put_u64(out, nodes);
+    return SHERD_OK;
 }

@@ -1,7 +1,8 @@
 /*
- * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), the sum of
- * the pieces that others have sealed for this node (OPEN). Each is done at most once, whatever came
- * of it, and HIDE only for what SEAL was told it would be about.
+ * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), the word
+ * that this node was told whose sum is to be opened (CONFIRM), the sum of the pieces that these
+ * have sealed for it (OPEN). Each is done at most once, whatever came of it; HIDE only for what SEAL
+ * was told it would be about, OPEN only for those whom this node and U members have confirmed.
  */
 #include <math.h>
 #include <string.h>
@@ -40,15 +41,19 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
                     uint8_t *out, sherd_diag *d)
 {
     uint64_t len;
+    uint8_t bound[SHERD__ABOUT];
     size_t sealed = sherd__aggregate_sealed_len(&s->a);
     int err = read_question(s, left, SHERD__SECURE_SEAL, SHERD__SECURE_SEAL, &len, d);
     if (!err) err = sherd__secure_check_result(t, SHERD_U8, s->a.nodes, sealed, d);
     if (err) return err;
     uint64_t round = sherd__get_u64(sherd__fragment_bytes(left) + 8);
     const uint8_t *about = sherd__fragment_bytes(left) + 16;
-    err = sherd__aggregate_begin(s->member, round, about, &s->site.entropy, d);
+    sherd__about(bound, (const sherd__about_part[]){ { s->roster, sizeof s->roster },
+                                                     { about, sizeof s->about } }, 2);
+    err = sherd__aggregate_begin(s->member, round, bound, &s->site.entropy, d);
     if (err) return err;
     memcpy(s->about, about, sizeof s->about);
+    memcpy(s->bound, bound, sizeof s->bound);
     s->round = round;
     s->hidden = s->opened = false;
     for (uint32_t i = 0; i < s->a.nodes && !err; i++) {
@@ -135,23 +140,65 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_f
     return err;
 }
 
-static int read_survivors(const sherd__secure *s, const sherd_fragment *left, uint64_t len,
-                          uint32_t *out, sherd_diag *d)
+/* ---- whose sum, and its opening ------------------------------------------------------------ */
+
+/* Numbers as members of the roster; which they are, and their order, crypto/ holds them to. */
+static void read_members(const uint8_t *at, uint64_t len, size_t stride, uint32_t *out)
 {
-    const uint8_t *at = sherd__fragment_bytes(left) + 8 * SHERD__SECURE_OPEN;
     for (uint64_t i = 0; i < len; i++) {
-        uint64_t v = sherd__get_u64(at + 8 * i);
-        if (v >= s->a.nodes || (i > 0 && v <= out[i - 1]))
-            return sherd__fail(d, SHERD_EINVAL, NULL,
-                               "survivors that are none, or in another order");
-        out[i] = (uint32_t)v;
+        uint64_t v = sherd__get_u64(at + 8 * stride * i);
+        out[i] = v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
     }
-    return SHERD_OK;
 }
 
-static int open_sum(sherd__secure *s, const uint32_t *who, uint32_t len, const uint8_t *pieces,
-                    uint8_t *out, sherd_diag *d)
+int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+                              uint8_t *out, sherd_diag *d)
 {
+    uint32_t who[SHERD__AGGREGATE_NODES_MAX];
+    uint8_t statement[SHERD__CONFIRMATION];
+    uint64_t len = 0;
+    size_t most = SHERD__SECURE_CONFIRM + (size_t)s->a.nodes;
+    int err = read_question(s, left, SHERD__SECURE_CONFIRM, most, &len, d);
+    if (!err) err = same_round(s, left, d);
+    if (!err) err = sherd__secure_check_result(t, SHERD_U8, 1, SHERD__SECURE_SIGNATURE, d);
+    if (err) return err;
+    len -= SHERD__SECURE_CONFIRM;
+    read_members(sherd__fragment_bytes(left) + 8 * SHERD__SECURE_CONFIRM, len, 1, who);
+    err = sherd__aggregate_confirm(s->member, who, (uint32_t)len, statement, d);
+    if (err) return err;
+    err = sherd__identity_sign(s->site.self.identity, statement, sizeof statement, out);
+    return err ? sherd__fail(d, err, NULL, "cannot sign who is in a sum") : SHERD_OK;
+}
+
+/* That all these were told of the survivors that this node was told of, and of its round. */
+static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sherd_diag *d)
+{
+    uint32_t who[SHERD__AGGREGATE_NODES_MAX], survivors_len = 0;
+    uint8_t statement[SHERD__CONFIRMATION];
+    const uint32_t *survivors = sherd__aggregate_survivors(s->member, &survivors_len);
+    if (!survivors)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has no survivors yet",
+                           (unsigned long long)s->round);
+    sherd__confirmation(statement, s->job, s->round, s->bound, survivors, survivors_len);
+    read_members(at, len, SHERD__SECURE_CONFIRMED, who);
+    int err = SHERD_OK;
+    for (uint64_t i = 0; i < len && !err; i++) {
+        const uint8_t *signature = at + 8 * (SHERD__SECURE_CONFIRMED * i + 1);
+        bool signs = who[i] < s->a.nodes &&
+                     sherd__identity_verify(s->signers[who[i]], statement, sizeof statement,
+                                            signature);
+        err = signs ? sherd__aggregate_confirmed(s->member, who[i], d)
+                    : sherd__fail(d, SHERD_EAUTH, NULL, "member %u has not confirmed these "
+                                  "survivors of round %llu", who[i],
+                                  (unsigned long long)s->round);
+    }
+    return err;
+}
+
+static int open_sum(sherd__secure *s, const uint8_t *pieces, uint8_t *out, sherd_diag *d)
+{
+    uint32_t len = 0;
+    const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
     size_t sealed = sherd__aggregate_sealed_len(&s->a), n = sherd__aggregate_piece_len(&s->a);
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++)
@@ -159,7 +206,7 @@ static int open_sum(sherd__secure *s, const uint32_t *who, uint32_t len, const u
             err = sherd__aggregate_receive(s->member, who[i], pieces + i * sealed, d);
     uint64_t *sum = err ? NULL : sherd__alloc(n * sizeof *sum);
     if (!err && !sum) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of pieces");
-    if (!err) err = sherd__aggregate_answer(s->member, who, len, sum, d);
+    if (!err) err = sherd__aggregate_answer(s->member, sum, d);
     if (!err) sherd__aggregate_print(sum, n, out);
     if (sum) sherd__wipe(sum, n * sizeof *sum);
     sherd__free(sum);
@@ -169,25 +216,26 @@ static int open_sum(sherd__secure *s, const uint32_t *who, uint32_t len, const u
 int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
-    uint32_t who[SHERD__AGGREGATE_NODES_MAX];
+    uint32_t survivors = 0;
     uint64_t len = 0;
-    size_t most = SHERD__SECURE_OPEN + (size_t)s->a.nodes;
+    size_t most = SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * (size_t)s->a.nodes;
     int err = read_question(s, left, SHERD__SECURE_OPEN, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->opened)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
                           (unsigned long long)s->round);
+    if (!err && (len - SHERD__SECURE_OPEN) % SHERD__SECURE_CONFIRMED)
+        err = sherd__fail(d, SHERD_EFORMAT, NULL, "a question that is none");
     if (!err)
         err = sherd__secure_check_result(t, SHERD_I64, 1, sherd__aggregate_piece_len(&s->a), d);
+    if (!err)
+        err = check_confirmed(s, sherd__fragment_bytes(left) + 8 * SHERD__SECURE_OPEN,
+                              (len - SHERD__SECURE_OPEN) / SHERD__SECURE_CONFIRMED, d);
     if (err) return err;
-    len -= SHERD__SECURE_OPEN;
-    if (len < s->a.threshold)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "%llu survivors: expected at least %u",
-                           (unsigned long long)len, s->a.threshold);
-    err = read_survivors(s, left, len, who, d);
-    size_t sealed = sherd__aggregate_sealed_len(&s->a);
-    if (!err) err = sherd__secure_check_block(right, SHERD_U8, len, sealed, "pieces", d);
+    (void)sherd__aggregate_survivors(s->member, &survivors);
+    err = sherd__secure_check_block(right, SHERD_U8, survivors,
+                                    sherd__aggregate_sealed_len(&s->a), "pieces", d);
     if (err) return err;
     s->opened = true;
-    return open_sum(s, who, (uint32_t)len, sherd__fragment_bytes(right), out, d);
+    return open_sum(s, sherd__fragment_bytes(right), out, d);
 }

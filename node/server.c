@@ -190,7 +190,8 @@ static void on_closed(void *ctx, sherd_link *l)
 static uint64_t features_of(const server *s)
 {
     return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_CIRCLE |
-           SHERD__FEATURE_WINDOWS | (s->opt->data ? SHERD__FEATURE_DATA : 0u);
+           SHERD__FEATURE_WINDOWS | SHERD__FEATURE_CONFIRM |
+           (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 
 static void describe_session(const server *s, sherd__session_options *o)

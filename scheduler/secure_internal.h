@@ -11,7 +11,8 @@
 
 enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
 
-typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, OPENING } phase;
+typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, CONFIRMING,
+                     OPENING } phase;
 
 typedef struct member {
     sherd__work_node w;     /* first */
@@ -55,6 +56,9 @@ struct sherd__secure_job {
     uint64_t round;
     uint64_t now_ms;
     uint32_t answers;       /* of this round */
+    uint8_t bound_about[SHERD__ABOUT]; /* what members seal and sign in it */
+    uint32_t confirmed_len; /* members that have signed its survivors, U of them at most */
+    uint8_t *confirmed;     /* their numbers and signatures, as OPEN has them */
     uint64_t *uploads;      /* their sum, a.len */
     uint64_t *pieces;       /* answers, U of them */
     uint32_t *survivors;    /* members of this round's sum, ascending */
@@ -75,6 +79,7 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards) SHERD_MUST;
 /** SEAL and HIDE. */
 int sherd__secure_send_hide(sherd__secure_job *j, member *m) SHERD_MUST;
+int sherd__secure_send_confirm(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
 
 /* secure_members.c */
@@ -125,13 +130,16 @@ void sherd__secure_no_memory(sherd__secure_job *j);
 void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s);
 /** All have uploaded who will: the survivors are named; or, where they are too few, the sum is to
  *  be asked for again, if there is hope. */
+void sherd__secure_begin_confirm(sherd__secure_job *j);
+/** Enough have signed whose sum it is, or no more will: it is opened, or as above. */
 void sherd__secure_begin_open(sherd__secure_job *j);
-/** Too few have answered: the sum is to be asked for again of the same members, if there is
- *  hope. */
+/** Too few have answered: the sum is to be asked for again, if there is hope; of the same members
+ *  if it was to be opened. */
 void sherd__secure_unopened(sherd__secure_job *j);
 /** The sum is its asker's again; err: why it is none. */
 void sherd__secure_over(sherd__secure_job *j, int err, const char *text);
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
+void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The coordinator of secure aggregation: who its members are, and what comes next. It carries
  * sealed pieces from node to node and opens none; of uploads it keeps the sum (secure_round.c). It
- * is trusted to name one set of survivors to all: nodes hold it to that by answering once
- * (crypto/aggregate_member.c).
+ * names one set of survivors to all; nodes hold it to that by signing whom they were told, once a
+ * round, and opening nothing before U have signed the same (crypto/aggregate_member.c).
  *
  * Trusts nodes for nothing but what they sum: keys are the pinned ones.
  */
@@ -172,9 +172,11 @@ static void become_ready(sherd__secure_job *j)
         return;
     }
     sherd__free(j->pieces);
+    sherd__free(j->confirmed);
     j->pieces = sherd__mul(j->a.threshold, sherd__aggregate_piece_len(&j->a), &room)
                     ? sherd__calloc(room, sizeof *j->pieces) : NULL;
-    if (!j->pieces) {
+    j->confirmed = sherd__calloc(j->a.threshold, 8 * SHERD__SECURE_CONFIRMED);
+    if (!j->pieces || !j->confirmed) {
         sherd__secure_no_memory(j);
         return;
     }
@@ -204,7 +206,10 @@ static void move(sherd__secure_job *j)
         if (!open_tasks(j)) become_ready(j);
         break;
     case HIDING:
-        if (!open_tasks(j)) sherd__secure_begin_open(j);
+        if (!open_tasks(j)) sherd__secure_begin_confirm(j);
+        break;
+    case CONFIRMING:
+        if (j->confirmed_len == j->a.threshold || !open_tasks(j)) sherd__secure_begin_open(j);
         break;
     case OPENING:
         if (j->answers >= j->a.threshold) sherd__secure_over(j, SHERD_OK, "");
@@ -234,6 +239,7 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
         sherd__work_took(&j->w, node, j->now_ms);
         sherd__secure_take_upload(j, node, bytes);
         break;
+    case SHERD__OP_CONFIRM: sherd__secure_take_confirmation(j, node, bytes); break;
     case SHERD__OP_OPEN: sherd__secure_take_answer(j, node, bytes); break;
     default: break;
     }
@@ -284,7 +290,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
                          text);
     } else if (op == SHERD__OP_HIDE && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE)) {
         sherd__secure_over(j, r->code, text);
-    } else if (op == SHERD__OP_OPEN) {
+    } else if (op == SHERD__OP_CONFIRM || op == SHERD__OP_OPEN) {
         sherd__work_say(&j->w, "%s: its answer is missing", text);
     } else {
         sherd__work_say(&j->w, op == SHERD__OP_ROSTER ? "%s" : "%s: it takes no part in the "
@@ -311,6 +317,9 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     if (m->out) return;
     if (!(features & SHERD__FEATURE_SECURE))
         why = "takes no part in secure aggregation: it is an older one";
+    else if (!(features & SHERD__FEATURE_CONFIRM))
+        why = "takes no part in secure aggregation: it is an older one, which does not confirm "
+              "whose sum it opens";
     else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA))
         why = "has no data of its own (sherd node --data)";
     else if (m->w.silent)
@@ -337,8 +346,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->again_ms = 0;
     const char *what = !was ? "in no sum"
                        : j->phase == HIDING && !m->hidden ? "not in this sum"
-                       : j->phase == HIDING || j->phase == OPENING ? "still in this sum"
-                                                                   : "in no sum until it is back";
+                       : j->phase >= HIDING ? "still in this sum" : "in no sum until it is back";
     if (was || waited) {
         sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
                         why, what);
@@ -476,6 +484,7 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->survivors);
     sherd__free(j->uploads);
     sherd__free(j->pieces);
+    sherd__free(j->confirmed);
     sherd__mail_fini(&j->mail);
     sherd__free(j);
 }

@@ -2,17 +2,18 @@
  * Secure aggregation as a state machine over sessions, without socket or clock, driven by a
  * cluster's loop as sherd__work; sums are asked for by another thread under its lock.
  *
- *   heard of all -> JOIN -> ROSTER -> idle -> SEAL and HIDE -> OPEN -> idle ...
+ *   heard of all -> JOIN -> ROSTER -> idle -> SEAL and HIDE -> CONFIRM -> OPEN -> idle ...
  *                    ^__ lost __|       |
  *                    ^____ others are __| each with all members that are left
  *                          up by now
  *
  * A member that is lost before its upload is not in the sum; one that is lost behind it is, as long
- * as U others answer. Before the next sum all that are up make a new roster if some of them are not
- * of the last one: with new keys, so that nothing that was sealed for an old one is opened by a new
- * one. A sum for which too few have uploaded is asked for again if those that may be back at once
- * could make up for it; once survivors were named, of these alone (secure_members.c). No roster
- * needs fewer survivors than the first did; fewer is the end.
+ * as U others confirm whose sum it is, and answer. Before the next sum all that are up make a new
+ * roster if some of them are not of the last one: with new keys, so that nothing that was sealed
+ * for an old one is opened by a new one. A sum for which too few have uploaded, or confirmed, is
+ * asked for again if those that may be back at once could make up for it; once anybody was asked to
+ * open it, of its survivors alone (secure_members.c). No roster needs fewer survivors than the
+ * first did; fewer is the end.
  */
 #ifndef SCHEDULER_SECURE_JOB_H
 #define SCHEDULER_SECURE_JOB_H

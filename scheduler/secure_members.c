@@ -1,9 +1,9 @@
 /*
  * Who is a member of secure aggregation, who may be again, and who is wanted in the next roster.
  *
- * A sum whose survivors were named and that too few answered for is bound to them: answers that did
- * come open a part of it (a mask is shared so that T answers tell nothing and U all of it), so a
- * second sum of other members under the same parameters would tell, by its difference, a part of
+ * A sum that was to be opened, and too few answered for, is bound to its survivors: answers that
+ * did come open a part of it (a mask is shared so that T answers tell nothing and U all of it), so
+ * a second sum of other members under the same parameters would tell, by its difference, a part of
  * what single ones have. A second sum of the same members is the same numbers. So it is asked for
  * again of these and no other, with new keys and masks, or not at all.
  */

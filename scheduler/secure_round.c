@@ -1,14 +1,16 @@
 /*
  * A round of secure aggregation as the coordinator drives it: who is asked, whose uploads are in
- * the sum, whose answers open it, and when too few are left.
+ * the sum, who has confirmed that, whose answers open it, and when too few are left.
  *
  * Trusts members for what they sum, which nobody can check, and for nothing else: numbers are below
- * q, and whoever breaks that is expelled.
+ * q, and signatures are of what was said, since one that is not would end the round for all.
+ * Whoever breaks that is expelled.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "scheduler/secure_internal.h"
 
@@ -27,11 +29,17 @@ void sherd__secure_no_memory(sherd__secure_job *j)
 
 /* ---- a round ------------------------------------------------------------------------------- */
 
-static void drop_pieces(sherd__secure_job *j)
+/* What was sealed is dropped, and what is still open is not wanted. */
+static void end_round(sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++) {
-        sherd__fragment_free(j->nodes[i].pieces);
-        j->nodes[i].pieces = NULL;
+        member *m = &j->nodes[i];
+        sherd__fragment_free(m->pieces);
+        m->pieces = NULL;
+        if (!sherd__secure_in(m) || !m->asked) continue;
+        (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
+        j->w.owner.touch(j->w.owner.ctx, i);
+        m->asked = 0;
     }
 }
 
@@ -43,14 +51,7 @@ void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
     if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
     else sherd__secure_unbind(j);
     for (uint32_t i = 0; i < j->o.nodes && !err; i++) j->nodes[i].losses = 0;
-    drop_pieces(j);
-    for (uint32_t i = 0; i < j->o.nodes; i++) {
-        member *m = &j->nodes[i];
-        if (!sherd__secure_in(m) || !m->asked) continue; /* what is still open is not wanted */
-        (void)!sherd__session_cancel(m->w.session, j->o.id, 0, 0);
-        j->w.owner.touch(j->w.owner.ctx, i);
-        m->asked = 0;
-    }
+    end_round(j);
     j->done_sums++;
     sherd__mail_answer(&j->mail);
     j->w.changed(j->w.changed_ctx);
@@ -62,7 +63,7 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
     j->round++;
     j->asked_sums++;
     j->phase = HIDING;
-    j->survivors_len = j->answers = 0;
+    j->survivors_len = j->answers = j->confirmed_len = 0;
     memset(j->uploads, 0, j->a.len * sizeof *j->uploads);
     s->a = j->a;
     s->uploads = j->uploads;
@@ -88,11 +89,22 @@ static void ask_again(sherd__secure_job *j)
     j->phase = IDLE;
     j->sum = NULL;
     j->asked_sums--;
-    drop_pieces(j);
+    end_round(j);
     sherd__mail_ask(&j->mail, s);
 }
 
-void sherd__secure_begin_open(sherd__secure_job *j)
+/* All of the roster that are there and have begun the round: whose upload is not in the sum can
+ * confirm and open it as well. */
+static void ask_sealers(sherd__secure_job *j, int (*send)(sherd__secure_job *, member *))
+{
+    for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
+        uint32_t node = j->node_of[i];
+        member *m = &j->nodes[node];
+        if (sherd__secure_in(m) && m->sealed) sherd__secure_sent(j, node, send(j, m));
+    }
+}
+
+void sherd__secure_begin_confirm(sherd__secure_job *j)
 {
     j->survivors_len = 0;
     for (uint32_t i = 0; i < j->a.nodes; i++) {
@@ -104,36 +116,46 @@ void sherd__secure_begin_open(sherd__secure_job *j)
         else sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
         return;
     }
+    j->phase = CONFIRMING;
+    j->sum->in = j->survivors_len;
+    ask_sealers(j, sherd__secure_send_confirm);
+}
+
+void sherd__secure_begin_open(sherd__secure_job *j)
+{
+    if (j->confirmed_len < j->a.threshold || sherd__secure_count(j) < j->a.threshold) {
+        sherd__secure_unopened(j);
+        return;
+    }
     if (!sherd__secure_name(j)) return;
     j->phase = OPENING;
-    j->sum->in = j->survivors_len;
-    for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
-        uint32_t node = j->node_of[i];
-        member *m = &j->nodes[node];
-        if (sherd__secure_in(m) && m->sealed)
-            sherd__secure_sent(j, node, sherd__secure_send_open(j, m));
-    }
+    ask_sealers(j, sherd__secure_send_open);
 }
 
 void sherd__secure_unopened(sherd__secure_job *j)
 {
     bool lost = sherd__secure_count(j) < j->a.threshold; /* else those who are here will not */
-    if (lost) sherd__secure_bind(j);
+    bool opening = j->phase == OPENING;
+    if (lost && opening) sherd__secure_bind(j);
     if (!lost || !sherd__secure_hope(j)) {
-        sherd__secure_too_few(j, j->answers, "answered");
+        sherd__secure_too_few(j, opening ? j->answers : j->confirmed_len,
+                              opening ? "answered" : "confirmed whose sum it is");
         return;
     }
-    sherd__work_say(&j->w, "a sum could not be opened: it is asked for again when all %u nodes "
-                    "that are in it are there", j->bound);
+    if (opening)
+        sherd__work_say(&j->w, "a sum could not be opened: it is asked for again when all %u nodes "
+                        "that are in it are there", j->bound);
     ask_again(j);
 }
 
 /* ---- what comes back ----------------------------------------------------------------------- */
 
-static void lie(sherd__secure_job *j, uint32_t node)
+static void lie(sherd__secure_job *j, uint32_t node, const char *what)
 {
-    j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "sent numbers that are none of the field");
+    j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, what);
 }
+
+static const char no_numbers[] = "sent numbers that are none of the field";
 
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
 {
@@ -143,7 +165,7 @@ void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_
         return;
     }
     if (sherd__aggregate_parse(bytes, j->a.len, x)) {
-        lie(j, node);
+        lie(j, node, no_numbers);
     } else { /* only when all of it is well */
         sherd__aggregate_add(j->uploads, x, j->a.len);
         j->nodes[node].hidden = true;
@@ -151,12 +173,28 @@ void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_
     sherd__free(x);
 }
 
+void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
+{
+    uint8_t statement[SHERD__CONFIRMATION];
+    const member *m = &j->nodes[node];
+    if (j->confirmed_len >= j->a.threshold) return;
+    sherd__confirmation(statement, j->o.id, j->round, j->bound_about, j->survivors,
+                        j->survivors_len);
+    if (!sherd__identity_verify(m->card, statement, sizeof statement, bytes)) {
+        lie(j, node, "confirmed other survivors than it was told");
+        return;
+    }
+    uint8_t *at = j->confirmed + 8 * SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len++;
+    sherd__put_u64(at, m->self);
+    memcpy(at + 8, bytes, SHERD__SECURE_SIGNATURE);
+}
+
 void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
 {
     size_t n = sherd__aggregate_piece_len(&j->a);
     if (j->answers >= j->a.threshold) return;
     if (sherd__aggregate_parse(bytes, n, j->pieces + j->answers * n)) {
-        lie(j, node);
+        lie(j, node, no_numbers);
         return;
     }
     j->sum->who[j->answers++] = j->nodes[node].self;

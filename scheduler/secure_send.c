@@ -146,6 +146,9 @@ void sherd__secure_about_round(sherd__secure_job *j)
                                    { j->roster, sizeof j->roster },
                                    { j->hide, 8 * j->hide_len },
                                    { v->values, v->count * sizeof *v->values } }, 3);
+    sherd__about(j->bound_about, (const sherd__about_part[]){
+                                     { j->roster, sizeof j->roster },
+                                     { j->seal + 16, SHERD__ABOUT } }, 2);
 }
 
 int sherd__secure_send_hide(sherd__secure_job *j, member *m)
@@ -164,22 +167,42 @@ int sherd__secure_send_hide(sherd__secure_job *j, member *m)
     return err ? err : ask(j, m, SHERD__OP_HIDE, at + 1, at + 2, SHERD_I64, 1, j->a.len);
 }
 
+/* A question of so many numbers behind format and round, which come first. */
+static uint8_t *make_question(const sherd__secure_job *j, size_t numbers)
+{
+    uint8_t *question = sherd__alloc(8 * (2 + numbers));
+    if (!question) return NULL;
+    sherd__put_u64(question, SHERD__SECURE_FORMAT);
+    sherd__put_u64(question + 8, j->round);
+    return question;
+}
+
+int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
+{
+    size_t len = j->survivors_len;
+    uint8_t *question = make_question(j, len);
+    if (!question) return SHERD_ENOMEM;
+    for (size_t i = 0; i < len; i++)
+        sherd__put_u64(question + 8 * (SHERD__SECURE_CONFIRM + i), j->survivors[i]);
+    uint32_t at = m->next_block++;
+    int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question, NULL, NULL);
+    return err ? err : ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+}
+
 int sherd__secure_send_open(sherd__secure_job *j, member *m)
 {
     size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
-    uint64_t n = SHERD__SECURE_OPEN + len;
-    uint8_t *question = sherd__alloc(8 * n), *pieces = sherd__alloc_large(len * sealed);
+    size_t told = SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len;
+    uint64_t n = SHERD__SECURE_OPEN + told;
+    uint8_t *question = make_question(j, told), *pieces = sherd__alloc_large(len * sealed);
     if (!question || !pieces) {
         sherd__free(question);
         sherd__free(pieces);
         return SHERD_ENOMEM;
     }
-    sherd__put_u64(question, SHERD__SECURE_FORMAT);
-    sherd__put_u64(question + 8, j->round);
+    memcpy(question + 8 * SHERD__SECURE_OPEN, j->confirmed, 8 * told);
     for (size_t i = 0; i < len; i++) {
-        uint32_t who = j->survivors[i];
-        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[who]].pieces);
-        sherd__put_u64(question + 8 * (SHERD__SECURE_OPEN + i), who);
+        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[j->survivors[i]]].pieces);
         memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
     }
     uint32_t at = m->next_block;

@@ -218,7 +218,7 @@ static int hello_done(sherd_session *s, const uint8_t *body, sherd__event *event
 static bool known_op(uint32_t op)
 {
     return (op >= SHERD__OP_MULTIPLY && op <= SHERD__OP_REDUCE) ||
-           (op >= SHERD__OP_JOIN && op <= SHERD__OP_WHERE) ||
+           (op >= SHERD__OP_JOIN && op <= SHERD__OP_CONFIRM) ||
            (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_EXP);
 }
 

@@ -22,6 +22,8 @@
 const char secure_text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\ndata = file\nepochs = 1\nrate = 0.5\n";
 const int32_t secure_scales[3] = { 30, 31, 25 };
+const uint32_t secure_phases[] = { SHERD__OP_JOIN, SHERD__OP_ROSTER, SHERD__OP_SEAL, SHERD__OP_HIDE,
+                                   SHERD__OP_CONFIRM, SHERD__OP_OPEN };
 
 /* ---- the coordinator's surroundings -------------------------------------------------------- */
 
@@ -85,7 +87,8 @@ void secure_connect(sim_node *n)
                                  .tap_ctx = n };
     assert_int_equal(sherd__session_new(&n->co, &s), 0);
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA;
+    s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA |
+                       (n->older ? 0 : SHERD__FEATURE_CONFIRM);
     sherd__worker_session(n->worker, &s);
     assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
     assert_int_equal(sherd__session_new(&n->no, &s), 0);
@@ -187,10 +190,19 @@ static void witness(world *w, uint32_t i, const sherd__event *e)
     note_mask(w, n, bytes);
 }
 
-static void spoil(sherd_fragment *pieces)
+static void spoil(sherd_fragment *answer, size_t at)
 {
-    uint8_t *bytes = (uint8_t *)(uintptr_t)sherd__fragment_bytes(pieces);
-    bytes[sherd__fragment_info_of(pieces)->cols + 60] ^= 1;
+    uint8_t *bytes = (uint8_t *)(uintptr_t)sherd__fragment_bytes(answer);
+    bytes[at] ^= 1;
+}
+
+/* What node 0 answers, if it is to lie. */
+static void lie(const world *w, const sherd__event *e)
+{
+    if (e->kind != SHERD__EV_RESULT) return;
+    if (w->spoil && e->task.op == SHERD__OP_SEAL)
+        spoil(e->fragment, sherd__fragment_info_of(e->fragment)->cols + 60);
+    if (w->forge && e->task.op == SHERD__OP_CONFIRM) spoil(e->fragment, 40);
 }
 
 static void befall(world *w, uint32_t node, const sherd__event *e)
@@ -249,8 +261,7 @@ static size_t from_node(world *w, uint32_t i)
         if (e.kind == SHERD__EV_READY) job->node_up(w->job, i, n->co, n->sessions, w->now);
         if (e.kind == SHERD__EV_RESULT || e.kind == SHERD__EV_REFUSED) {
             witness(w, i, &e);
-            if (w->spoil && i == 0 && e.kind == SHERD__EV_RESULT && e.task.op == SHERD__OP_SEAL)
-                spoil(e.fragment);
+            if (i == 0) lie(w, &e);
             job->event(w->job, i, &e, w->now);
             befall(w, i, &e);
         }

@@ -15,6 +15,8 @@ enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHE
        NODES = 7, ROWS = 40, NOBODY = 100, STEPS = 64 };
 extern const char secure_text[]; /* the recipe */
 extern const int32_t secure_scales[3];
+extern const uint32_t secure_phases[]; /* operations, in the order of a training */
+enum { ROUND = 2, PHASES = 6 }; /* those of a round, and where they end */
 
 typedef struct sim_node {
     sherd_identity *identity;
@@ -26,6 +28,7 @@ typedef struct sim_node {
     sherd__client *client;
     sherd_session *co, *no;
     bool up, expelled, absent; /* absent: not there at first */
+    bool older;     /* confirms nothing */
     uint64_t sessions;
     const sherd__peers *peers;
     bool hidden;    /* its upload of this sum has come */
@@ -55,6 +58,7 @@ typedef struct world {
     uint32_t flaps, flap_op;       /* nodes (bits) whose link breaks, and stands again, with
                                       each answer to this */
     bool spoil;                    /* node 0 seals a piece that node 1 cannot open */
+    bool forge;                    /* node 0 signs something else than its survivors */
     uint32_t often;                /* one in so many results loses somebody; 0: none */
     uint64_t now;
     /* whose uploads were to be opened under these parameters: one set of them for each sum, and

@@ -43,14 +43,14 @@ static void the_sum_is_that_of_all_local_gradients_to_the_bit(void **s)
 static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
 {
     (void)s;
-    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++)
+    for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++)
         for (uint32_t at = 1; at <= 5; at++) {
             world w;
-            draw_state = 100 * op + at;
+            draw_state = 100 * *op + at;
             secure_begin(&w, 7, 5, 2);
             secure_meet(&w);
             assert_int_equal(secure_ask(&w), 0);
-            w.op = op;
+            w.op = *op;
             w.at = at;
             w.seen = 0;
             w.lost[0] = 5;
@@ -58,8 +58,8 @@ static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
             w.lost_len = 2;
             assert_int_equal(secure_ask(&w), 0);
             /* answers come in the order of nodes: 5 and 6 have given nothing before they are lost,
-               and everything once answers to OPEN come */
-            if (op == SHERD__OP_OPEN) secure_is_sum_without(&w, NULL, 0);
+               and everything once answers to CONFIRM and OPEN come */
+            if (*op >= SHERD__OP_OPEN) secure_is_sum_without(&w, NULL, 0);
             else secure_is_sum_without(&w, w.lost, 2);
             w.lost_len = 0;
             assert_int_equal(secure_ask(&w), 0);
@@ -106,12 +106,12 @@ static void one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum(void **
 static void one_answer_too_few_opens_nothing(void **s)
 {
     (void)s;
-    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++) {
+    for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++) {
         world w;
         draw_state = 6;
         secure_begin(&w, 7, 5, 2);
         secure_meet(&w);
-        w.op = op;
+        w.op = *op;
         w.at = 1;
         w.lost[0] = 3;
         w.lost[1] = 4;
@@ -160,6 +160,40 @@ static void a_key_that_is_not_the_pinned_one_is_not_let_in(void **s)
     w.node[2].identity = own;
     secure_is_sum_without(&w, (uint32_t[]){ 2 }, 1);
     sherd__identity_free(other);
+    secure_end(&w);
+}
+
+/* It would end the round for all: nobody opens a sum on its word. Its gradient stays in there. */
+static void who_confirms_something_else_is_expelled_and_the_sum_is_opened(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 12;
+    secure_begin(&w, 7, 5, 2);
+    secure_meet(&w);
+    w.forge = true;
+    assert_int_equal(secure_ask(&w), 0);
+    assert_true(w.node[0].expelled);
+    secure_is_sum_without(&w, NULL, 0);
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, (uint32_t[]){ 0 }, 1);
+    secure_end(&w);
+}
+
+static void one_that_does_not_confirm_takes_no_part(void **s)
+{
+    (void)s;
+    world w;
+    draw_state = 13;
+    secure_begin_some(&w, 5, 0, 1, 4, NULL);
+    w.node[4].older = true;
+    secure_connect(&w.node[4]);
+    secure_meet(&w);
+    assert_int_equal(w.a.nodes, 4);
+    assert_non_null(strstr(w.log, "n4 takes no part in secure aggregation: it is an older one, "
+                                  "which does not confirm whose sum it opens"));
+    assert_int_equal(secure_ask(&w), 0);
+    secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
     secure_end(&w);
 }
 
@@ -304,6 +338,8 @@ int main(void)
         cmocka_unit_test(one_answer_too_few_opens_nothing),
         cmocka_unit_test(who_is_lost_before_the_roster_is_done_without),
         cmocka_unit_test(a_key_that_is_not_the_pinned_one_is_not_let_in),
+        cmocka_unit_test(who_confirms_something_else_is_expelled_and_the_sum_is_opened),
+        cmocka_unit_test(one_that_does_not_confirm_takes_no_part),
         cmocka_unit_test(too_large_a_gradient_is_asked_for_again_in_a_round_of_its_own),
         cmocka_unit_test(what_the_coordinator_hears_holds_no_gradient_and_no_example),
     };

@@ -18,15 +18,15 @@
 static void who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back(void **s)
 {
     (void)s;
-    for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_OPEN; op++)
+    for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++)
         for (uint32_t at = 1; at <= 5; at++)
             for (unsigned during = 0; during < 2; during++) {
                 world w;
-                draw_state = 1000 * op + 10 * at + during;
+                draw_state = 1000 * *op + 10 * at + during;
                 secure_begin(&w, 7, 5, 2);
                 secure_meet(&w);
                 assert_int_equal(secure_ask(&w), 0);
-                w.op = op;
+                w.op = *op;
                 w.at = at;
                 w.seen = 0;
                 w.lost[0] = at % 7;
@@ -307,12 +307,12 @@ static void one_that_has_given_to_what_is_asked_again_may_be_gone_for_good(void 
 static void what_is_asked_again_may_be_undone_again(void **s)
 {
     (void)s;
-    for (uint32_t op = SHERD__OP_JOIN; op <= SHERD__OP_OPEN; op++)
+    for (const uint32_t *op = secure_phases; op < secure_phases + PHASES; op++)
         for (uint32_t at = 1; at <= 6; at += 2) {
             world w;
-            draw_state = 50 + 10 * op + at;
+            draw_state = 50 + 10 * *op + at;
             begin_unopened(&w, 2);
-            w.op = op;
+            w.op = *op;
             w.at = at;
             w.seen = 0;
             w.lost[0] = (at + 1) % 6;
@@ -356,7 +356,7 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
         secure_begin(&w, 3 + seed % 5, 0, 1);
         secure_meet(&w);
         w.back = true;
-        w.often = 12 + seed % 40; /* none is lost five times in one sum */
+        w.often = 18 + seed % 40; /* none is lost five times in one sum */
         for (unsigned round = 0; round < 9 && !err; round++) {
             for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.97;
             const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;

@@ -85,6 +85,16 @@ static void round_of(session *s, uint64_t number)
     }
 }
 
+/* A node is told of these survivors, the first U nodes confirm them, and it answers. */
+static int answer_for(session *s, uint32_t node, const uint32_t *list, uint32_t len, uint64_t *out)
+{
+    uint8_t statement[SHERD__CONFIRMATION];
+    int err = sherd__aggregate_confirm(s->node[node], list, len, statement, NULL);
+    for (uint32_t i = 0; i < s->a.threshold && !err; i++)
+        err = sherd__aggregate_confirmed(s->node[node], i, NULL);
+    return err ? err : sherd__aggregate_answer(s->node[node], out, NULL);
+}
+
 /* Whether the answers of `who` (a bit set, U of them) about `survivors` give the sum over these. */
 static bool gives_sum(session *s, unsigned survivors, unsigned who)
 {
@@ -103,8 +113,7 @@ static bool gives_sum(session *s, unsigned survivors, unsigned who)
     }
     for (uint32_t j = 0; j < asked_len; j++) {
         uint64_t *answer = held + j * piece;
-        assert_int_equal(sherd__aggregate_answer(s->node[asked[j]], list, list_len, answer, NULL),
-                         0);
+        assert_int_equal(answer_for(s, asked[j], list, list_len, answer), 0);
         answers[j] = answer;
     }
     assert_int_equal(sherd__aggregate_reveal(&s->a, sum, asked, answers, got, NULL), 0);
@@ -160,7 +169,7 @@ static void one_answer_too_few_or_wrong_gives_something_else(void **state)
     round_of(&s, 1);
     for (uint32_t i = 0; i < 5; i++) {
         sherd__aggregate_add(sum, s.uploads + i * 5, 5);
-        assert_int_equal(sherd__aggregate_answer(s.node[i], all, 5, answer[i], NULL), 0);
+        assert_int_equal(answer_for(&s, i, all, 5, answer[i]), 0);
         answers[i] = answer[i];
     }
     answer[3][0] ^= 1; /* what is missing, but for a bit of one number */
@@ -267,22 +276,103 @@ static void thresholds_that_would_open_a_mask_are_refused(void **state)
     assert_int_equal(sherd__aggregate_threshold(8, 5), 7);
 }
 
-static void a_node_answers_once_and_for_enough_survivors_only(void **state)
+static void a_node_confirms_and_answers_once_and_for_enough_survivors_only(void **state)
 {
     session s;
     uint64_t out[8];
+    uint32_t told;
+    uint8_t statement[SHERD__CONFIRMATION];
     const uint32_t all[] = { 0, 1, 2, 3, 4 }, twice[] = { 0, 1, 1, 2 }, far[] = { 0, 1, 2, 5 };
     (void)state;
     begin(&s, 5, 4, 1, 6, 4);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], all, 5, out, NULL), SHERD_EINVAL);
+    sherd__aggregate_member *m = s.node[2];
+    assert_int_equal(sherd__aggregate_confirm(m, all, 5, statement, NULL), SHERD_EINVAL);
     round_of(&s, 1);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], all, 3, out, NULL), SHERD_EFEWNODES);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], twice, 4, out, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], far, 4, out, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], all, 4, out, NULL), 0);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], all, 4, out, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_answer(s.node[2], all, 5, out, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_confirm(m, all, 3, statement, NULL), SHERD_EFEWNODES);
+    assert_int_equal(sherd__aggregate_confirm(m, twice, 4, statement, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_confirm(m, far, 4, statement, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_confirmed(m, 1, NULL), SHERD_EINVAL); /* confirms what? */
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
+    assert_null(sherd__aggregate_survivors(m, &told));
+    assert_int_equal(sherd__aggregate_confirm(m, all, 4, statement, NULL), 0);
+    assert_int_equal(sherd__aggregate_confirm(m, all, 4, statement, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_confirm(m, all, 5, statement, NULL), SHERD_EINVAL);
+    assert_memory_equal(sherd__aggregate_survivors(m, &told), all, 4 * sizeof *all);
+    assert_int_equal(told, 4);
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EFEWNODES);
+    for (uint32_t i = 0; i < 4; i++) /* node 1 twice */
+        assert_int_equal(sherd__aggregate_confirmed(m, i < 3 ? i : 1, NULL), 0);
+    assert_int_equal(sherd__aggregate_confirmed(m, 5, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EFEWNODES);
+    assert_int_equal(sherd__aggregate_confirmed(m, 4, NULL), 0);
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), 0);
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
+    round_of(&s, 2); /* and nothing of it counts in the next one */
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__aggregate_confirm(m, all, 5, statement, NULL), 0);
+    assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EFEWNODES);
     end(&s);
+}
+
+/* Of two sets of survivors, honest nodes (bits of `told`) are told the one or the other; who
+ * colludes confirms both. How many honest nodes answer for each. */
+static void split(session *s, unsigned told, uint32_t answers[2])
+{
+    const uint32_t all[MOST] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+    uint32_t n = s->a.nodes, honest = n - s->a.colluding;
+    uint64_t out[8];
+    uint8_t statement[SHERD__CONFIRMATION];
+    answers[0] = answers[1] = 0;
+    for (uint32_t i = 0; i < honest; i++) {
+        unsigned set = told >> i & 1;
+        assert_int_equal(sherd__aggregate_confirm(s->node[i], all + set, n - set, statement, NULL),
+                         0);
+        for (uint32_t k = 0; k < n; k++)
+            if (k >= honest || (told >> k & 1) == set)
+                assert_int_equal(sherd__aggregate_confirmed(s->node[i], k, NULL), 0);
+        answers[set] += sherd__aggregate_answer(s->node[i], out, NULL) == 0;
+    }
+}
+
+static void however_nodes_are_told_apart_no_two_sets_are_answered_for(void **state)
+{
+    static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 }, { 7, 5, 1 },
+                                          { 7, 5, 2 }, { 7, 6, 4 }, { 8, 6, 3 } };
+    unsigned opened = 0, none = 0;
+    (void)state;
+    for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
+        session s;
+        uint64_t round = 1;
+        uint32_t answers[2], honest = shapes[q][0] - shapes[q][2];
+        begin(&s, shapes[q][0], shapes[q][1], shapes[q][2], 8, 30 + q);
+        for (unsigned told = 0; told < 1u << honest; told++) {
+            round_of(&s, round++);
+            split(&s, told, answers);
+            assert_true(answers[0] == 0 || answers[1] == 0);
+            opened += answers[0] + answers[1] + s.a.colluding >= s.a.threshold;
+            none += answers[0] + answers[1] == 0;
+        }
+        end(&s);
+    }
+    assert_true(opened > 50 && none > 20);
+}
+
+static void what_is_signed_depends_on_job_round_subject_and_every_survivor(void **state)
+{
+    uint8_t all[5][SHERD__CONFIRMATION], other[SHERD__ABOUT] = { 1, 2, 4 };
+    const uint32_t list[] = { 0, 1, 2, 4 }, moved[] = { 0, 1, 3, 4 };
+    (void)state;
+    sherd__confirmation(all[0], JOB, 1, about, list, 4);
+    sherd__confirmation(all[1], JOB + 1, 1, about, list, 4);
+    sherd__confirmation(all[2], JOB, 2, about, list, 4);
+    sherd__confirmation(all[3], JOB, 1, other, list, 4);
+    sherd__confirmation(all[4], JOB, 1, about, moved, 4);
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < i; k++) assert_memory_not_equal(all[i], all[k], sizeof all[i]);
+    sherd__confirmation(all[1], JOB, 1, about, list, 3);
+    assert_memory_not_equal(all[0], all[1], sizeof all[0]);
+    sherd__confirmation(all[1], JOB, 1, about, list, 4);
+    assert_memory_equal(all[0], all[1], sizeof all[0]);
 }
 
 static void a_survivor_whose_piece_never_came_is_not_answered_for(void **state)
@@ -299,8 +389,11 @@ static void a_survivor_whose_piece_never_came_is_not_answered_for(void **state)
         assert_int_equal(sherd__aggregate_receive(s.node[0], i, s.sealed, NULL), 0);
         assert_int_equal(sherd__aggregate_receive(s.node[0], i, s.sealed, NULL), SHERD_EINVAL);
     }
-    assert_int_equal(sherd__aggregate_answer(s.node[0], all, 4, out, NULL), SHERD_ECLOSED);
-    assert_int_equal(sherd__aggregate_answer(s.node[0], all, 3, out, NULL), 0);
+    assert_int_equal(answer_for(&s, 0, all, 4, out), SHERD_ECLOSED);
+    assert_int_equal(sherd__aggregate_answer(s.node[0], out, NULL), SHERD_ECLOSED);
+    assert_int_equal(sherd__aggregate_send(s.node[3], 0, s.sealed, NULL), 0);
+    assert_int_equal(sherd__aggregate_receive(s.node[0], 3, s.sealed, NULL), 0);
+    assert_int_equal(sherd__aggregate_answer(s.node[0], out, NULL), 0);
     end(&s);
 }
 
@@ -491,7 +584,9 @@ int main(void)
         cmocka_unit_test(a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask),
         cmocka_unit_test(every_round_has_another_mask),
         cmocka_unit_test(thresholds_that_would_open_a_mask_are_refused),
-        cmocka_unit_test(a_node_answers_once_and_for_enough_survivors_only),
+        cmocka_unit_test(a_node_confirms_and_answers_once_and_for_enough_survivors_only),
+        cmocka_unit_test(however_nodes_are_told_apart_no_two_sets_are_answered_for),
+        cmocka_unit_test(what_is_signed_depends_on_job_round_subject_and_every_survivor),
         cmocka_unit_test(a_survivor_whose_piece_never_came_is_not_answered_for),
         cmocka_unit_test(a_piece_of_another_round_sender_receiver_or_job_is_refused),
         cmocka_unit_test(nobody_seals_a_piece_in_anothers_name),

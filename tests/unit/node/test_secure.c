@@ -1,7 +1,8 @@
 /*
  * What a node lets a coordinator do in secure aggregation: one question of each kind a round, one
- * set of survivors, keys that their owners signed and that its peers' file names; whatever a plan
- * says, every task is answered once and no refusal tells of its examples.
+ * set of survivors, that enough others were told too, keys that their owners signed and that its
+ * peers' file names; whatever a plan says, every task is answered once and no refusal tells of its
+ * examples.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,7 +190,7 @@ static void meet(void)
 
 /* What members are told of a round: its hide question, and a digest of all that it is about. */
 static int64_t hiding[SHERD__SECURE_HIDE + 2];
-static uint8_t about[SHERD__ABOUT];
+static uint8_t about[SHERD__ABOUT], bound[SHERD__ABOUT]; /* bound: among these members */
 
 static void plan_round(uint64_t round, int64_t scale)
 {
@@ -204,6 +205,8 @@ static void plan_round(uint64_t round, int64_t scale)
     sherd__about(about, (const sherd__about_part[]){ { all, sizeof all },
                                                      { hiding, sizeof hiding },
                                                      { params, sizeof params } }, 3);
+    sherd__about(bound, (const sherd__about_part[]){ { all, sizeof all },
+                                                     { about, sizeof about } }, 2);
 }
 
 static int seal_for(uint64_t round, int64_t scale)
@@ -238,29 +241,68 @@ static void others_seal(uint64_t round)
 {
     sherd_entropy e = sherd__entropy_os();
     for (uint32_t i = 1; i < N; i++) {
-        assert_int_equal(sherd__aggregate_begin(others[i].member, round, about, &e, NULL), 0);
+        assert_int_equal(sherd__aggregate_begin(others[i].member, round, bound, &e, NULL), 0);
         assert_int_equal(sherd__aggregate_send(others[i].member, 0, pieces[i], NULL), 0);
     }
 }
 
-static int open_for(uint64_t round, const uint64_t *who, uint64_t len)
+/* What each member has signed of the survivors of this round; the node's own is its answer. */
+static uint8_t confirmed[N][SHERD__SECURE_SIGNATURE];
+static uint64_t confirm_job = JOB;
+
+static int confirm(uint64_t round, const uint64_t *who, uint64_t len)
 {
-    uint64_t question[2 + N] = { SHERD__SECURE_FORMAT, round };
+    uint64_t question[SHERD__SECURE_CONFIRM + N] = { SHERD__SECURE_FORMAT, round };
+    uint32_t block = next_block++;
+    memcpy(question + SHERD__SECURE_CONFIRM, who, len * sizeof *who);
+    put(block, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question);
+    int err = task(SHERD__OP_CONFIRM, block, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    if (!err) memcpy(confirmed[0], result, sizeof confirmed[0]);
+    return err;
+}
+
+static void others_confirm(uint64_t round, const uint64_t *who, uint64_t len)
+{
+    uint8_t statement[SHERD__CONFIRMATION];
+    uint32_t list[N];
+    for (uint64_t i = 0; i < len; i++) list[i] = (uint32_t)who[i];
+    sherd__confirmation(statement, confirm_job, round, bound, list, (uint32_t)len);
+    for (uint32_t i = 1; i < N; i++)
+        assert_int_equal(sherd__identity_sign(others[i].identity, statement, sizeof statement,
+                                              confirmed[i]), 0);
+}
+
+/* With what these have signed, and pieces of the first `survivors`. */
+static int open_now(uint64_t round, uint64_t survivors, const uint64_t *signers, uint64_t len)
+{
+    uint64_t question[SHERD__SECURE_OPEN + N * SHERD__SECURE_CONFIRMED] = { SHERD__SECURE_FORMAT,
+                                                                            round };
     size_t sealed = sherd__aggregate_sealed_len(&agreed);
     uint8_t all[N * 512];
     uint32_t block = next_block;
     next_block += 2;
     for (uint64_t i = 0; i < len; i++) {
-        question[2 + i] = who[i];
-        memcpy(all + i * sealed, pieces[who[i] % N], sealed);
+        uint64_t *at = question + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * i;
+        at[0] = signers[i];
+        memcpy(at + 1, confirmed[signers[i] % N], SHERD__SECURE_SIGNATURE);
     }
-    put(block, SHERD_I64, 1, 2 + len, question);
-    put(block + 1, SHERD_U8, len, sealed, all);
+    for (uint64_t i = 0; i < survivors; i++) memcpy(all + i * sealed, pieces[i], sealed);
+    put(block, SHERD_I64, 1, SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * len, question);
+    put(block + 1, SHERD_U8, survivors, sealed, all);
     return task(SHERD__OP_OPEN, block, block + 1, SHERD_I64, 1,
                 sherd__aggregate_piece_len(&agreed));
 }
 
 static const uint64_t everybody[N] = { 0, 1, 2, 3 };
+
+/* All are told of these; they are the first `len`. */
+static int open_for(uint64_t round, const uint64_t *who, uint64_t len)
+{
+    int err = confirm(round, who, len);
+    if (err) return err;
+    others_confirm(round, who, len);
+    return open_now(round, len, everybody, N);
+}
 
 static void a_round(uint64_t round)
 {
@@ -328,9 +370,14 @@ static void each_question_of_a_round_is_answered_once(void **s)
     assert_int_equal(hide(5, 20), SHERD_EINVAL);
     assert_int_equal(hide(5, 21), SHERD_EINVAL);
     assert_int_equal(open_for(4, everybody, N), SHERD_EINVAL);
+    assert_int_equal(open_now(5, U, everybody, U), SHERD_EINVAL); /* over whom? */
+    assert_int_equal(confirm(4, everybody, U), SHERD_EINVAL);
+    plan_round(5, 20); /* what was refused was about something else */
     assert_int_equal(open_for(5, everybody, U), 0);
-    assert_int_equal(open_for(5, everybody, U), SHERD_EINVAL);
-    assert_int_equal(open_for(5, everybody, N), SHERD_EINVAL); /* another set of survivors */
+    assert_int_equal(confirm(5, everybody, U), SHERD_EINVAL);
+    assert_int_equal(confirm(5, everybody, N), SHERD_EINVAL); /* another set of survivors */
+    assert_int_equal(open_now(5, U, everybody, U), SHERD_EINVAL);
+    assert_int_equal(open_now(5, N, everybody, N), SHERD_EINVAL);
     a_round(6);
     stop();
 }
@@ -369,14 +416,16 @@ static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **
             assert_int_equal(hide(round, 20), 0); /* nothing was given yet */
         }
         if (round == 4) { /* what another member was told */
-            uint8_t theirs[SHERD__ABOUT];
+            uint8_t theirs[SHERD__ABOUT], mine[SHERD__ABOUT];
             params[3] += 1;
             plan_round(round + 1, 20);
             params[3] = was;
-            memcpy(theirs, about, sizeof theirs);
+            memcpy(theirs, bound, sizeof theirs);
             assert_int_equal(seal(round + 1), 0);
-            memcpy(about, theirs, sizeof about);
+            memcpy(mine, bound, sizeof mine);
+            memcpy(bound, theirs, sizeof bound);
             others_seal(round + 1);
+            memcpy(bound, mine, sizeof bound); /* they say that they were told the same */
             assert_int_equal(hide(round + 1, 20), 0);
             assert_int_equal(open_for(round + 1, everybody, N), SHERD_EFRAME);
         }
@@ -402,7 +451,103 @@ static void too_few_survivors_or_pieces_of_others_open_nothing(void **s)
     assert_int_equal(hide(2, 20), 0);
     assert_int_equal(open_for(2, everybody, N), SHERD_EFRAME); /* pieces of round 1 */
     others_seal(2);
-    assert_int_equal(open_for(2, everybody, N), SHERD_EINVAL); /* it was asked */
+    assert_int_equal(open_now(2, N, everybody, N), SHERD_EINVAL); /* it was asked */
+    stop();
+}
+
+/* A lying coordinator tells this node of one set of survivors and others of another. */
+static void survivors_that_too_few_confirm_open_nothing(void **s)
+{
+    (void)s;
+    static const uint64_t less[] = { 0, 1, 2 }, twice[] = { 0, 1, 1 }, beyond[] = { 0, 1, 4 };
+    static const uint64_t others_of_it[] = { 1, 2, 3 };
+    start(NULL);
+    meet();
+    assert_int_equal(seal(1), 0);
+    others_seal(1);
+    assert_int_equal(hide(1, 20), 0);
+    assert_int_equal(confirm(1, everybody, N), 0);
+    assert_int_equal(confirm(1, less, U), SHERD_EINVAL);
+    assert_non_null(strstr(refusal.text, "round 1 has had its survivors"));
+    others_confirm(1, less, U); /* what they were told */
+    assert_int_equal(open_now(1, N, everybody, N), SHERD_EAUTH);
+    assert_non_null(strstr(refusal.text, "member 1 has not confirmed these survivors of round 1"));
+    others_confirm(1, everybody, N);
+    assert_int_equal(open_now(1, N, beyond, 3), SHERD_EAUTH);
+    confirmed[2][63] ^= 1;
+    assert_int_equal(open_now(1, N, everybody, N), SHERD_EAUTH);
+    assert_non_null(strstr(refusal.text, "member 2 has not confirmed these"));
+    confirmed[2][63] ^= 1;
+    assert_int_equal(open_now(1, N, others_of_it, U), 0);
+    for (uint64_t round = 2; round < 4; round++) { /* too few, and one of them twice */
+        assert_int_equal(seal(round), 0);
+        others_seal(round);
+        assert_int_equal(confirm(round, everybody, N), 0);
+        others_confirm(round, everybody, N);
+        assert_int_equal(open_now(round, N, twice, round == 2 ? U - 1 : U), SHERD_EFEWNODES);
+        assert_int_equal(open_now(round, N, everybody, N), SHERD_EINVAL); /* it was asked */
+    }
+    stop();
+}
+
+/* Signed by the right member for the right survivors: of another round, job, subject or roster. */
+static void a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing(void **s)
+{
+    (void)s;
+    start(NULL);
+    meet();
+    for (unsigned what = 0; what < 4; what++) {
+        uint8_t was[SHERD__ABOUT];
+        uint64_t round = 1 + what, said = round - (what == 0);
+        assert_int_equal(seal(round), 0);
+        others_seal(round);
+        assert_int_equal(confirm(round, everybody, N), 0);
+        memcpy(was, bound, sizeof was);
+        if (what == 1) memcpy(bound, about, sizeof bound); /* as without a roster */
+        if (what == 2) bound[31] ^= 1;
+        confirm_job = what == 3 ? JOB + 1 : JOB;
+        others_confirm(said, everybody, N);
+        confirm_job = JOB;
+        memcpy(bound, was, sizeof bound);
+        assert_int_equal(open_now(round, N, everybody, N), SHERD_EAUTH);
+        assert_non_null(strstr(refusal.text, "member 1 has not confirmed"));
+        others_confirm(round, everybody, N);
+        assert_int_equal(open_now(round, N, everybody, N), 0);
+    }
+    stop();
+}
+
+/* What is signed is bound to the members that this node knows, whatever SEAL says it is about. */
+static void a_signature_of_survivors_is_over_members_and_subject(void **s)
+{
+    (void)s;
+    uint8_t statement[SHERD__CONFIRMATION], key[32];
+    const uint32_t all[N] = { 0, 1, 2, 3 };
+    start(NULL);
+    meet();
+    assert_int_equal(seal(1), 0);
+    assert_int_equal(confirm(1, everybody, N), 0);
+    sherd__identity_public(identity, key);
+    sherd__confirmation(statement, JOB, 1, bound, all, N);
+    assert_true(sherd__identity_verify(key, statement, sizeof statement, confirmed[0]));
+    memcpy(bound, about, sizeof bound);
+    sherd__confirmation(statement, JOB, 1, bound, all, N);
+    assert_false(sherd__identity_verify(key, statement, sizeof statement, confirmed[0]));
+    stop();
+}
+
+static void a_coordinator_of_another_version_is_told_so(void **s)
+{
+    (void)s;
+    uint64_t words[SHERD__SECURE_PLAN];
+    sherd__secure_plan p = usual();
+    sherd__secure_plan_write((uint8_t *)words, &p);
+    words[0] = 1;
+    start(NULL);
+    put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, words);
+    assert_int_equal(task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD), SHERD_EFORMAT);
+    assert_non_null(strstr(refusal.text, "format 1 of secure aggregation: this node speaks format "
+                                         "2"));
     stop();
 }
 
@@ -583,7 +728,8 @@ static void whatever_a_question_says_it_is_answered_once(void **s)
         sherd__secure_plan_write((uint8_t *)words, &p);
         if (i % 50 == 0) meet();
         if (i % 50 == 0) assert_int_equal(seal(i + 1), 0);
-        uint32_t op = SHERD__OP_JOIN + (uint32_t)(draw() % 5);
+        uint32_t op = SHERD__OP_JOIN + (uint32_t)(draw() % 6);
+        if (op > SHERD__OP_OPEN) op = SHERD__OP_CONFIRM;
         uint32_t left = next_block++, right = 0;
         uint64_t len = op == SHERD__OP_JOIN ? 10 : draw() % 7, rows = 1 + draw() % 2;
         if (op != SHERD__OP_JOIN) words[1] = i / 50 * 50 + 1 + draw() % 3;
@@ -628,6 +774,10 @@ int main(void)
         cmocka_unit_test(a_gradient_that_did_not_fit_is_not_given_in_another_scale),
         cmocka_unit_test(a_gradient_is_given_only_for_what_the_pieces_were_sealed_for),
         cmocka_unit_test(too_few_survivors_or_pieces_of_others_open_nothing),
+        cmocka_unit_test(survivors_that_too_few_confirm_open_nothing),
+        cmocka_unit_test(a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing),
+        cmocka_unit_test(a_signature_of_survivors_is_over_members_and_subject),
+        cmocka_unit_test(a_coordinator_of_another_version_is_told_so),
         cmocka_unit_test(keys_that_their_owners_did_not_sign_are_refused),
         cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
         cmocka_unit_test(thresholds_that_are_not_safe_are_refused),

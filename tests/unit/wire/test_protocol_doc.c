@@ -221,6 +221,7 @@ static void every_operation_has_this_number(void **state)
         { SHERD__OP_OPEN, "open" },
         { SHERD__OP_STATE, "state" },
         { SHERD__OP_WHERE, "where" },
+        { SHERD__OP_CONFIRM, "confirm" },
         { SHERD__OP_SIGMOID, "sigmoid" },
         { SHERD__OP_MINUS, "minus" },
         { SHERD__OP_SQUARE, "square" },

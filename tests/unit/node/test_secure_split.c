@@ -1,0 +1,347 @@
+/*
+ * A coordinator that lies about who is in a sum: it tells some nodes of one set of survivors and
+ * the others of another, has T members that sign and answer whatever it likes, and passes on what
+ * it pleases. The honest nodes are the real ones, and no two sets get an answer from any of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "crypto/aggregate.h"
+#include "learn/secure.h"
+#include "tests/support/draw.h"
+#include "tests/support/joined.h"
+#include "tests/support/no_backend.h"
+
+static const char text[] = "input = 2\nlayer = dense 1\nloss = squared\ntargets = values\n"
+                           "data = file\nepochs = 1\nrate = 0.5\n";
+enum { COUNT = 3, LEN = COUNT + SHERD__SECURE_EXTRA, MOST = 7, ROWS = 6, JOB = 9, TEXT = 1,
+       PLAN = 2, ROSTER = 3, FIRST = 10 };
+
+typedef struct party {
+    sherd_identity *identity;
+    double examples[ROWS * 3];
+    sherd__own own;
+    sherd_executor *executor;
+    sherd__worker *worker;
+    joined j;
+    uint32_t tasks, next_block;
+    int refused;
+    uint8_t *result;  /* of the last task */
+    uint8_t *pieces;
+    uint8_t upload[8 * LEN], answer[8 * LEN];
+} party;
+
+static party parties[MOST];
+static sherd__aggregate a;
+static double params[COUNT] = { 0.5, -0.25, 0.125 };
+static uint8_t cards[MOST * SHERD__SECURE_CARD], roster[SHERD__ABOUT], about[SHERD__ABOUT],
+    bound[SHERD__ABOUT];
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static void hear(void *ctx, sherd__event *e)
+{
+    party *p = ctx;
+    if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
+    p->refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
+    if (p->refused) return;
+    size_t len = (size_t)sherd__fragment_info_of(e->fragment)->len;
+    free(p->result);
+    p->result = malloc(len);
+    memcpy(p->result, sherd__fragment_bytes(e->fragment), len);
+}
+
+static int ask(party *p, uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
+               uint64_t cols)
+{
+    sherd__task t = { .job = JOB, .task = ++p->tasks, .attempt = 1, .op = op, .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
+    p->refused = 1;
+    assert_int_equal(sherd__session_task(p->j.co, &t), 0);
+    joined_settle(&p->j, p->executor);
+    return p->refused;
+}
+
+static uint32_t put(party *p, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
+{
+    joined_put(&p->j, JOB, p->next_block, dtype, rows, cols, bytes);
+    return p->next_block++;
+}
+
+static void start(uint32_t i)
+{
+    party *p = &parties[i];
+    *p = (party){ .next_block = FIRST };
+    assert_int_equal(sherd__identity_new(&p->identity), 0);
+    for (size_t k = 0; k < ROWS * 3; k++) p->examples[k] = (double)draw() / 0x1p32;
+    p->own.x = sherd_view_c(p->examples, SHERD_F64, i + 1 < ROWS ? i + 1 : ROWS, 3);
+    assert_int_equal(sherd__executor_new_inline(&p->executor), 0);
+    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
+                                .executor = p->executor,
+                                .self = { p->identity, &p->own, NULL } };
+    assert_int_equal(sherd__worker_new(&p->worker, &o), 0);
+    joined_open(&p->j, p->worker, hear, p);
+}
+
+static void stop(void)
+{
+    for (uint32_t i = 0; i < a.nodes; i++) {
+        party *p = &parties[i];
+        joined_cut(&p->j);
+        assert_int_equal(sherd__worker_memory(p->worker)->used, 0);
+        sherd__worker_free(p->worker);
+        sherd__executor_free(p->executor);
+        sherd__identity_free(p->identity);
+        free(p->result);
+        free(p->pieces);
+    }
+}
+
+/* All join, and know one another. */
+static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
+{
+    uint8_t training[SHERD__ABOUT];
+    const uint64_t more[2] = { 17, 0 };
+    a = (sherd__aggregate){ nodes, survivors, colluding, LEN };
+    for (uint32_t i = 0; i < nodes; i++) {
+        uint8_t plan[8 * SHERD__SECURE_PLAN];
+        sherd__secure_plan p = { .recipe = TEXT, .bits = 17, .nodes = nodes, .self = i,
+                                 .threshold = survivors, .colluding = colluding };
+        start(i);
+        sherd__secure_plan_write(plan, &p);
+        joined_put(&parties[i].j, JOB, TEXT, SHERD_U8, 1, sizeof text - 1, text);
+        joined_put(&parties[i].j, JOB, PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
+        assert_int_equal(ask(&parties[i], SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1,
+                             SHERD__SECURE_CARD), 0);
+        memcpy(cards + i * SHERD__SECURE_CARD, parties[i].result, SHERD__SECURE_CARD);
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        joined_put(&parties[i].j, JOB, ROSTER, SHERD_U8, nodes, SHERD__SECURE_CARD, cards);
+        assert_int_equal(ask(&parties[i], SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1), 0);
+    }
+    sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 }, { more, 16 } },
+                 2);
+    sherd__about(roster, (const sherd__about_part[]){ { training, sizeof training },
+                                                      { cards, nodes * SHERD__SECURE_CARD } }, 2);
+}
+
+/* Pieces and uploads of all. */
+static void give(uint64_t round)
+{
+    uint64_t hiding[SHERD__SECURE_HIDE + 2] = { SHERD__SECURE_FORMAT, round, 0, 20, 20 };
+    uint64_t sealing[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
+    size_t sealed = sherd__aggregate_sealed_len(&a);
+    sherd__about(about, (const sherd__about_part[]){ { roster, sizeof roster },
+                                                     { hiding, sizeof hiding },
+                                                     { params, sizeof params } }, 3);
+    sherd__about(bound, (const sherd__about_part[]){ { roster, sizeof roster },
+                                                     { about, sizeof about } }, 2);
+    memcpy(sealing + 2, about, sizeof about);
+    for (uint32_t i = 0; i < a.nodes; i++) {
+        party *p = &parties[i];
+        uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_SEAL, sealing);
+        assert_int_equal(ask(p, SHERD__OP_SEAL, at, 0, SHERD_U8, a.nodes, sealed), 0);
+        free(p->pieces);
+        p->pieces = p->result;
+        p->result = NULL;
+        at = put(p, SHERD_I64, 1, SHERD__SECURE_HIDE + 2, hiding);
+        (void)put(p, SHERD_F64, 1, COUNT, params);
+        assert_int_equal(ask(p, SHERD__OP_HIDE, at, at + 1, SHERD_I64, 1, LEN), 0);
+        memcpy(p->upload, p->result, sizeof p->upload);
+    }
+}
+
+/* ---- two sets of survivors: all, and all but member 0 -------------------------------------- */
+
+static uint8_t signatures[2][MOST][SHERD__SECURE_SIGNATURE];
+static bool has_signed[2][MOST];
+
+static uint32_t list_of(unsigned set, uint32_t *list)
+{
+    for (uint32_t i = set; i < a.nodes; i++) list[i - set] = i;
+    return a.nodes - set;
+}
+
+/* The statement, signed by one that signs anything. */
+static void sign(uint64_t round, unsigned set, uint32_t i)
+{
+    uint32_t list[MOST], len = list_of(set, list);
+    uint8_t statement[SHERD__CONFIRMATION];
+    sherd__confirmation(statement, JOB, round, bound, list, len);
+    assert_int_equal(sherd__identity_sign(parties[i].identity, statement, sizeof statement,
+                                          signatures[set][i]), 0);
+    has_signed[set][i] = true;
+}
+
+static int confirm(uint64_t round, unsigned set, uint32_t i)
+{
+    uint64_t question[SHERD__SECURE_CONFIRM + MOST] = { SHERD__SECURE_FORMAT, round };
+    uint32_t list[MOST], len = list_of(set, list);
+    party *p = &parties[i];
+    for (uint32_t k = 0; k < len; k++) question[SHERD__SECURE_CONFIRM + k] = list[k];
+    uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question);
+    int err = ask(p, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    if (err) return err;
+    memcpy(signatures[set][i], p->result, SHERD__SECURE_SIGNATURE);
+    has_signed[set][i] = true;
+    return 0;
+}
+
+/* With signatures of those who signed `set`; mixed: and of who signed the other one. */
+static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
+{
+    uint64_t question[SHERD__SECURE_OPEN + MOST * SHERD__SECURE_CONFIRMED] = {
+        SHERD__SECURE_FORMAT, round };
+    uint8_t pieces[MOST * (8 * LEN + SHERD__SEAL_EXTRA)];
+    size_t sealed = sherd__aggregate_sealed_len(&a), told = 0;
+    uint32_t list[MOST], len = list_of(set, list);
+    party *p = &parties[i];
+    for (uint32_t k = 0; k < a.nodes; k++) {
+        uint64_t *at = question + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * told;
+        unsigned from = has_signed[set][k] ? set : !set;
+        if (!has_signed[from][k] || (from != set && !mixed)) continue;
+        at[0] = k;
+        memcpy(at + 1, signatures[from][k], SHERD__SECURE_SIGNATURE);
+        told++;
+    }
+    for (uint32_t k = 0; k < len; k++)
+        memcpy(pieces + k * sealed, parties[list[k]].pieces + i * sealed, sealed);
+    uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * told,
+                      question);
+    (void)put(p, SHERD_U8, len, sealed, pieces);
+    int err = ask(p, SHERD__OP_OPEN, at, at + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&a));
+    if (!err) memcpy(p->answer, p->result, 8 * sherd__aggregate_piece_len(&a));
+    return err;
+}
+
+/* Honest members (bits of `told`) are told of the one set or the other. How many of them answer for
+ * each. */
+static void split(uint64_t round, unsigned told, uint32_t answers[2])
+{
+    uint32_t honest = a.nodes - a.colluding, all[2] = { a.colluding, a.colluding };
+    memset(has_signed, 0, sizeof has_signed);
+    answers[0] = answers[1] = 0;
+    for (uint32_t i = 0; i < a.nodes; i++) {
+        unsigned set = told >> i & 1;
+        if (i < honest) {
+            assert_int_equal(confirm(round, set, i), 0);
+            assert_int_equal(confirm(round, !set, i), SHERD_EINVAL);
+            all[set]++;
+        } else {
+            sign(round, 0, i);
+            sign(round, 1, i);
+        }
+    }
+    for (uint32_t i = 0; i < honest; i++) {
+        unsigned set = told >> i & 1;
+        bool enough = all[set] >= a.threshold;
+        if (all[!set] > a.colluding)
+            assert_int_equal(open_set(round, set, i, true), SHERD_EAUTH);
+        assert_int_equal(open_set(round, !set, i, false), SHERD_EAUTH); /* what it was not told */
+        assert_int_equal(open_set(round, set, i, false), enough ? 0 : SHERD_EFEWNODES);
+        answers[set] += enough;
+    }
+}
+
+static void no_two_sets_of_a_round_are_answered_for_whoever_is_told_what(void **s)
+{
+    (void)s;
+    static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 2 }, { 7, 5, 1 }, { 7, 5, 2 } };
+    for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
+        uint32_t answers[2], opened[2] = { 0, 0 }, closed = 0;
+        draw_state = 40 + q;
+        meet(shapes[q][0], shapes[q][1], shapes[q][2]);
+        for (unsigned told = 0; told < 1u << (a.nodes - a.colluding); told++) {
+            give(told + 1);
+            split(told + 1, told, answers);
+            assert_true(answers[0] == 0 || answers[1] == 0);
+            for (unsigned k = 0; k < 2; k++)
+                opened[k] += answers[k] + a.colluding >= a.threshold;
+            closed += answers[0] + answers[1] == 0;
+        }
+        assert_int_equal(opened[0], opened[1]);
+        assert_int_equal(opened[0] + opened[1] + closed, 1u << (a.nodes - a.colluding));
+        assert_true(opened[0] > 0);
+        stop();
+    }
+}
+
+/* ---- what is opened when nobody lies ------------------------------------------------------- */
+
+static void one_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
+{
+    (void)s;
+    draw_state = 50;
+    meet(7, 5, 2);
+    for (unsigned set = 0; set < 2; set++) {
+        uint64_t uploads[LEN] = { 0 }, held[MOST][LEN];
+        const uint64_t *answers[MOST];
+        uint32_t who[MOST], list[MOST], len = list_of(set, list);
+        int64_t sum[LEN], rows = 0;
+        give(set + 1);
+        memset(has_signed, 0, sizeof has_signed);
+        for (uint32_t i = 0; i < 7; i++) assert_int_equal(confirm(set + 1, set, i), 0);
+        for (uint32_t i = 0; i < len; i++) {
+            uint64_t x[LEN];
+            assert_int_equal(sherd__aggregate_parse(parties[list[i]].upload, LEN, x), 0);
+            sherd__aggregate_add(uploads, x, LEN);
+            rows += (int64_t)parties[list[i]].own.x.rows;
+        }
+        for (uint32_t i = 0; i < a.threshold; i++) {
+            who[i] = i + 2 * set;
+            assert_int_equal(open_set(set + 1, set, who[i], false), 0);
+            assert_int_equal(sherd__aggregate_parse(parties[who[i]].answer,
+                                                    sherd__aggregate_piece_len(&a), held[i]), 0);
+            answers[i] = held[i];
+        }
+        assert_int_equal(sherd__aggregate_reveal(&a, uploads, who, answers, sum, NULL), 0);
+        assert_int_equal(sum[COUNT], rows);
+    }
+    stop();
+}
+
+/* Of two rosters that share a member's card, one is believed: who was told of the other has signed
+ * among others. */
+static void who_was_told_of_other_members_confirms_nothing(void **s)
+{
+    (void)s;
+    uint8_t other[SHERD__ABOUT], was[SHERD__ABOUT];
+    draw_state = 51;
+    meet(5, 4, 1);
+    give(1);
+    memset(has_signed, 0, sizeof has_signed);
+    memcpy(was, bound, sizeof was);
+    cards[3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 were told of another member 3 */
+    sherd__about(other, (const sherd__about_part[]){ { roster, sizeof roster },
+                                                     { cards, sizeof cards } }, 2);
+    sherd__about(bound, (const sherd__about_part[]){ { other, sizeof other },
+                                                     { about, sizeof about } }, 2);
+    for (uint32_t i = 1; i < 5; i++) sign(1, 0, i);
+    memcpy(bound, was, sizeof was);
+    assert_int_equal(confirm(1, 0, 0), 0);
+    assert_int_equal(open_set(1, 0, 0, false), SHERD_EAUTH);
+    for (uint32_t i = 1; i < 5; i++) sign(1, 0, i);
+    assert_int_equal(open_set(1, 0, 0, false), 0);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_two_sets_of_a_round_are_answered_for_whoever_is_told_what),
+        cmocka_unit_test(one_set_that_all_confirm_is_opened_by_any_u_answers),
+        cmocka_unit_test(who_was_told_of_other_members_confirms_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
