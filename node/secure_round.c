@@ -1,8 +1,8 @@
 /*
  * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), the word
  * that this node was told whose sum is to be opened (CONFIRM), the sum of the pieces that these
- * have sealed for it (OPEN). Each is done at most once, whatever came of it; HIDE only for what SEAL
- * was told it would be about, OPEN only for those whom this node and U members have confirmed.
+ * have sealed for it (OPEN). Each is done at most once, whatever came of it; HIDE only for what
+ * SEAL was told it would be about, OPEN only for those whom this node and U members have confirmed.
  */
 #include <math.h>
 #include <string.h>
