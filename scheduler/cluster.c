@@ -177,35 +177,44 @@ void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Domains of which a node is up (windows: and takes those of images) and none is banned. */
-static uint32_t usable_domains(sherd_cluster *c, bool windows)
+/* Domains of which a node is up (windows: and takes those of images) and none is banned; budgets,
+ * or NULL: of the smallest such node of each, ascending. The lock is held. */
+static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *budgets)
 {
     uint32_t usable = 0;
-    pthread_mutex_lock(&c->lock);
     for (uint32_t d = 0; d < c->domains; d++) {
         bool up = false, banned = false;
+        uint64_t least = UINT64_MAX;
         for (uint32_t i = 0; i < c->count; i++) {
+            const pool_node *n = &c->nodes[i];
             if (c->domain_of[i] != d) continue;
-            up = up || (c->nodes[i].info.state == SHERD_NODE_UP &&
-                        (!windows || c->nodes[i].windows));
-            banned = banned || c->nodes[i].info.state == SHERD_NODE_BANNED;
+            banned = banned || n->info.state == SHERD_NODE_BANNED;
+            if (n->info.state != SHERD_NODE_UP || (windows && !n->windows)) continue;
+            up = true;
+            if (n->info.memory < least) least = n->info.memory;
         }
-        usable += up && !banned;
+        if (!up || banned) continue;
+        uint32_t at = usable++;
+        for (; budgets && at > 0 && budgets[at - 1] > least; at--) budgets[at] = budgets[at - 1];
+        if (budgets) budgets[at] = least;
     }
-    pthread_mutex_unlock(&c->lock);
     return usable;
 }
 
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
+    const char *smallest = NULL;
     uint32_t threads = 0;
     double slowest = 0, fastest = 0, residues = INFINITY, residues_most = 0;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         const sherd_node_info *info = &c->nodes[i].info;
         if (info->state == SHERD_NODE_BANNED || !info->memory) continue; /* or never heard of */
-        if (info->memory < least) least = info->memory;
+        if (info->memory < least) {
+            least = info->memory;
+            smallest = c->nodes[i].label;
+        }
         if (info->threads > threads) threads = info->threads;
         if (info->gflops > fastest) fastest = info->gflops;
         if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
@@ -213,16 +222,37 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         residues_most = fmax(residues_most, info->residue_gflops);
     }
     least -= least < c->held ? least : c->held;
+    uint32_t newer = usable_domains(c, true, NULL), usable = usable_domains(c, false, c->budgets);
+    for (uint32_t i = 0; i < usable; i++)
+        c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
     pthread_mutex_unlock(&c->lock);
-    uint32_t usable = usable_domains(c, false), newer = usable_domains(c, true);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
-                           .memory = least, .usable = usable, .gflops = slowest,
+                           .memory = least, .smallest = smallest,
+                           .budgets = usable ? c->budgets : NULL, .usable = usable, .gflops = slowest,
                            .older = usable > newer ? usable - newer : 0,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
                            .residue_gflops_most = residues > 0 ? residues_most : 0,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
                            .domain_hint = c->domain_hint };
+}
+
+void sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)
+{
+    if (memory == 0) return;
+    for (uint32_t i = 0; i < c->count; i++) {
+        char has[16];
+        pool_node *n = &c->nodes[i];
+        pthread_mutex_lock(&c->lock);
+        bool tell = n->info.state == SHERD_NODE_UP && !n->told_small &&
+                    n->info.memory < memory + c->held;
+        n->told_small = n->told_small || tell;
+        pthread_mutex_unlock(&c->lock);
+        if (tell)
+            sherd__cluster_say(c, SHERD_LOG_WARN,
+                               "%s says that it has room for %s: it counts as a spare node",
+                               n->label, sherd__plan_bytes_text((double)n->info.memory, has));
+    }
 }
 
 void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)

@@ -61,6 +61,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__identity_free(c->identity);
     sherd__free(c->nodes);
     sherd__free(c->domain_of);
+    sherd__free(c->budgets);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     sherd__free(c);

@@ -115,7 +115,8 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     sherd__names *names = NULL;
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
-    int err = peers && c->domain_of ? SHERD_OK : SHERD_ENOMEM;
+    c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
+    int err = peers && c->domain_of && c->budgets ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);

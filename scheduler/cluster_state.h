@@ -46,6 +46,7 @@ typedef struct pool_node {
     sherd_node_info info;      /* snapshot, under the lock, as what follows */
     uint32_t ban;              /* the number of its ban, 1..; 0: it is not banned */
     bool windows;              /* it takes windows of images */
+    bool told_small;           /* that it is passed over for its memory */
 } pool_node;
 
 struct sherd_cluster {
@@ -81,6 +82,7 @@ struct sherd_cluster {
     pthread_cond_t changed;
     sherd__work next_work;     /* request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
+    uint64_t *budgets;         /* the calling thread's: sherd__nodes.budgets */
     uint64_t held;             /* bytes of every node that kept operands take */
     uint32_t next_timeout_ms;
     bool job_done;

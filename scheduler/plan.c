@@ -45,8 +45,8 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
     char there[16], here[16], want_there[16], want_here[16];
     return sherd__fail(
         d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
-        "the work does not fit: a node has %s and the coordinator %s; one row and one column "
-        "need about %s at a node and %s here",
+        "the work does not fit: %s has %s and the coordinator %s; one row and one column "
+        "need about %s at a node and %s here", in->smallest ? in->smallest : "a node",
         sherd__plan_bytes_text((double)in->node_memory, there),
         sherd__plan_bytes_text((double)in->memory, here),
         sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),

@@ -22,6 +22,7 @@ typedef struct sherd__plan_input {
     uint32_t primes_len;    /* 0: answers are f64 */
     uint64_t memory;        /* the coordinator's, for cells under way and permutations */
     uint64_t node_memory;   /* the smallest node's */
+    const char *smallest;   /* its name; NULL: a node */
 } sherd__plan_input;
 
 typedef struct sherd__plan {

@@ -132,6 +132,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .size_b = p->size_b,
         .primes_len = p->primes_len, .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
         .node_memory = nodes->memory,
+        .smallest = nodes->smallest,
     };
     return sherd__plan_make(&p->plan, &in, d);
 }

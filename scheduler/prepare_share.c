@@ -3,6 +3,7 @@
  * how large a cell may be. Everything that travels in size or number depends on shapes, element
  * types and --bits alone, never on values: what an operand holds is not told by how it is sent.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -186,7 +187,7 @@ static checks checks_of(const sherd__prepared *p, const work *k)
 /* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
  * checks them. */
 static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
-                uint64_t node_memory, sherd_diag *d)
+                uint64_t node_memory, const char *smallest, sherd_diag *d)
 {
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
@@ -203,10 +204,11 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
         return sherd__fail(d, SHERD_EFEWNODES,
                            "give the nodes (--node-memory) or --memory more room",
                            "the work does not fit: one row and one column of %zu entries modulo %u "
-                           "primes, and what checks them, are more than what %s here and %s at a "
-                           "node hold",
+                           "primes, and what checks them, are more than what %s here and %s at %s "
+                           "hold",
                            inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
-                           sherd__plan_bytes_text((double)node_memory, there));
+                           sherd__plan_bytes_text((double)node_memory, there),
+                           smallest ? smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
@@ -231,6 +233,51 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     out->perm_cache = 0;
     out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
                       out->cell_bytes * (out->depth + 1);
+    return SHERD_OK;
+}
+
+static double tasks_of(const sherd__plan *plan, const work *k)
+{
+    return ceil((double)k->right / (double)plan->tile_cols) *
+           ceil((double)k->rows / (double)plan->panel_rows);
+}
+
+static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       "give the nodes more room (--node-memory, sherd node --memory), use "
+                       "more of them, or send it with each product: in a recipe, order = "
+                       "shuffled",
+                       "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
+                       kept * 1e-6, (double)node * 1e-6);
+}
+
+/*
+ * Tasks are cut to what nodes declare that they have room for, and one may lie. As many domains as
+ * are more than enough are passed over where the work fits only without them, or is in more than
+ * twice as many tasks for their sake; they are sent it all the same, and refuse what they cannot
+ * hold. kept: bytes of an A that stays at each node.
+ */
+static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
+               const sherd_product_options *opt, sherd_diag *d)
+{
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint32_t spare = nodes->budgets ? nodes->usable - p->threshold : 0;
+    double fewest = INFINITY;
+    for (uint32_t i = spare + 1; i-- > 0;) {
+        uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
+        sherd_diag *why = i == spare ? d : NULL;
+        sherd__plan out;
+        int err = kept > 0.6 * (double)node
+                      ? keeps_too_little(node, kept, why)
+                      : plan(&out, p, k, memory, node - (uint64_t)kept,
+                             spare ? NULL : nodes->smallest, why);
+        if (err && i == spare) return err;
+        if (err || tasks_of(&out, k) > 2 * fewest) break;
+        fewest = fmin(fewest, tasks_of(&out, k));
+        p->plan = out;
+        p->node_memory = node;
+    }
     return SHERD_OK;
 }
 
@@ -354,21 +401,14 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
     k.rows = (part + p->code.blocks - 1) / p->code.blocks;
     size_t all = a.rows / part * k.rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
     double share = 3.0 * p->primes_len * (double)all * (double)a.cols;
-    if (share > 0.6 * (double)nodes->memory)
-        return sherd__fail(d, SHERD_EFEWNODES,
-                           "give the nodes more room (--node-memory, sherd node --memory), use "
-                           "more of them, or send it with each product: in a recipe, order = "
-                           "shuffled",
-                           "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
-                           share * 1e-6, (double)nodes->memory * 1e-6);
+    err = fit(p, &k, share, nodes, opt, d);
+    if (err) return err;
     p->kept_bytes = (uint64_t)share;
-    err = plan(&p->plan, p, &k, memory, nodes->memory - p->kept_bytes, d);
     if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
-    return err ? err : open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
+    return open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
 }
 
 int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
@@ -400,9 +440,8 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
     const work k = { .rows = (a.rows + p->code.blocks - 1) / p->code.blocks, .left = a.cols,
                      .each = 1, .right = b.cols, .inner = a.cols };
-    err = plan(&p->plan, p, &k, memory, nodes->memory, d);
+    err = fit(p, &k, 0, nodes, opt, d);
     return err ? err : open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
 }

@@ -14,6 +14,7 @@
  *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
  *     killed    before it listens                           mute      stops once connected to
  *     late      a minute before it listens               older     takes no windows of images
+ *     poor      says that it has 64 bytes of memory
  *     idle      bytes that are no record, 0.2 s and more behind its last result
  *
  * AFTER: so many results are answered properly first.
@@ -197,6 +198,7 @@ void __wrap_sherd__link_begin(sherd_link *l)
 int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt)
 {
     sherd__session_options o = *opt;
+    if (is("poor")) o.hello.memory = 64;
     if (is("older")) o.hello.features &= ~(uint64_t)SHERD__FEATURE_WINDOWS;
     return __real_sherd__session_new(out, &o);
 }

@@ -251,11 +251,55 @@ static void older_nodes_are_counted_on_for_all_but_windows(void **state)
     }
 }
 
+/* What a node says of its memory binds the work as far as it is needed, and no further. */
+static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
+{
+    (void)state;
+    enum { ROWS = 400, COLS = 300 };
+    const uint64_t much = UINT64_C(1) << 30, half = much / 2;
+    const struct {
+        uint32_t spare;
+        uint64_t least[3], counted; /* of the five: the three smallest, then `much`; 0: refused */
+    } cases[] = {
+        { 1, { 64, much, much }, much },      { 2, { 64, 64, 64 }, 0 }, /* three decode */
+        { 2, { 64, 64, much }, much },        { 0, { 64, much, much }, 0 },
+        { 1, { half, much, much }, half },    { 1, { half, half, much }, half },
+        { 2, { 64, half, much }, half },      { 1, { 40000, much, much }, much }, /* 6 columns */
+    };
+    double *x = calloc((size_t)ROWS * COLS, sizeof *x);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int keeps = 0; keeps < 2; keeps++) {
+            const uint64_t *least = cases[i].least;
+            const uint64_t budgets[5] = { least[0], least[1], least[2], much, much };
+            sherd__nodes n = five;
+            sherd__prepared p;
+            sherd_product_options o = coded();
+            sherd_diag d = { 0 };
+            n.budgets = budgets;
+            n.memory = budgets[0];
+            n.smallest = "node-2 (127.0.0.1:7002)";
+            o.spare = cases[i].spare;
+            sherd_view a = sherd_view_c(x, SHERD_F64, ROWS, COLS),
+                       b = sherd_view_c(x, SHERD_F64, COLS, ROWS);
+            int err = keeps ? sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o,
+                                                  &d)
+                            : sherd__prepare_multiply(&p, a, b, NULL, ROWS, &n, &o, &d);
+            if (err != (cases[i].counted ? SHERD_OK : SHERD_EFEWNODES))
+                fail_msg("case %zu, %d: %s", i, keeps, d.message);
+            if (!err && p.node_memory != cases[i].counted)
+                fail_msg("case %zu, %d: %llu", i, keeps, (unsigned long long)p.node_memory);
+            if (!cases[i].spare && !keeps) assert_non_null(strstr(d.message, "node-2"));
+            sherd__prepared_fini(&p);
+        }
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
         cmocka_unit_test(a_domain_that_is_not_up_is_a_spare_one),
+        cmocka_unit_test(as_many_as_are_spare_may_say_that_they_have_no_room),
         cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
