@@ -228,7 +228,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
                            .memory = least, .smallest = smallest,
-                           .budgets = usable ? c->budgets : NULL, .usable = usable, .gflops = slowest,
+                           .budgets = usable ? c->budgets : NULL, .usable = usable,
+                           .gflops = slowest,
                            .older = usable > newer ? usable - newer : 0,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,

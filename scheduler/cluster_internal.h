@@ -38,8 +38,8 @@ void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt
 /** Options of a job over this cluster: executor, id, domains, owner callbacks. */
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 
-/** A call of the public interface begins: who is banned from now on is its affair, be it while a job
- *  runs or between two of them. On the calling thread. */
+/** A call of the public interface begins: who is banned from now on is its affair, be it while a
+ *  job runs or between two of them. On the calling thread. */
 void sherd__cluster_call(sherd_cluster *c);
 /**
  * Hands the job to the loop thread and waits until it is done and the executor has let go of it.
