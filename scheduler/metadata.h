@@ -21,6 +21,19 @@ struct sherd_meta {
 
 /** The file, for messages. */
 const char *sherd__meta_where(const sherd_meta *meta);
+/** Begins to count for the watcher; len bytes more are done: SHERD_EINTERRUPTED where it says
+ *  so. */
+void sherd__meta_begin(sherd_meta *meta);
+int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
+/** SHERD_EINVAL unless there is an operation i. */
+int sherd__meta_index(const sherd_meta *meta, size_t i, sherd_diag *d) SHERD_MUST;
+/** SHERD_ENOMEM, said. */
+int sherd__meta_no_memory(sherd_diag *d) SHERD_MUST;
+
+/* metadata_numbers.c: */
+
+/** Wipes and gives back what sherd_meta_shuffles lent. */
+void sherd__meta_drop_shuffles(sherd_meta *meta);
 /** The key of a table of operation i. */
 void sherd__meta_key(const sherd_meta *meta, const uint8_t seed[32], size_t i,
                      sherd_meta_table table, uint64_t step, uint8_t key[32]);
@@ -33,10 +46,6 @@ uint32_t sherd__meta_value(const void *row, unsigned width, size_t j);
  * The first place of a row that keeps it from being a permutation of 0..n-1, or -1. seen: n bytes.
  */
 int64_t sherd__meta_row_fault(const void *row, unsigned width, size_t n, uint8_t *seen);
-/** Begins to count for the watcher; len bytes more are done: SHERD_EINTERRUPTED where it says
- *  so. */
-void sherd__meta_begin(sherd_meta *meta);
-int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
 /** How many rows of row_bytes to take at a time. */
 size_t sherd__meta_rows_at_once(size_t row_bytes);
 

@@ -27,11 +27,6 @@ typedef struct checking {
     sherd_diag *d;
 } checking;
 
-static int no_memory(sherd_diag *d)
-{
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-}
-
 static int wrong(const checking *c, uint64_t row, const char *what, const char *why)
 {
     const char *hint = c->seed ? "expand it anew from the seed: sherd meta compact, then expand"
@@ -68,9 +63,9 @@ static int check_exposures(checking *c)
 {
     uint64_t len = sherd_meta_columns(&c->meta->f.ops[c->op]);
     size_t bytes;
-    if (!sherd__mul((size_t)len, 2 * sizeof(uint32_t), &bytes)) return no_memory(c->d);
+    if (!sherd__mul((size_t)len, 2 * sizeof(uint32_t), &bytes)) return sherd__meta_no_memory(c->d);
     uint32_t *got = sherd__alloc(bytes);
-    if (!got) return no_memory(c->d);
+    if (!got) return sherd__meta_no_memory(c->d);
     int err = sherd__metafile_exposures(&c->meta->f, c->op, got, c->d);
     if (!err) err = compare_exposures(c, got, got + len, len);
     sherd__wipe(got, bytes);
@@ -148,9 +143,9 @@ static int take_memory(checking *c)
 {
     size_t run = c->rows_max * c->row_bytes;
     if (!sherd__mul(run, 4, &c->memory_len) || !sherd__add(c->memory_len, c->cols, &c->memory_len))
-        return no_memory(c->d);
+        return sherd__meta_no_memory(c->d);
     c->memory = sherd__calloc(1, c->memory_len);
-    if (!c->memory) return no_memory(c->d);
+    if (!c->memory) return sherd__meta_no_memory(c->d);
     c->got = c->memory;
     c->inverse = c->got + run;
     c->want = c->inverse + run;
