@@ -27,7 +27,7 @@
 /* OpenBLAS's BUFFER_SIZE is 128 MiB on x86-64 and less elsewhere; the rest is for its tables. */
 #define BUFFER ((size_t)129 << 20)
 #define SETTLE_SECONDS 5.0 /* while there is room: this machine is busy */
-#define SHORT_SECONDS 0.5  /* while there is none: idle threads spin for some 30 ms before they sleep */
+#define SHORT_SECONDS 0.5  /* while there is none: idle threads spin for 30 ms, then sleep */
 
 bool sherd__blas_room(unsigned threads)
 {

@@ -22,9 +22,9 @@ int sherd__blas_settle(sherd_diag *d) SHERD_MUST;
 bool sherd__blas_room(unsigned threads);
 
 /**
- * Around each call of a BLAS function; any thread. enter: SHERD_ENOMEM where the call would not come
- * back, and then no leave. Callers that are inside together need a buffer each; OpenBLAS keeps those
- * that it has, so that room is looked for when there are more of them than ever before.
+ * Around each call of a BLAS function; any thread. enter: SHERD_ENOMEM where the call would not
+ * come back, and then no leave. Callers that are inside together need a buffer each; OpenBLAS keeps
+ * those that it has, so that room is looked for when there are more of them than ever before.
  */
 int sherd__blas_enter(void) SHERD_MUST;
 void sherd__blas_leave(void);
