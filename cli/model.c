@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "matrix/view.h"
+#include "store/file.h"
 #include "store/npz.h"
 
 #define UNPACKED_BASE ((uint64_t)8 << 30)
@@ -48,6 +49,31 @@ int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *
     else
         err = sherd__npz_writer_commit(w, NULL, d);
     sherd__buf_fini(&text);
+    return err;
+}
+
+/* The values and as much as an archive adds for each: headers, twice the name. */
+static uint64_t file_bytes(const sherd__network *n)
+{
+    uint64_t bytes = 4096; /* the recipe */
+    char name[16];
+    for (size_t i = 0; i < sherd__network_len(n); i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        if (!sherd__recipe_member(n, i, false, name)) continue;
+        bytes += (uint64_t)(l->rows + 1) * l->cols * sherd_dtype_size(l->dtype) + 1024;
+    }
+    return bytes;
+}
+
+int sherd__model_room(const char *path, const sherd__network *n, sherd_diag *d)
+{
+    sherd__npz_writer *w = NULL;
+    sherd__file *f = NULL;
+    int err = sherd__npz_writer_new(&w, path, d); /* a file of which an archive can be made */
+    sherd__npz_writer_abort(w);
+    if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
+    if (!err) err = sherd__file_reserve(f, file_bytes(n), d);
+    sherd__file_abort(f);
     return err;
 }
 

@@ -11,6 +11,9 @@
 /** Writes it, all or nothing; an earlier file survives every failure. */
 int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n,
                       sherd_diag *d) SHERD_MUST;
+/** Whether the disk has room for it at this place now; nothing is left there. SHERD_EOPEN,
+ *  SHERD_EIO. */
+int sherd__model_room(const char *path, const sherd__network *n, sherd_diag *d) SHERD_MUST;
 /** The recipe in a model. SHERD_EFORMAT where there is none, or not a sound one. */
 int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d) SHERD_MUST;
 /** Parameters of n from the members w1, b1, ...; each must be there, finite, and of n's shape

@@ -5,8 +5,12 @@
  */
 #include "cli/train.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/model.h"
 #include "cli/paths.h"
@@ -186,9 +190,27 @@ static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_dia
     return sherd__fail(d, err, why->hint, "%s", why->message);
 }
 
+/* What hours of training have made is not thrown away for a disk that is full by now. */
+static int save(sherd__train *t, sherd_diag *d)
+{
+    const char *output = sherd__opt_text(t->cli, "output"), *folder = getenv("TMPDIR");
+    sherd__network *n = sherd__trainer_network(t->trainer);
+    char other[PATH_MAX];
+    if (output == NULL) return 0;
+    int err = sherd__model_save(output, &t->recipe, n, d);
+    if (!err) return 0;
+    snprintf(other, sizeof other, "%s/sherd-model-%ld.npz",
+             folder != NULL && *folder == '/' ? folder : "/tmp", (long)getpid());
+    if (sherd__model_save(other, &t->recipe, n, NULL) == 0)
+        sherd__cli_warn(t->cli, "the model is in %s instead", other);
+    return err;
+}
+
 static int run(sherd__train *t, sherd_diag *d)
 {
-    int err = open_run(t, d);
+    const char *output = sherd__opt_text(t->cli, "output");
+    int err = output != NULL ? sherd__model_room(output, sherd__trainer_network(t->trainer), d) : 0;
+    if (!err) err = open_run(t, d);
     if (err) return err;
     sherd__train_say_start(t);
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(t->cli, "progress");
@@ -208,9 +230,7 @@ static int run(sherd__train *t, sherd_diag *d)
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
     t->seconds = sherd__clock_s() - t->began;
     if (err) err = broken_off(t, err, &mine, d);
-    const char *output = sherd__opt_text(t->cli, "output");
-    if (!err && output != NULL)
-        err = sherd__model_save(output, &t->recipe, sherd__trainer_network(t->trainer), d);
+    if (!err) err = save(t, d);
     err = sherd__train_plot(t, err, d);
     err = sherd__train_by_end(t, err, d);
     return sherd__train_tell_end(t, err, d);

@@ -38,4 +38,25 @@ else
     report $? "a product that has no room is an error of this run"
 fi
 
+# ---- the size of files, as a disk that is full
+/usr/bin/python3 -c "
+import numpy as np
+np.save('N.npy', np.ones((3, 2)))"
+(ulimit -f 1000 && exec timeout -s KILL 60 "$S" train deep --epochs 1000 -o m.npz) >out 2>err </dev/null
+code=$?
+[ $code = 4 ] && grep -q 'm.npz: no room for 2[0-9]* bytes: File too large' err && [ ! -e m.npz ]
+report $? "room for the model is looked for before the training"
+
+mkdir gone tmp
+TMPDIR="$T/tmp" "$S" train spiral -q --epochs 2500 --log log -o gone/m.npz >out 2>err </dev/null &
+i=0
+while [ ! -s log ] && [ $i -lt 500 ]; do sleep 0.01; i=$((i + 1)); done
+rm -r gone
+wait $!
+code=$?
+[ $code = 4 ] && saved=$(sed -n 's/.*warning: the model is in \(.*\) instead$/\1/p' err) &&
+    case $saved in "$T"/tmp/sherd-model-*.npz) ;; *) false ;; esac &&
+    "$S" predict "$saved" N.npy -o P.npy >>out 2>>err && grep -q 'gone/m.npz: cannot open for writing' err
+report $? "a model whose place has gone is saved where temporary files go, and says so"
+
 echo "1..$n"
