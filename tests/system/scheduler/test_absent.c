@@ -133,7 +133,8 @@ static double undisturbed(const char *const *options)
     return took;
 }
 
-static const char *const four_one_spare[] = { "-n", "4", "--scheme", "share", "--spare", "1", NULL };
+static const char *const four_one_spare[] = { "-n", "4", "--scheme", "share", "--spare", "1",
+                                              NULL };
 
 /* How long the third node of four was waited for, where it was. */
 static double without_the_third(size_t way)

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -291,8 +292,8 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
     }
 }
 
-/* A part of which a layer was added before its node died goes to another node all the same: so it is
- * tried at several instants of a run, whose length is that of the first one, which nothing befalls. */
+/* A part of which a layer was added before its node died goes to another node all the same: so it
+ * is tried at several instants of a run, as long as the first one, which nothing befalls. */
 static void with_allow_drop_a_lost_part_does_not_count_and_that_is_said(void **s)
 {
     (void)s;
@@ -366,7 +367,15 @@ static void top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_ea
     world_close(&w);
 }
 
-/* Stops a node three quarters of the time. */
+static double busy_of(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t)) return 0;
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Stops a node three quarters of the time, of a machine that gives it a processor in the fourth. */
 static atomic_bool slow_down;
 
 static void *slow(void *arg)
@@ -375,8 +384,12 @@ static void *slow(void *arg)
     while (slow_down) {
         send_signal(pid, SIGSTOP);
         usleep(15000);
+        double had = busy_of(pid);
         send_signal(pid, SIGCONT);
-        usleep(5000);
+        for (unsigned i = 0; i < 20; i++) {
+            usleep(5000);
+            if (busy_of(pid) - had > 1e-3) break;
+        }
     }
     send_signal(pid, SIGCONT);
     return NULL;
