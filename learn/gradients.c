@@ -266,37 +266,55 @@ static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t p
                : SHERD_OK;
 }
 
-static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
+bool sherd__gradients_others(const gradients *g)
 {
-    uint32_t shards = sherd__gradients_cut(g, s->len);
-    uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
-    double weight = (double)s->len, cost = 0;
-    sherd__gradients_update u = { .version = g->updates };
+    return g->o.engine.ops->workers(g->o.engine.ctx) > 0;
+}
+
+/* What came of the parts; *weight: of all shards before, of those that count behind it. */
+static sherd__step_result count(gradients *g, uint32_t parts, double *weight,
+                                sherd__gradients_update *u)
+{
     sherd__step_result r = { 0 };
-    if (parts > shards) parts = shards;
-    if (g->o.local_steps) weight = sherd__gradients_local(g, s->rate, g->cuts, shards, g->local);
-    int err = grade(g, s, shards, parts, weight, d);
-    if (err) return err;
     for (uint32_t i = 0; i < parts; i++) {
         const sherd__part *p = &g->parts[i];
         g->stats.dropped += p->dropped;
-        u.dropped += p->dropped;
-        u.parts += !p->dropped;
+        u->dropped += p->dropped;
+        u->parts += !p->dropped;
         for (uint32_t k = p->first; k < p->first + p->shards; k++) {
             size_t len = g->cuts[k + 1] - g->cuts[k];
             if (p->dropped) {
-                weight -= g->o.local_steps ? g->local[k].weight : (double)len;
+                *weight -= g->o.local_steps ? g->local[k].weight : (double)len;
                 continue;
             }
-            cost += g->costs[k];
+            r.cost += g->costs[k];
             r.hits += g->hits[k];
-            u.examples += len;
+            u->examples += len;
         }
     }
+    return r;
+}
+
+static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
+{
+    uint32_t shards = sherd__gradients_cut(g, s->len);
+    double weight;
+    sherd__gradients_update u = { .version = g->updates };
+    sherd__step_result r;
+    do { /* once, unless whoever had a part of it is lost, and parts may be dropped */
+        uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
+        if (parts > shards) parts = shards;
+        weight = g->o.local_steps
+                     ? sherd__gradients_local(g, s->rate, g->cuts, shards, g->local)
+                     : (double)s->len;
+        int err = grade(g, s, shards, parts, weight, d);
+        if (err) return err;
+        r = count(g, parts, &weight, &u);
+    } while (u.examples == 0 && sherd__gradients_others(g));
     if (u.examples == 0)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "no shard of step %llu was graded",
                            (unsigned long long)s->number);
-    r.cost = cost / (double)u.examples + sherd__gradients_l2(g);
+    r.cost = r.cost / (double)u.examples + sherd__gradients_l2(g);
     sherd__gradients_sum sum = { &g->sums, g->scales,
                                  g->o.local_steps ? weight * s->rate : weight, false };
     sherd__gradients_apply(g, s->rate, &u, &sum);

@@ -24,8 +24,8 @@ typedef struct piece {
     int32_t *scales;
     sherd__sums sums;
     double rate, weight;       /* weight: examples, or what local steps weigh */
+    double share;              /* of the step, and so of the rate */
     size_t examples;
-    size_t whole;              /* examples of the step */
     unsigned tries;
 } piece;
 
@@ -105,7 +105,7 @@ static void apply_held(gradients *g)
                                        g->o.local_steps ? weight * p->rate : weight,
                                        p != g->held };
         if (p->next) sherd__gradients_take(g, &last);
-        rate += p->rate * (double)p->examples / (double)p->whole;
+        rate += p->rate * p->share;
         if (stale >= u.staleness) {
             u.staleness = stale;
             u.by = p->part.by;
@@ -198,9 +198,9 @@ static int collect(gradients *g, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Shards [first, first + n) of this step's, as one part. */
+/* Shards [first, first + n) of this step's, as one part; all: what the step weighs. */
 static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint32_t n,
-                       uint32_t shards, sherd_diag *d)
+                       uint32_t shards, double all, sherd_diag *d)
 {
     size_t from = g->cuts[first], len = g->cuts[first + n] - from;
     piece *p = take_piece(g, len);
@@ -208,11 +208,14 @@ static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint3
     memcpy(p->rows, s->rows + from, len * sizeof *p->rows);
     for (uint32_t i = 0; i <= n; i++) p->cuts[i] = g->cuts[first + i] - from;
     p->rate = s->rate;
-    p->whole = s->len;
     p->tries = 0;
     p->examples = len;
-    p->weight = (double)len;
-    if (g->o.local_steps) p->weight = sherd__gradients_local(g, s->rate, p->cuts, n, p->local);
+    p->weight = g->o.local_steps ? 0 : (double)len;
+    for (uint32_t i = 0; g->o.local_steps && i < n; i++) {
+        p->local[i] = g->local[first + i]; /* they were compared with all of the step's */
+        p->weight += p->local[i].weight;
+    }
+    p->share = p->weight / all;
     unsigned room = sherd__gradients_room(shards);
     sherd__gradients_scales(g, s->rate, p->weight, room, 0, p->scales);
     sherd__sums_clear(&p->sums);
@@ -239,24 +242,36 @@ static uint32_t grain(const gradients *g, uint32_t shards)
                ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
 }
 
-int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
-                                sherd_diag *d)
+/* Every shard goes out once, and one part at least is back. */
+static int all_shards(gradients *g, const sherd__step *s, uint32_t shards, double all,
+                      sherd_diag *d)
 {
-    uint32_t shards = sherd__gradients_cut(g, s->len);
     int err = SHERD_OK;
-    if (!g->versions && !(g->versions = sherd__calloc(SHERD__SHARDS_MAX, sizeof *g->versions)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
-    g->applied = g->applied_hits = 0;
-    g->applied_cost = 0;
     for (uint32_t i = 0, n; i < shards && !err; i += n) {
         n = grain(g, shards);
         if (n > shards - i) n = shards - i;
         /* Those who are too fast for the bound wait, too. */
         while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))
             err = collect(g, d);
-        if (!err) err = send_shards(g, s, i, n, shards, d);
+        if (!err) err = send_shards(g, s, i, n, shards, all, d);
     }
     while (!err && g->applied == 0 && g->under_way) err = collect(g, d);
+    return err;
+}
+
+int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_result *out,
+                                sherd_diag *d)
+{
+    uint32_t shards = sherd__gradients_cut(g, s->len);
+    double all = (double)s->len;
+    int err;
+    if (!g->versions && !(g->versions = sherd__calloc(SHERD__SHARDS_MAX, sizeof *g->versions)))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    if (g->o.local_steps) all = sherd__gradients_local(g, s->rate, g->cuts, shards, g->local);
+    g->applied = g->applied_hits = 0;
+    g->applied_cost = 0;
+    do err = all_shards(g, s, shards, all, d);
+    while (!err && g->applied == 0 && sherd__gradients_others(g));
     if (err) return err;
     if (g->applied == 0)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "no shard of step %llu was graded",

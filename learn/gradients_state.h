@@ -78,6 +78,9 @@ void sherd__gradients_scales(const gradients *g, double rate, double examples, u
 void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
                                 double examples, unsigned room, unsigned try, int32_t *scales);
 void sherd__gradients_most(const gradients *g, double *most);
+/** Whether somebody is left who could compute: then a step of which all was dropped is made
+ *  anew. */
+bool sherd__gradients_others(const gradients *g);
 /** How each of n shards makes its local steps; the sum of weights. */
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,
                               sherd__local_steps *out);

@@ -40,9 +40,9 @@ static void deal(sherd__circle_job *j)
 void sherd__circle_begin_step(sherd__circle_job *j)
 {
     deal(j);
-    if (j->shards_len == 0) { /* all that it had was lost: the stepper says so */
-        sherd__circle_answer(j, SHERD_EFEWNODES, "every shard of the step was lost");
-        return;
+    if (j->shards_len == 0) { /* all that it had was lost: those who are left make it after all */
+        memset(j->ask->step->dropped, 0, j->ask->step->shards * sizeof *j->ask->step->dropped);
+        deal(j);
     }
     double by = divisor(j->ask->step);
     j->phase = STEPPING;

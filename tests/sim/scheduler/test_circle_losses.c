@@ -196,6 +196,30 @@ static void what_a_lost_node_had_is_dropped_where_that_is_allowed(void **unused)
     circle_run_end(&there);
 }
 
+/* A step of one shard; whoever has it is among those that die. */
+static void a_step_of_which_all_was_dropped_is_made_by_who_is_left(void **unused)
+{
+    (void)unused;
+    for (uint32_t dies = 0; dies < 3; dies++) {
+        world w;
+        run there;
+        sherd_diag d = { 0 };
+        training t = usual;
+        t.allow_drop = true;
+        t.shards = 1;
+        draw_state = 5;
+        circle_world_open(&w, &t);
+        circle_run_begin(&there, &w, &t);
+        circle_job_open(&w, &t, &there);
+        w.kill = dies;
+        w.at = 1;
+        if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
+        assert_int_equal(sherd__gradients_stats_of(&there.stepper)->updates, STEPS);
+        circle_world_close(&w);
+        circle_run_end(&there);
+    }
+}
+
 static void the_last_node_gone_is_an_end(void **unused)
 {
     (void)unused;
@@ -227,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_link_that_breaks_costs_a_round_and_no_bit),
         cmocka_unit_test(links_that_break_all_the_time_end_in_words),
         cmocka_unit_test(what_a_lost_node_had_is_dropped_where_that_is_allowed),
+        cmocka_unit_test(a_step_of_which_all_was_dropped_is_made_by_who_is_left),
         cmocka_unit_test(the_last_node_gone_is_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, circle_keys_free);

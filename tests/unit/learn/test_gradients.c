@@ -184,6 +184,29 @@ static void what_diverges_is_said_and_changes_nothing(void **s)
     }
 }
 
+/* One shard, and who had it is lost; others are there. */
+static void a_step_of_which_all_was_dropped_is_made_by_others(void **s)
+{
+    (void)s;
+    for (unsigned async = 0; async < 2; async++) {
+        grad_run r, calm;
+        sherd_diag d = { 0 };
+        mock m = { .workers = 1, .lost = 1 }, whole = { .workers = 1 };
+        sherd__gradients_options o = { .bits = 17, .shards = 1, .async = async > 0,
+                                       .staleness_max = UINT64_MAX };
+        grad_begin(&r, mock_engine(&m, 17), o);
+        grad_begin(&calm, mock_engine(&whole, 17), o);
+        if (grad_step(&r, 0, ROWS, 0.1, &d)) fail_msg("%s", d.message);
+        assert_int_equal(grad_step(&calm, 0, ROWS, 0.1, &d), 0);
+        assert_memory_equal(sherd__network_params(r.network), sherd__network_params(calm.network),
+                            COUNT * sizeof(double));
+        assert_int_equal(m.posts, 2);
+        assert_int_equal(sherd__gradients_stats_of(&r.stepper)->dropped, 1);
+        grad_end(&r);
+        grad_end(&calm);
+    }
+}
+
 static void a_dropped_part_counts_for_nothing(void **s)
 {
     (void)s;
@@ -425,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_step_is_that_of_the_whole_batch),
         cmocka_unit_test(a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one),
         cmocka_unit_test(what_diverges_is_said_and_changes_nothing),
+        cmocka_unit_test(a_step_of_which_all_was_dropped_is_made_by_others),
         cmocka_unit_test(a_dropped_part_counts_for_nothing),
         cmocka_unit_test(a_run_that_is_resumed_with_its_gradient_makes_the_same_bits),
         cmocka_unit_test(an_engine_that_fails_ends_the_steps),

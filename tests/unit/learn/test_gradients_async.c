@@ -108,6 +108,25 @@ static void a_part_of_all_shards_is_a_whole_step(void **s)
     }
 }
 
+/* Shards of 12, 11, 11 and 11 examples, each a part of its own: they are weighed by the largest one
+ * of the step, not of the part. */
+static void weighted_shards_lack_steps_however_small_parts_are(void **s)
+{
+    (void)s;
+    grad_run r;
+    sherd_diag d = { 0 };
+    mock m = { .workers = 1, .grain = 1 };
+    grad_begin(&r, mock_engine(&m, 17),
+          (sherd__gradients_options){ .bits = 17, .shards = 4, .async = true, .local_steps = 24,
+                                      .weighted = true, .staleness_max = UINT64_MAX });
+    assert_int_equal(grad_step(&r, 0, ROWS, 0.1, &d), 0);
+    assert_int_equal(r.stepper.ops->settle(r.stepper.ctx, &d), 0);
+    assert_int_equal(m.posts, 4);
+    assert_int_equal(m.local[0].steps, 22); /* of the last part */
+    assert_true(m.local[0].weight < 1);
+    grad_end(&r);
+}
+
 /* 8 shards in parts of 3, 3 and 2. */
 static void shards_of_a_part_count_together(void **s)
 {
@@ -152,6 +171,7 @@ int main(void)
         cmocka_unit_test(asynchronous_training_comes_down_too),
         cmocka_unit_test(one_worker_without_delay_is_a_series_of_steps),
         cmocka_unit_test(a_part_of_all_shards_is_a_whole_step),
+        cmocka_unit_test(weighted_shards_lack_steps_however_small_parts_are),
         cmocka_unit_test(shards_of_a_part_count_together),
         cmocka_unit_test(however_large_parts_are_everybody_has_one_of_each_step),
     };
