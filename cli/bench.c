@@ -57,12 +57,15 @@ static const measurement measurements[] = {
      sherd__bench_gradients_spiral},
     {"gradients-large", "a round of many parameters, beside its links alone",
      sherd__bench_gradients_large},
+    {"gradients-circle", "a round of many parameters summed among nodes, beside the server",
+     sherd__bench_gradients_circle},
     {"gradients-async", "asynchronous training with a slow node", sherd__bench_gradients_async},
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
     "freivalds, share-2048, share-4096, resident, disturbed, forecast, train-deep, "               \
-    "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-large, gradients-async"
+    "train-mnist, train-epoch, train-batch, gradients-spiral, gradients-large, gradients-circle, " \
+    "gradients-async"
 enum { MEASUREMENTS = sizeof measurements / sizeof *measurements };
 
 int sherd__bench_runs(const sherd__bench *b, int preset)
@@ -288,7 +291,9 @@ const sherd__verb sherd__verb_bench = {
         "gradients-spiral: 2-100-3 on 450 points over 2 node processes, examples dealt anew and "
         "sent with parameters each time, gradients back, over TLS; against numpy's iteration in "
         "its own process, f64, with one BLAS thread or all, whichever is quicker. Both take turns, "
-        "and what counts of either is the median of its iterations.",
+        "and what counts of either is the median of its iterations. gradients-circle: a network of "
+        "100 MB over 4 node processes, summed by the server, in a ring, and by halving and "
+        "doubling, each over nodes of its own and one after the other; the ratio of rounds.",
     .examples = examples,
     .options = options,
     .run = run_bench,

@@ -179,6 +179,7 @@ int sherd__bench_train_epoch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_train_batch(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d) SHERD_MUST;
+int sherd__bench_gradients_circle(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 int sherd__bench_gradients_async(sherd__bench *b, sherd_diag *d) SHERD_MUST;
 /** The process that sherd__bench_memory starts: prints its peak beyond operands and result. */
 int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d) SHERD_MUST;

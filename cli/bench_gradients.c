@@ -1,9 +1,10 @@
 /*
  * Training by gradients over local nodes: one iteration of the spiral with everything on the wire
  * each time (examples dealt anew, parameters, gradients) beside numpy's in its process, a round of
- * a network of 100 MB beside the links alone, and what one node that is four times slower costs
- * synchronous and asynchronous training, in examples a second and in time to one loss. Nothing is
- * kept at the nodes between iterations.
+ * a network of 100 MB beside the links alone, the same added up among the nodes beside the server,
+ * and what one node that is four times slower costs synchronous and asynchronous training, in
+ * examples a second and in time to one loss. But for sums among nodes nothing is kept at them
+ * between iterations.
  */
 #include <math.h>
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include "core/clock.h"
 #include "learn/digits.h"
 #include "learn/network.h"
+#include "scheduler/circle.h"
 #include "scheduler/measure.h"
 #include "scheduler/train.h"
 
@@ -63,12 +65,11 @@ static int generate(training *t, size_t examples, sherd_diag *d)
     return err;
 }
 
-static int begin(training *t, const char *text, size_t examples, sherd_cluster *cluster,
-                 uint32_t shards, bool async, sherd_diag *d)
+/* Everything but the stepper. */
+static int prepare(training *t, const char *text, size_t examples, sherd_diag *d)
 {
     sherd__optimiser_spec how = {.method = SHERD__SGD};
     sherd_entropy_seeded state;
-    sherd__gradient_engine engine = {0};
     memset(t, 0, sizeof *t);
     int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK,
                                   d);
@@ -80,7 +81,14 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
     if (err) return err;
     sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(t->network, &e, 0);
-    err = sherd__optimiser_init(&t->optimiser, &how, sherd__network_count(t->network), d);
+    return sherd__optimiser_init(&t->optimiser, &how, sherd__network_count(t->network), d);
+}
+
+static int begin(training *t, const char *text, size_t examples, sherd_cluster *cluster,
+                 uint32_t shards, bool async, sherd_diag *d)
+{
+    sherd__gradient_engine engine = {0};
+    int err = prepare(t, text, examples, d);
     sherd__train_options o = {.recipe = &t->recipe, .data = &t->data, .shards = shards,
                               .batch = examples, .bits = BITS, .async = async,
                               .staleness_max = UINT64_MAX, .trace = on_trace, .trace_ctx = t};
@@ -92,6 +100,25 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
         .async = async, .staleness_max = UINT64_MAX};
     err = sherd__stepper_gradients(&t->stepper, &g, d);
     if (err) sherd__gradient_engine_free(engine);
+    return err;
+}
+
+/* The same summed among the nodes. */
+static int begin_circle(training *t, const char *text, size_t examples, sherd_cluster *cluster,
+                        uint32_t shards, sherd__reduce kind, sherd_diag *d)
+{
+    sherd__circle_lead lead;
+    int err = prepare(t, text, examples, d);
+    if (err) return err;
+    sherd__circle_options o = {.recipe = &t->recipe, .data = &t->data, .network = t->network,
+                               .optimiser = &t->optimiser, .kind = kind, .shards = shards,
+                               .batch = examples, .bits = BITS};
+    sherd__gradients_options g = {.recipe = &t->recipe, .data = &t->data, .network = t->network,
+                                  .optimiser = &t->optimiser, .shards = shards, .bits = BITS};
+    err = sherd__circle_open(&lead, cluster, &o, d);
+    if (err) return err;
+    err = sherd__stepper_circle(&t->stepper, &g, lead, false, d);
+    if (err) lead.ops->free(lead.ctx);
     return err;
 }
 
@@ -126,6 +153,8 @@ static int steps(training *t, uint64_t count, double rate, double *seconds, sher
         double before = sherd__clock_s();
         size_t len = sherd__train_order_rows(&t->order, t->number, t->rows);
         sherd__step s = {.number = t->number, .rate = rate, .rows = t->rows, .len = len};
+        sherd__rows list = sherd__train_order_list(&t->order, t->number, &s.first);
+        s.list = &list;
         err = t->stepper.ops->step(t->stepper.ctx, &s, &out, d);
         if (t->took) t->took[i] = sherd__clock_s() - before;
         if (!err && t->path) note_path(t, sherd__clock_s() - began);
@@ -231,6 +260,15 @@ static int carry_all(carrier *c, double *seconds, sherd_diag *d)
     return err;
 }
 
+/* A network of so many layers, square. */
+static void large_text(size_t units, char *text, size_t size)
+{
+    int len = snprintf(text, size, "input = %zu\n", units);
+    for (int i = 0; i < LARGE_TIERS; i++)
+        len += snprintf(text + len, size - (size_t)len, "layer = dense %zu\n%s", units,
+                        i + 1 < LARGE_TIERS ? "layer = relu\n" : "loss = cross-entropy\n");
+}
+
 int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
 {
     sherd__figure f = {.name = "gradients-large", .unit = "% of link", .better = SHERD__HIGHER,
@@ -244,10 +282,7 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
                                  .ctx = b};
     sherd_cluster *cluster = NULL;
     training t = {0};
-    int len = snprintf(text, sizeof text, "input = %zu\n", units);
-    for (int i = 0; i < LARGE_TIERS; i++)
-        len += snprintf(text + len, sizeof text - (size_t)len, "layer = dense %zu\n%s", units,
-                        i + 1 < LARGE_TIERS ? "layer = relu\n" : "loss = cross-entropy\n");
+    large_text(units, text, sizeof text);
     int err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
     if (!err) err = begin(&t, text, LARGE_NODES, cluster, LARGE_NODES, false, d);
     for (int i = 0; i < LARGE_NODES && !err; i++) {
@@ -277,6 +312,58 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
     end(&t);
     sherd_cluster_close(cluster);
     return err;
+}
+
+/* ---- sums among nodes ------------------------------------------------------------------------ */
+
+enum { BY_SERVER, BY_RING, BY_HALVING, WAYS };
+
+/* What each of a few rounds takes, once all is warm. */
+static int rounds(training *t, int runs, double *took, sherd_diag *d)
+{
+    double ignored;
+    int err = steps(t, 2, 0.001, &ignored, d);
+    t->took = took;
+    if (!err) err = steps(t, (uint64_t)runs, 0.001, &ignored, d);
+    t->took = NULL;
+    return err;
+}
+
+int sherd__bench_gradients_circle(sherd__bench *b, sherd_diag *d)
+{
+    sherd__figure f[WAYS] = {
+        [BY_RING] = {.name = "gradients-ring", .unit = "x server", .target = 1.3,
+                     .what = "100 MB summed in a ring of 4 nodes, a round"},
+        [BY_HALVING] = {.name = "gradients-halving", .unit = "x server", .target = 1.3,
+                        .what = "100 MB summed by halving and doubling"}};
+    static const sherd__reduce kinds[WAYS] = {[BY_RING] = SHERD__REDUCE_RING,
+                                              [BY_HALVING] = SHERD__REDUCE_HALVING};
+    double took[WAYS][SHERD__BENCH_RUNS_MAX];
+    char text[256];
+    int runs = sherd__bench_runs(b, 5), err = 0;
+    large_text(b->quick ? 200 : 1768, text, sizeof text);
+    for (int way = 0; way < WAYS && !err; way++) {
+        sherd_cluster *cluster = NULL; /* each has its own: none finds the memory of another's */
+        training t = {0};
+        err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
+        if (!err)
+            err = way == BY_SERVER
+                      ? begin(&t, text, LARGE_NODES, cluster, LARGE_NODES, false, d)
+                      : begin_circle(&t, text, LARGE_NODES, cluster, LARGE_NODES, kinds[way], d);
+        if (!err) err = rounds(&t, runs, took[way], d);
+        end(&t);
+        sherd_cluster_close(cluster);
+    }
+    if (err) return err;
+    double server = sherd__median(took[BY_SERVER], runs);
+    for (int way = BY_RING; way < WAYS; way++) {
+        for (int i = 0; i < runs; i++) sherd__figure_add(&f[way], took[way][i] / server);
+        sherd__figure_beside(&f[way], "round_ms", "a round", 1e3 * sherd__median(took[way], runs),
+                             "ms");
+        sherd__figure_beside(&f[way], "server_ms", "by the server", 1e3 * server, "ms");
+        sherd__bench_tell(b, &f[way]);
+    }
+    return 0;
 }
 
 /* ---- a slow node ----------------------------------------------------------------------------- */

@@ -119,6 +119,8 @@ int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g,
 /** Goes on with a line that has begun. */
 void sherd__train_circle_print(const sherd__train *t);
 json_t *sherd__train_circle_json(const sherd__train *t);
+/** Bytes on the links of each node so far. */
+json_t *sherd__train_circle_links(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_circle_free(sherd__train_circle *c);
 

@@ -78,15 +78,32 @@ void sherd__train_circle_print(const sherd__train *t)
                s->repeated == 1 ? " was" : "s were");
 }
 
+json_t *sherd__train_circle_links(const sherd__train *t)
+{
+    const sherd__train_circle *c = t->circle;
+    json_t *links = json_array();
+    for (uint32_t i = 0; c->lead.ops && i < sherd_cluster_size(t->over.cluster); i++) {
+        sherd__circle_link_bytes b = sherd__circle_links_of(&c->lead, i);
+        sherd_node_info info;
+        sherd_cluster_node(t->over.cluster, i, &info);
+        json_array_append_new(links, json_pack("{s:s, s:I, s:I, s:I}", "node", info.name,
+                                               "bytes_out", (json_int_t)b.out, "bytes_in",
+                                               (json_int_t)b.in, "blocks_in",
+                                               (json_int_t)b.bodies));
+    }
+    return links;
+}
+
 json_t *sherd__train_circle_json(const sherd__train *t)
 {
     const sherd__circle_stats *s = count(t);
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "by",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "by",
                      sherd__reduce_name(t->circle->kind), "members", (json_int_t)s->members,
                      "rounds", (json_int_t)s->rounds,
                      "repeated", (json_int_t)s->repeated, "link_bytes_out",
                      (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in,
-                     "examples_bytes", (json_int_t)s->examples_out);
+                     "examples_bytes", (json_int_t)s->examples_out,
+                     "links", sherd__train_circle_links(t));
 }
 
 void sherd__train_circle_free(sherd__train_circle *c)

@@ -194,6 +194,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
     json_object_set_new(o, "event", json_string("epoch"));
     json_object_set_new(o, "nodes", json_integer(x.up));
+    if (t->circle != NULL) json_object_set_new(o, "links", sherd__train_circle_links(t));
     return log_line(t, o, d);
 }
 

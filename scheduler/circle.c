@@ -122,6 +122,11 @@ int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__c
     return SHERD_OK;
 }
 
+sherd__circle_link_bytes sherd__circle_links_of(const sherd__circle_lead *lead, uint32_t node)
+{
+    return sherd__circle_job_links(((const leader *)lead->ctx)->job, node);
+}
+
 void sherd__circle_count(const sherd__circle_lead *lead, sherd__circle_stats *out)
 {
     sherd__circle_job_count(((const leader *)lead->ctx)->job, out);

@@ -30,6 +30,12 @@ typedef struct sherd__circle_options {
                                           lost in; else others grade them */
 } sherd__circle_options;
 
+/** Bytes on links that one node has opened, which is to whom it sends: out from it, in to it; and
+ *  of what others sent it, the bodies of blocks. As it tells, over complete rounds. */
+typedef struct sherd__circle_link_bytes {
+    uint64_t out, in, bodies;
+} sherd__circle_link_bytes;
+
 /** What the leader has seen. */
 typedef struct sherd__circle_stats {
     uint32_t members;                  /* now */
@@ -48,6 +54,8 @@ typedef struct sherd__circle_stats {
  */
 int sherd__circle_open(sherd__circle_lead *out, sherd_cluster *c, const sherd__circle_options *opt,
                        sherd_diag *d) SHERD_MUST;
+/** Of this node of the cluster. */
+sherd__circle_link_bytes sherd__circle_links_of(const sherd__circle_lead *lead, uint32_t node);
 /** Of a leader that this made; any time. */
 void sherd__circle_count(const sherd__circle_lead *lead, sherd__circle_stats *out);
 

@@ -1,9 +1,9 @@
 /*
- * Who is at fault where one member's word stands against another's. A dispute is a pair of which one
- * lies, or of whose machines one is broken, and it is remembered until the training ends. Who is in
- * disputes with two others goes. No dispute is noted that one of a pair who is at fault already
- * explains, so whoever lies is in two at most before it goes; an honest member goes only by two
- * disputes, each with a liar: never more honest members than liars, however they agree.
+ * Who is at fault where one member's word stands against another's. A dispute is a pair of which
+ * one lies, or of whose machines one is broken, and it is remembered until the training ends. Who
+ * is in disputes with two others goes. No dispute is noted that one of a pair who is at fault
+ * already explains, so whoever lies is in two at most before it goes; an honest member goes only by
+ * two disputes, each with a liar: never more honest members than liars, however they agree.
  *
  * (Two members that wait for one pass for a pair of disputes, and both stay noted: two liars that
  * have had one honest member left out are themselves in their second dispute with the next one.)

@@ -4,10 +4,10 @@
  * member's word, and of a member that says it of everything no training would come to an end.
  * Grading is the same to the bit wherever it is done: so others say so too, or grade that part.
  *
- * A second member that refuses settles it. Else shards are dealt anew, each part to the next member,
- * until half of the members have graded the part in question without finding anything: then whoever
- * refused it goes. So an honest majority is never overruled, and an honest member never goes by the
- * word of fewer than half of all.
+ * A second member that refuses settles it. Else shards are dealt anew, each part to the next
+ * member, until half of the members have graded the part in question without finding anything: then
+ * whoever refused it goes. So an honest member never goes by the word of fewer than half of all;
+ * that two who lie are believed costs scales that are too coarse, or ends the training in words.
  */
 #include <stdio.h>
 
@@ -68,8 +68,8 @@ bool sherd__circle_settled(sherd__circle_job *j)
     }
     uint32_t node = j->doubted - 1;
     char text[sizeof j->why + 100];
-    snprintf(text, sizeof text, "finds a step that does not fit where others find that it does (%s)",
-             j->why);
+    snprintf(text, sizeof text,
+             "finds a step that does not fit where others find that it does (%s)", j->why);
     sherd__circle_leave_out(j, node, text);
     sherd__circle_break_without(j, text);
     return false;

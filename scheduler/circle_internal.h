@@ -56,6 +56,8 @@ typedef struct member {
     uint64_t again_ms;       /* not before then does it come in */
     uint8_t hash[SHERD__HASH]; /* of its state, as it says */
     int64_t links[SHERD__CIRCLE_MOST];
+    sherd__circle_link_bytes links_now, links_before; /* as last told, under the stats' lock; in
+                                                         meetings before this one */
     uint64_t figures[SHERD__RECIPE_LAYERS_MAX + SHERD__CIRCLE_FIGURES];
 } member;
 
@@ -70,7 +72,6 @@ struct sherd__circle_job {
     phase phase;
     uint64_t meetings;
     uint64_t id;             /* of the circle as it last met */
-    uint64_t link_out, link_in; /* bytes on links of meetings before */
     bool stood;              /* once at least */
     bool broken;             /* it has to meet before anything else */
     bool anew;               /* broken off since a round was complete: no node comes in before one
@@ -92,7 +93,7 @@ struct sherd__circle_job {
     double usual_ms;         /* moving average from there to its end; 0: not known */
     sherd__circle_ask *ask;  /* under way */
     uint32_t turned;         /* by how many members shards are dealt further */
-    uint32_t doubted;        /* the member (node + 1) that says alone that a gradient does not fit */
+    uint32_t doubted;        /* the member (node + 1) that says alone that a step does not fit */
     uint32_t doubted_part;   /* which part of the deal that is about */
     int refused;             /* of whoever refused last; what it said */
     char why[SHERD__TEXT_MAX + 420];
@@ -214,8 +215,8 @@ void sherd__circle_take_figures(sherd__circle_job *j, member *m, const uint8_t *
 void sherd__circle_end_step(sherd__circle_job *j);
 /** The round cannot be ended as it was begun; what was asked for is made anew after a meeting. */
 void sherd__circle_break(sherd__circle_job *j, const char *why);
-/** The same for members that are gone: what was broken off before may have been theirs, too, and
- *  does not count any more. */
+/** The same where something came of it: members that are gone, or a pair of which one is at fault.
+ *  What was broken off before may have been their doing, too, and does not count any more. */
 void sherd__circle_break_without(sherd__circle_job *j, const char *why);
 
 #endif

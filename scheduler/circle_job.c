@@ -322,6 +322,14 @@ bool sherd__circle_job_answered(sherd__circle_job *j)
     return sherd__mail_answered(&j->mail);
 }
 
+sherd__circle_link_bytes sherd__circle_job_links(sherd__circle_job *j, uint32_t node)
+{
+    pthread_mutex_lock(&j->mail.lock);
+    sherd__circle_link_bytes b = j->nodes[node].links_now;
+    pthread_mutex_unlock(&j->mail.lock);
+    return b;
+}
+
 void sherd__circle_job_count(sherd__circle_job *j, sherd__circle_stats *out)
 {
     pthread_mutex_lock(&j->mail.lock);

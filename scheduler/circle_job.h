@@ -56,6 +56,7 @@ bool sherd__circle_job_ready(sherd__circle_job *j);
 void sherd__circle_job_ask(sherd__circle_job *j, sherd__circle_ask *a);
 /** True once what was asked for is over; not before is it the caller's again, unless the job is. */
 bool sherd__circle_job_answered(sherd__circle_job *j);
+sherd__circle_link_bytes sherd__circle_job_links(sherd__circle_job *j, uint32_t node);
 void sherd__circle_job_count(sherd__circle_job *j, sherd__circle_stats *out);
 /** Nobody asks any more. */
 void sherd__circle_job_finish(sherd__circle_job *j);

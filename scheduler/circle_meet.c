@@ -53,8 +53,7 @@ static void take_numbers(sherd__circle_job *j)
     for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].self = i;
     pthread_mutex_lock(&j->mail.lock);
     j->stats.members = j->members;
-    j->link_out = j->stats.link_out;
-    j->link_in = j->stats.link_in;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].links_before = j->nodes[i].links_now;
     pthread_mutex_unlock(&j->mail.lock);
 }
 

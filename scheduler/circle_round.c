@@ -82,17 +82,30 @@ static double number(uint64_t bits)
     return v;
 }
 
+static void count_links(sherd__circle_job *j)
+{
+    j->stats.link_out = j->stats.link_in = 0;
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        const uint64_t *told = m->figures + j->o.tiers + 2;
+        const sherd__circle_link_bytes *b = &m->links_before;
+        m->links_now = (sherd__circle_link_bytes){ b->out + told[0], b->in + told[1],
+                                                   b->bodies + told[2] };
+    }
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        j->stats.link_out += j->nodes[i].links_now.out;
+        j->stats.link_in += j->nodes[i].links_now.in;
+    }
+}
+
 void sherd__circle_end_step(sherd__circle_job *j)
 {
     sherd__circle_step *s = j->ask->step;
     const member *first = &j->nodes[j->node_of[0]];
     size_t tiers = j->o.tiers;
     double took = (double)(j->now_ms - j->graded_ms);
-    uint64_t out = 0, in = 0;
     for (uint32_t i = 0; i < j->members; i++) {
         const member *m = &j->nodes[j->node_of[i]];
-        out += m->figures[tiers + 2];
-        in += m->figures[tiers + 3];
         if (!memcmp(m->figures, first->figures, (tiers + 2) * sizeof *m->figures)) continue;
         char text[1000];
         snprintf(text, sizeof text, "%s and %s came to different sums",
@@ -112,8 +125,7 @@ void sherd__circle_end_step(sherd__circle_job *j)
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
     pthread_mutex_lock(&j->mail.lock);
     j->stats.rounds++;
-    j->stats.link_out = j->link_out + out;
-    j->stats.link_in = j->link_in + in;
+    count_links(j);
     pthread_mutex_unlock(&j->mail.lock);
     sherd__circle_answer(j, SHERD_OK, "");
 }

@@ -127,11 +127,11 @@ static void suspect(sherd__circle_job *j, uint32_t sender, const uint32_t *waits
     if (convict_all(j, sender, waits, n, text)) return;
     if (j->members == 2) {
         convict(j, sender, "gives no parts to others");
-    } else if (before == j->nodes[sender].disputes) { /* again, and its parts reach everybody else */
+    } else if (before == j->nodes[sender].disputes) { /* again, and it reaches everybody else */
         convict(j, waits[0], "takes no parts from others");
     } else {
         sherd__circle_part(j, waits[0], sender);
-        sherd__circle_break(j, text);
+        sherd__circle_break_without(j, text); /* not in vain: there are only so many pairs */
     }
 }
 

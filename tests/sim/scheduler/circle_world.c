@@ -15,6 +15,7 @@
 
 #include "core/diag.h"
 #include "learn/circle_plan.h"
+#include "scheduler/circle_internal.h"
 #include "tests/sim/scheduler/circle_world.h"
 #include "tests/support/draw.h"
 #include "tests/support/no_backend.h"
@@ -55,14 +56,14 @@ static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
     l->bodies--;
 }
 
-static int open_link(void *ctx, void **out, sherd__circle *circle, uint32_t member,
+static int open_link(void *ctx, void **out, sherd__circle *circle, uint32_t number,
                      const sherd__peer *peer)
 {
     sim_node *n = ctx;
     world *w = n->world;
     link *l = calloc(1, sizeof *l);
     assert_non_null(l);
-    *l = (link){ .from = n, .circle = circle, .member = member, .next = w->links };
+    *l = (link){ .from = n, .circle = circle, .member = number, .next = w->links };
     for (uint32_t i = 0; i < w->count; i++)
         if (sherd__fingerprint_equal(&w->node[i].peer.key, &peer->key)) l->to = &w->node[i];
     assert_non_null(l->to);
@@ -291,12 +292,30 @@ static size_t to_node(sim_node *n)
     return len;
 }
 
+/* At which step it would wait for the first honest node that it gets a part from. */
+static uint32_t accuse(const world *w, uint32_t i)
+{
+    const sherd__circle_job *j = w->job;
+    sherd__reduce kind = j->o.train.kind;
+    for (uint32_t node = 0; node < w->count; node++)
+        for (uint32_t s = 0; s < sherd__reduce_steps(kind, j->members); s++) {
+            uint32_t from = sherd__reduce_step_of(kind, j->members, j->nodes[i].self, s).from;
+            if (j->node_of[from] == node && !(w->agree >> node & 1)) return s;
+        }
+    return 0;
+}
+
 static void falsify_where(const world *w, uint32_t i, uint8_t *bytes)
 {
     sherd__circle_where where;
     assert_true(sherd__circle_where_parse(&where, bytes));
     where.worked_us = i == w->stuck ? 7 : w->now * 500; /* all nodes are one process here */
     if (i == w->hurries) where.bytes = w->now * 1000;
+    if (w->agree >> i & 1) {
+        where.phase = SHERD__CIRCLE_EXCHANGING;
+        where.step = accuse(w, i);
+        where.bytes = 0;
+    }
     if (i == w->keeps) where.phase = SHERD__CIRCLE_SUMMED;
     sherd__circle_where_write(bytes, &where);
 }
@@ -331,7 +350,7 @@ static void refuse(world *w, uint32_t i, sherd__event *e)
 static bool withheld(const world *w, uint32_t i, const sherd__event *e)
 {
     return e->kind == SHERD__EV_RESULT && w->stands &&
-           ((i == w->keeps && e->task.op == SHERD__OP_REDUCE) ||
+           (((i == w->keeps || w->agree >> i & 1) && e->task.op == SHERD__OP_REDUCE) ||
             (i == w->dumb && e->task.op == SHERD__OP_WHERE));
 }
 

@@ -46,6 +46,8 @@ typedef struct world {
     double steps;                 /* after which all agree that a state is; 0: what it is */
     uint32_t keeps, dumb;         /* does not tell its sums; nor where it is in them */
     uint32_t hurries;             /* tells that bytes move, always */
+    uint32_t agree;               /* nodes, as bits, that keep their sums and say of one honest
+                                     node after the other that they wait for its part */
     uint32_t flaps;               /* is lost in each step that it grades, and back at once */
     uint32_t absent, doubts;      /* not there at first; does not believe that one, or ALL */
     sherd__peers peers;           /* whom they believe */

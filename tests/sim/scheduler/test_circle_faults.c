@@ -104,6 +104,33 @@ static void who_lies_about_links_has_one_other_left_out_at_most(void **unused)
     assert_true(struck > 6);
 }
 
+/* Two or three of them, fewer than half, who say of one node after the other that it holds them
+ * up. */
+static void liars_who_agree_take_no_more_than_one_honest_node_each(void **unused)
+{
+    (void)unused;
+    uint32_t most = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        trial x;
+        uint32_t lost = 0, liars = 2 + (uint32_t)(seed / 2) % 2;
+        training t = usual;
+        t.nodes = 2 * liars + 1 + (uint32_t)(seed / 4) % (NODES - 2 * liars);
+        t.kind = (sherd__reduce)(1 + seed % 2);
+        circle_trial_open(&x, seed, &t);
+        while ((uint32_t)__builtin_popcount(x.w.agree) < liars)
+            x.w.agree |= 1u << draw() % t.nodes;
+        circle_trial_start(&x);
+        circle_trial_train(&x);
+        for (uint32_t i = 0; i < t.nodes; i++)
+            if (!(x.w.agree >> i & 1)) lost += x.w.job->nodes[i].out;
+            else assert_true(x.w.job->nodes[i].out);
+        if (lost > liars) fail_msg("seed %d: %u liars: %s", (int)seed, liars, x.w.log);
+        if (lost > most) most = lost;
+        circle_trial_close(&x);
+    }
+    assert_true(most >= 2); /* what they can do, they do */
+}
+
 static void who_is_lost_in_each_round_and_back_holds_up_nothing_for_good(void **unused)
 {
     (void)unused;
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(who_says_that_bytes_move_is_believed_for_a_while),
         cmocka_unit_test(who_does_not_say_where_it_is_goes),
         cmocka_unit_test(who_lies_about_links_has_one_other_left_out_at_most),
+        cmocka_unit_test(liars_who_agree_take_no_more_than_one_honest_node_each),
         cmocka_unit_test(who_is_lost_in_each_round_and_back_holds_up_nothing_for_good),
         cmocka_unit_test(one_that_a_member_does_not_believe_goes_alone),
         cmocka_unit_test(who_has_met_in_vain_keeps_one_state),

@@ -19,7 +19,8 @@ assert list(f) == ['meta-expanded', 'meta-numpy', 'meta-seed-bytes', 'meta-seed-
     'share-2048', 'share-4096', 'resident', 'resident-up', 'resident-down', 'disturbed-killed',
     'disturbed-stopped', 'disturbed-lying', 'forecast-share-2048', 'forecast-share-4096',
     'forecast-share-layer', 'forecast-all-4096', 'forecast-group1', 'forecast-plain-4096', 'train-deep-f64', 'train-deep-f32', 'train-mnist', 'train-epoch',
-    'train-batch', 'gradients-spiral', 'gradients-large', 'gradients-async',
+    'train-batch', 'gradients-spiral', 'gradients-large', 'gradients-ring', 'gradients-halving',
+    'gradients-async',
     'gradients-async-loss'], list(f)"
 report $? "--quick --json has every figure"
 [ $code = 0 ] && py "import math
@@ -42,6 +43,7 @@ py "within = {'meta-expanded': (0.3, 5000), 'meta-numpy': (1, 1e5), 'meta-seed-b
     'disturbed-stopped': (0.01, 100), 'disturbed-lying': (0.01, 100), 'train-deep-f64': (0.02, 100), 'train-deep-f32': (0.01, 100),
     'train-mnist': (0.005, 100), 'train-epoch': (0.1, 1e5), 'train-batch': (0.5, 1e5),
     'gradients-spiral': (0.02, 1000), 'gradients-large': (0.01, 1e3), 'gradients-async': (0.01, 100),
+    'gradients-ring': (0.01, 100), 'gradients-halving': (0.01, 100),
     'gradients-async-loss': (0.001, 100)}
 for name, (least, most) in within.items(): assert least < f[name]['median'] < most, f[name]
 targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'meta-seed-time': 1,
@@ -52,6 +54,7 @@ targets = {'meta-expanded': 3.5, 'meta-numpy': 100, 'meta-seed-bytes': 2047, 'me
     'disturbed-killed': 1.3, 'disturbed-stopped': 1.3, 'disturbed-lying': 1.3, 'train-deep-f64': 0.7,
     'train-deep-f32': 0.4, 'train-mnist': 0.6, 'train-epoch': 10, 'train-batch': 39.6,
     'gradients-spiral': 1, 'gradients-large': 60, 'gradients-async': 2,
+    'gradients-ring': 1.3, 'gradients-halving': 1.3,
     'gradients-async-loss': 1}
 for name in f:
     if name.startswith('forecast'):

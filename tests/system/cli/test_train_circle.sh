@@ -26,6 +26,24 @@ run spiral --epochs 20 --by gradients --aggregate ring -n 5 --shards 3 --check
 checked && grep -q 'ring among 5 nodes' out
 report $? "more nodes than shards come to the bits of a training here"
 
+# 2-100-3: of 5 nodes each sends and takes 8 fifths of 603 numbers of 8 bytes in each of 20 steps.
+run spiral --epochs 20 --by gradients --aggregate ring -n 5 --seed seed --log links.jsonl --json
+[ $code = 0 ] && python3 - <<'E' 2>>err
+import json
+rows = [json.loads(x) for x in open('links.jsonl')]
+epochs = [x for x in rows if x['event'] == 'epoch']
+circle = json.load(open('out'))['gradients']['circle']
+assert epochs[-1]['links'] == circle['links'], circle
+assert [x['node'] for x in circle['links']] == ['node-%d' % k for k in range(1, 6)], circle
+assert sum(x['bytes_out'] for x in circle['links']) == circle['link_bytes_out']
+assert sum(x['bytes_in'] for x in circle['links']) == circle['link_bytes_in']
+for l in circle['links']:
+    exact = 20 * 8 * 603 * 8 / 5
+    assert abs(l['blocks_in'] - exact) <= 20 * 8 * 8, (l, exact)
+    assert exact * 0.98 < l['bytes_out'] < 1.5 * exact and l['bytes_in'] < 0.1 * exact, (l, exact)
+E
+report $? "log and result have the bytes on each node's links"
+
 run spiral --epochs 3 --batch 37 --by gradients --aggregate halving-doubling -n 3 --check
 checked
 report $? "batches that do not divide come to the bits of a training here"
