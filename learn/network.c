@@ -251,6 +251,14 @@ void sherd__network_get_gradient(const sherd__network *n, double *gradient)
     widen(n, n->gradient, n->count, gradient);
 }
 
+void sherd__network_forget_gradient(sherd__network *n)
+{
+    for (size_t k = 0; k < n->count; k++) {
+        if (n->dtype == SHERD_F32) n->gradient32[k] = NAN;
+        else n->gradient[k] = NAN;
+    }
+}
+
 void sherd__network_set(sherd__network *n, const double *params)
 {
     if (n->dtype == SHERD_F64) memcpy(n->params, params, n->count * sizeof *params);

@@ -82,6 +82,8 @@ sherd_dtype sherd__network_dtype(const sherd__network *n);
 void sherd__network_get(const sherd__network *n, double *params);
 void sherd__network_set(sherd__network *n, const double *params);
 void sherd__network_get_gradient(const sherd__network *n, double *gradient);
+/** All of it NaN: a pass that was broken off has left parts of two steps'. */
+void sherd__network_forget_gradient(sherd__network *n);
 /** A layer of f64 reads its parameters there from now on, weights and then biases, and not among
  *  its network's; NULL: its own again. For passes that change none; borrowed. */
 void sherd__network_lend(sherd__network *n, size_t layer, const double *params);

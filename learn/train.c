@@ -384,7 +384,11 @@ static int loop(run *r, sherd_diag *d)
         if (r->calls->interrupted != NULL && r->calls->interrupted(r->calls->ctx))
             return stop(r, d);
         err = make_step(r, &rate, d);
-        if (err == SHERD_EINTERRUPTED) return stop(r, d);
+        if (err == SHERD_EINTERRUPTED) {
+            if (!(r->stepper.ops->traits & SHERD__STEPPER_ROWS))
+                sherd__network_forget_gradient(r->t->network);
+            return stop(r, d);
+        }
         bool last = st->step == r->t->steps;
         if (err == 0 && (last || st->step % r->t->order.per_epoch == 0))
             err = end_epoch(r, rate, d);
