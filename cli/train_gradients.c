@@ -209,14 +209,19 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
 
 int sherd__train_by_suits(const sherd__train *t, sherd_diag *d)
 {
-    uint32_t nodes = 0;
-    if (t->by == NULL || t->secure != NULL || !t->over.nodes) return 0;
+    const sherd__collective *others = sherd__train_others();
+    const char *what = others != NULL ? "processes" : t->over.nodes ? "nodes" : "threads";
+    uint32_t many = 0;
+    int err = 0;
+    if (t->by == NULL || t->secure != NULL) return 0;
     size_t batch = sherd__trainer_order(t->trainer)->batch;
-    int err = sherd__nodes_count(&nodes, NULL, t->cli, d);
-    if (!err && nodes > batch)
-        err = sherd__fail(d, SHERD_EINVAL, "fewer nodes, or a larger --batch",
-                          "%" PRIu32 " nodes for steps of %zu examples", nodes, batch);
-    return err;
+    if (others != NULL) many = others->size;
+    else if (t->over.nodes) err = sherd__nodes_count(&many, NULL, t->cli, d);
+    else if (sherd__opt_given(t->cli, "local")) many = t->by->threads;
+    if (err || many <= batch) return err;
+    return sherd__fail(d, SHERD_EINVAL,
+                       "start fewer, or take a larger --batch",
+                       "%" PRIu32 " %s for steps of %zu examples", many, what, batch);
 }
 
 int sherd__train_by_open(sherd__train *t, sherd_diag *d)

@@ -104,7 +104,9 @@ fails 2 'nodes see examples and weights in clear' small.conf --by gradients -n 2
 report $? "options without effect are refused, with the reason"
 
 sed 's/batch = all/batch = 2/' small.conf >tiny.conf
-fails 2 '300 nodes for steps of 2 examples' tiny.conf --by gradients -n 300 && ! grep -q starting err
+fails 2 '300 nodes for steps of 2 examples' tiny.conf --by gradients -n 300 &&
+    ! grep -q starting err &&
+    fails 2 '3 threads for steps of 2 examples' tiny.conf --by gradients --in-process -n 3
 report $? "more nodes than examples are refused before any is started"
 
 sed 's/rate = 1/rate = 1e200/' small.conf >wild.conf
