@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zip.h>
 
 #include "core/alloc.h"
@@ -223,9 +224,12 @@ static int no_memory(const sherd__npz_writer *w, sherd_diag *d)
 static int open_sink(sherd__npz_writer *w, sherd_diag *d)
 {
     zip_error_t e;
-    int err = sherd__file_begin(&w->file, w->path, SHERD__FILE_PRIVATE, d);
+    struct stat st;
+    /* To open a pipe waits for its reader, who could not be served. */
+    bool pipe = stat(w->path, &st) == 0 && S_ISFIFO(st.st_mode);
+    int err = pipe ? 0 : sherd__file_begin(&w->file, w->path, SHERD__FILE_PRIVATE, d);
     if (err) return err;
-    if (sherd__file_fd(w->file) < 0)
+    if (pipe || sherd__file_fd(w->file) < 0)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "write to a regular file",
                            "%s: an .npz cannot be written to a pipe or device",
                            sherd__path_tail(w->path));

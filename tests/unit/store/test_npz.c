@@ -217,6 +217,15 @@ static void a_pipe_or_a_missing_folder_cannot_be_written_to(void **s)
     assert_int_equal(sherd__npz_writer_new(&w, "/dev/null", &d), SHERD_EUNSUPPORTED);
     assert_null(w);
     assert_int_equal(sherd__npz_writer_new(&w, "/nowhere/at/all.npz", NULL), SHERD_EOPEN);
+    /* a pipe whose reader nobody waits for */
+    char pipe[64];
+    snprintf(pipe, sizeof pipe, "/tmp/sherd-npz-pipe-%ld", (long)getpid());
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    alarm(10);
+    int err = sherd__npz_writer_new(&w, pipe, NULL);
+    alarm(0);
+    unlink(pipe);
+    assert_int_equal(err, SHERD_EUNSUPPORTED);
     assert_null(w);
 }
 
