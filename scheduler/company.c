@@ -22,7 +22,7 @@
 #define ENOUGH_S 0.05
 #define SIDE_MOST 640u               /* of doubles */
 #define ROWS_MOST 1024u              /* of residues */
-#define COLS_MOST 512u
+#define COLS_MOST 2048u              /* so that rows of the right operand lie pages apart */
 #define MEMORY (SHERD__COMPANY_MEMBER / 2) /* of operands: more than a core's caches keep */
 #define LINE 64u
 

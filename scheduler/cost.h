@@ -5,7 +5,8 @@
  * A product is a pipeline. Four things go on at the same time, and the slowest of them sets the
  * pace: the loop thread here (bytes through sessions and cipher), the compute thread here (hide,
  * check, fold), the links, and the busiest node. Before the first task can run, the blocks that
- * stay at the nodes have to be there. Nodes on this machine share its cores with all of that: then
+ * stay at the nodes have to be there, and the first position is hidden; the last one is folded when
+ * all else is done. Nodes on this machine share its cores with all of that: then
  * the sum of everything, divided by the cores, is a bound too. There are as many cores as there are
  * threads to keep them busy: before the first blocks are there, that is the loop thread here, those
  * that take the blocks at the nodes, and the compute thread here as far as it has work.
@@ -29,6 +30,8 @@ typedef struct sherd__cost_input {
     /* The compute thread here, and blocks that are made on the loop thread as they are sent;
      * seconds. */
     double hide_s, fold_s, fill_s;
+    uint64_t positions; /* that hide_s and fold_s are of, one after the other; 0: too many for the
+                           first or the last to count */
     /* Machines and links. */
     double node_gflops;           /* of one node by itself */
     uint32_t node_threads;        /* that it has for them; 0: 1 */

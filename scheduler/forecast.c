@@ -40,14 +40,19 @@ static sherd_view stand_in(sherd_view v)
 
 /* --- speeds ---------------------------------------------------------------------------------- */
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Billions of operations a second of a product here, of up to 640 each way, the best of three. */
 static double own_speed(size_t n, size_t k, size_t m)
 {
-    size_t most = 640;
+    const size_t most = 640;
     double best = 0;
-    if (n > most) n = most;
-    if (k > most) k = most;
-    if (m > most) m = most;
+    n = least(n, most);
+    k = least(k, most);
+    m = least(m, most);
     if (n == 0 || k == 0 || m == 0) return 1;
     double *x = sherd__alloc((n * k + k * m + n * m) * sizeof *x);
     for (size_t i = 0; i < n * k + k * m && x; i++) x[i] = (double)(i % 1021) - 510;
@@ -263,14 +268,15 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     return err;
 }
 
-/* The same product here, by BLAS: as given, as measured, or as nodes here would together. */
-static void find_own(sherd_forecast *out, const forecast *w, const measured *m, bool products)
+/* The same product here, by BLAS: as given, as measured, or (speed 0) as nodes here would
+ * together. */
+static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double speed)
 {
     sherd_rates *r = &out->rates;
     uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
     double single = m->residues || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
-    if (!(r->gflops > 0) && products) r->gflops = own_speed(w->a.rows, w->a.cols, w->b.cols);
-    if (!(r->gflops > 0) && !w->nodes.remote) r->gflops = single * sherd__cpu_usable();
+    if (speed > 0) r->gflops = speed;
+    else if (!w->nodes.remote) r->gflops = single * sherd__cpu_usable();
     if (r->gflops > 0)
         out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols * (double)w->b.cols /
                            r->gflops;
@@ -299,9 +305,9 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
         .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
         .flops = t->multiplied, .convert_s = conversions(t, m), .busiest = t->busiest,
         .hide_s = m->own.hide_s, .fold_s = m->own.fold_s, .fill_s = m->own.fill_s,
-        .cores = sherd__cpu_usable(), .local = !w->nodes.remote, .node_gflops = speed,
-        .node_threads = w->nodes.threads, .session_rate = out->rates.session,
-        .link_rate = out->rates.link,
+        .positions = out->panels * out->tiles, .cores = sherd__cpu_usable(),
+        .local = !w->nodes.remote, .node_gflops = speed, .node_threads = w->nodes.threads,
+        .session_rate = out->rates.session, .link_rate = out->rates.link,
     };
     sherd__cost cost;
     if (!(in.node_gflops > 0)) in.node_gflops = 1;
@@ -324,8 +330,12 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     if (!err && !f->no_time) {
         static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* its threads: the process's */
         pthread_mutex_lock(&blas);
+        /* First: for a tenth of a second BLAS keeps its threads spinning, and neither what is
+           measured nor the product itself is to meet them. */
+        double own = f->rates.gflops;
+        if (!(own > 0) && !f->no_products) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
         err = measure(w, &t, f, &m, &out->rates);
-        if (!err) find_own(out, w, &m, !f->no_products);
+        if (!err) find_own(out, w, &m, own);
         pthread_mutex_unlock(&blas);
     }
     if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));

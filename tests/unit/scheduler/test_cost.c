@@ -133,6 +133,39 @@ static void until_the_first_blocks_are_there_some_cores_are_idle(void **state)
     near(c.cores_s, 2.1 + (8 + 0.8 + 7.9) / 4);
 }
 
+static void the_first_position_is_hidden_before_and_the_last_one_folded_after(void **state)
+{
+    (void)state;
+    sherd__cost c;
+    sherd__cost_input in = remote();
+    in.hide_s = 8;
+    in.fold_s = 4;
+    in.positions = 4;
+    in.flops = 8 * 80e9;
+    sherd__cost_predict(&c, &in);
+    near(c.first_s, 1);
+    near(c.seconds, 2 + 16 + 1); /* hidden meanwhile: 2 s are longer than 1 of the blocks */
+    assert_int_equal(c.bound, SHERD__BOUND_NODES);
+    in.flops = 0;
+    in.bytes_in = 2000000000;
+    sherd__cost_predict(&c, &in);
+    near(c.seconds, 2 + 20 + 1);
+    assert_int_equal(c.bound, SHERD__BOUND_LINKS);
+    in = remote();
+    in.local = true;
+    in.cores = 4;
+    in.hide_s = 8;
+    in.fold_s = 4;
+    in.positions = 4;
+    sherd__cost_predict(&c, &in);
+    /* 0.1 s of sending and 0.1 of receiving beside 2 of hiding; then by four cores 8 s of products,
+     * 0.8 of sessions, 6 of hiding and 3 of folding; then one more of that by one */
+    near(c.cores_s, 2 + (8 + 0.8 + 6 + 3) / 4 + 1);
+    in.positions = 0;
+    sherd__cost_predict(&c, &in);
+    near(c.cores_s, 0.1 + (8 + 0.8 + 12 - 0.1) / 4);
+}
+
 static void nothing_takes_no_time(void **state)
 {
     (void)state;
@@ -152,6 +185,7 @@ int main(void)
         cmocka_unit_test(hiding_and_folding_can_take_longest),
         cmocka_unit_test(nodes_on_this_machine_share_its_cores),
         cmocka_unit_test(until_the_first_blocks_are_there_some_cores_are_idle),
+        cmocka_unit_test(the_first_position_is_hidden_before_and_the_last_one_folded_after),
         cmocka_unit_test(nothing_takes_no_time),
     };
     return cmocka_run_group_tests_name("scheduler/cost", tests, NULL, NULL);
