@@ -140,7 +140,7 @@ static int fill_nodes(sherd__certificate *c, const sherd__work *w, sherd_diag *d
     return 0;
 }
 
-static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
+static int sign_and_write(sherd__certificate *c, sherd__work *w, sherd_diag *d)
 {
     const char *key = sherd__opt_text(w->cli, "key");
     sherd_identity *id = NULL;
@@ -148,8 +148,8 @@ static int sign_and_save(sherd__certificate *c, sherd__work *w, sherd_diag *d)
     int err = key != NULL ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
     sherd__identity_public(id, public_key);
-    err = sherd__certificate_save(c, sherd__opt_text(w->cli, "certificate"), public_key, sign, id,
-                                  d);
+    err = sherd__certificate_begin(c, &w->certificate, sherd__opt_text(w->cli, "certificate"),
+                                   public_key, sign, id, d);
     sherd__identity_free(id);
     return err;
 }
@@ -193,7 +193,7 @@ int sherd__work_certify(sherd__work *w, sherd_diag *d)
     int err = fill_matrices(&c, w, d);
     if (!err) err = fill_scheme(&c, w, d);
     if (!err) err = fill_nodes(&c, w, d);
-    if (!err) err = sign_and_save(&c, w, d);
+    if (!err) err = sign_and_write(&c, w, d);
     sherd__certificate_fini(&c);
     return err;
 }

@@ -276,7 +276,7 @@ static void say_all(const sherd__work *w)
                        r->masks_left);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
                    w->cols);
-    if (sherd__opt_text(w->cli, "certificate") != NULL)
+    if (w->certified)
         sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }
 

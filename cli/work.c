@@ -1,7 +1,8 @@
 /*
  * The way of one piece of work. The order is what protects the user's files: the output's room is
- * asked for before anything is sent, and it appears last, when the result has been checked,
- * compared and certified; until then an earlier file of that name stands.
+ * asked for before anything is sent, and it appears last, when the result has been checked and
+ * compared and its certificate lies ready; until then earlier files of those names stand. The
+ * certificate appears behind its result, so none is ever there without what it certifies.
  */
 #include "cli/work.h"
 
@@ -334,13 +335,27 @@ int sherd__work_go_on(sherd_diag *d)
                ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
 }
 
-static int commit(sherd__work *w, sherd_diag *d)
+static int commit_result(sherd__work *w, sherd_diag *d)
 {
     int err = sherd_npy_writer_rows(w->writer, sherd_view_c(w->c, SHERD_F64, w->rows, w->cols), d);
     if (err) return err;
     sherd_npy_writer *writer = w->writer;
     w->writer = NULL;
     return sherd_npy_writer_commit(writer, d);
+}
+
+/* From here on nothing is asked of signals: both appear, or an error says which does not. */
+static int commit(sherd__work *w, sherd_diag *d)
+{
+    sherd_diag mine = {0};
+    int err = commit_result(w, d);
+    w->committed = err == 0;
+    if (err || w->certificate == NULL) return err;
+    err = sherd__file_commit(w->certificate, &mine);
+    w->certificate = NULL;
+    w->certified = err == 0;
+    return err ? sherd__fail(d, err, mine.hint, "%s is written, its certificate is not: %s",
+                             sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message) : 0;
 }
 
 /* What fixed point cannot hold is found before nodes are started. */
@@ -397,7 +412,6 @@ int sherd__work_run(sherd__work *w, sherd_diag *d)
     if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);
     if (!err) err = sherd__work_go_on(d);
     if (!err) err = commit(w, d);
-    w->committed = err == 0;
     return err ? err : sherd_cluster_end(w->cluster, d); /* what failed of --record */
 }
 
@@ -406,6 +420,7 @@ void sherd__work_fini(sherd__work *w)
     if (w->digesting) pthread_join(w->digester, NULL);
     sherd_cluster_close(w->cluster);
     sherd_npy_writer_abort(w->writer);
+    sherd__file_abort(w->certificate);
     sherd_report_fini(&w->report);
     sherd_meta_free(w->meta);
     for (unsigned i = 0; i < w->in_len; i++) sherd_npy_close(w->in[i].file);

@@ -17,6 +17,7 @@
 #include "sherd/npy.h"
 #include "sherd/product.h"
 #include "store/digest.h"
+#include "store/file.h"
 
 typedef struct sherd__operand {
     const char *path;
@@ -52,7 +53,9 @@ typedef struct sherd__work {
     size_t rows, cols;      /* of the result */
     double *c;
     sherd_npy_writer *writer;
+    sherd__file *certificate; /* written, and not there yet; NULL: none */
     bool committed;         /* the result is there, whatever fails now */
+    bool certified;         /* so is its certificate */
 
     sherd_product_options opt;
     uint8_t seed[32];       /* what opt.seed points to */
@@ -116,7 +119,7 @@ int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** What would keep --certificate from being written, or --key from being used, is found here,
  *  before anything is sent: SHERD_EOPEN, SHERD_EKEY (cli/certify.c). */
 int sherd__work_certify_ready(sherd__work *w, sherd_diag *d) SHERD_MUST;
-/** Writes --certificate (cli/certify.c). */
+/** Writes --certificate, but for its name: w->certificate (cli/certify.c). */
 int sherd__work_certify(sherd__work *w, sherd_diag *d) SHERD_MUST;
 /** SHERD_EINTERRUPTED once a signal has come: asked between the steps that take time. */
 int sherd__work_go_on(sherd_diag *d) SHERD_MUST;

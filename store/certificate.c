@@ -144,19 +144,19 @@ int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
     return err;
 }
 
-int sherd__certificate_save(sherd__certificate *c, const char *path, const uint8_t key[32],
-                            sherd__certificate_sign sign, void *sign_ctx, sherd_diag *d)
+int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const char *path,
+                             const uint8_t key[32], sherd__certificate_sign sign, void *sign_ctx,
+                             sherd_diag *d)
 {
     char *text = NULL;
     sherd__file *f = NULL;
+    *out = NULL;
     int err = sherd__certificate_text(c, key, sign, sign_ctx, &text, d);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
     if (!err) err = sherd__file_write(f, text, strlen(text), d);
-    if (!err) {
-        err = sherd__file_commit(f, d);
-        f = NULL;
-    }
-    sherd__file_abort(f);
+    if (!err) err = sherd__file_sync(f, d);
+    if (!err) *out = f;
+    else sherd__file_abort(f);
     sherd__free(text);
     return err;
 }

@@ -21,6 +21,7 @@
 
 #include "sherd/err.h"
 #include "store/digest.h"
+#include "store/file.h"
 
 #define SHERD__CERTIFICATE_BYTES_MAX ((size_t)1 << 20)
 #define SHERD__CERTIFICATE_CORES 64u
@@ -119,10 +120,11 @@ void sherd__certificate_fini(sherd__certificate *c);
 int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
                             sherd__certificate_sign sign, void *sign_ctx, char **text,
                             sherd_diag *d) SHERD_MUST;
-/** The same into a file, mode 0600, all or nothing. */
-int sherd__certificate_save(sherd__certificate *c, const char *path, const uint8_t key[32],
-                            sherd__certificate_sign sign, void *sign_ctx,
-                            sherd_diag *d) SHERD_MUST;
+/** The same into a file, mode 0600, which is the caller's to commit or abort: until then nothing
+ *  has changed under that name. A certificate appears behind its result, never before it. */
+int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const char *path,
+                             const uint8_t key[32], sherd__certificate_sign sign, void *sign_ctx,
+                             sherd_diag *d) SHERD_MUST;
 
 /**
  * Reads a certificate, which is to be sherd__certificate_fini'd, and verifies its signature by the

@@ -324,6 +324,12 @@ static int publish(sherd__file *f)
     return 0;
 }
 
+int sherd__file_sync(sherd__file *f, sherd_diag *d)
+{
+    int e = f->name ? sync_fd(f->fd) : 0;
+    return e ? fail_write(f, e, d) : SHERD_OK;
+}
+
 static int commit(sherd__file *f, sherd_diag *d)
 {
     if (!f->name) {
@@ -331,9 +337,9 @@ static int commit(sherd__file *f, sherd_diag *d)
         f->fd = -1;
         return close(fd) == 0 || errno == EINTR ? SHERD_OK : fail_write(f, errno, d);
     }
-    int e = sync_fd(f->fd);
-    if (e) return fail_write(f, e, d);
-    e = publish(f);
+    int err = sherd__file_sync(f, d);
+    if (err) return err;
+    int e = publish(f);
     if (e) return fail_open(f->path, e, d);
     e = sync_fd(f->dir);
     char buf[96];

@@ -81,6 +81,13 @@ static void make(sherd__certificate *c)
     sherd__certificate_warn(c, "operand \"%s\" was \xff used before", "A.npy");
 }
 
+static int save(sherd__certificate *c, const char *path, sherd__certificate_sign by, void *ctx)
+{
+    sherd__file *f;
+    int err = sherd__certificate_begin(c, &f, path, public_key, by, ctx, NULL);
+    return err ? err : sherd__file_commit(f, NULL);
+}
+
 static char *text_of(sherd__certificate *c)
 {
     char *text;
@@ -159,7 +166,7 @@ static void the_file_is_private_and_python_reads_it(void **s)
     uint8_t sig[64];
     make(&c);
     const char *path = scratch_path("c.json");
-    assert_int_equal(sherd__certificate_save(&c, path, public_key, sign, secret_key, NULL), 0);
+    assert_int_equal(save(&c, path, sign, secret_key), 0);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(sherd__certificate_load(&c, path, NULL), 0);
@@ -204,8 +211,7 @@ static void white_space_and_order_may_change_and_no_value_may(void **s)
     sherd__certificate c;
     size_t len;
     make(&c);
-    assert_int_equal(sherd__certificate_save(&c, scratch_path("c.json"), public_key, sign,
-                                             secret_key, NULL), 0);
+    assert_int_equal(save(&c, scratch_path("c.json"), sign, secret_key), 0);
     assert_int_equal(scratch_python(program), 0);
     assert_int_equal(sherd__certificate_load(&c, scratch_path("reordered.json"), NULL), 0);
     sherd__certificate_fini(&c);
@@ -335,8 +341,7 @@ static void a_key_that_does_not_sign_leaves_no_file(void **s)
     sherd__certificate c;
     make(&c);
     scratch_clear();
-    assert_int_equal(sherd__certificate_save(&c, scratch_path("c.json"), public_key,
-                                             refuse_to_sign, NULL, NULL), SHERD_EKEY);
+    assert_int_equal(save(&c, scratch_path("c.json"), refuse_to_sign, NULL), SHERD_EKEY);
     assert_int_equal(scratch_entries(), 0);
     assert_false(c.has_signature);
 }
@@ -427,7 +432,7 @@ static void every_failed_allocation_is_survived(void **s)
     const char *path = scratch_path("c.json");
     for (size_t n = 1, reached = 1; reached; n++) {
         sherd__alloc_fail_nth(n);
-        int err = sherd__certificate_save(&a, path, public_key, sign, secret_key, NULL);
+        int err = save(&a, path, sign, secret_key);
         if (!err) err = sherd__certificate_load(&b, path, NULL);
         reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);

@@ -1,0 +1,59 @@
+/*
+ * A disk that fails, or a Ctrl-C, at a chosen moment: of the calls that make files last or give them
+ * their names (fsync, linkat, renameat) number $DISK_AT fails with EIO, or, where $DISK_DOES is
+ * "interrupt", finds the process interrupted. At its end $DISK_FILE, where set, is told how many
+ * calls there were.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OVER __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+
+OVER int fsync(int fd);
+OVER int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+OVER int renameat(int from_dir, const char *from, int to_dir, const char *to);
+
+static atomic_long calls;
+
+__attribute__((destructor)) static void end(void)
+{
+    const char *path = getenv("DISK_FILE");
+    FILE *f = path ? fopen(path, "w") : NULL;
+    if (!f) return;
+    fprintf(f, "%ld\n", atomic_load(&calls));
+    fclose(f);
+}
+
+static bool fails(void)
+{
+    const char *at = getenv("DISK_AT"), *does = getenv("DISK_DOES");
+    long n = atomic_fetch_add(&calls, 1) + 1;
+    if (!at || atol(at) != n) return false;
+    if (does && !strcmp(does, "interrupt")) {
+        raise(SIGINT);
+        return false;
+    }
+    errno = EIO;
+    return true;
+}
+
+#define WRAP(name, params, args)                                                                   \
+    int name params                                                                                \
+    {                                                                                              \
+        static int(*real) params;                                                                  \
+        if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name);                                      \
+        return fails() ? -1 : real args;                                                           \
+    }
+
+WRAP(fsync, (int fd), (fd))
+WRAP(linkat, (int from_dir, const char *from, int to_dir, const char *to, int flags),
+     (from_dir, from, to_dir, to, flags))
+WRAP(renameat, (int from_dir, const char *from, int to_dir, const char *to),
+     (from_dir, from, to_dir, to))
