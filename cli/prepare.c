@@ -15,13 +15,19 @@
 
 typedef struct watcher {
     sherd__progress_line line;
+    const sherd_npy *file; /* B */
+    int err;               /* what was found wrong with it once all of it had been read */
+    sherd_diag why;
 } watcher;
 
+/* Told that all rows are done, B has been read for the last time and the masks have no name yet:
+ * those of a B that changed meanwhile are of no B at all. */
 static int watch(void *ctx, uint64_t done, uint64_t rows)
 {
     watcher *w = ctx;
     sherd__progress_update(&w->line, done, rows, NULL, sherd__clock_s());
-    return sherd__cli_interrupted();
+    if (done == rows) w->err = sherd_npy_check(w->file, &w->why);
+    return w->err != 0 || sherd__cli_interrupted();
 }
 
 static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
@@ -67,7 +73,8 @@ static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag 
 
 static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
 {
-    watcher w;
+    watcher w = {.err = 0};
+    sherd_diag mine = {0};
     sherd_npy *file = NULL;
     sherd_view b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
@@ -80,13 +87,15 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     int err = open_b(&file, &b, cli->args[0], d);
+    w.file = file;
     if (!err) {
         sherd__progress_init(&w.line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
                              "rows", sherd__clock_s());
-        err = sherd_masks_prepare(path, b, &opt, info, d);
+        err = sherd_masks_prepare(path, b, &opt, info, &mine);
         sherd__progress_fini(&w.line);
+        if (err && w.err) mine = w.why;
+        if (err) err = sherd__fail(d, mine.code ? mine.code : err, mine.hint, "%s", mine.message);
     }
-    if (!err) err = sherd_npy_check(file, d);
     sherd_npy_close(file);
     return err;
 }

@@ -25,7 +25,8 @@ typedef struct sherd_masks_options {
     uint64_t memory;      /* for the work; 0: 64 MiB */
     const char *name;     /* what messages call B; NULL: B */
     /** Told the rows done from time to time, on the calling thread; not 0 stops with
-     *  SHERD_EINTERRUPTED. */
+     *  SHERD_EINTERRUPTED. Told of all rows, B is not read any more and the file has no name yet:
+     *  the moment to ask whether B's file is what it was. */
     int (*watch)(void *ctx, uint64_t done, uint64_t rows);
     void *ctx;
 } sherd_masks_options;
