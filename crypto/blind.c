@@ -53,6 +53,12 @@ typedef struct blind {
     uint8_t *packed;      /* 3 x tile_cols */
 } blind;
 
+static void wipe_free(void *p, size_t len)
+{
+    if (p) sherd__wipe(p, len);
+    sherd__free(p);
+}
+
 static uint32_t trials(const blind *h)
 {
     return h->p.primes_len * TRIALS;
@@ -98,18 +104,15 @@ int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, siz
 static void probe_drop(const blind *h, blind_probe *p)
 {
     if (!p || --p->refs) return;
-    if (p->s) sherd__wipe(p->s, trials(h) * p->width * sizeof *p->s);
-    if (p->vs) sherd__wipe(p->vs, trials(h) * h->k * sizeof *p->vs);
-    sherd__free(p->s);
-    sherd__free(p->vs);
+    wipe_free(p->s, trials(h) * p->width * sizeof *p->s);
+    wipe_free(p->vs, trials(h) * h->k * sizeof *p->vs);
     sherd__free(p);
 }
 
 static void cell_free(const blind *h, blind_cell *c)
 {
     if (!c) return;
-    if (c->r) sherd__wipe(c->r, trials(h) * c->rows * sizeof *c->r);
-    sherd__free(c->r);
+    wipe_free(c->r, trials(h) * c->rows * sizeof *c->r);
     probe_drop(h, c->probe);
     sherd__free(c);
 }
@@ -259,7 +262,7 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     if (!err) err = hide_rows(h, cell, row0, body);
     if (!err) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
     if (err) {
-        sherd__free(body);
+        wipe_free(body, (size_t)left.len);
         cell_free(h, cell);
     } else {
         *keep = cell;
@@ -298,8 +301,7 @@ static int renew(blind *h, sherd__cell at, blind_cell *c)
     if (err) return err;
     double *r = draw(h, c->rows);
     if (!r) return SHERD_ENOMEM;
-    sherd__wipe(c->r, trials(h) * c->rows * sizeof *c->r);
-    sherd__free(c->r);
+    wipe_free(c->r, trials(h) * c->rows * sizeof *c->r);
     c->r = r;
     probe_drop(h, c->probe);
     c->probe = h->probes[at.tile];
@@ -377,15 +379,14 @@ static void blind_free(void *ctx)
     size_t cells = (size_t)h->panels * h->tiles * h->p.slots;
     for (size_t i = 0; h->cells && i < cells; i++) cell_free(h, h->cells[i]);
     for (uint32_t i = 0; h->probes && i < h->tiles; i++) probe_drop(h, h->probes[i]);
-    if (h->ru) sherd__wipe(h->ru, trials(h) * h->k * sizeof *h->ru);
     sherd__masks_free(h->masks);
     sherd__free(h->cells);
     sherd__free(h->probes);
     sherd__free(h->x);
     sherd__free(h->u);
-    sherd__free(h->ru);
-    sherd__free(h->line);
-    sherd__free(h->packed);
+    wipe_free(h->ru, trials(h) * h->k * sizeof *h->ru);
+    wipe_free(h->line, (h->p.primes_len + 1) * h->p.tile_cols * sizeof *h->line); /* of R*B */
+    wipe_free(h->packed, SHERD__RESIDUE_BYTES * h->p.tile_cols);
     sherd__wipe(h, sizeof *h);
     sherd__free(h);
 }

@@ -70,14 +70,17 @@ share_span sherd__share_span_b(const share *d, uint32_t tile)
                          .cols = share_tile_width(d, tile), .height = d->k, .limit = d->k };
 }
 
+static void drop(uint8_t *bytes, size_t len)
+{
+    if (bytes) sherd__wipe(bytes, len);
+    sherd__free(bytes);
+}
+
 /* --- batches --------------------------------------------------------------------------------- */
 
 void sherd__share_batch_close(const share *d, share_batch *b)
 {
-    for (uint32_t i = 0; b->bytes && i < d->p.code.shares; i++) {
-        if (b->bytes[i]) sherd__wipe(b->bytes[i], b->len);
-        sherd__free(b->bytes[i]);
-    }
+    for (uint32_t i = 0; b->bytes && i < d->p.code.shares; i++) drop(b->bytes[i], b->len);
     sherd__free(b->bytes);
     b->bytes = NULL;
     b->over = true;
@@ -111,7 +114,7 @@ static int make_one(share *d, const share_operand *o, sherd__masks *masks, const
     uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
     if (!bytes) return SHERD_ENOMEM;
     int err = sherd__share_pass(d, &d->scratch, o, masks, span, wanted, NULL);
-    if (err) sherd__free(bytes);
+    if (err) drop(bytes, len);
     else *out = bytes;
     return err;
 }
@@ -149,7 +152,7 @@ static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fr
 {
     sherd__fragment_info info = residues(d, SHERD__HIDDEN, span->rows, span->cols);
     int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
-    if (err) sherd__free(bytes);
+    if (err) drop(bytes, info.len);
     return err;
 }
 
@@ -173,7 +176,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, s
     if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
     if (!err && first && !d->transposed && d->windows.count &&
         (err = sherd__share_windows_left(d, &x)) != 0)
-        sherd__free(bytes);
+        drop(bytes, sherd__share_bytes(d, span.rows, span.cols));
     if (!err && first) {
         *to = x;
         x = NULL;

@@ -22,6 +22,7 @@
 #endif
 
 #include "core/alloc.h"
+#include "crypto/blind.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 #include "crypto/share.h"
@@ -163,6 +164,86 @@ static void shares_leave_nothing(void **state)
     assert_int_equal(left, 0);
 }
 
+/* As above, but every allocation of hiding fails once. */
+static void a_share_that_could_not_be_sent_leaves_nothing(void **state)
+{
+    (void)state;
+    static double a[ROWS * INNER], b[INNER * COLS], c[ROWS * COLS];
+    sherd__hiding h;
+    sherd__cell_work w;
+    size_t reached = 1;
+    for (size_t i = 0; i < ROWS * INNER; i++) a[i] = (double)(i % 101) / 7 + 1;
+    for (size_t i = 0; i < INNER * COLS; i++) b[i] = (double)(i % 89) / 9 + 1;
+    for (size_t n = 1; reached; n++) {
+        uint32_t x = 9;
+        sherd__share_params p = {
+            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = COLS, .c = c,
+            .b = sherd_view_c(b, SHERD_F64, INNER, COLS), .code = { 2, 1, 5 }, .panel_rows = 64,
+            .tile_cols = 56, .primes_len = 2, .entropy = { fill, &x },
+        };
+        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
+        watch();
+        assert_int_equal(sherd__share_open(&h, &p), 0);
+        sherd__alloc_fail_nth(n);
+        int err = h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w);
+        reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (!err) sherd__fragment_free(w.left);
+        h.ops->free(h.ctx);
+        if (left) fail_msg("allocation %zu: %zu of %zu blocks", n, left, watched);
+    }
+}
+
+static int no_product(void *ctx, uint64_t row, uint32_t q, size_t from, size_t n, uint8_t *out)
+{
+    (void)ctx, (void)row, (void)q, (void)from;
+    memset(out, 1, 3 * n);
+    return SHERD_OK;
+}
+
+/* Rows of R*B that were subtracted, and masked rows that could not be sent. */
+static void masked_rows_leave_nothing(void **state)
+{
+    (void)state;
+    enum { WIDE = 1024 };
+    static double a[ROWS * INNER], b[INNER * WIDE], c[ROWS * WIDE];
+    const uint8_t key[32] = { 7 };
+    sherd__hiding h;
+    sherd__cell_work w;
+    size_t reached = 1;
+    for (size_t i = 0; i < ROWS * INNER; i++) a[i] = (double)(i % 101) / 7 + 1;
+    for (size_t i = 0; i < INNER * WIDE; i++) b[i] = (double)(i % 89) / 9 + 1;
+    uint8_t *answer = calloc(ROWS * WIDE, 9);
+    for (size_t n = 1; reached; n++) {
+        uint32_t x = 9;
+        sherd__blind_params p = {
+            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = WIDE, .c = c,
+            .b = sherd_view_c(b, SHERD_F64, INNER, WIDE), .slots = 1, .panel_rows = ROWS,
+            .tile_cols = WIDE, .primes_len = 2, .source = { no_product, NULL },
+            .entropy = { fill, &x },
+        };
+        memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
+        assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(p.b, 17, "B", &p.fixed_b, NULL), 0);
+        watch();
+        assert_int_equal(sherd__blind_open(&h, &p), 0);
+        assert_int_equal(sherd__blind_arm(&h, key, 0), 0);
+        sherd__alloc_fail_nth(n);
+        int err = h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w);
+        reached = sherd__alloc_fail_nth(0) >= n;
+        assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
+        if (!err) {
+            assert_int_equal(h.ops->fold(h.ctx, (sherd__cell){ 0, 0, 0 }, answer), 0);
+            sherd__fragment_free(w.left);
+        }
+        h.ops->free(h.ctx);
+        if (left) fail_msg("allocation %zu: %zu of %zu blocks", n, left, watched);
+    }
+    free(answer);
+}
+
 enum { STACK = 1 << 20, WORDS = 517, TERMS_MOST = 12 };
 
 static double terms[TERMS_MOST][WORDS];
@@ -235,6 +316,8 @@ int main(void)
         cmocka_unit_test(a_block_that_is_not_erased_is_noticed),
         cmocka_unit_test(masks_leave_nothing),
         cmocka_unit_test(shares_leave_nothing),
+        cmocka_unit_test(a_share_that_could_not_be_sent_leaves_nothing),
+        cmocka_unit_test(masked_rows_leave_nothing),
         cmocka_unit_test(encoding_leaves_no_terms_on_its_stack),
     };
     return cmocka_run_group_tests_name("crypto/wipe", tests, NULL, NULL);
