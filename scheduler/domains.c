@@ -31,8 +31,7 @@ static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, v
     if (!sherd__peer_loopback(&plain))
         h->len = addresses(ctx, h->name, h->at, SHERD__ADDRESSES_MAX);
     for (size_t i = 0; i < h->len; i++)
-        if (IN6_IS_ADDR_V4MAPPED(&h->at[i]) && h->at[i].s6_addr[12] == 127)
-            h->at[i] = in6addr_loopback;
+        if (sherd__address_loopback(&h->at[i])) h->at[i] = in6addr_loopback;
     if (sherd__peer_loopback(&plain)) h->at[h->len++] = in6addr_loopback;
 }
 

@@ -450,15 +450,27 @@ const sherd__peer *sherd__peers_find(const sherd__peers *p, const sherd__fingerp
     return NULL;
 }
 
+static bool address_here(uint32_t v4)
+{
+    return v4 >> 24 == 127 || v4 == 0;
+}
+
+bool sherd__address_loopback(const struct in6_addr *at)
+{
+    uint32_t v4;
+    memcpy(&v4, at->s6_addr + 12, sizeof v4);
+    if (IN6_IS_ADDR_V4MAPPED(at)) return address_here(ntohl(v4));
+    return IN6_IS_ADDR_LOOPBACK(at) || IN6_IS_ADDR_UNSPECIFIED(at);
+}
+
 bool sherd__peer_loopback(const sherd__peer *p)
 {
     static const char name[] = "localhost", tail[] = ".localhost";
     struct in_addr v4;
     struct in6_addr v6;
     size_t len = strlen(p->host), tail_len = sizeof tail - 1;
-    if (inet_aton(p->host, &v4)) return ntohl(v4.s_addr) >> 24 == 127;
-    if (inet_pton(AF_INET6, p->host, &v6) == 1)
-        return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+    if (inet_aton(p->host, &v4)) return address_here(ntohl(v4.s_addr));
+    if (inet_pton(AF_INET6, p->host, &v6) == 1) return sherd__address_loopback(&v6);
     if (strcasecmp(p->host, name) == 0) return true;
     return len > tail_len && strcasecmp(p->host + len - tail_len, tail) == 0;
 }

@@ -243,7 +243,8 @@ static void loopback_addresses_are_known_in_every_spelling(void **s)
         { "::1", true },        { "0:0::0:1", true },    { "::ffff:127.0.0.2", true },
         { "localhost", true },  { "LocalHost", true },   { "a.localhost", true },
         { "128.0.0.1", false }, { "10.127.0.1", false }, { "::ffff:10.0.0.1", false },
-        { "::", false },        { "fe80::1", false },    { "0.0.0.0", false },
+        { "::", true },         { "fe80::1", false },    { "0.0.0.0", true },
+        { "0", true },          { "::ffff:0.0.0.0", true }, { "0.0.0.1", false }, { "::2", false },
         { "localhosts", false }, { "notlocalhost", false }, { "localhost.example", false },
         { ".localhost", false }, { "127.example", false }, { "*", false }, { "", false },
     };
