@@ -163,10 +163,12 @@ int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const cha
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* As it is written and no other way: in lower case, as digests. */
 static bool read_hex(uint8_t *out, size_t len, const json_t *v)
 {
     size_t got = 0;
     return json_is_string(v) && json_string_length(v) == 2 * len &&
+           strspn(json_string_value(v), "0123456789abcdef") == 2 * len &&
            sodium_hex2bin(out, len, json_string_value(v), 2 * len, NULL, &got, NULL) == 0 &&
            got == len;
 }

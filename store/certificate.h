@@ -73,7 +73,8 @@ typedef struct sherd__certificate {
     char check[16];
     uint32_t freivalds_trials; /* per answer; 0: none were checked so */
     uint32_t freivalds_modulus_bits; /* 0: no modulus */
-    int32_t freivalds_error_log2; /* any wrong answer passes with probability 2^this; 0: no bound */
+    int32_t freivalds_error_log2; /* a wrong answer, each by itself, passes with probability 2^this;
+                                     0: no bound */
     uint32_t sample_missed_ppm; /* "sample": chance in a million that one wrong entry is missed */
     sherd__certified equal;
 

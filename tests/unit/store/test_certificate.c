@@ -257,10 +257,12 @@ static void flipped_bits_never_pass_as_another_certificate(void **s)
     make(&a);
     char *text = text_of(&a);
     size_t len = strlen(text);
-    for (size_t bit = 0; bit < len * 8; bit += 3) {
+    for (size_t bit = 0; bit < len * 8; bit++) {
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         if (sherd__certificate_parse(&b, text, len, "c.json", NULL) == 0) {
-            char *again = text_of(&b); /* white space, or the case of a hexadecimal digit */
+            char *again = text_of(&b);
+            if (strchr(" \n\t\r", text[bit / 8]) == NULL) /* white space; all else is said anew */
+                fail_msg("bit %zu of byte %zu, now '%c'", bit % 8, bit / 8, text[bit / 8]);
             text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
             assert_string_equal(again, text);
             text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
