@@ -150,15 +150,18 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
 
 /* *alive: where it failed for want of answers, the domains that could still give some. */
 static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
-                const sherd_product_options *opt, sherd_report *r, uint32_t *alive, sherd_diag *d)
+                const sherd_product_options *opt, double began, sherd_report *r, uint32_t *alive,
+                sherd_diag *d)
 {
+    sherd_product_options now = *opt;
     sherd_job *job = NULL;
     *alive = NOT_STARVED;
     int err = sherd__product_job(&job, c, p, opt->strict, d);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     else err = sherd__prepared_ready(p, d);
+    if (!err) err = sherd__time_left(&now.timeout_ms, opt->timeout_ms, began, d);
     if (!err) {
-        err = sherd__product_run(c, job, true, p, nodes, opt, r, d);
+        err = sherd__product_run(c, job, true, p, nodes, &now, r, d);
         sherd__prepared_why(p, err, d);
         if (err != SHERD_EFEWNODES || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
     }
@@ -174,7 +177,7 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
     if (all == 0) return SHERD_OK;
     if (left < 1)
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
-                           "nothing is left of the %u ms", all);
+                           "the time given is over: preparing left nothing of the %u ms", all);
     *ms = (uint32_t)left;
     return SHERD_OK;
 }
@@ -208,12 +211,12 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
     int err = SHERD_EFEWNODES;
     fewer.spare = 0;
     for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
-        uint32_t left;
+        uint32_t left, ms;
         sherd_diag last = *d;
         sherd__cluster_nodes(c, nodes);
         if (nodes->usable > alive) nodes->usable = alive;
         *d = (sherd_diag){ 0 };
-        err = sherd__time_left(&fewer.timeout_ms, opt->timeout_ms, began, d);
+        err = sherd__time_left(&ms, opt->timeout_ms, began, d);
         if (err) return err;
         left = nodes->usable;
         err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
@@ -224,7 +227,7 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
                            last.message, left);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
-        err = once(c, &p, nodes, &fewer, r, &alive, d);
+        err = once(c, &p, nodes, &fewer, began, r, &alive, d);
         if (r) sherd__report_add(r, &so_far);
         if (r) r->encodings = encodings;
     }
@@ -248,7 +251,7 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
     double began = sherd__clock_s();
     err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
     if (err) return err;
-    err = once(c, &p, &nodes, opt, r, &alive, d);
+    err = once(c, &p, &nodes, opt, began, r, &alive, d);
     if (r) r->encodings = r->threshold > 0;
     if (alive == NOT_STARVED) return err;
     return again(c, a, b, out, ldc, opt, began, &nodes, alive, r, d);
@@ -265,8 +268,9 @@ int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view
     sherd__cluster_call(c);
     sherd__cluster_nodes(c, &nodes);
     uint32_t alive;
+    double began = sherd__clock_s();
     err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
-    return err ? err : once(c, &p, &nodes, opt, r, &alive, d);
+    return err ? err : once(c, &p, &nodes, opt, began, r, &alive, d);
 }
 
 /* --- resident operands ----------------------------------------------------------------------- */
@@ -355,6 +359,8 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
 int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
                             sherd_report *r, sherd_diag *d)
 {
+    sherd_product_options now = k->opt;
+    double began = sherd__clock_s();
     if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
@@ -373,7 +379,8 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
     if (err)
         return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
                            sherd_strerror(err));
-    return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &k->opt, r, d);
+    if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
+    return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &now, r, d);
 }
 
 void sherd_resident_free(sherd_resident *k)

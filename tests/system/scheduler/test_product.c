@@ -215,6 +215,27 @@ static void a_call_whose_time_is_over_ends_and_the_next_one_works(void **state)
     }
 }
 
+static void what_preparing_takes_counts_as_time_of_the_call(void **state)
+{
+    (void)state;
+    sherd_product_options o;
+    sherd_report r;
+    sherd_diag d = { 0 };
+    operand a = operand_new(4000, 1000, SHERD_F64), b = operand_new(1000, 3, SHERD_F64);
+    double *c = malloc(4000 * 3 * sizeof *c);
+    sherd_product_options_init(&o);
+    o.exact = true;
+    o.timeout_ms = 1;
+    assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 3, &o, &r, &d), SHERD_ETIMEOUT);
+    assert_non_null(strstr(d.message, "preparing left nothing"));
+    assert_int_equal(r.nodes, 0); /* no byte was sent */
+    sherd_report_fini(&r);
+    free(a.memory);
+    free(b.memory);
+    free(c);
+    still_works();
+}
+
 static void an_interrupted_call_ends_and_the_next_one_works(void **state)
 {
     (void)state;
@@ -475,6 +496,7 @@ int main(void)
         cmocka_unit_test(the_exposure_bound_is_kept_or_the_call_fails),
         cmocka_unit_test(progress_never_goes_back),
         cmocka_unit_test(a_call_whose_time_is_over_ends_and_the_next_one_works),
+        cmocka_unit_test(what_preparing_takes_counts_as_time_of_the_call),
         cmocka_unit_test(an_interrupted_call_ends_and_the_next_one_works),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
         cmocka_unit_test(stored_metadata_gives_what_its_seed_gives),
