@@ -134,7 +134,8 @@ static int fill_nodes(sherd__certificate *c, const sherd__work *w, sherd_diag *d
     if (w->report.nodes_lost > 0)
         sherd__certificate_warn(c, "%u nodes were lost", w->report.nodes_lost);
     if (w->report.nodes_banned > 0)
-        sherd__certificate_warn(c, "wrong answers were turned away from %s", w->report.banned);
+        sherd__certificate_warn(c, "banned for a wrong answer or a broken protocol: %s",
+                                w->report.banned);
     if (w->report.check_tolerant)
         sherd__certificate_warn(c, "float answers were checked for gross errors only");
     return 0;

@@ -269,7 +269,8 @@ static void say_all(const sherd__work *w)
                        r->nodes_lost, r->nodes_lost == 1 ? " was" : "s were",
                        w->cli->verbose > 0 ? "" : " (-v lists tasks by node)");
     if (r->nodes_banned > 0)
-        sherd__cli_warn(w->cli, "wrong answers were turned away from %s", r->banned);
+        sherd__cli_warn(w->cli, "banned for a wrong answer or a broken protocol: %s; nothing of "
+                        "theirs was used since", r->banned);
     say_check(w);
     if (w->op == 0 && w->opt.scheme == SHERD_BLIND)
         sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks,

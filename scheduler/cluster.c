@@ -295,6 +295,6 @@ void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
 {
     pthread_mutex_lock(&c->lock);
     sherd__cluster_hand_out(c); /* no loss is told of only by the state */
-    *out = c->nodes[i].info;
+    *out = i < c->count ? c->nodes[i].info : (sherd_node_info){ .state = SHERD_NODE_LOST };
     pthread_mutex_unlock(&c->lock);
 }

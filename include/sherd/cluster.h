@@ -61,7 +61,7 @@ typedef enum sherd_node_state {
     SHERD_NODE_CONNECTING,
     SHERD_NODE_UP,
     SHERD_NODE_LOST,
-    SHERD_NODE_BANNED /* caught with a wrong answer */
+    SHERD_NODE_BANNED /* caught with a wrong answer, or with breaking the protocol */
 } sherd_node_state;
 
 typedef struct sherd_node_info {
@@ -89,8 +89,8 @@ SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
 /** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file
  *  whose addresses are all loopback ones. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
-/** Node i as it stands; log is called first for what there is to tell of nodes. On the calling
- *  thread. */
+/** Node i as it stands, or, from sherd_cluster_size on, one without a name that is lost. log is
+ *  called first for what there is to tell of nodes, on the calling thread. */
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /**
  * Says goodbye, ends local nodes, waits for them, and completes the record, where there is one:

@@ -97,12 +97,18 @@ typedef struct sherd_product_options {
     uint64_t memory;       /* coordinator's working memory besides operands and result; 0: 192
                               MiB */
     bool strict;           /* a node's wrong answer is SHERD_EWRONG instead of a warning */
-    uint32_t timeout_ms;   /* for the whole call; 0: none (silent or stalled nodes still end) */
+    uint32_t timeout_ms;   /* for the whole call, preparing included: once that is done
+                              nothing is sent if no time is left; 0: none (silent or stalled nodes
+                              still end) */
     void (*progress)(void *ctx, const sherd_progress *p); /* calling thread, at most 10 Hz */
     void *progress_ctx;
 } sherd_product_options;
 
-/** What happened; sherd_report_fini frees the arrays. */
+/**
+ * What happened, of a call that failed, too: once nodes were at work the arrays are there. They are
+ * the caller's (sherd_report_fini, safe on a zeroed report). A call begins by overwriting *r as a
+ * whole and frees nothing of it: one that is used again is given to sherd_report_fini first.
+ */
 typedef struct sherd_report {
     uint32_t nodes;             /* length of the arrays */
     uint32_t *planned;          /* columns of A (permute) or rows (plain) dealt to each node */
@@ -129,8 +135,9 @@ typedef struct sherd_report {
     int scale_a, scale_b;       /* exact: exponents s of the fixed point */
     uint32_t bits_a, bits_b;    /* exact: width of each operand, sign included */
     uint32_t primes;            /* exact: 0 where one f64 product holds it */
-    double check_error;         /* exact: that any wrong answer is accepted; element-wise: that one
-                                   wrong entry is missed; float: 1, there is no bound */
+    double check_error;         /* exact: that a wrong answer, each by itself, is accepted; element-
+                                   wise: that one wrong entry is missed; float: 1, there is no
+                                   bound */
     bool check_tolerant;        /* float products: the check catches gross errors only */
     uint8_t seed[32];           /* the seed that was used: a secret of the coordinator */
     double seconds;             /* of the call */
@@ -171,7 +178,8 @@ typedef struct sherd_resident sherd_resident;
 /**
  * Keeps B (k x m) at the nodes for products with an A of up to n_max rows; exact: of at most
  * opt->bits, integers included, else that product is SHERD_ERANGE. Exposures are drawn once, here.
- * B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks.
+ * B's memory must stay valid until sherd_resident_free, which also drops the nodes' blocks; so must
+ * what *opt points to (names, progress_ctx, shuffles), though not its seed, which is copied.
  */
 SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
@@ -183,7 +191,8 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
 /**
  * A multiplier (multiplier.h) whose products and element-wise operations run over the cluster, with
  * these options; element-wise ones in float64, whatever opt->exact says. The cluster is borrowed
- * and must outlive the multiplier; progress and log lines come as in sherd_multiply.
+ * and must outlive the multiplier, as must the names and progress_ctx of *opt; its seed is copied.
+ * Progress and log lines come as in sherd_multiply.
  *
  * A kept operand K is copied here and stays at the nodes as a right operand: K*B is computed as
  * (B^T K^T)^T, and K^T*B as (B^T K)^T. Each direction is sent at its first use, and once more when
