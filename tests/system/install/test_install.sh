@@ -50,6 +50,14 @@ export PKG_CONFIG_PATH=$work/final/lib/pkgconfig
 version() {
     [ "$(pkg-config --modversion sherd)" = "$(sed -n 's/^.define SHERD_VERSION "\(.*\)"/\1/p' include/sherd/version.h)" ]
 }
+# A name with a space, as a shell's eval or a build tool reads what pkg-config says.
+spaced() {
+    local flags
+    make B="$b" PREFIX="$work/my own" install || return 1
+    flags=$(PKG_CONFIG_PATH="$work/my own/lib/pkgconfig" pkg-config --cflags --libs sherd) || return 1
+    eval "cc -std=c11 examples/product.c $flags -o '$work/spaced'" || return 1
+    make B="$b" PREFIX="$work/my own" uninstall && [ -z "$(find "$work/my own" ! -type d)" ]
+}
 shared() {
     # shellcheck disable=SC2046
     cc -std=c11 -Wall -Wextra -Werror examples/product.c $(pkg-config --cflags --libs sherd) -o "$work/shared" &&
@@ -116,6 +124,7 @@ case_of "make install stages a copy under DESTDIR" staged
 case_of "the linker's cache is told of a library that comes or goes" cache_is_told
 case_of "headers, libraries, command, man page and pkg-config file are there" everything_is_there
 case_of "pkg-config tells the version" version
+case_of "a prefix with a space in its name serves too" spaced
 case_of "a program builds with the shared library and nothing else on its line" shared
 case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
