@@ -206,6 +206,13 @@ static int save(sherd__train *t, sherd_diag *d)
     return err;
 }
 
+/* An epoch may be a step of a millisecond: then a file and its syncs for each would be the work. */
+static uint64_t steps_between_reports(const sherd__train *t)
+{
+    uint64_t epoch = sherd__trainer_order(t->trainer)->per_epoch, all = t->recipe.report_every;
+    return all <= UINT64_MAX / epoch ? epoch * all : UINT64_MAX;
+}
+
 static int run(sherd__train *t, sherd_diag *d)
 {
     const char *output = sherd__opt_text(t->cli, "output");
@@ -224,7 +231,7 @@ static int run(sherd__train *t, sherd_diag *d)
         calls.checkpoint = sherd__train_keep_add;
         calls.checkpoint_every = sherd__opt_given(t->cli, "checkpoint-every")
                                      ? (uint64_t)sherd__opt_int(t->cli, "checkpoint-every")
-                                     : sherd__trainer_order(t->trainer)->per_epoch;
+                                     : steps_between_reports(t);
     }
     sherd_diag mine = {0};
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
@@ -295,7 +302,7 @@ static const sherd__option options[] = {
     {.name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "keep checkpoints in this folder, each naming the hash of the one before"},
     {.name = "checkpoint-every", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
-     .help = "steps between two checkpoints [an epoch]"},
+     .help = "steps between two checkpoints [report_every epochs]"},
     {.name = "checkpoint-keep", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e6,
      .help = "remove all but the newest N [keep all]"},
     {.name = "resume", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,

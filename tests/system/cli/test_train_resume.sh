@@ -32,6 +32,11 @@ same "local steps between averages" --by gradients --in-process -n 2 --local-ste
 conf 'rate = 0.3' 'method = momentum 0.9'
 same "operands that are rounded by chance" --bits 12 --rounding stochastic
 
+conf 'rate = 0.3' 'report_every = 5'
+rm -rf often seldom
+train seldom && [ "$(ls seldom | grep -c npz)" = 4 ] && train often --checkpoint-every 3 && [ "$(ls often | grep -c npz)" = 13 ]
+report $? "one with each line of figures, before the first step and at the end, or as often as is asked for"
+
 # ---- the log of a run that was killed
 
 # lines CODE: python that is given the log's objects, and those before and after the resume
