@@ -57,7 +57,8 @@ uint64_t sherd__file_size(const sherd__file *f);
  *  is no regular file (then -1). Stays the file's. */
 int sherd__file_fd(const sherd__file *f);
 /** Puts on the disk what was written so far, so that the commit has only the name left to give; of
- *  two files that belong together the second is then unlikely to fail behind the first. SHERD_EIO. */
+ *  two files that belong together the second is then unlikely to fail behind the first.
+ *  SHERD_EIO. */
 int sherd__file_sync(sherd__file *f, sherd_diag *d) SHERD_MUST;
 /** Makes the file appear under its name, or on failure disappear, and frees f in either case.
  *  SHERD_EIO, SHERD_EOPEN: an earlier file is as it was. */

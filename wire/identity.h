@@ -10,7 +10,6 @@
 #ifndef WIRE_IDENTITY_H
 #define WIRE_IDENTITY_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,10 +82,11 @@ int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const cha
 bool sherd__peer_name_valid(const char *name);
 /** Writes the line for a peer (without newline); returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);
-/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, the unspecified 0.0.0.0 and ::
- *  (Linux connects both to loopback), or a name that RFC 6761 keeps for it ("localhost" and what
+/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, the unspecified 0.0.0.0 and
+ *  :: (Linux connects both to loopback), or a name that RFC 6761 keeps for it ("localhost" and what
  *  ends in ".localhost"). Other names are not looked up. */
 bool sherd__peer_loopback(const sherd__peer *p);
+struct in6_addr; /* netinet/in.h, whose names are many */
 /** The same of an address, IPv4 in IPv6's form included. */
 bool sherd__address_loopback(const struct in6_addr *at);
 /** Reads a file; two lines with one key are an error that names both. sherd__peers_fini frees. */

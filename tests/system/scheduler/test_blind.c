@@ -34,7 +34,7 @@
 #define K 96u
 #define M 24u
 #define PRIME 5931641u
-#define CALLS 150u /* of the disk and the network, from the masks on: so often are runs killed, twice */
+#define CALLS 150u /* of disk and network, from the masks on: a run is killed around each */
 #define OLD "an earlier result\n"
 
 static char top[128], masks[160], saved[160], a_file[160], b_file[160], c_file[160], kill_file[160];
