@@ -290,6 +290,16 @@ static int read_files(sherd__opts *o, const sherd__opts_sources *src, sherd_diag
 
 /* ---- judging the whole ----------------------------------------------------------------------- */
 
+/* What it has where no place sets it. */
+static void preset(sherd__opts *o, size_t i)
+{
+    const sherd__option *p = o->table[i];
+    o->values[i] = (sherd__value){0};
+    int err = p->preset != NULL ? set(o, i, SHERD__FROM_PRESET, p->name, p->preset, NULL) : 0;
+    assert(err == 0);
+    (void)err;
+}
+
 static int exclude(sherd__opts *o, size_t i, sherd_diag *d)
 {
     if (o->table[i]->excludes == NULL || o->values[i].source == SHERD__FROM_NOWHERE) return 0;
@@ -315,10 +325,7 @@ static int judge(sherd__opts *o, const char *title, sherd_diag *d)
     for (size_t i = 0; i < o->len; i++) {
         const sherd__option *p = o->table[i];
         if (o->values[i].source != SHERD__FROM_NOWHERE) continue;
-        if (p->preset != NULL) {
-            int err = set(o, i, SHERD__FROM_PRESET, p->name, p->preset, d);
-            assert(err == 0);
-        }
+        preset(o, i);
         if ((p->flags & SHERD__OPT_REQUIRED) == 0 || spared) continue;
         snprintf(hint, sizeof hint, "sherd help %s", title);
         return p->letter != 0
@@ -441,6 +448,21 @@ const char *sherd__opt_where(const sherd__cli *cli, const char *name)
 {
     const sherd__value *v = value_of(cli, name, ~0U);
     return v->where != NULL ? v->where : name;
+}
+
+sherd__source sherd__opt_source(const sherd__cli *cli, const char *name)
+{
+    int i = find(cli->opts, name);
+    const sherd__value *v = i >= 0 ? &cli->opts->values[i] : NULL;
+    bool no = v == NULL || (cli->opts->table[i]->type == SHERD__FLAG && v->integer == 0);
+    return no ? SHERD__FROM_NOWHERE : v->source;
+}
+
+void sherd__opt_forget(sherd__cli *cli, const char *name)
+{
+    int i = find(cli->opts, name);
+    assert(i >= 0 && "the verb's table has this option");
+    preset(cli->opts, (size_t)i);
 }
 
 int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits, sherd_diag *d)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/nodes.h"
 #include "matrix/gemm.h"
 #include "matrix/rounding.h"
@@ -24,12 +25,6 @@ static bool has(const sherd__cli *cli, const char *name)
     return false;
 }
 
-/* On the command line: what the environment or a file sets may well be meant for other runs. */
-static bool asked(const sherd__cli *cli, const char *name)
-{
-    return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
-}
-
 static int refuse_scheme(sherd_scheme scheme, sherd_diag *d)
 {
     if (scheme == SHERD_SHARE1)
@@ -41,44 +36,74 @@ static int refuse_scheme(sherd_scheme scheme, sherd_diag *d)
                        "the weights are another one at every step");
 }
 
-static int judge(const sherd__over *o, const sherd__cli *cli, sherd_diag *d)
+static int judge_nodes(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const of_nodes[] = {"scheme", "colluding", "spare", "group", "exposure",
                                            "exposure-max", "encoding", "elementwise", "record",
                                            "node-memory", "bind-to", "key",
-                                           "same-host-domains"};
-    static const char *const of_permute[] = {"group", "exposure", "exposure-max"};
-    static const char *const of_share[] = {"colluding", "spare"};
+                                           "same-host-domains", NULL};
+    const char *idle = sherd__opts_idle(cli, of_nodes);
+    return idle == NULL ? 0 : sherd__fail(d, SHERD_EINVAL,
+                                          "-n 3 starts three nodes; or leave it out",
+                                          "--%s has no effect without nodes", idle);
+}
+
+/* What has no effect under this scheme. */
+static int judge_scheme(const sherd__over *o, sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const of_permute[] = {"group", "exposure", "exposure-max", NULL};
+    static const char *const of_share[] = {"colluding", "spare", NULL};
     const char *scheme = sherd__opt_text(cli, "scheme");
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
-    for (size_t i = 0; i < sizeof of_nodes / sizeof *of_nodes && !o->nodes; i++)
-        if (asked(cli, of_nodes[i]))
-            return sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
-                               "--%s has no effect without nodes", of_nodes[i]);
-    for (size_t i = 0; i < sizeof of_permute / sizeof *of_permute; i++)
-        if (o->opt.scheme != SHERD_PERMUTE && asked(cli, of_permute[i]))
-            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
-                               "--%s has no effect under --scheme %s", of_permute[i], scheme);
-    for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
-        if (o->opt.scheme != SHERD_SHARE && !secure && asked(cli, of_share[i]))
-            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
-                               "--%s has no effect under --scheme %s, which is not private",
-                               of_share[i], scheme);
-    if (o->stochastic && o->bits == 0)
-        return sherd__fail(d, SHERD_EINVAL, "add --mode exact, or leave it out",
-                           "--rounding stochastic has no effect on floats");
+    const char *idle = NULL;
+    if (o->opt.scheme != SHERD_PERMUTE) idle = sherd__opts_idle(cli, of_permute);
+    if (idle != NULL)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
+                           "--%s has no effect under --scheme %s", idle, scheme);
+    if (o->opt.scheme != SHERD_SHARE && !secure) idle = sherd__opts_idle(cli, of_share);
+    if (idle != NULL)
+        return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
+                           "--%s has no effect under --scheme %s, which is not private", idle,
+                           scheme);
+    return 0;
+}
+
+/* What cannot be had with products that are hidden. */
+static int judge_share(const sherd__over *o, sherd__cli *cli, sherd_diag *d)
+{
     if (o->opt.scheme != SHERD_SHARE) return 0;
-    if (asked(cli, "encoding"))
+    if (sherd__opt_idle(cli, "encoding"))
         return sherd__fail(d, SHERD_EINVAL,
                            "leave it out: a coded operand has no zeros to leave out",
                            "--encoding has no effect under --scheme share");
-    if (o->nodes && asked(cli, "mode") && sherd__opt_choice(cli, "mode") == 0)
+    if (!o->nodes) return 0;
+    if (sherd__opt_choice(cli, "mode") == 0 && sherd__opt_idle(cli, "mode"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme share is exact");
-    if (o->nodes && o->engine.maps)
+    if (has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1 &&
+        sherd__opt_idle(cli, "elementwise"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: they are computed here",
                            "--elementwise nodes would show the activations that --scheme share "
                            "hides");
+    return 0;
+}
+
+/* The fixed point, and how it is rounded to. */
+static int read_arithmetic(sherd__over *o, sherd__cli *cli, sherd_diag *d)
+{
+    bool exact;
+    uint32_t bits;
+    int err = sherd__opts_arithmetic(cli, &exact, &bits, d);
+    if (err) return err;
+    if (o->nodes && o->opt.scheme == SHERD_SHARE) exact = true; /* floats cannot be hidden */
+    o->opt.exact = exact;
+    o->opt.bits = bits;
+    o->bits = exact ? bits : 0;
+    bool stochastic = has(cli, "rounding") && sherd__opt_choice(cli, "rounding") == 1;
+    if (stochastic && !exact && sherd__opt_idle(cli, "rounding"))
+        return sherd__fail(d, SHERD_EINVAL, "add --mode exact, or leave it out",
+                           "--rounding stochastic has no effect on floats");
+    o->stochastic = stochastic && exact;
     return 0;
 }
 
@@ -91,13 +116,18 @@ int sherd__over_precision(const sherd__over *o, sherd_dtype precision, sherd_dia
 
 int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
 {
-    bool exact;
-    uint32_t bits;
     memset(o, 0, sizeof *o);
     sherd_product_options_init(&o->opt);
     o->nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes") ||
-               (has(cli, "by") && asked(cli, "by"));
+               sherd__opt_in_effect(cli, "by");
+    int err = o->nodes ? 0 : judge_nodes(cli, d);
+    if (err) return err;
     o->opt.scheme = (sherd_scheme)(sherd__opt_choice(cli, "scheme") + 1);
+    if (o->opt.scheme == SHERD_SHARE1 || o->opt.scheme == SHERD_BLIND)
+        return refuse_scheme(o->opt.scheme, d);
+    err = judge_scheme(o, cli, d);
+    if (!err) err = judge_share(o, cli, d);
+    if (err) return err;
     o->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
     o->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
     o->opt.group = (uint32_t)sherd__opt_int(cli, "group");
@@ -108,18 +138,9 @@ int sherd__over_read(sherd__over *o, sherd__cli *cli, sherd_diag *d)
     o->opt.strict = sherd__opt_flag(cli, "strict");
     o->opt.timeout_ms = sherd__opt_time_ms(cli, "timeout");
     o->engine.maps = has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1;
-    o->stochastic = has(cli, "rounding") && sherd__opt_choice(cli, "rounding") == 1;
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
-    if (o->opt.scheme == SHERD_SHARE1 || o->opt.scheme == SHERD_BLIND)
-        return refuse_scheme(o->opt.scheme, d);
-    int err = sherd__opts_arithmetic(cli, &exact, &bits, d);
-    if (err) return err;
-    if (o->nodes && o->opt.scheme == SHERD_SHARE) exact = true; /* floats cannot be hidden */
-    o->opt.exact = exact;
-    o->opt.bits = bits;
-    o->bits = exact ? bits : 0;
-    return judge(o, cli, d);
+    return read_arithmetic(o, cli, d);
 }
 
 int sherd__over_round(const sherd__over *o, sherd_multiplier *m, sherd_diag *d)

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/applies.h"
 #include "cli/model.h"
 #include "cli/paths.h"
 #include "cli/plot.h"
@@ -82,11 +83,13 @@ static int prepare(sherd__train *t, sherd_diag *d)
     int err = sherd__paths_differ(cli, sherd__train_recipe_comes(cli->args[0]) ? 0 : 1, d);
     if (!err) err = sherd__paths_output(cli, d);
     if (!err && plot != NULL) err = sherd__plot_check(plot, d);
+    if (!err) err = sherd__train_by_judge(cli, d);
     if (!err) err = read_recipe(t, d);
     if (!err) err = sherd__over_read(&t->over, cli, d);
     if (!err) err = sherd__over_precision(&t->over, t->recipe.precision, d);
     if (!err) err = sherd__train_by_read(t, d);
-    if (!err && sherd__opt_flag(cli, "check") && (!t->over.nodes || t->over.bits == 0))
+    bool beside = t->over.nodes && t->over.bits > 0;
+    if (!err && sherd__opt_flag(cli, "check") && !beside && sherd__opt_idle(cli, "check"))
         err = sherd__fail(d, SHERD_EINVAL,
                           t->over.nodes ? "add --mode exact, or leave --check out"
                                         : "add -n N, or leave --check out",

@@ -32,6 +32,10 @@ typedef struct sherd__train_by sherd__train_by;
 typedef struct sherd__train_secure sherd__train_secure;
 typedef struct sherd__train_circle sherd__train_circle;
 
+/** --aggregate, in the order of its choices. */
+enum { SHERD__AGGREGATE_PLAIN, SHERD__AGGREGATE_SECURE, SHERD__AGGREGATE_RING,
+       SHERD__AGGREGATE_HALVING };
+
 typedef struct sherd__train {
     sherd__cli *cli;
     const char *name;       /* of the recipe, as given */
@@ -74,8 +78,10 @@ bool sherd__train_recipe_comes(const char *name);
 
 /* ---- --by gradients (train_gradients.c) ------------------------------------------------------ */
 
-/** Reads its options, after sherd__over_read; t->by stays NULL by products. SHERD_EINVAL: options
+/** Judges what was asked for (cli/applies.h), before any option is read. SHERD_EINVAL: options
  *  without effect, or that do not go together. */
+int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Reads its options, after sherd__over_read; t->by stays NULL by products. */
 int sherd__train_by_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** Before any node is started: SHERD_EINVAL where there are more nodes than a step has examples,
  *  or none are named. */
@@ -96,6 +102,8 @@ void sherd__train_by_free(sherd__train_by *b);
 
 /* ---- --aggregate secure (train_secure.c) ----------------------------------------------------- */
 
+/** Of sherd__train_by_judge: what it needs and what it cannot do. SHERD_EINVAL. */
+int sherd__train_secure_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** Reads its options, by gradients; t->secure stays NULL otherwise. SHERD_EINVAL. */
 int sherd__train_secure_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** In place of data: a stand-in, and with --simulate what is dealt. */
@@ -111,7 +119,9 @@ void sherd__train_secure_free(sherd__train_secure *s);
 
 /* ---- --aggregate ring, halving-doubling (train_circle.c) ------------------------------------- */
 
-/** Reads its options, by gradients; t->circle stays NULL otherwise. SHERD_EINVAL. */
+/** Of sherd__train_by_judge: what it cannot do. SHERD_EINVAL. */
+int sherd__train_circle_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Reads its options, by gradients; t->circle stays NULL otherwise. SHERD_ENOMEM. */
 int sherd__train_circle_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** The stepper; the cluster is open. Errors of sherd__circle_open. */
 int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g, bool allow_drop,

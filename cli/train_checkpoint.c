@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/model.h"
 #include "cli/train.h"
 #include "core/alloc.h"
@@ -306,13 +307,13 @@ static int open_newest(sherd__npz **z, const sherd__train_keep *k, sherd_diag *d
 
 int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
 {
+    static const char *const of_folder[] = {"resume", "checkpoint-every", "checkpoint-keep", NULL};
     const char *folder = sherd__opt_text(t->cli, "checkpoint");
     bool resume = sherd__opt_flag(t->cli, "resume");
     sherd__chain_link newest;
     sherd__npz *z = NULL;
     if (folder == NULL)
-        return !resume && !sherd__opt_given(t->cli, "checkpoint-every") &&
-                       !sherd__opt_given(t->cli, "checkpoint-keep")
+        return sherd__opts_idle(t->cli, of_folder) == NULL
                    ? 0
                    : sherd__fail(d, SHERD_EINVAL, "add --checkpoint FOLDER",
                                  "--resume, --checkpoint-every and --checkpoint-keep need a folder "

@@ -2,14 +2,14 @@
  * --aggregate ring|halving-doubling: nodes add up gradients among themselves and make the updates;
  * plans go out from here, and costs come back. What cannot be had that way is refused by name.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "scheduler/circle.h"
-
-enum { PLAIN, SECURE, RING, HALVING };
 
 struct sherd__train_circle {
     sherd__reduce kind;
@@ -17,25 +17,34 @@ struct sherd__train_circle {
     sherd__circle_stats stats;
 };
 
-int sherd__train_circle_read(sherd__train *t, sherd_diag *d)
+static bool wanted(const sherd__cli *cli)
+{
+    int how = sherd__opt_choice(cli, "aggregate");
+    return how == SHERD__AGGREGATE_RING || how == SHERD__AGGREGATE_HALVING;
+}
+
+int sherd__train_circle_judge(sherd__cli *cli, sherd_diag *d)
 {
     static const struct { const char *name, *why; } against[] = {
         { "async", "a sum among nodes waits for all of them" },
         { "float-gradients", "sums of floats hang on their order, and nodes would not agree" },
         { "in-process", "threads of one process have nothing to send each other" },
     };
-    sherd__cli *cli = t->cli;
-    int how = sherd__opt_choice(cli, "aggregate");
-    const char *name = sherd__opt_text(cli, "aggregate");
-    if (how != RING && how != HALVING) return 0;
+    if (!wanted(cli)) return 0;
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
-        if (sherd__opt_flag(cli, against[i].name))
+        if (sherd__opt_idle(cli, against[i].name))
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                                "--%s and --aggregate %s do not go together: %s", against[i].name,
-                               name, against[i].why);
+                               sherd__opt_text(cli, "aggregate"), against[i].why);
+    return 0;
+}
+
+int sherd__train_circle_read(sherd__train *t, sherd_diag *d)
+{
+    if (!wanted(t->cli)) return 0;
     sherd__train_circle *c = t->circle = sherd__calloc(1, sizeof *c);
     if (c == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
-    c->kind = how == RING ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
+    c->kind = sherd__opt_choice(t->cli, "aggregate") == SHERD__AGGREGATE_RING ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
     return 0;
 }
 
@@ -43,6 +52,7 @@ int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g,
                              sherd_diag *d)
 {
     sherd__train_circle *c = t->circle;
+    assert(t->over.cluster != NULL && "who is judged to train so has nodes");
     sherd__circle_options o = {
         .recipe = &t->recipe, .data = &t->data.train, .network = g->network,
         .optimiser = g->optimiser, .kind = c->kind, .shards = g->shards,

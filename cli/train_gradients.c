@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/nodes.h"
 #include "cli/train.h"
 #include "core/alloc.h"
@@ -26,19 +27,12 @@ struct sherd__train_by {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static bool asked(const sherd__cli *cli, const char *name)
+static bool by_gradients(const sherd__cli *cli)
 {
-    return sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+    return sherd__opt_choice(cli, "by") == BY_GRADIENTS;
 }
 
-static const char *first_asked(const sherd__cli *cli, const char *const *names)
-{
-    for (; *names != NULL; names++)
-        if (asked(cli, *names)) return *names;
-    return NULL;
-}
-
-static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
+static int no_effect(sherd__cli *cli, bool gradients, sherd_diag *d)
 {
     static const char *const ours[] = {"shards", "async", "staleness-max", "local-steps",
                                        "local-batch", "average", "in-process", "allow-drop",
@@ -46,7 +40,22 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
                                        "simulate", NULL};
     static const char *const theirs[] = {"scheme", "spare", "group", "exposure", "exposure-max",
                                          "encoding", "elementwise", "rounding", "mode", "strict",
-                                         "colluding", NULL};
+                                         NULL};
+    bool secure = gradients && sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE;
+    const char *name = sherd__opts_idle(cli, gradients ? theirs : ours);
+    if (name == NULL && gradients && !secure && sherd__opt_idle(cli, "colluding"))
+        name = "colluding";
+    return name == NULL
+               ? 0
+               : sherd__fail(d, SHERD_EINVAL, gradients ? "leave it out, or train --by products"
+                                                        : "add --by gradients, or leave it out",
+                             "--%s has no effect by %s%s", name,
+                             gradients ? "gradients" : "products",
+                             gradients ? ": nodes see examples and weights in clear" : "");
+}
+
+static int judge(sherd__cli *cli, sherd_diag *d)
+{
     static const struct { const char *name, *needs, *remedy; } pairs[] = {
         {"staleness-max", "async", "add --async: without it no gradient misses an update"},
         {"local-batch", "local-steps", "add --local-steps N, or say --batch for a step's examples"},
@@ -58,48 +67,52 @@ static int judge(const sherd__cli *cli, bool gradients, sherd_diag *d)
         {"bits", "float-gradients", "floats have no fixed width"},
         {"nodes", "in-process", "threads are on this machine"},
         {"allow-drop", "in-process", "threads are not lost"}};
-    const char *name = first_asked(cli, gradients ? theirs : ours);
-    bool secure = gradients && sherd__opt_choice(cli, "aggregate") == 1;
-    if (name != NULL && !(secure && !strcmp(name, "colluding"))) /* the last of theirs */
-        return sherd__fail(d, SHERD_EINVAL, gradients ? "leave it out, or train --by products"
-                                                      : "add --by gradients, or leave it out",
-                           "--%s has no effect by %s%s", name,
-                           gradients ? "gradients" : "products",
-                           gradients ? ": nodes see examples and weights in clear" : "");
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (asked(cli, pairs[i].name) && !asked(cli, pairs[i].needs))
-            return sherd__fail(d, SHERD_EINVAL, pairs[i].remedy, "--%s needs --%s", pairs[i].name,
-                               pairs[i].needs);
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
-        if (asked(cli, against[i].a) && asked(cli, against[i].b))
+        if (sherd__opts_clash(cli, against[i].a, against[i].b))
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                                "--%s and --%s do not go together: %s", against[i].a, against[i].b,
                                against[i].why);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (!sherd__opt_in_effect(cli, pairs[i].needs) && sherd__opt_idle(cli, pairs[i].name))
+            return sherd__fail(d, SHERD_EINVAL, pairs[i].remedy, "--%s needs --%s", pairs[i].name,
+                               pairs[i].needs);
     return 0;
 }
 
-/* Among equals there are no nodes, and no update before all have sent theirs. */
-static int judge_together(const sherd__cli *cli, bool gradients, sherd_diag *d)
+/* Among equals there are no nodes, and no update before all have sent theirs. That gradients be
+ * hidden is nothing to be forgotten, whoever asked for it. */
+static int judge_together(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const theirs[] = {"nodes", "local", "async", "in-process", "allow-drop",
                                          "float-gradients", "check", "aggregate", NULL};
-    if (sherd__train_others() == NULL) return 0;
-    if (!gradients)
+    const char *name = NULL;
+    if (!by_gradients(cli))
         return sherd__fail(d, SHERD_EINVAL, "add --by gradients",
                            "processes that are equals train by gradients only");
-    const char *name = first_asked(cli, theirs);
+    if (sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE) name = "aggregate";
+    if (name == NULL) name = sherd__opts_idle(cli, theirs);
     return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL, "leave it out",
                                           "--%s has no meaning among processes that are equals",
                                           name);
 }
 
+int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d)
+{
+    bool gradients = by_gradients(cli), nodes = sherd__opt_given(cli, "local") ||
+                                                sherd__opt_given(cli, "nodes");
+    if (!gradients && !nodes) (void)sherd__opt_idle(cli, "by"); /* typed, it asks for nodes */
+    int err = no_effect(cli, gradients, d);
+    if (!err && sherd__train_others() != NULL) err = judge_together(cli, d);
+    if (err || !gradients) return err;
+    err = sherd__train_secure_judge(cli, d);
+    if (!err) err = sherd__train_circle_judge(cli, d);
+    return err ? err : judge(cli, d);
+}
+
 int sherd__train_by_read(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
-    bool gradients = sherd__opt_given(cli, "by") && sherd__opt_choice(cli, "by") == BY_GRADIENTS;
-    int err = judge(cli, gradients, d);
-    if (!err) err = judge_together(cli, gradients, d);
-    if (err || !gradients) return err;
+    if (!by_gradients(cli)) return 0;
     sherd__train_by *b = t->by = sherd__calloc(1, sizeof *b);
     if (b == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     b->train = t;
@@ -127,7 +140,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     if (sherd__train_others() != NULL)
         t->over.says = "by all processes, which see examples and weights in clear";
     t->over.bits = b->o.bits;
-    err = sherd__train_secure_read(t, d);
+    int err = sherd__train_secure_read(t, d);
     return err ? err : sherd__train_circle_read(t, d);
 }
 

@@ -3,9 +3,11 @@
  * there are no examples here: the training loop goes over a stand-in of one row, a round for each
  * step and epoch, and how many examples a round had is part of the sum.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/applies.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "scheduler/secure.h"
@@ -19,12 +21,7 @@ struct sherd__train_secure {
     sherd__sumlist *sums; /* beside the checkpoints; NULL: there are none */
 };
 
-static bool asked(const sherd__cli *cli, const char *name)
-{
-    return sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
-}
-
-static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
+static int judge(sherd__cli *cli, sherd_diag *d)
 {
     static const struct { const char *name, *why; } against[] = {
         { "shards", "each node's data are one" },
@@ -37,12 +34,12 @@ static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
         { "examples", "how many a node has is its own affair" },
     };
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
-        if (asked(cli, against[i].name))
+        if (sherd__opt_idle(cli, against[i].name))
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                                "--%s and --aggregate secure do not go together: %s",
                                against[i].name, against[i].why);
-    if (simulate) return 0;
-    if (sherd__opt_given(cli, "data"))
+    if (sherd__opt_flag(cli, "simulate")) return 0;
+    if (sherd__opt_idle(cli, "data"))
         return sherd__fail(d, SHERD_EINVAL, "start nodes with --data; or --simulate, to try it out",
                            "--data and --aggregate secure: from who deals the examples nothing of "
                            "them is hidden");
@@ -53,19 +50,21 @@ static int judge(const sherd__cli *cli, bool simulate, sherd_diag *d)
     return 0;
 }
 
+int sherd__train_secure_judge(sherd__cli *cli, sherd_diag *d)
+{
+    static const char *const ours[] = { "survivors", "simulate", NULL };
+    if (sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE) return judge(cli, d);
+    const char *name = sherd__opts_idle(cli, ours);
+    return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL,
+                                          "add --aggregate secure, or leave it out",
+                                          "--%s has no effect without --aggregate secure", name);
+}
+
 int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
-    static const char *const ours[] = { "survivors", "simulate" };
-    bool secure = sherd__opt_choice(cli, "aggregate") == 1;
     bool simulate = sherd__opt_flag(cli, "simulate");
-    for (size_t i = 0; i < 2 && !secure; i++)
-        if (asked(cli, ours[i]))
-            return sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
-                               "--%s has no effect without --aggregate secure", ours[i]);
-    if (!secure) return 0;
-    int err = judge(cli, simulate, d);
-    if (err) return err;
+    if (sherd__opt_choice(cli, "aggregate") != SHERD__AGGREGATE_SECURE) return 0;
     sherd__train_secure *s = t->secure = sherd__calloc(1, sizeof *s);
     if (s == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     s->simulate = simulate;
@@ -127,6 +126,7 @@ int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
 {
     const sherd__train_secure *s = t->secure;
     sherd__summer summer;
+    assert(t->over.cluster != NULL && "who is judged to train so has nodes");
     uint64_t nodes = sherd_cluster_size(t->over.cluster), batch = t->recipe.batch;
     sherd__secure_options o = { .recipe = &t->recipe, .colluding = s->colluding,
                                 .survivors = s->survivors, .bits = g->bits,

@@ -66,9 +66,10 @@ static int share_state(sherd__train *t, sherd_diag *d)
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__train_state *s = sherd__trainer_state(t->trainer);
     uint64_t steps = o->steps;
+    size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
     int err = sherd__collective_share(others, s, sizeof *s, d);
     if (!err) err = sherd__collective_share(others, &steps, sizeof steps, d);
-    if (!err) err = sherd__collective_share(others, o->state, o->state_len * sizeof(double), d);
+    if (!err) err = sherd__collective_share(others, o->state, bytes, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
         size_t biases = l->cols * sherd_dtype_size(l->dtype), weights = l->rows * biases;

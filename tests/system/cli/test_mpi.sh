@@ -56,11 +56,21 @@ mpi 2 "$@" -o never.npz
 report $? "without --trusted-network nothing is sent"
 refused=0
 for bad in "multiply A B" "train my.conf --trusted-network" "train my.conf --by gradients --async --trusted-network" \
-    "train my.conf --by gradients -n 2 --trusted-network" "train my.conf --by gradients --float-gradients --trusted-network"; do
+    "train my.conf --by gradients -n 2 --trusted-network" "train my.conf --by gradients --float-gradients --trusted-network" \
+    "train my.conf --by gradients --aggregate secure --trusted-network" "train my.conf --by gradients --aggregate ring --trusted-network"; do
     mpi 2 $bad
     [ $code = 2 ] || refused=1
 done
 report $refused "what equals cannot do is exit 2, in all of them"
+SHERD_AGGREGATE=ring SHERD_ASYNC=1 SHERD_LOCAL=2 SHERD_CHECKPOINT_EVERY=3 mpi 2 "$@" --trusted-network -o set.npz
+[ $code = 0 ] && cmp one.npz set.npz >>err 2>&1
+report $? "what the environment sets for other runs is forgotten"
+SHERD_AGGREGATE=secure mpi 2 "$@" --trusted-network
+[ $code = 2 ] && grep -q 'aggregate has no meaning' err
+report $? "but not that gradients be hidden"
+SHERD_BY=gradients mpi 2 train my.conf --precision f32 --trusted-network
+[ $code = 2 ] && grep -q 'f32 is computed' err
+report $? "f32 is refused, whoever says by gradients"
 "$S" "$@" --trusted-network >out 2>err; code=$?
 [ $code = 2 ]
 report $? "the command itself has no such option"

@@ -1,0 +1,141 @@
+/* Options without effect: refused where they were typed, forgotten where they were set. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/applies.h"
+#include "cli/options.h"
+
+static const sherd__option options[] = {
+    SHERD__OPTS_CLUSTER, SHERD__OPT_CHECK, SHERD__OPTS_SCHEME, SHERD__OPTS_ARITHMETIC, {0}};
+static const sherd__verb verb = {
+    .name = "try", .usage = "A", .summary = "s", .options = options, .args_max = 2};
+
+static sherd__cli cli;
+static char config[] = "/tmp/sherd-applies-XXXXXX";
+
+static void parse(const char *line, char *const *env, const char *file)
+{
+    static char copy[256], *argv[16];
+    int argc = 0;
+    bool help;
+    sherd_diag d = { 0 };
+    FILE *f = fopen(config, "w");
+    assert_non_null(f);
+    fputs(file, f);
+    fclose(f);
+    snprintf(copy, sizeof copy, "try %s", line);
+    for (char *w = strtok(copy, " "); w != NULL && argc < 15; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    argv[argc] = NULL;
+    sherd__opts_free(cli.opts);
+    cli = (sherd__cli){ .verb = &verb, .title = "try" };
+    const sherd__opts_sources src = { .env = env, .user_config = config };
+    if (sherd__opts_parse(&cli, argc, argv, &src, &help, &d)) fail_msg("%s", d.message);
+}
+
+static int open_file(void **state)
+{
+    int fd = mkstemp(config);
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int close_file(void **state)
+{
+    (void)state;
+    sherd__opts_free(cli.opts);
+    return unlink(config);
+}
+
+static char *spare_and_check[] = { "SHERD_SPARE=3", "SHERD_CHECK=1", "SHERD_KEY=k", NULL };
+
+static void what_was_typed_is_for_the_caller_to_refuse(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "check", "spare", "group", NULL };
+    parse("--spare 2 --group 4", spare_and_check, "");
+    assert_true(sherd__opt_idle(&cli, "spare"));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still there, to be told of */
+    assert_string_equal(sherd__opts_idle(&cli, names), "spare");
+}
+
+static void what_was_set_elsewhere_is_as_if_it_were_not(void **state)
+{
+    static const char *const names[] = { "check", "spare", "group", "nodes", "bits", NULL };
+    (void)state;
+    parse("", spare_and_check, "group = 7\nnodes = here.txt\nbits = 12\n");
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
+    assert_int_equal(sherd__opt_int(&cli, "group"), 7);
+    assert_true(sherd__opt_in_effect(&cli, "nodes"));
+    assert_null(sherd__opts_idle(&cli, names));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* its preset */
+    assert_int_equal(sherd__opt_int(&cli, "group"), 0);
+    assert_false(sherd__opt_flag(&cli, "check"));
+    assert_null(sherd__opt_text(&cli, "nodes"));
+    for (size_t i = 0; names[i] != NULL; i++) {
+        assert_false(sherd__opt_given(&cli, names[i]));
+        assert_false(sherd__opt_in_effect(&cli, names[i]));
+    }
+}
+
+static void what_is_not_set_or_not_there_stays_so(void **state)
+{
+    static const char *const names[] = { "scheme", "check", "no-such-option", NULL };
+    (void)state;
+    parse("--no-check", NULL, "");
+    assert_null(sherd__opts_idle(&cli, names)); /* a flag that says no has no effect anyway */
+    assert_false(sherd__opt_in_effect(&cli, "check"));
+    assert_false(sherd__opt_in_effect(&cli, "scheme"));
+    assert_int_equal(sherd__opt_choice(&cli, "scheme"), 0);
+    assert_false(sherd__opts_clash(&cli, "check", "scheme"));
+}
+
+static void of_two_that_exclude_each_other_the_stronger_place_wins(void **state)
+{
+    (void)state;
+    parse("--check", spare_and_check, "spare = 4\n");
+    assert_false(sherd__opts_clash(&cli, "check", "spare"));
+    assert_true(sherd__opt_flag(&cli, "check"));
+    assert_false(sherd__opt_given(&cli, "spare"));
+
+    parse("--spare 2", spare_and_check, "");
+    assert_false(sherd__opts_clash(&cli, "check", "spare"));
+    assert_false(sherd__opt_flag(&cli, "check"));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 2);
+
+    parse("--no-check", spare_and_check, "");
+    assert_false(sherd__opts_clash(&cli, "check", "spare"));
+    assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
+}
+
+static void of_two_from_one_place_neither_does(void **state)
+{
+    (void)state;
+    parse("", spare_and_check, "");
+    assert_true(sherd__opts_clash(&cli, "check", "spare"));
+    parse("--check --spare 1", NULL, "");
+    assert_true(sherd__opts_clash(&cli, "spare", "check"));
+    assert_true(sherd__opt_flag(&cli, "check") && sherd__opt_int(&cli, "spare") == 1);
+    parse("", NULL, "check = yes\nspare = 1\n");
+    assert_true(sherd__opts_clash(&cli, "spare", "check"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_typed_is_for_the_caller_to_refuse),
+        cmocka_unit_test(what_was_set_elsewhere_is_as_if_it_were_not),
+        cmocka_unit_test(what_is_not_set_or_not_there_stays_so),
+        cmocka_unit_test(of_two_that_exclude_each_other_the_stronger_place_wins),
+        cmocka_unit_test(of_two_from_one_place_neither_does),
+    };
+    return cmocka_run_group_tests(tests, open_file, close_file);
+}
