@@ -31,8 +31,8 @@ typedef struct sherd__value {
 int sherd__value_parse(sherd__value *out, const sherd__option *o, const char *text,
                        const char *where, int code, sherd_diag *d) SHERD_MUST;
 
-/** Where its value comes from: SHERD__FROM_NOWHERE also for a flag that says no, and for a name that
- *  the verb does not have. */
+/** Where its value comes from: SHERD__FROM_NOWHERE also for a flag that says no, and for a name
+ *  that the verb does not have. */
 sherd__source sherd__opt_source(const sherd__cli *cli, const char *name);
 /** As if no place had set it: it has its preset, or no value. */
 void sherd__opt_forget(sherd__cli *cli, const char *name);

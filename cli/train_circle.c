@@ -44,7 +44,8 @@ int sherd__train_circle_read(sherd__train *t, sherd_diag *d)
     if (!wanted(t->cli)) return 0;
     sherd__train_circle *c = t->circle = sherd__calloc(1, sizeof *c);
     if (c == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
-    c->kind = sherd__opt_choice(t->cli, "aggregate") == SHERD__AGGREGATE_RING ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
+    bool ring = sherd__opt_choice(t->cli, "aggregate") == SHERD__AGGREGATE_RING;
+    c->kind = ring ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
     return 0;
 }
 
