@@ -90,4 +90,21 @@ END
 timeout 60 mpirun -n 3 sh rank.sh >out 2>err; code=$?
 [ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err
 report $? "a process with other data is named"
+py "r = np.random.default_rng(3); x = r.standard_normal((90, 2)); y = (x[:, 0] > 0) * 1
+v = dict(x_test=x[:20], y_test=y[:20])
+np.savez('mine0.npz', x_train=x, y_train=y, **v)
+z = y.copy(); z[7] ^= 1; np.savez('label1.npz', x_train=x, y_train=z, **v)
+z = y[:20].copy(); z[7] ^= 1; np.savez('judge1.npz', x_train=x, y_train=y, x_test=x[:20], y_test=z)"
+differ=0
+for how in "--data label" "--data judge" SHERD_SHARDS=3 SHERD_BITS=12; do
+    case $how in --data*) does="file=${how#--data }1.npz" ;; *) does="export $how" ;; esac
+    cat >rank.sh <<END
+file=mine0.npz
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && $does
+exec "$M" train my.conf --data \$file --by gradients --trusted-network --seed seed
+END
+    timeout 60 mpirun -n 2 sh rank.sh >out 2>err; code=$?
+    [ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err || { differ=1; break; }
+done
+report $differ "so is one with other labels, examples to judge by, shards or width of numbers"
 echo "1..$n"
