@@ -214,39 +214,34 @@ static int run(const char *core, uint32_t nodes, uint32_t threads)
     return status;
 }
 
-static void under(const char *core, uint32_t nodes, uint32_t threads)
+static void under(const char *core)
 {
-    if (run(core, nodes, threads))
-        fail_msg("%u nodes of %u threads, BLAS core %s", nodes, threads,
-                 core ? core : "of this machine");
+    static const uint32_t nodes[] = { 3, 7, 16 };
+    for (uint32_t threads = 1; threads <= 2; threads++)
+        for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
+            if (run(core, nodes[i], threads))
+                fail_msg("%u nodes of %u threads, BLAS core %s", nodes[i], threads,
+                         core ? core : "of this machine");
 }
 
 static void products_under_the_native_core_are_the_committed_ones(void **s)
 {
     (void)s;
-    for (uint32_t threads = 1; threads <= 2; threads++) {
-        under(NULL, 3, threads);
-        under(NULL, 7, threads);
-        under(NULL, 16, threads);
-    }
+    under(NULL);
 }
 
 static void products_under_haswell_are_the_committed_ones(void **s)
 {
     (void)s;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) skip();
-    under("Haswell", 3, 2);
-    under("Haswell", 7, 1);
-    under("Haswell", 16, 1);
+    under("Haswell");
 }
 
 static void products_under_nehalem_are_the_committed_ones(void **s)
 {
     (void)s;
     if (!__builtin_cpu_supports("sse4.2")) skip();
-    under("Nehalem", 3, 2);
-    under("Nehalem", 7, 1);
-    under("Nehalem", 16, 1);
+    under("Nehalem");
 }
 
 int main(int argc, char **argv)
