@@ -1,8 +1,8 @@
 /*
  * A disk that fails, or a Ctrl-C, at a chosen moment: of the calls that make files last or give
- * them their names (fsync, linkat, renameat) number $DISK_AT fails with EIO, or, where $DISK_DOES is
- * "interrupt", finds the process interrupted. At its end $DISK_FILE, where set, is told how many
- * calls there were.
+ * them their names (fsync, linkat, renameat) number $DISK_AT fails with EIO, or, where $DISK_DOES
+ * is "interrupt", finds the process interrupted. At its end $DISK_FILE, where set, is told how
+ * many calls there were.
  */
 #include <dlfcn.h>
 #include <errno.h>

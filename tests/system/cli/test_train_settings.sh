@@ -13,8 +13,8 @@ with() {
     rm -f plain.npz set.npz; rm -rf run
     run train my.conf --seed seed -q -o plain.npz "$@"
     ok=$code
-    # shellcheck disable=SC2086
-    [ $ok = 0 ] && { env $settings "$S" train my.conf --seed seed -q -o set.npz "$@" >out 2>err; ok=$?; code=$ok; }
+    # shellcheck disable=SC2086,SC2163
+    [ $ok = 0 ] && { (export $settings; "$S" train my.conf --seed seed -q -o set.npz "$@") >out 2>err; ok=$?; code=$ok; }
     [ $ok = 0 ] && cmp plain.npz set.npz 2>>err && eval "$wanted" || ok=1
     for s in $settings; do
         printf '%s = %s\n' "$(echo "${s%%=*}" | sed 's/SHERD_//; s/_/-/g' | tr A-Z a-z)" "${s#*=}"
