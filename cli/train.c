@@ -77,9 +77,9 @@ static int width_of(const char *name, const sherd__recipe *r, size_t *width, she
 static int prepare(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
-    const char *initial = sherd__opt_text(cli, "initial");
     size_t width = 0;
-    const char *plot = sherd__opt_text(cli, "plot");
+    sherd__train_leave_to_first(cli);
+    const char *initial = sherd__opt_text(cli, "initial"), *plot = sherd__opt_text(cli, "plot");
     int err = sherd__paths_differ(cli, sherd__train_recipe_comes(cli->args[0]) ? 0 : 1, d);
     if (!err) err = sherd__paths_output(cli, d);
     if (!err && plot != NULL) err = sherd__plot_check(plot, d);
@@ -148,10 +148,14 @@ static bool interrupted(void *ctx)
 /* The network's own multiplier, cut off by --timeout between steps as within them. */
 static bool stop_asked(void *ctx)
 {
-    const sherd__train *t = ctx;
+    sherd__train *t = ctx;
     uint32_t ms = sherd__opt_time_ms(t->cli, "timeout");
     bool late = ms > 0 && (sherd__clock_s() - t->began) * 1e3 > ms;
-    return sherd__train_stop_together(interrupted(ctx) || late);
+    t->stopped = sherd__train_stop_together(interrupted(t) ? SHERD_EINTERRUPTED
+                                            : late         ? SHERD_ETIMEOUT
+                                                           : 0,
+                                            &t->stopped_by);
+    return t->stopped != 0;
 }
 
 /* Nodes, who makes steps, and all that a run writes. */
@@ -181,7 +185,11 @@ static int open_run(sherd__train *t, sherd_diag *d)
 /* Why a run ended early, and how to go on. */
 static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_diag *d)
 {
-    if (err == SHERD_EINTERRUPTED && !interrupted(t))
+    bool late = t->stopped ? t->stopped == SHERD_ETIMEOUT : !interrupted(t);
+    if (err == SHERD_EINTERRUPTED && t->stopped && t->stopped_by.code)
+        return sherd__fail(d, t->stopped, "--resume goes on from the last checkpoint, if there are "
+                                          "any", "%s; %s", t->stopped_by.message, why->message);
+    if (err == SHERD_EINTERRUPTED && late)
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                            "the time of %s is over; %s", sherd__opt_where(t->cli, "timeout"),
                            why->message);

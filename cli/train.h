@@ -53,6 +53,8 @@ typedef struct sherd__train {
 
     sherd__jsonl log;       /* --log; its fd -1: none */
     sherd__progress_line progress;
+    int stopped;            /* between steps: SHERD_EINTERRUPTED, SHERD_ETIMEOUT, another failure */
+    sherd_diag stopped_by;  /* ... which says what it is; else empty */
     double began;           /* training itself; sherd__clock_s */
     double seconds;         /* that it took, when it is over: no saving, no drawing */
     uint64_t first_step;    /* that this run made */
@@ -204,12 +206,15 @@ void sherd__train_keep_free(sherd__train_keep *k);
 void sherd__train_among(const sherd__collective *c);
 /** What was said; NULL: this process is alone. */
 const sherd__collective *sherd__train_others(void);
+/** Options for what process 0 alone writes, says or goes on from are forgotten by the others. */
+void sherd__train_leave_to_first(sherd__cli *cli);
 /** t->seed is process 0's. Alone: nothing is done, here and below. */
 int sherd__train_share_seed(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** Recipe and data are compared (SHERD_EFORMAT: whose are others), the state of training is process
  *  0's. */
 int sherd__train_share_start(sherd__train *t, sherd_diag *d) SHERD_MUST;
-/** Whether anybody wants to stop: all of them stop at the same step. */
-bool sherd__train_stop_together(bool stop);
+/** All of them stop at the same step: the reason of the first who has one (0: nobody has), or
+ *  SHERD_E*, with *d filled in, where they cannot ask each other. */
+int sherd__train_stop_together(int why, sherd_diag *d);
 
 #endif

@@ -23,6 +23,17 @@ const sherd__collective *sherd__train_others(void)
     return others;
 }
 
+void sherd__train_leave_to_first(sherd__cli *cli)
+{
+    static const char *const names[] = {"output", "log", "trace", "plot", "checkpoint",
+                                        "checkpoint-every", "checkpoint-keep", "resume",
+                                        "initial", "json"};
+    if (others == NULL || others->rank == 0) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) sherd__opt_forget(cli, names[i]);
+    cli->json = false;
+    cli->quiet = true;
+}
+
 int sherd__train_share_seed(sherd__train *t, sherd_diag *d)
 {
     return others != NULL ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
@@ -105,11 +116,7 @@ int sherd__train_share_start(sherd__train *t, sherd_diag *d)
     return err ? err : share_state(t, d);
 }
 
-bool sherd__train_stop_together(bool stop)
+int sherd__train_stop_together(int why, sherd_diag *d)
 {
-    uint32_t who;
-    int err = others != NULL ? sherd__collective_agree(others, stop ? SHERD_EINTERRUPTED : 0, &who,
-                                                       NULL)
-                             : 0;
-    return others != NULL ? err != 0 : stop;
+    return others != NULL ? sherd__collective_agree(others, why, NULL, d) : why;
 }

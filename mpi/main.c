@@ -4,7 +4,7 @@
  * is neither encrypted nor authenticated, so that has to be said on the command line. A program of
  * its own, so that the command is never linked with MPI.
  *
- * Process 0 speaks and writes; the others are asked for no file and say only what went wrong.
+ * Process 0 speaks and writes; the others say only what went wrong (cli/train_together.c).
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -34,35 +34,14 @@ static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Options that name what process 0 alone writes or goes on from; `valued`: an argument follows. */
-static bool is_first_ones(const char *arg, bool *valued)
+/* Arguments for the command; out has room for argc + 1. Returns how many. */
+static int arguments(int argc, char **argv, char **out, bool *trusted)
 {
-    static const struct { const char *name; bool valued; } list[] = {
-        {"--output", true}, {"--log", true}, {"--trace", true}, {"--plot", true},
-        {"--checkpoint", true}, {"--checkpoint-every", true}, {"--checkpoint-keep", true},
-        {"--resume", false}, {"--initial", true}, {"--json", false}, {"--quiet", false}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        size_t len = strlen(list[i].name);
-        if (strncmp(arg, list[i].name, len) != 0 || (arg[len] != '\0' && arg[len] != '=')) continue;
-        *valued = list[i].valued && arg[len] == '\0';
-        return true;
-    }
-    *valued = strcmp(arg, "-o") == 0;
-    return strncmp(arg, "-o", 2) == 0 || strcmp(arg, "-q") == 0;
-}
-
-/* Arguments for the command; out has room for argc + 2. Returns how many. */
-static int arguments(int argc, char **argv, bool first, char **out, bool *trusted)
-{
-    static char quiet[] = "--quiet";
     int n = 0;
-    bool valued;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--trusted-network") == 0) *trusted = true;
-        else if (first || !is_first_ones(argv[i], &valued)) out[n++] = argv[i];
-        else i += valued;
+        else out[n++] = argv[i];
     }
-    if (!first) out[n++] = quiet;
     out[n] = NULL;
     return n;
 }
@@ -98,9 +77,9 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    char **args = sherd__calloc((size_t)argc + 2, sizeof *args);
+    char **args = sherd__calloc((size_t)argc + 1, sizeof *args);
     if (args == NULL) return leave(1);
-    int n = arguments(argc, argv, rank == 0, args, &trusted);
+    int n = arguments(argc, argv, args, &trusted);
     if (argc < 2 || strcmp(argv[1], "train") != 0)
         return refuse(rank, "trains, and does nothing else",
                       "mpirun -n 4 sherd-mpi train NAME --by gradients --trusted-network");

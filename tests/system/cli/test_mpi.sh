@@ -107,4 +107,22 @@ END
     [ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err || { differ=1; break; }
 done
 report $differ "so is one with other labels, examples to judge by, shards or width of numbers"
+rm -rf run; mkdir first
+mpi 3 "$@" --trusted-network --checkpoint run --tra first/t.jsonl --out first/m.npz
+[ $code = 0 ] && cmp one.npz first/m.npz >>err 2>&1 && [ "$(ls first | wc -l)" = 2 ] &&
+    [ "$(wc -l <first/t.jsonl)" = "$(sort -u first/t.jsonl | wc -l)" ] &&
+    mpi 3 "$@" --trusted-network --checkpoint run --res && [ $code = 0 ]
+report $? "what the first alone writes is its own, however it is abbreviated"
+rm -rf run
+cat >rank.sh <<END
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && echo \$\$ >pid
+exec "$M" train my.conf --by gradients --trusted-network --seed seed --epochs 100000000 --checkpoint run --checkpoint-every 50
+END
+timeout 60 mpirun -n 2 sh rank.sh >out 2>err &
+mpirun=$!
+some_are_kept() { ls run 2>/dev/null | grep -q 00000100; }
+await some_are_kept && kill -TERM "$(cat pid)"
+wait $mpirun; code=$?
+[ $code = 13 ] && grep -q 'interrupted after' err && ! grep -q 'the time of' err && "$S" verify run 2>>err
+report $? "one that is told to stop stops all of them, and training goes on with --resume"
 echo "1..$n"
