@@ -26,8 +26,8 @@
 
 /* OpenBLAS's BUFFER_SIZE is 128 MiB on x86-64 and less elsewhere; the rest is for its tables. */
 #define BUFFER ((size_t)129 << 20)
-#define SETTLE_SECONDS 5.0 /* while there is room: this machine is busy */
-#define SHORT_SECONDS 0.5  /* while there is none: idle threads spin for 30 ms, then sleep */
+#define SETTLE_SECONDS 10.0 /* at most: this machine is busy */
+#define SPIN_SECONDS 0.1    /* of processor, for each thread: idle ones spin for 0.03 and sleep */
 
 bool sherd__blas_room(unsigned threads)
 {
@@ -72,19 +72,26 @@ static bool others_asleep(void)
     return all;
 }
 
+/* Processor time that all threads but this one have used so far, in seconds. */
+static double others_used(void)
+{
+    struct timespec all, own;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all) != 0 ||
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own) != 0)
+        return 0;
+    return (double)(all.tv_sec - own.tv_sec) + (double)(all.tv_nsec - own.tv_nsec) * 1e-9;
+}
+
 int sherd__blas_settle(sherd_diag *d)
 {
     int n = openblas_get_num_threads();
     if (n <= 1 || sherd__blas_room((unsigned)n)) return SHERD_OK;
-    double short_since = 0;
-    for (double now = sherd__clock_s(), end = now + SETTLE_SECONDS; now < end;
-         now = sherd__clock_s()) {
+    double before = others_used();
+    for (double end = sherd__clock_s() + SETTLE_SECONDS; sherd__clock_s() < end;) {
         if (others_asleep()) return SHERD_OK;
         if (sherd__blas_room(1))
-            short_since = 0;
-        else if (short_since == 0)
-            short_since = now;
-        else if (now - short_since > SHORT_SECONDS)
+            before = others_used();
+        else if (others_used() - before > SPIN_SECONDS * n)
             return sherd__fail(d, SHERD_ENOMEM,
                                "raise the limit (ulimit -v, ulimit -d), or set "
                                "OPENBLAS_NUM_THREADS=1",

@@ -33,6 +33,10 @@ static const struct {
     {"time_ms", MASK(TIME)},
     {"text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE)},
     {"choice", MASK(CHOICE)},
+    {"idle", ~0u},
+    {"in_effect", ~0u},
+    {"forget", ~0u},
+    {"source", ~0u},
 };
 
 typedef struct wanted {
