@@ -386,6 +386,31 @@ int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path,
     return 0;
 }
 
+/* Inputs and targets; zeros where there are none here: nodes may have them. */
+static int digest_of(uint8_t out[2 * SHERD__DIGEST_BYTES], const sherd__dataset *s, sherd_diag *d)
+{
+    sherd__digest x = {0}, y = {0};
+    int err = 0;
+    if (s->x.rows > 0) {
+        sherd_view targets = s->targets.labels != NULL
+                                 ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
+                                 : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
+        err = sherd__digest_view(&x, s->x, d);
+        if (!err) err = sherd__digest_view(&y, targets, d);
+    }
+    memcpy(out, x.sha256, SHERD__DIGEST_BYTES);
+    memcpy(out + SHERD__DIGEST_BYTES, y.sha256, SHERD__DIGEST_BYTES);
+    return err;
+}
+
+int sherd__data_digest(const sherd__data *x, sherd__digest *out, sherd_diag *d)
+{
+    uint8_t both[4 * SHERD__DIGEST_BYTES];
+    int err = digest_of(both, &x->train, d);
+    if (!err) err = digest_of(both + 2 * SHERD__DIGEST_BYTES, &x->validation, d);
+    return err ? err : sherd__digest_labelled(out, "sherd-data-v2", both, sizeof both);
+}
+
 void sherd__data_fini(sherd__data *x)
 {
     sherd__dataset_fini(&x->train);

@@ -6,6 +6,7 @@
 
 #include "learn/dataset.h"
 #include "learn/recipe.h"
+#include "store/digest.h"
 #include "store/npz.h"
 
 /* What an archive of data may unpack to (sherd__npz_open). */
@@ -29,6 +30,8 @@ typedef struct sherd__data {
  */
 int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
                      const uint8_t seed[32], sherd_diag *d) SHERD_MUST;
+/** Of training and validation, inputs and targets: what a run goes on with, or has in common. */
+int sherd__data_digest(const sherd__data *x, sherd__digest *out, sherd_diag *d) SHERD_MUST;
 void sherd__data_fini(sherd__data *x);
 /** A member as a matrix in memory of its own (*bytes, the caller's, on failure too); one dimension
  *  is a column. *there is false where there is none. */

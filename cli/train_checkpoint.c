@@ -36,25 +36,6 @@ static int no_memory(sherd_diag *d)
 
 /* ---- what a run is --------------------------------------------------------------------------- */
 
-static int digest_data(const sherd__train *t, sherd__digest *out, sherd_diag *d)
-{
-    const sherd__dataset *s = &t->data.train;
-    uint8_t both[2 * SHERD__DIGEST_BYTES];
-    if (s->x.rows == 0) { /* nodes have them */
-        memset(both, 0, sizeof both);
-        return sherd__digest_labelled(out, "sherd-data-v1", both, sizeof both);
-    }
-    sherd__digest part;
-    sherd_view y = s->targets.labels != NULL
-                       ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
-                       : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
-    int err = sherd__digest_view(&part, s->x, d);
-    memcpy(both, part.sha256, SHERD__DIGEST_BYTES);
-    if (!err) err = sherd__digest_view(&part, y, d);
-    memcpy(both + SHERD__DIGEST_BYTES, part.sha256, SHERD__DIGEST_BYTES);
-    return err ? err : sherd__digest_labelled(out, "sherd-data-v1", both, sizeof both);
-}
-
 /* Two texts of a recipe: its network, and all of it but how long it goes on, which may change, and
  * how often it is told. */
 typedef struct texts {
@@ -345,7 +326,7 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
     sherd__npz *z = NULL;
     if (k == NULL) return 0;
     name_arithmetic(t, k->arithmetic);
-    int err = digest_data(t, &k->data, d);
+    int err = sherd__data_digest(&t->data, &k->data, d);
     if (err || k->path == NULL) return err;
     err = same_recipe(t, d);
     if (!err) err = open_newest(&z, k, d);

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "cli/options.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "core/wipe.h"
@@ -39,30 +40,18 @@ int sherd__train_share_seed(sherd__train *t, sherd_diag *d)
     return others != NULL ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
 }
 
-static int append_data(sherd_buf *text, const sherd__dataset *s, sherd_diag *d)
-{
-    sherd__digest x, y;
-    if (s->x.rows == 0) return 0;
-    sherd_view targets = s->targets.labels != NULL
-                             ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
-                             : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
-    int err = sherd__digest_view(&x, s->x, d);
-    if (!err) err = sherd__digest_view(&y, targets, d);
-    if (!err) err = sherd__buf_append(text, x.sha256, sizeof x.sha256);
-    return err ? err : sherd__buf_append(text, y.sha256, sizeof y.sha256);
-}
-
 /* Recipe, examples with their targets, and how gradients are made of them, as one hash. */
 static int identify(const sherd__train *t, sherd__digest *out, sherd_diag *d)
 {
     sherd_buf text;
+    sherd__digest data;
     char how[160];
     sherd__train_by_name(t, how, sizeof how);
-    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX + sizeof how + 4 * sizeof *out, 0);
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX + sizeof how + sizeof data.sha256, 0);
     int err = sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &text);
     if (!err) err = sherd__buf_append(&text, how, strlen(how) + 1);
-    if (!err) err = append_data(&text, &t->data.train, d);
-    if (!err) err = append_data(&text, &t->data.validation, d);
+    if (!err) err = sherd__data_digest(&t->data, &data, d);
+    if (!err) err = sherd__buf_append(&text, data.sha256, sizeof data.sha256);
     if (!err) err = sherd__digest_labelled(out, "sherd-training-v1", text.data, text.len);
     sherd__buf_fini(&text);
     return err ? sherd__fail(d, err, NULL, "cannot compare trainings: %s", sherd_strerror(err)) : 0;

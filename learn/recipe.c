@@ -154,6 +154,11 @@ static int judge(const reader *rd, sherd_diag *d)
         return sherd__fail(d, SHERD_EFORMAT, "leave that layer out: the loss contains it",
                            "%s: softmax before loss = cross-entropy would be taken twice",
                            rd->where);
+    if (r->loss == SHERD__LOSS_CROSS_ENTROPY &&
+        (r->target_values || r->data == SHERD__DATA_PARABOLA))
+        return sherd__fail(d, SHERD_EFORMAT, "loss = squared, or data with labels",
+                           "%s: loss = cross-entropy is for labels, and %s has values", rd->where,
+                           r->target_values ? "targets = values" : "data = parabola");
     return sherd__schedule_check(&r->schedule, d);
 }
 

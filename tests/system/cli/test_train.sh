@@ -140,6 +140,10 @@ done
 conf bad.conf 'rate = 0'; refuses 3 'TRAINING.md lists the values' "a wrong value says where the right ones stand" bad.conf
 conf bad.conf; sed -i '/^rate/d' bad.conf; refuses 3 'bad.conf: the key rate is missing' "a missing key is named" bad.conf
 conf bad.conf 'input = 4 x 4 x 1' 'layer = conv2d 3 window 9'; refuses 3 'bad.conf: a conv2d window of 9' "layers that do not fit are exit 3" bad.conf
+for line in 'targets = values' 'data = parabola'; do
+    conf bad.conf "$line"; [ "$line" = 'targets = values' ] || sed -i '/^classes/d' bad.conf
+    refuses 3 "cross-entropy is for labels, and $line has values" "values are no labels: $line" bad.conf
+done
 refuses 2 'a batch of 30 is larger than the data: there are 20' "a batch larger than the data is refused" small.conf --examples 20
 refuses 3 'label.npz: row 17 has the label 3: expected one below 3' "a label out of range names its row" small.conf --data label.npz
 refuses 3 'half_label.npz: y: row 0: expected a label, found 0.5' "half a label is none" small.conf --data half_label.npz

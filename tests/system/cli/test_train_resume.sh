@@ -37,6 +37,24 @@ rm -rf often seldom
 train seldom && [ "$(ls seldom | grep -c npz)" = 4 ] && train often --checkpoint-every 3 && [ "$(ls often | grep -c npz)" = 13 ]
 report $? "one with each line of figures, before the first step and at the end, or as often as is asked for"
 
+/usr/bin/python3 -c "import numpy as np
+r = np.random.default_rng(5); x = r.standard_normal((96, 2)); y = (x[:, 0] > 0) * 1; t = r.standard_normal((9, 2)); u = (t[:, 0] > 0) * 1
+for n in ('all', 'label', 'judge'):
+    p, q = y.copy(), u.copy()
+    if n == 'label': p[7] ^= 1
+    if n == 'judge': q[7] ^= 1
+    np.savez(n + '.npz', x_train=x, y_train=p, x_test=t, y_test=q)"
+conf 'rate = 0.3'; sed -i '/^examples/d; /^classes/d; s/^data.*/data = file/' my.conf
+rm -rf part
+other=0
+train part --epochs 2 --data all.npz; [ $code = 0 ] || other=1
+for file in label judge; do
+    train part --resume --data $file.npz
+    [ $code = 3 ] && grep -q 'trained on other data' err || { other=1; break; }
+done
+[ $other = 0 ] && train part --resume --data all.npz && [ $code = 0 ]
+report $? "other labels, or others to judge by, are other data"
+
 # ---- the log of a run that was killed
 
 # lines CODE: python that is given the log's objects, and those before and after the resume
