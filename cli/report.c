@@ -41,56 +41,87 @@ bool sherd__cli_colour(void)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
+/* What is said at once: one write, so that processes that share a terminal or mpirun's pipe (4096
+   is what a pipe takes in one piece) do not speak into each other's words. */
+typedef struct {
+    char text[4096];
+    size_t len;
+} words;
+
+static void speak(words *w)
+{
+    (void)fwrite(w->text, 1, w->len, stderr);
+    w->len = 0;
+}
+
+static void add(words *w, const char *text, size_t len)
+{
+    if (len > sizeof w->text - w->len) speak(w);
+    memcpy(w->text + w->len, text, len);
+    w->len += len;
+}
+
+/* Our own words, as they are. */
+static void put(words *w, const char *text)
+{
+    add(w, text, strlen(text));
+}
+
 /* File names, arguments and what nodes say may hold anything; a terminal obeys control characters.
    C1 controls are those two bytes in UTF-8. */
-static void put(const char *text)
+static void put_plain(words *w, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
         bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+        char code[8];
         if (*p >= 0x20 && *p != 0x7f && !c1)
-            fputc(*p, stderr);
+            add(w, (const char *)p, 1);
         else
-            fprintf(stderr, "\\x%02x", c1 ? *++p : *p);
+            add(w, code, (size_t)snprintf(code, sizeof code, "\\x%02x", c1 ? *++p : *p));
     }
 }
 
-static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
-static void say(const char *fmt, va_list args)
+static void say(words *w, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
+static void say(words *w, const char *fmt, va_list args)
 {
     char text[8192];
     sherd__progress_clear();
     vsnprintf(text, sizeof text, fmt, args);
-    put(text);
-    fputc('\n', stderr);
+    put_plain(w, text);
+    put(w, "\n");
+    speak(w);
 }
 
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet) return;
+    words w = {.len = 0};
     va_list args;
     va_start(args, fmt);
-    say(fmt, args);
+    say(&w, fmt, args);
     va_end(args);
 }
 
 void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet || cli->verbose < 1) return;
+    words w = {.len = 0};
     va_list args;
     va_start(args, fmt);
-    say(fmt, args);
+    say(&w, fmt, args);
     va_end(args);
 }
 
 void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 {
     bool colour = sherd__cli_colour();
+    words w = {.len = 0};
     va_list args;
     va_start(args, fmt);
-    sherd__progress_clear();
-    fprintf(stderr, "sherd: %s: %swarning:%s ", cli->title, colour ? "\033[33m" : "",
-            colour ? "\033[0m" : "");
-    say(fmt, args);
+    put(&w, "sherd: ");
+    put(&w, cli->title);
+    put(&w, colour ? ": \033[33mwarning:\033[0m " : ": warning: ");
+    say(&w, fmt, args);
     va_end(args);
 }
 
@@ -169,16 +200,18 @@ static const char *remedy(int err, const sherd_diag *d)
 static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     const char *hint = remedy(err, d);
-    bool colour = sherd__cli_colour();
+    words w = {.len = 0};
     sherd__progress_clear();
-    fprintf(stderr, "%ssherd:%s %s%s", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "",
-            cli->title, *cli->title ? ": " : "");
-    put(*d->message ? d->message : sherd_strerror(err));
-    fputc('\n', stderr);
-    if (*hint == '\0') return;
-    fputs("  try: ", stderr);
-    put(hint);
-    fputc('\n', stderr);
+    put(&w, sherd__cli_colour() ? "\033[1;31msherd:\033[0m " : "sherd: ");
+    put(&w, cli->title);
+    if (*cli->title) put(&w, ": ");
+    put_plain(&w, *d->message ? d->message : sherd_strerror(err));
+    if (*hint != '\0') {
+        put(&w, "\n  try: ");
+        put_plain(&w, hint);
+    }
+    put(&w, "\n");
+    speak(&w);
 }
 
 /* {"code": 8, "name": "verification", ...}; a message that is not UTF-8 (a path can be anything)

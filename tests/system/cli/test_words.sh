@@ -132,4 +132,17 @@ if [ -n "$as" ] && $as "$S" version >/dev/null 2>&1; then
     fi
 fi
 chmod 755 fixed
+py "import socket, subprocess
+def said(*args): # what each write to stderr held
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    subprocess.run(['$S', *args], stderr=its, stdout=subprocess.DEVNULL, timeout=60); its.close()
+    ours.setblocking(False); writes = []
+    try:
+        while True: writes.append(ours.recv(65536).decode())
+    except BlockingIOError: return writes
+error = said('train', 'no\nsuch')
+assert len(error) == 1 and error[0].count('\n') == 2 and 'no\\\\x0asuch' in error[0], error
+words = said('train', 'spiral', '--epochs', '2')
+assert words and all(w.endswith('\n') for w in words), words"
+report $? "what is said at once is one write: processes do not speak into each other's words"
 echo "1..$n"
