@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "store/file.h"
 
 static atomic_int first_signal;
 static atomic_int signal_fd = -1;
@@ -82,6 +83,7 @@ void sherd__process_start(void)
     static const struct rlimit none = {0, 0};
     fill_standard_descriptors();
     atomic_store(&signal_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    sherd__file_stop_at(atomic_load(&signal_fd));
     catch_signals();
     setrlimit(RLIMIT_CORE, &none);
     prctl(PR_SET_DUMPABLE, 0);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -33,10 +34,26 @@ static int fail_folder(const char *folder, const char *what, sherd_diag *d)
                        strerror_r(errno, text, sizeof text));
 }
 
+/* A new folder lasts once the one that it lies in is synced. */
+static int make_folder(const char *folder, sherd_diag *d)
+{
+    char above[PATH_MAX];
+    int len = snprintf(above, sizeof above, "%s/..", folder);
+    if (len < 0 || (size_t)len >= sizeof above) {
+        errno = ENAMETOOLONG;
+        return fail_folder(folder, "make the folder", d);
+    }
+    if (mkdir(folder, 0700) != 0)
+        return errno == EEXIST ? 0 : fail_folder(folder, "make the folder", d);
+    int err = sherd__file_sync_folder(above, d);
+    if (err) (void)rmdir(folder); /* or the next run would find it made */
+    return err;
+}
+
 static int open_folder(sherd__chain *c, sherd_diag *d)
 {
-    if (mkdir(c->folder, 0700) != 0 && errno != EEXIST)
-        return fail_folder(c->folder, "make the folder", d);
+    int err = make_folder(c->folder, d);
+    if (err) return err;
     c->fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (c->fd < 0) return fail_folder(c->folder, "open the folder", d);
     if (flock(c->fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;

@@ -85,6 +85,10 @@ int sherd__file_sync_folder(const char *folder, sherd_diag *d) SHERD_MUST;
  */
 #define SHERD__MAP_COPY (256u << 10)
 
+/** What waits for the writer of a pipe ends with SHERD_EINTERRUPTED as soon as fd can be read (an
+ *  eventfd of the program's signal handlers). -1, as at the start: it waits as long as it takes. */
+void sherd__file_stop_at(int fd);
+
 typedef struct sherd__map {
     const uint8_t *bytes; /* never NULL once open */
     size_t len;
@@ -97,7 +101,7 @@ typedef struct sherd__map {
 
 /**
  * Opens `path` for reading. `read_max` bounds what is read from something that has no size (a pipe,
- * /dev/stdin). SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; folders, and more than read_max, are refused.
+ * /dev/stdin). SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM, SHERD_EINTERRUPTED; folders, and more than read_max, are refused.
  */
 int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag *d) SHERD_MUST;
 /** SHERD_EIO if the file has been written to or cut since it was opened. */

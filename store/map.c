@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,15 +23,37 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
 {
     char buf[96];
     if (e == ENOMEM) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (e == ECANCELED)
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "%s: interrupted before its writer had "
+                           "ended", sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";
     return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
                        strerror_r(e, buf, sizeof buf));
 }
 
+static atomic_int stop_fd = -1;
+
+void sherd__file_stop_at(int fd)
+{
+    atomic_store(&stop_fd, fd);
+}
+
+/* Until there is something to read, or its end: a pipe that nobody has opened for writing yet has
+   neither. 0 or an errno, ECANCELED where the reading has to stop. */
+static int wait_for_writer(int fd)
+{
+    struct pollfd two[] = {{.fd = fd, .events = POLLIN},
+                           {.fd = atomic_load(&stop_fd), .events = POLLIN}};
+    while (poll(two, 2, -1) < 0)
+        if (errno != EINTR) return errno;
+    return two[1].revents ? ECANCELED : 0;
+}
+
+/* O_NONBLOCK: whoever opens a pipe would wait for its writer there, and hear nothing else. */
 static int open_input(int *fd, struct stat *st, const char *path, sherd_diag *d)
 {
-    int h = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    int h = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
     if (h < 0) return fail_errno(path, SHERD_EOPEN, "open", errno, d);
     int e = fstat(h, st) != 0 ? errno : S_ISDIR(st->st_mode) ? EISDIR : 0;
     if (e) {
@@ -41,13 +65,15 @@ static int open_input(int *fd, struct stat *st, const char *path, sherd_diag *d)
 }
 
 /* Up to len bytes, fewer only at the end. 0 or an errno. */
-static int read_up_to(int fd, uint8_t *out, size_t len, size_t *got)
+static int read_up_to(int fd, bool regular, uint8_t *out, size_t len, size_t *got)
 {
     size_t n = 0;
     while (n < len) {
         size_t want = len - n < READ_CHUNK ? len - n : READ_CHUNK;
+        int e = regular ? 0 : wait_for_writer(fd);
+        if (e) return e;
         ssize_t r = read(fd, out + n, want);
-        if (r < 0 && errno == EINTR) continue;
+        if (r < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (r < 0) return errno;
         if (r == 0) break;
         n += (size_t)r;
@@ -57,14 +83,14 @@ static int read_up_to(int fd, uint8_t *out, size_t len, size_t *got)
 }
 
 /* Everything that fd gives, at most len_max bytes; `guess` is what to ask for first. */
-static int read_whole(int fd, size_t guess, size_t len_max, const char *path, uint8_t **bytes,
-                      size_t *len, sherd_diag *d)
+static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const char *path,
+                      uint8_t **bytes, size_t *len, sherd_diag *d)
 {
     size_t cap = guess < len_max ? guess : len_max, n = 0, got = 0;
     uint8_t *p = sherd__alloc(cap + 1), *more;
     if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (;;) {
-        int e = read_up_to(fd, p + n, cap + 1 - n, &got); /* one byte more: is there any? */
+        int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got); /* one byte more: is there any? */
         if (e) {
             sherd__free(p);
             return fail_errno(path, SHERD_EIO, "read", e, d);
@@ -111,8 +137,8 @@ int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag
         }
     }
     uint8_t *bytes;
-    err = read_whole(fd, regular ? size : READ_FIRST, regular ? size : read_max, path, &bytes,
-                     &r.len, d);
+    err = read_whole(fd, S_ISREG(st.st_mode), regular ? size : READ_FIRST,
+                     regular ? size : read_max, path, &bytes, &r.len, d);
     close(fd);
     if (err) return err;
     if (regular && r.len != size) {
@@ -160,7 +186,7 @@ int sherd__file_read_small(uint8_t **bytes, size_t *len, const char *path, size_
     int err = open_input(&fd, &st, path, d);
     if (err) return err;
     size_t guess = st.st_size > 0 && (size_t)st.st_size < len_max ? (size_t)st.st_size : 4096;
-    err = read_whole(fd, guess, len_max, path, bytes, len, d);
+    err = read_whole(fd, S_ISREG(st.st_mode), guess, len_max, path, bytes, len, d);
     close(fd);
     return err;
 }

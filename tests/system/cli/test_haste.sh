@@ -166,6 +166,30 @@ if [ "$free" -lt 500000000000 ]; then
     report $? "and those beyond this one"
 fi
 
+# --- operands from pipes ------------------------------------------------------------------------
+
+mkfifo pipe
+run multiply A.npy B.npy -o here.npy -n 3 --scheme share
+(sleep 0.3; cat A.npy) >pipe &
+run multiply pipe B.npy -o C.npy -n 3 --scheme share
+[ $code = 0 ] && cmp here.npy C.npy >>err 2>&1
+report $? "a pipe whose writer takes its time is read to its end"
+cp here.npy C.npy
+heeds() { caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status") && [ $((0x$caught & 0x4000)) != 0 ]; }
+for pipe in pipe half; do # nobody writes; somebody began to
+    interrupted=1
+    [ $pipe = pipe ] || { mkfifo half; (head -c 50 A.npy; exec sleep 60) >half & writer=$!; }
+    timeout -s KILL 20 sh -c 'echo $$ >pid; exec "$@"' sh "$S" multiply $pipe B.npy -o C.npy -n 2 >out 2>err </dev/null &
+    waits=$!
+    await test -s pid && await heeds "$(cat pid)" && kill "$(cat pid)"
+    wait $waits; code=$?
+    rm -f pid
+    [ $code = 130 ] && grep -q "^sherd: multiply: $pipe: interrupted before its writer had ended" err && cmp here.npy C.npy >>err 2>&1 &&
+        interrupted=0
+    report $interrupted "one signal is enough while a pipe is waited for: $pipe"
+done
+kill "$writer" 2>>err
+
 # --- a local cluster that lost a node -----------------------------------------------------------
 
 mkdir -m 700 run

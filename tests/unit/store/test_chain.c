@@ -326,6 +326,19 @@ static void whatever_call_fails_the_chain_before_it_stands(void **state)
     assert_true(all > 8);
 }
 
+static void a_folder_that_may_not_last_is_not_begun(void **state)
+{
+    sherd__chain *c = NULL;
+    sherd_diag d = { 0 };
+    (void)state;
+    fail_at = 1;
+    assert_int_equal(sherd__chain_open(&c, folder, false, &d), SHERD_EIO);
+    assert_null(c);
+    assert_int_equal(access(folder, F_OK), -1);
+    fail_at = 0;
+    make(20);
+}
+
 static void a_writer_goes_on_after_a_failure_without_a_gap(void **state)
 {
     sherd__chain_report r;
@@ -397,6 +410,7 @@ int main(void)
         cmocka_unit_test_setup(earlier_files_may_be_removed_but_for_the_newest, fresh),
         cmocka_unit_test_setup(a_writer_killed_before_the_head_leaves_a_chain_to_go_on_with, fresh),
         cmocka_unit_test_setup(whatever_call_fails_the_chain_before_it_stands, fresh),
+        cmocka_unit_test_setup(a_folder_that_may_not_last_is_not_begun, fresh),
         cmocka_unit_test_setup(a_writer_goes_on_after_a_failure_without_a_gap, fresh),
         cmocka_unit_test_setup(want_of_memory_is_told_and_leaves_the_chain, fresh),
         cmocka_unit_test_setup(a_folder_is_added_to_by_one_process_and_in_ascending_order, fresh),
