@@ -197,7 +197,8 @@ static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_dia
         return sherd__fail(d, SHERD_ESTOPPED, "the same command with --resume goes on", "%s",
                            why->message);
     if (err == SHERD_EINTERRUPTED)
-        return sherd__fail(d, err, NULL, "%s; no model was written", why->message);
+        return sherd__fail(d, err, NULL, "%s%s", why->message,
+                           sherd__train_is_first() ? "; no model was written" : "");
     return sherd__fail(d, err, why->hint, "%s", why->message);
 }
 

@@ -206,6 +206,8 @@ void sherd__train_keep_free(sherd__train_keep *k);
 void sherd__train_among(const sherd__collective *c);
 /** What was said; NULL: this process is alone. */
 const sherd__collective *sherd__train_others(void);
+/** Alone, or process 0: what is written and kept is its. */
+bool sherd__train_is_first(void);
 /** Options for what process 0 alone writes, says or goes on from are forgotten by the others. */
 void sherd__train_leave_to_first(sherd__cli *cli);
 /** t->seed is process 0's. Alone: nothing is done, here and below. */

@@ -24,12 +24,17 @@ const sherd__collective *sherd__train_others(void)
     return others;
 }
 
+bool sherd__train_is_first(void)
+{
+    return others == NULL || others->rank == 0;
+}
+
 void sherd__train_leave_to_first(sherd__cli *cli)
 {
     static const char *const names[] = {"output", "log", "trace", "plot", "checkpoint",
                                         "checkpoint-every", "checkpoint-keep", "resume",
                                         "initial", "json"};
-    if (others == NULL || others->rank == 0) return;
+    if (sherd__train_is_first()) return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sherd__opt_forget(cli, names[i]);
     cli->json = false;
     cli->quiet = true;

@@ -46,12 +46,14 @@ static int arguments(int argc, char **argv, char **out, bool *trusted)
     return n;
 }
 
-/* Ends with status. Where others are still at it, waiting for this process, they are ended. */
-static int leave(int status)
+/* Ends with status, or with the first's where that failed, too: mpirun tells the code of whoever
+   ends first. Where others are still at it, waiting for this process, they are ended. */
+static int leave(int rank, int status)
 {
     MPI_Request all;
-    int ended = status == 0;
-    if (!ended && MPI_Ibarrier(MPI_COMM_WORLD, &all) == MPI_SUCCESS) {
+    int ended = status == 0, mine = rank == 0 ? status : 0, first = 0;
+    if (!ended && MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &all) ==
+                      MPI_SUCCESS) {
         double until = sherd__clock_s() + LEAVE_SECONDS;
         while (!ended && sherd__clock_s() < until) {
             (void)MPI_Test(&all, &ended, MPI_STATUS_IGNORE);
@@ -60,13 +62,13 @@ static int leave(int status)
     }
     if (!ended) MPI_Abort(MPI_COMM_WORLD, status);
     MPI_Finalize();
-    return status;
+    return first != 0 ? first : status;
 }
 
 static int refuse(int rank, const char *what, const char *remedy)
 {
     if (rank == 0) fprintf(stderr, "sherd-mpi: %s\n  try: %s\n", what, remedy);
-    return leave(2);
+    return leave(rank, 2);
 }
 
 int main(int argc, char **argv)
@@ -78,7 +80,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     char **args = sherd__calloc((size_t)argc + 1, sizeof *args);
-    if (args == NULL) return leave(1);
+    if (args == NULL) return leave(rank, 1);
     int n = arguments(argc, argv, args, &trusted);
     if (argc < 2 || strcmp(argv[1], "train") != 0)
         return refuse(rank, "trains, and does nothing else",
@@ -97,5 +99,5 @@ int main(int argc, char **argv)
     sherd__train_among(&c);
     int status = sherd__cli_main(n, args);
     sherd__free(args);
-    return leave(status);
+    return leave(rank, status);
 }

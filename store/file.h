@@ -101,7 +101,8 @@ typedef struct sherd__map {
 
 /**
  * Opens `path` for reading. `read_max` bounds what is read from something that has no size (a pipe,
- * /dev/stdin). SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM, SHERD_EINTERRUPTED; folders, and more than read_max, are refused.
+ * /dev/stdin). SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM, SHERD_EINTERRUPTED; folders, and more than
+ * read_max, are refused.
  */
 int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag *d) SHERD_MUST;
 /** SHERD_EIO if the file has been written to or cut since it was opened. */

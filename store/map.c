@@ -90,7 +90,8 @@ static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const 
     uint8_t *p = sherd__alloc(cap + 1), *more;
     if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (;;) {
-        int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got); /* one byte more: is there any? */
+        /* one byte more: is there any? */
+        int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got);
         if (e) {
             sherd__free(p);
             return fail_errno(path, SHERD_EIO, "read", e, d);

@@ -8,6 +8,7 @@
 #   skip    a name, and why that was not asked
 #   fails   exit code, words that stderr has, arguments of run
 #   await   a command, again and again until it says yes; a minute at most
+#   is_log  whether each line of these files is as docs/train-log.schema.json says
 #   gone    until no process has one of these numbers; a minute at most
 #
 # A test that leaves processes behind sets a trap of its own, which removes "$T" too.
@@ -50,6 +51,7 @@ await() {
     done
 }
 none_lives() { for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && return 1; done; return 0; }
+is_log() { /usr/bin/python3 "$R/tests/support/log_schema.py" "$@" >>err 2>&1; }
 gone() { await none_lives "$@"; }
 fails() {
     want=$1 words=$2

@@ -182,7 +182,7 @@ refuses 2 'group has no effect under --scheme share' "--group has no effect unde
 refuses 2 'mode float cannot be hidden' "floats cannot be hidden" small.conf -n 3 --scheme share --mode float
 conf wild.conf 'loss = squared' 'rate = 1e6' 'layer = dense 3' 'epochs = 100'
 refuses 11 'step [0-9]*, epoch [0-9]*: .*diverged' "a rate that diverges is exit 11 and says where" wild.conf --log wild.jsonl
-py "l = log('wild.jsonl'); assert l[-1]['event'] == 'end' and not l[-1]['ok'] and l[-1]['code'] == 11 and 'diverged' in l[-1]['message'], l[-1]"
+py "l = log('wild.jsonl'); assert l[-1]['event'] == 'end' and not l[-1]['ok'] and l[-1]['code'] == 11 and 'diverged' in l[-1]['message'], l[-1]" && is_log wild.jsonl
 report $? "and so does the log"
 refuses 124 'time of --timeout is over' "--timeout ends training" spiral --epochs 100000000 --timeout 500ms -q
 
@@ -268,9 +268,9 @@ started() {
 }
 cp keep.npz model.npz; started int.jsonl; kill -TERM $last; wait $last; code=$?
 [ $code = 130 ] && grep -q 'interrupted after [0-9]* of' err && cmp -s keep.npz model.npz; report $? "an interrupted run is exit 130 and writes no model"
-py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130"; report $? "and its log says so"
+py "l = log('int.jsonl'); assert l[-1]['event'] == 'end' and l[-1]['code'] == 130" && is_log int.jsonl; report $? "and its log says so"
 started kill.jsonl -n 2 --scheme plain; kill -9 $last; wait $last 2>/dev/null
-py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'"; report $? "what kill -9 leaves of a log can be parsed"
+py "l = log('kill.jsonl'); assert len(l) >= 3 and l[-1]['event'] == 'epoch'" && is_log kill.jsonl; report $? "what kill -9 leaves of a log can be parsed"
 cmp -s keep.npz model.npz; report $? "and the earlier model stands"
 run train small.conf --log /dev/full; [ $code = 4 ] && grep -q '/dev/full: cannot write' err; report $? "a log that cannot be written ends the run"
 run train small.conf --epochs 2 -v; [ $code = 0 ] && grep -q 'epoch 2, step 6: cost' err; report $? "-v tells each epoch"

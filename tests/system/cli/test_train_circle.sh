@@ -28,7 +28,7 @@ report $? "more nodes than shards come to the bits of a training here"
 
 # 2-100-3: of 5 nodes each sends and takes 8 fifths of 603 numbers of 8 bytes in each of 20 steps.
 run spiral --epochs 20 --by gradients --aggregate ring -n 5 --seed seed --log links.jsonl --json
-[ $code = 0 ] && python3 - <<'E' 2>>err
+[ $code = 0 ] && is_log links.jsonl && python3 - <<'E' 2>>err
 import json
 rows = [json.loads(x) for x in open('links.jsonl')]
 epochs = [x for x in rows if x['event'] == 'epoch']

@@ -79,7 +79,7 @@ from_step = l[starts[1]]['from_step']
 assert len(starts) == 2 and starts[0] == 0 and from_step >= 600 and from_step % 300 == 0
 same = lambda x: {k: v for k, v in x.items() if k not in ('seconds', 'examples_per_second')}
 kept = [same(x) for x in l[1:starts[1]] if x['step'] <= from_step] + [same(x) for x in l[starts[1] + 1:]]
-assert kept == [same(x) for x in want[1:]]"
+assert kept == [same(x) for x in want[1:]]" && is_log log.jsonl whole.jsonl
 report $? "--log goes on behind its last whole line, and up to the checkpoint tells what one run tells"
 cp log.jsonl old.jsonl; sed -i 's/epochs = 3000/epochs = 6000/' my.conf
 (trap '' XFSZ; ulimit -f $(($(wc -c <log.jsonl) / 512 + 8)); "$S" train my.conf --seed seed -q --checkpoint run \

@@ -54,7 +54,7 @@ for i in 1 2 3 4 5; do start $i --data "mine-$i.npz"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
     -o got.npz --log log.jsonl --record seen
-[ $code = 0 ] && grep -q 'secure aggregation: sums of gradients here' out && py '
+[ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients here' out && py '
 import json
 def weights(f): return [np.load(f)[k] for k in ("w1", "b1", "w2", "b2")]
 w1, b1, w2, b2 = weights("got.npz")
@@ -270,7 +270,7 @@ start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (await has_lines epoch few.jsonl 3; kill -9 $pid_3; kill -9 $pid_4) &
 run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz --log few.jsonl
-[ $code = 7 ] && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
+[ $code = 7 ] && is_log few.jsonl && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
 report $? "too few left: exit 7, and no model"
 # Between coordinator and nodes 3 and 4: SIGUSR1 breaks what goes through it, and it goes on to listen.
 cat >between.py <<'END'
