@@ -2,16 +2,19 @@
  * drawn. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/audit.h"
 #include "core/alloc.h"
 #include "learn/digits.h"
 
-/* The first bytes of a file, zeros where it has none or cannot be read; how many there were. */
+/* The first bytes of a file, zeros where it has none or cannot be read (those of a pipe are its
+ * reader's); how many there were. */
 static size_t magic_of(const char *path, char out[6])
 {
+    struct stat st;
     memset(out, 0, 6);
-    FILE *f = fopen(path, "rbe");
+    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
     if (f == NULL) return 0;
     size_t got = fread(out, 1, 6, f);
     fclose(f);

@@ -133,7 +133,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = getenv(variables[i]);
         if (out != NULL)
-            json_object_set_new(env, variables[i], value ? json_string(value) : json_null());
+            json_object_set_new(env, variables[i], sherd__cli_json_text(value));
         else if (value != NULL)
             printf("%s=%s in the environment, kept\n", variables[i], value);
     }
@@ -146,7 +146,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     json_object_set_new(out, "nodes", json_integer(SHERD__BENCH_NODES));
     json_object_set_new(out, "quick", json_boolean(b->quick));
     json_object_set_new(out, "environment", env);
-    json_object_set_new(out, "unset", was != NULL ? json_string(was) : json_null());
+    json_object_set_new(out, "unset", sherd__cli_json_text(was));
 }
 
 /* ---- what is measured ------------------------------------------------------------------------ */

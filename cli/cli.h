@@ -275,6 +275,9 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 
 /** {"schema": "sherd/multiply/1", "ok": true}: fill it, then give it to sherd__cli_json_end. */
 json_t *sherd__cli_json_new(const sherd__cli *cli);
+/** A string of any bytes, as a path is: in what is not UTF-8, '?' for each byte beyond ASCII. NULL
+ *  is null. NULL: no memory. */
+json_t *sherd__cli_json_text(const char *text);
 /** Writes one line to stdout and releases obj. SHERD_ENOMEM where obj is NULL; SHERD_EIO. */
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD_MUST;
 /** For a failure that has results to show (--check that differs, doctor): turns obj into ok = false

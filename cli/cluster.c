@@ -235,7 +235,7 @@ static int tell_up(sherd__cli *cli, const state *s, const sherd__launch *l, sher
     if (cli->json) {
         json_t *obj = sherd__cli_json_new(cli);
         json_object_set_new(obj, "nodes", launched_json(l));
-        json_object_set_new(obj, "folder", json_string(s->folder));
+        json_object_set_new(obj, "folder", sherd__cli_json_text(s->folder));
         return sherd__cli_json_end(cli, obj, d);
     }
     for (uint32_t i = 0; i < len; i++) {

@@ -241,7 +241,7 @@ static int tell(fetch *f, sherd_diag *d)
     char bytes[24];
     if (f->cli->json) {
         json_t *o = sherd__cli_json_new(f->cli);
-        json_object_set_new(o, "folder", json_string(f->folder));
+        json_object_set_new(o, "folder", sherd__cli_json_text(f->folder));
         json_object_set(o, "files", f->files);
         json_object_set_new(o, "bytes_in", json_integer((json_int_t)f->done));
         return sherd__cli_json_end(f->cli, o, d);

@@ -20,7 +20,7 @@ static int print_fingerprint(sherd__cli *cli, const sherd_identity *id, const ch
     }
     json_t *obj = sherd__cli_json_new(cli);
     json_object_set_new(obj, "key", json_string(text));
-    json_object_set_new(obj, "file", json_string(path));
+    json_object_set_new(obj, "file", sherd__cli_json_text(path));
     return sherd__cli_json_end(cli, obj, d);
 }
 

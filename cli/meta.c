@@ -35,7 +35,7 @@ static int run_show(sherd__cli *cli, sherd_diag *d)
                                   json);
     if (!err) err = sherd__meta_tell_operations(meta, NULL, json, d);
     if (!err && json) {
-        json_object_set_new(json, "file", json_string(cli->args[0]));
+        json_object_set_new(json, "file", sherd__cli_json_text(cli->args[0]));
         err = sherd__cli_json_end(cli, json, d);
         json = NULL;
     }
@@ -57,7 +57,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     if (err) return err;
     if (cli->json) {
         json_t *json = sherd__cli_json_new(cli);
-        json_object_set_new(json, "file", json_string(cli->args[0]));
+        json_object_set_new(json, "file", sherd__cli_json_text(cli->args[0]));
         json_object_set_new(json, "operations", json_integer((json_int_t)count));
         json_object_set_new(json, "regenerated", json_boolean(seed && expanded));
         return sherd__cli_json_end(cli, json, d);

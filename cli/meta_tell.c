@@ -118,7 +118,7 @@ int sherd__meta_tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t
                sherd__meta_time(seconds, took));
         return SHERD_OK;
     }
-    json_object_set_new(json, "file", json_string(path));
+    json_object_set_new(json, "file", sherd__cli_json_text(path));
     json_object_set_new(json, "bytes", json_integer((json_int_t)size));
     json_object_set_new(json, "seconds", json_real(seconds));
     return sherd__cli_json_end(cli, json, d);

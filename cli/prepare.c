@@ -42,7 +42,7 @@ static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *
     } numbers[] = {{"rows", i->rows},     {"left", i->left},     {"k", i->k},
                    {"m", i->m},           {"bits_a", i->bits_a}, {"bits_b", i->bits_b},
                    {"primes", i->primes}, {"bytes", i->bytes}};
-    json_object_set_new(obj, "file", json_string(path));
+    json_object_set_new(obj, "file", sherd__cli_json_text(path));
     for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++)
         json_object_set_new(obj, numbers[at].name, json_integer((json_int_t)numbers[at].n));
     json_object_set_new(obj, "b_sha256", json_string(digest));

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/progress.h"
+#include "core/alloc.h"
 
 static const struct {
     int code;
@@ -154,6 +155,18 @@ static int print_object(json_t *obj)
     return err;
 }
 
+json_t *sherd__cli_json_text(const char *text)
+{
+    json_t *s = text != NULL ? json_string(text) : json_null();
+    if (s != NULL) return s;
+    char *copy = sherd__strdup(text);
+    for (char *p = copy; p != NULL && *p != '\0'; p++)
+        if ((unsigned char)*p >= 0x80) *p = '?';
+    s = json_string(copy != NULL ? copy : "");
+    sherd__free(copy);
+    return s;
+}
+
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
 {
     (void)cli;
@@ -214,24 +227,15 @@ static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
     speak(&w);
 }
 
-/* {"code": 8, "name": "verification", ...}; a message that is not UTF-8 (a path can be anything)
-   loses the bytes that are not. */
+/* {"code": 8, "name": "verification", ...} */
 static json_t *error_object(int err, const sherd_diag *d)
 {
-    char message[sizeof d->message];
-    snprintf(message, sizeof message, "%s", *d->message ? d->message : sherd_strerror(err));
-    json_t *text = json_string(message);
-    if (text == NULL) {
-        for (char *p = message; *p != '\0'; p++)
-            if ((unsigned char)*p >= 0x80) *p = '?';
-        text = json_string(message);
-    }
     int code = sherd_err_exit(err);
     const char *name = sherd__exit_name(code);
-    json_t *hint = json_string(remedy(err, d));
+    const char *message = *d->message ? d->message : sherd_strerror(err);
     return json_pack("{s:i, s:s, s:s, s:o, s:o}", "code", code, "name",
-                     name != NULL ? name : "failed", "error", sherd_err_name(err), "message", text,
-                     "hint", hint != NULL ? hint : json_string(""));
+                     name != NULL ? name : "failed", "error", sherd_err_name(err), "message",
+                     sherd__cli_json_text(message), "hint", sherd__cli_json_text(remedy(err, d)));
 }
 
 int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d)

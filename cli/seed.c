@@ -18,8 +18,8 @@ int sherd__seed_read(uint8_t seed[SEED_BYTES], const char *path, sherd_diag *d)
     sherd_diag why = {0};
     int err = sherd__file_read_small(&bytes, &len, path, 4096, &why);
     if (err) /* a number, perhaps, where others take one */
-        return sherd__fail(d, err, MAKE_ONE, "--seed names a file of %u bytes; %s", SEED_BYTES,
-                           why.message);
+        return sherd__fail(d, err, err == SHERD_EINTERRUPTED ? NULL : MAKE_ONE,
+                           "--seed names a file of %u bytes; %s", SEED_BYTES, why.message);
     if (len == SEED_BYTES) memcpy(seed, bytes, SEED_BYTES);
     else
         err = sherd__fail(d, SHERD_EFORMAT, MAKE_ONE,

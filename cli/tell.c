@@ -8,7 +8,6 @@
 
 #include "cli/plan.h"
 #include "cli/work.h"
-#include "core/alloc.h"
 #include "matrix/fixed.h"
 #include "matrix/gemm.h"
 
@@ -283,19 +282,6 @@ static void say_all(const sherd__work *w)
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-/* A path is any bytes; JSON is UTF-8: what is not becomes '?'. */
-static json_t *path_string(const char *path)
-{
-    json_t *s = path != NULL ? json_string(path) : json_null();
-    if (s != NULL) return s;
-    char *copy = sherd__strdup(path);
-    for (char *p = copy; p != NULL && *p != '\0'; p++)
-        if ((unsigned char)*p >= 0x80) *p = '?';
-    s = json_string(copy != NULL ? copy : "");
-    sherd__free(copy);
-    return s;
-}
-
 static json_t *whole(uint64_t n)
 {
     return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
@@ -426,7 +412,7 @@ static void add_files(const sherd__work *w, json_t *obj)
         sherd_view v = w->in[i].view;
         const char *dtype = sherd_dtype_name(v.dtype);
         json_array_append_new(inputs, json_pack("{s:o, s:s, s:o, s:o}", "file",
-                                                path_string(w->in[i].path), "dtype",
+                                                sherd__cli_json_text(w->in[i].path), "dtype",
                                                 dtype != NULL ? dtype : "", "rows", whole(v.rows),
                                                 "cols", whole(v.cols)));
     }
@@ -434,9 +420,10 @@ static void add_files(const sherd__work *w, json_t *obj)
     json_object_set_new(obj, "inputs", inputs);
     json_object_set_new(obj, "result",
                         json_pack("{s:o, s:s, s:o, s:o}", "file",
-                                  path_string(sherd__opt_text(w->cli, "output")), "dtype", "<f8",
-                                  "rows", whole(w->rows), "cols", whole(w->cols)));
-    json_object_set_new(obj, "certificate", path_string(sherd__opt_text(w->cli, "certificate")));
+                                  sherd__cli_json_text(sherd__opt_text(w->cli, "output")),
+                                  "dtype", "<f8", "rows", whole(w->rows), "cols", whole(w->cols)));
+    json_object_set_new(obj, "certificate",
+                        sherd__cli_json_text(sherd__opt_text(w->cli, "certificate")));
 }
 
 json_t *sherd__work_distance(const sherd__distance *x)

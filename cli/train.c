@@ -249,6 +249,8 @@ static int run(sherd__train *t, sherd_diag *d)
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
     t->seconds = sherd__clock_s() - t->began;
     if (err) err = broken_off(t, err, &mine, d);
+    if (t->stopped && !t->stopped_by.code) /* others end once the first has its checkpoint */
+        (void)sherd__train_stop_together(0, NULL);
     if (!err) err = save(t, d);
     err = sherd__train_plot(t, err, d);
     err = sherd__train_by_end(t, err, d);

@@ -81,9 +81,9 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
     int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* resumed: its log goes on */
     if (err) return err;
     json_t *o = event("start");
-    json_object_set_new(o, "name", json_string(t->name));
+    json_object_set_new(o, "name", sherd__cli_json_text(t->name));
     json_object_set_new(o, "recipe", recipe_text(t));
-    json_object_set_new(o, "data", json_string(t->data.says));
+    json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
     if (t->data.train.x.rows > 0) /* else nobody here knows */
         json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
     json_object_set_new(o, "steps",
@@ -209,7 +209,7 @@ static int log_end(sherd__train *t, int err, sherd_diag *d)
                         json_integer((json_int_t)sherd__trainer_state(t->trainer)->step));
     if (err) {
         json_object_set_new(o, "code", json_integer(sherd_err_exit(err)));
-        json_object_set_new(o, "message", json_string(d->message));
+        json_object_set_new(o, "message", sherd__cli_json_text(d->message));
     }
     int e = log_line(t, o, err ? NULL : d);
     return e ? e : sherd__jsonl_sync(&t->log, err ? NULL : d);
@@ -279,9 +279,9 @@ static json_t *result_object(const sherd__train *t)
     for (size_t i = 0; i < t->told_len; i++)
         json_array_append_new(epochs, epoch_object(&t->told[i]));
     sherd__train_check_count(t, &parameters, &checked);
-    json_object_set_new(o, "name", json_string(t->name));
+    json_object_set_new(o, "name", sherd__cli_json_text(t->name));
     json_object_set_new(o, "recipe", recipe_text(t));
-    json_object_set_new(o, "data", json_string(t->data.says));
+    json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
     set_where(t, o);
     json_object_set_new(o, "parameters", json_integer((json_int_t)parameters));
     json_object_set_new(o, "steps",
@@ -299,8 +299,9 @@ static json_t *result_object(const sherd__train *t)
         json_object_set_new(o, t->secure != NULL ? "aggregate" : "gradients",
                             t->secure != NULL ? sherd__train_secure_json(t)
                                               : sherd__train_by_json(t));
-    if (output != NULL) json_object_set_new(o, "model", json_string(output));
-    if (t->plotted) json_object_set_new(o, "plot", json_string(sherd__opt_text(t->cli, "plot")));
+    if (output != NULL) json_object_set_new(o, "model", sherd__cli_json_text(output));
+    if (t->plotted)
+        json_object_set_new(o, "plot", sherd__cli_json_text(sherd__opt_text(t->cli, "plot")));
     return o;
 }
 

@@ -21,6 +21,8 @@
 #define PIECE ((size_t)1 << 28) /* numbers of one call: MPI counts in int */
 #define LEAVE_SECONDS 2.0
 
+static MPI_Comm leaving = MPI_COMM_NULL; /* others may be in calls of MPI_COMM_WORLD */
+
 static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
 {
     (void)ctx;
@@ -52,8 +54,8 @@ static int leave(int rank, int status)
 {
     MPI_Request all;
     int ended = status == 0, mine = rank == 0 ? status : 0, first = 0;
-    if (!ended && MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &all) ==
-                      MPI_SUCCESS) {
+    if (!ended &&
+        MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MAX, leaving, &all) == MPI_SUCCESS) {
         double until = sherd__clock_s() + LEAVE_SECONDS;
         while (!ended && sherd__clock_s() < until) {
             (void)MPI_Test(&all, &ended, MPI_STATUS_IGNORE);
@@ -77,6 +79,7 @@ int main(int argc, char **argv)
     bool trusted = false;
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return 1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &leaving) != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     char **args = sherd__calloc((size_t)argc + 1, sizeof *args);

@@ -45,6 +45,7 @@ static int make_folder(const char *folder, sherd_diag *d)
     }
     if (mkdir(folder, 0700) != 0)
         return errno == EEXIST ? 0 : fail_folder(folder, "make the folder", d);
+    if (access(above, R_OK) != 0) return 0; /* writable, not readable: it cannot be synced */
     int err = sherd__file_sync_folder(above, d);
     if (err) (void)rmdir(folder); /* or the next run would find it made */
     return err;

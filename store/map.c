@@ -54,12 +54,15 @@ static int wait_for_writer(int fd)
 static int open_input(int *fd, struct stat *st, const char *path, sherd_diag *d)
 {
     int h = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    if (h < 0 && errno == EWOULDBLOCK) /* another process has a lease on the file */
+        h = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (h < 0) return fail_errno(path, SHERD_EOPEN, "open", errno, d);
     int e = fstat(h, st) != 0 ? errno : S_ISDIR(st->st_mode) ? EISDIR : 0;
     if (e) {
         close(h);
         return fail_errno(path, SHERD_EOPEN, "open", e, d);
     }
+    if (S_ISREG(st->st_mode)) (void)fcntl(h, F_SETFL, 0); /* some of the kernel's wait */
     *fd = h;
     return SHERD_OK;
 }

@@ -1,7 +1,8 @@
 /*
  * A disk that fails, or a Ctrl-C, at a chosen moment: of the calls that make files last or give
  * them their names (fsync, linkat, renameat) number $DISK_AT fails with EIO, or, where $DISK_DOES
- * is "interrupt", finds the process interrupted. At its end $DISK_FILE, where set, is told how
+ * is "interrupt", finds the process interrupted. While a file $DISK_SLOW is there, each takes most
+ * of a second. At its end $DISK_FILE, where set, is told how
  * many calls there were.
  */
 #include <dlfcn.h>
@@ -33,7 +34,8 @@ __attribute__((destructor)) static void end(void)
 
 static bool fails(void)
 {
-    const char *at = getenv("DISK_AT"), *does = getenv("DISK_DOES");
+    const char *at = getenv("DISK_AT"), *does = getenv("DISK_DOES"), *slow = getenv("DISK_SLOW");
+    if (slow && !access(slow, F_OK)) usleep(700000);
     long n = atomic_fetch_add(&calls, 1) + 1;
     if (!at || atol(at) != n) return false;
     if (does && !strcmp(does, "interrupt")) {

@@ -2,7 +2,8 @@
 # Training among processes that mpirun starts: the bits of threads and of a parameter server, traffic in
 # clear only where that was said, and an end for all of them when one fails. Speaks TAP.
 . "$(dirname "$0")/../../support/tap.sh"
-M=$(dirname "$S")/sherd-mpi
+b=$(dirname "$S")
+M=$b/sherd-mpi
 [ -x "$M" ] && command -v mpirun >/dev/null || { echo "1..0 # SKIP no Open MPI: make mpi needs libopenmpi-dev, openmpi-bin"; exit 0; }
 export XDG_RUNTIME_DIR="$T" TMPDIR="$T" OPENBLAS_NUM_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -116,12 +117,13 @@ report $? "what the first alone writes is its own, however it is abbreviated"
 rm -rf run
 cat >rank.sh <<END
 [ "\$OMPI_COMM_WORLD_RANK" = 1 ] && echo \$\$ >pid
+[ "\$OMPI_COMM_WORLD_RANK" = 0 ] && export DISK_SLOW="$T/slow" LD_PRELOAD="$b/tests/system/cli/preload_disk.so"
 exec "$M" train my.conf --by gradients --trusted-network --seed seed --epochs 100000000 --checkpoint run --checkpoint-every 50
 END
 timeout 60 mpirun -n 2 sh rank.sh >out 2>err &
 mpirun=$!
 some_are_kept() { ls run 2>/dev/null | grep -q 00000100; }
-await some_are_kept && kill -TERM "$(cat pid)"
+await some_are_kept && : >slow && kill -TERM "$(cat pid)" # the last checkpoint takes seconds
 wait $mpirun; code=$?
 [ $code = 13 ] && grep -q 'interrupted after' err && ! grep -q 'no model was written' err && ! grep -q 'the time of' err && "$S" verify run 2>>err
 report $? "one that is told to stop stops all of them, and training goes on with --resume"

@@ -257,6 +257,11 @@ l = log('a.jsonl')
 assert [x['schema'] for x in l] == ['sherd/train-log/1'] * 8 and l[0]['event'] == 'start' and l[-1] == {'schema': 'sherd/train-log/1', 'event': 'end', 'ok': True, 'step': 3000}
 assert [x['epoch'] for x in l[1:-1]] == list(range(500, 3001, 500)) and all(x['cost'] > 0 and x['seconds'] > 0 and x['examples_per_second'] > 0 for x in l[1:-1])"
 report $? "the log has a line for each epoch that is told"
+bad=$(printf 'b\377d.conf'); cp small.conf "$bad"
+long=x$(printf '%0126d' 0 | sed 's/00/é/g').npy; cp data.npy "$long" # a message has room for half of an é
+run train "$bad" --data "$long" -q --log odd.jsonl --json
+[ $code = 0 ] && is_log odd.jsonl && py "d = json.load(open('out')); assert d['name'] == 'b?d.conf' and d['data'], d"
+report $? "log and result are JSON whatever a file's name is"
 # started NAME ARGS...: training in the background, once its log has three lines
 started() {
     log_=$1; shift
