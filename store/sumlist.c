@@ -1,42 +1,38 @@
 /*
- * The list of sums, read whole when it is opened and appended to from then on: one write and one
- * sync for each sum, before anybody is asked for it. Trusts nothing of what it reads but that its
- * owner wrote the file: any other line than these three kinds ends it.
+ * The list of sums as lines of a journal: one write and one sync for each sum, before a node is
+ * asked to open it.
  */
 #include "store/sumlist.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
-#include "store/file.h"
+#include "store/journal.h"
 
 #define NAME "sums"
-#define FIRST_LINE "sherd-sums-1\n"
 #define KEY_TEXT (2 * SHERD__DIGEST_BYTES)
-#define FILE_MAX ((size_t)1 << 30)
+#define LIST_MAX ((size_t)1 << 30)
 
 typedef struct entry {
     uint64_t step;
-    size_t from, len; /* in keys */
+    size_t from, len;   /* in keys */
+    uint32_t threshold; /* of a round */
 } entry;
 
 struct sherd__sumlist {
-    char *path;
-    int fd;
-    uint64_t end;     /* of what is whole in the file */
-    sherd_buf steps;  /* of entry, ascending */
+    sherd__journal *journal;
+    sherd_buf steps;  /* of entry, ascending: sums that were to be opened */
+    sherd_buf asked;  /* of entry: rounds that were begun, in their order */
     sherd_buf keys;   /* of sherd__digest */
     size_t from, len; /* the last set */
-    bool broken;      /* a line may be there in part, or not at all */
+    bool broken;      /* what is in memory may not be in the file */
 };
 
 static int no_memory(sherd_diag *d)
@@ -44,19 +40,12 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the list of sums");
 }
 
-static int fail_file(const sherd__sumlist *s, int err, const char *what, sherd_diag *d)
-{
-    char text[96];
-    return sherd__fail(d, err, NULL, "%s: cannot %s it: %s", sherd__path_tail(s->path), what,
-                       strerror_r(errno, text, sizeof text));
-}
-
 /* ---- in memory ----------------------------------------------------------------------------- */
 
-static const entry *entries(const sherd__sumlist *s, size_t *len)
+static const entry *entries(const sherd_buf *list, size_t *len)
 {
-    *len = s->steps.len / sizeof(entry);
-    return (const entry *)(const void *)s->steps.data;
+    *len = list->len / sizeof(entry);
+    return (const entry *)(const void *)list->data;
 }
 
 static const sherd__digest *keys_at(const sherd__sumlist *s, size_t from)
@@ -70,19 +59,23 @@ static int compare_steps(const void *key, const void *element)
     return (a > b) - (a < b);
 }
 
-const sherd__digest *sherd__sumlist_find(const sherd__sumlist *s, uint64_t step, size_t *len)
+sherd__sumlist_step sherd__sumlist_find(const sherd__sumlist *s, uint64_t step)
 {
     size_t all;
-    const entry *list = entries(s, &all);
-    const entry *e = all ? bsearch(&step, list, all, sizeof *list, compare_steps) : NULL;
-    *len = e ? e->len : 0;
-    return e ? keys_at(s, e->from) : NULL;
+    const entry *list = entries(&s->steps, &all), *asked = NULL;
+    const entry *opened = all ? bsearch(&step, list, all, sizeof *list, compare_steps) : NULL;
+    list = entries(&s->asked, &all);
+    while (!asked && all > 0) asked = list[--all].step == step ? &list[all] : NULL;
+    const entry *e = opened ? opened : asked;
+    return (sherd__sumlist_step){ .who = e ? keys_at(s, e->from) : NULL, .len = e ? e->len : 0,
+                                  .threshold = asked ? asked->threshold : 0,
+                                  .opened = opened != NULL };
 }
 
 static bool above_all(const sherd__sumlist *s, uint64_t step)
 {
     size_t len;
-    const entry *list = entries(s, &len);
+    const entry *list = entries(&s->steps, &len);
     return len == 0 || step > list[len - 1].step;
 }
 
@@ -94,7 +87,7 @@ static int compare_keys(const void *a, const void *b)
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* "over KEY KEY ...": at is behind "over". */
-static bool take_keys(sherd__sumlist *s, const char *at, const char *end, int *err)
+static int take_keys(sherd__sumlist *s, const char *at, const char *end)
 {
     sherd__digest key;
     size_t from = s->keys.len / sizeof key, len = 0, used;
@@ -103,101 +96,76 @@ static bool take_keys(sherd__sumlist *s, const char *at, const char *end, int *e
             sodium_hex2bin(key.sha256, sizeof key.sha256, at + 1, KEY_TEXT, NULL, &used, NULL) ||
             used != sizeof key.sha256 ||
             (len && compare_keys(keys_at(s, from + len - 1), &key) >= 0))
-            return false;
-        *err = sherd__buf_append(&s->keys, &key, sizeof key);
-        if (*err) return true;
+            return SHERD_EFORMAT;
+        if (sherd__buf_append(&s->keys, &key, sizeof key)) return SHERD_ENOMEM;
     }
     s->from = from;
     s->len = len;
-    return at == end && len > 0;
+    return at == end && len > 0 ? SHERD_OK : SHERD_EFORMAT;
 }
 
-static bool take_step(sherd__sumlist *s, const char *at, const char *end, int *err)
+static bool read_number(const char *at, const char *end, uint64_t *out)
 {
     char *behind;
     if (at == end || *at < '0' || *at > '9' || end - at > 20) return false;
     errno = 0;
-    const entry e = { .step = strtoull(at, &behind, 10), .from = s->from, .len = s->len };
-    if (errno || behind != end || s->len == 0 || !above_all(s, e.step)) return false;
-    *err = sherd__buf_append(&s->steps, &e, sizeof e);
-    return true;
+    *out = strtoull(at, &behind, 10);
+    return !errno && behind == end;
 }
 
-/* Lines that have their end; what is behind the last one was cut. */
-static int parse(sherd__sumlist *s, const char *text, size_t len, sherd_diag *d)
+static int take_step(sherd__sumlist *s, const char *at, const char *end)
 {
-    size_t head = strlen(FIRST_LINE), number = 1;
-    int err = SHERD_OK;
-    bool well = len >= head && memcmp(text, FIRST_LINE, head) == 0;
-    s->end = head;
-    for (const char *at = text + head, *end; well && !err && s->end < len; at = end + 1) {
-        end = memchr(at, '\n', len - (size_t)s->end);
-        if (!end) return SHERD_OK;
-        number++;
-        if (!strncmp(at, "over ", 5)) well = take_keys(s, at + 4, end, &err);
-        else if (!strncmp(at, "step ", 5)) well = take_step(s, at + 5, end, &err);
-        else well = false;
-        s->end += (size_t)(end + 1 - at);
-    }
-    if (err) return no_memory(d);
-    if (well) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFORMAT, "take the folder from a backup, or begin anew",
-                       "%s:%zu: is no line of a list of sums", sherd__path_tail(s->path), number);
+    entry e = { .from = s->from, .len = s->len };
+    if (!read_number(at, end, &e.step) || s->len == 0 || !above_all(s, e.step))
+        return SHERD_EFORMAT;
+    return sherd__buf_append(&s->steps, &e, sizeof e) ? SHERD_ENOMEM : SHERD_OK;
 }
 
-static int read_list(sherd__sumlist *s, sherd_diag *d)
+static int take_asked(sherd__sumlist *s, const char *at, const char *end)
 {
-    uint8_t *bytes;
-    size_t len;
-    if (access(s->path, F_OK) != 0 && errno == ENOENT)
-        return sherd__fail(d, SHERD_EFORMAT, "take the whole folder, or begin anew",
-                           "%s: is not there, so nobody knows over which nodes the steps behind "
-                           "the last checkpoint were", sherd__path_tail(s->path));
-    int err = sherd__file_read_small(&bytes, &len, s->path, FILE_MAX, d);
-    if (err) return err;
-    err = parse(s, (const char *)bytes, len, d);
-    sherd__free(bytes);
-    return err;
+    entry e = { .from = s->from, .len = s->len };
+    uint64_t threshold;
+    const char *space = memchr(at, ' ', (size_t)(end - at));
+    if (!space || !read_number(at, space, &e.step) || !read_number(space + 1, end, &threshold) ||
+        threshold > s->len || s->len == 0)
+        return SHERD_EFORMAT;
+    e.threshold = (uint32_t)threshold;
+    return sherd__buf_append(&s->asked, &e, sizeof e) ? SHERD_ENOMEM : SHERD_OK;
+}
+
+static int take_line(void *ctx, const char *at, const char *end)
+{
+    if (!strncmp(at, "over ", 5)) return take_keys(ctx, at + 4, end);
+    if (!strncmp(at, "step ", 5)) return take_step(ctx, at + 5, end);
+    if (!strncmp(at, "asked ", 6)) return take_asked(ctx, at + 6, end);
+    return SHERD_EFORMAT;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static int begin_list(sherd__sumlist *s, const char *folder, sherd_diag *d)
-{
-    sherd__file *f;
-    int err = sherd__file_begin(&f, s->path, SHERD__FILE_PRIVATE, d);
-    if (err) return err;
-    s->end = strlen(FIRST_LINE);
-    err = sherd__file_write(f, FIRST_LINE, s->end, d);
-    if (err) {
-        sherd__file_abort(f);
-        return err;
-    }
-    err = sherd__file_commit(f, d);
-    return err ? err : sherd__file_sync_folder(folder, d);
-}
+static const sherd__journal_kind kind = {
+    .first = "sherd-sums-1\n",
+    .name = "list of sums",
+    .missing = "it names the nodes of each sum since the last checkpoint",
+    .line = take_line,
+};
 
 int sherd__sumlist_open(sherd__sumlist **out, const char *folder, bool fresh, sherd_diag *d)
 {
     size_t size = strlen(folder) + 1 + sizeof NAME;
     *out = NULL;
     sherd__sumlist *s = sherd__calloc(1, sizeof *s);
-    if (!s) return no_memory(d);
-    s->fd = -1;
-    sherd__buf_init(&s->steps, FILE_MAX, 0);
-    sherd__buf_init(&s->keys, FILE_MAX, 0);
-    s->path = sherd__alloc(size);
-    if (!s->path) {
-        sherd__sumlist_close(s);
-        return no_memory(d);
-    }
-    snprintf(s->path, size, "%s/" NAME, folder);
-    int err = fresh ? begin_list(s, folder, d) : read_list(s, d);
+    char *path = sherd__alloc(size);
+    int err = s && path ? SHERD_OK : no_memory(d);
     if (!err) {
-        s->fd = open(s->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-        if (s->fd < 0) err = fail_file(s, SHERD_EOPEN, "add to", d);
+        sherd__buf_init(&s->steps, LIST_MAX, 0);
+        sherd__buf_init(&s->keys, LIST_MAX, 0);
+        sherd__buf_init(&s->asked, LIST_MAX, 0);
+        snprintf(path, size, "%s/" NAME, folder);
+        err = sherd__journal_open(&s->journal, path, fresh ? SHERD__JOURNAL_FRESH
+                                                           : SHERD__JOURNAL_EXISTING, &kind, s, d);
     }
-    if (!err && ftruncate(s->fd, (off_t)s->end) != 0) err = fail_file(s, SHERD_EIO, "mend", d);
+    sherd__free(path);
     if (err) sherd__sumlist_close(s);
     else *out = s;
     return err;
@@ -206,77 +174,105 @@ int sherd__sumlist_open(sherd__sumlist **out, const char *folder, bool fresh, sh
 void sherd__sumlist_close(sherd__sumlist *s)
 {
     if (!s) return;
-    if (s->fd >= 0) close(s->fd);
+    sherd__journal_close(s->journal);
     sherd__buf_fini(&s->steps);
     sherd__buf_fini(&s->keys);
-    sherd__free(s->path);
+    sherd__buf_fini(&s->asked);
     sherd__free(s);
 }
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* Lines for this step over these keys; those of a set that is the last one are there. */
-static int print_lines(sherd_buf *text, uint64_t step, const sherd__digest *keys, size_t len,
+/* The line of this entry over these keys; those of a set that is the last one are there. */
+static int print_lines(sherd_buf *text, bool opened, const entry *e, const sherd__digest *keys,
                        bool same)
 {
     char word[KEY_TEXT + 2] = " ";
     int err = same ? SHERD_OK : sherd__buf_append(text, "over", 4);
-    for (size_t i = 0; i < len && !same && !err; i++) {
+    for (size_t i = 0; i < e->len && !same && !err; i++) {
         sodium_bin2hex(word + 1, sizeof word - 1, keys[i].sha256, sizeof keys[i].sha256);
         err = sherd__buf_append(text, word, KEY_TEXT + 1);
     }
-    int n = snprintf(word, sizeof word, "%sstep %" PRIu64 "\n", same ? "" : "\n", step);
-    return err ? err : sherd__buf_append(text, word, (size_t)n);
+    int n = snprintf(word, sizeof word, opened ? "%sstep %" PRIu64 : "%sasked %" PRIu64,
+                     same ? "" : "\n", e->step);
+    if (!opened) n += snprintf(word + n, sizeof word - (size_t)n, " %" PRIu32, e->threshold);
+    if (!err) err = sherd__buf_append(text, word, (size_t)n);
+    return err ? err : sherd__buf_append(text, "\n", 1);
 }
 
-static int append(sherd__sumlist *s, uint64_t step, const sherd__digest *keys, size_t len,
-                  sherd_diag *d)
+/* To the list of sums to be opened, or to that of rounds. */
+static int append(sherd__sumlist *s, bool opened, entry e, const sherd__digest *keys, sherd_diag *d)
 {
     sherd_buf text;
-    bool same = len == s->len && memcmp(keys_at(s, s->from), keys, len * sizeof *keys) == 0;
-    sherd__buf_init(&text, FILE_MAX, 0);
-    int err = print_lines(&text, step, keys, len, same);
+    bool same = e.len == s->len && memcmp(keys_at(s, s->from), keys, e.len * sizeof *keys) == 0;
+    sherd__buf_init(&text, LIST_MAX, 0);
+    int err = print_lines(&text, opened, &e, keys, same);
     if (!err && !same) {
         s->from = s->keys.len / sizeof *keys;
         s->len = 0;
-        err = sherd__buf_append(&s->keys, keys, len * sizeof *keys);
-        if (!err) s->len = len;
+        err = sherd__buf_append(&s->keys, keys, e.len * sizeof *keys);
+        if (!err) s->len = e.len;
     }
-    const entry e = { step, s->from, len };
-    if (!err) err = sherd__buf_append(&s->steps, &e, sizeof e);
-    if (err) {
-        err = no_memory(d);
-        s->broken = true; /* the last set may not be in the file */
-    } else {
-        errno = sherd__write_all(s->fd, (int64_t)s->end, text.data, text.len);
-        s->broken = errno || fsync(s->fd) != 0;
-        if (s->broken) err = fail_file(s, SHERD_EIO, "write", d);
-        s->end += text.len;
-    }
+    e.from = s->from;
+    if (!err) err = sherd__buf_append(opened ? &s->steps : &s->asked, &e, sizeof e);
+    err = err ? no_memory(d)
+              : sherd__journal_add(s->journal, (const char *)text.data, text.len, opened, d);
+    s->broken = err != SHERD_OK;
     sherd__buf_fini(&text);
     return err;
+}
+
+/* The keys in ascending order; the caller's. */
+static int sort_keys(sherd__sumlist *s, const sherd__digest *who, size_t len, sherd__digest **out,
+                     sherd_diag *d)
+{
+    if (s->broken)
+        return sherd__fail(d, SHERD_EIO, NULL, "the list of sums could not be written");
+    if (len == 0 || len > SHERD__SUMLIST_NODES)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a sum over %zu nodes", len);
+    sherd__digest *keys = *out = sherd__alloc(len * sizeof *keys);
+    if (!keys) return no_memory(d);
+    memcpy(keys, who, len * sizeof *keys);
+    qsort(keys, len, sizeof *keys, compare_keys);
+    return SHERD_OK;
 }
 
 int sherd__sumlist_add(sherd__sumlist *s, uint64_t step, const sherd__digest *who, size_t len,
                     sherd_diag *d)
 {
-    size_t had;
-    if (s->broken)
-        return sherd__fail(d, SHERD_EIO, NULL, "%s: could not be written",
-                           sherd__path_tail(s->path));
-    if (len == 0 || len > SHERD__SUMLIST_NODES)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "a sum over %zu nodes", len);
-    sherd__digest *keys = sherd__alloc(len * sizeof *keys);
-    if (!keys) return no_memory(d);
-    memcpy(keys, who, len * sizeof *keys);
-    qsort(keys, len, sizeof *keys, compare_keys);
-    const sherd__digest *before = sherd__sumlist_find(s, step, &had);
-    int err = SHERD_OK;
-    if (before ? had != len || memcmp(before, keys, len * sizeof *keys) != 0 : !above_all(s, step))
+    sherd__digest *keys = NULL;
+    int err = sort_keys(s, who, len, &keys, d);
+    if (err) return err;
+    const sherd__sumlist_step was = sherd__sumlist_find(s, step);
+    if (was.opened ? was.len != len || memcmp(was.who, keys, len * sizeof *keys) != 0
+                   : !above_all(s, step))
         err = sherd__fail(d, SHERD_EINVAL, NULL, "step %" PRIu64 " has had a sum over %zu other "
-                          "nodes", step, had);
-    else if (!before)
-        err = append(s, step, keys, len, d);
+                          "nodes", step, was.len);
+    else if (!was.opened)
+        err = append(s, true, (entry){ .step = step, .len = len }, keys, d);
     sherd__free(keys);
     return err;
+}
+
+int sherd__sumlist_ask(sherd__sumlist *s, uint64_t step, uint32_t threshold,
+                       const sherd__digest *who, size_t len, sherd_diag *d)
+{
+    sherd__digest *keys = NULL;
+    int err = sort_keys(s, who, len, &keys, d);
+    if (!err)
+        err = append(s, false, (entry){ .step = step, .len = len, .threshold = threshold }, keys,
+                     d);
+    sherd__free(keys);
+    return err;
+}
+
+size_t sherd__sumlist_rounds(const sherd__sumlist *s)
+{
+    return s->asked.len / sizeof(entry);
+}
+
+uint64_t sherd__sumlist_round(const sherd__sumlist *s, size_t i)
+{
+    size_t len;
+    return entries(&s->asked, &len)[i].step;
 }

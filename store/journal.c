@@ -1,0 +1,150 @@
+/*
+ * Read whole when it is opened, appended to from then on: one write and one sync for each addition.
+ * Trusts nothing of what it reads but that its owner wrote the file.
+ */
+#include "store/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "store/file.h"
+
+#define FILE_MAX ((size_t)4 << 30)
+
+struct sherd__journal {
+    char *path;
+    const sherd__journal_kind *kind;
+    int fd;
+    uint64_t end; /* of the last whole line */
+    bool broken;  /* a line may be there in part, or not at all */
+};
+
+static int fail_file(const sherd__journal *j, int err, const char *what, sherd_diag *d)
+{
+    char text[96];
+    return sherd__fail(d, err, NULL, "%s: cannot %s it: %s", sherd__path_tail(j->path), what,
+                       strerror_r(errno, text, sizeof text));
+}
+
+static int no_memory(const sherd__journal_kind *kind, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the %s", kind->name);
+}
+
+static int parse(sherd__journal *j, const char *text, size_t len, void *ctx, sherd_diag *d)
+{
+    size_t head = strlen(j->kind->first), number = 1;
+    int err = len >= head && memcmp(text, j->kind->first, head) == 0 ? SHERD_OK : SHERD_EFORMAT;
+    j->end = head;
+    for (const char *at = text + head, *end; !err && j->end < len; at = end + 1) {
+        end = memchr(at, '\n', len - (size_t)j->end);
+        if (!end) return SHERD_OK;
+        number++;
+        err = j->kind->line(ctx, at, end);
+        j->end += (size_t)(end + 1 - at);
+    }
+    if (!err) return SHERD_OK;
+    if (err != SHERD_EFORMAT) return no_memory(j->kind, d);
+    return sherd__fail(d, SHERD_EFORMAT, "restore it from a backup",
+                       "%s:%zu: this is not a line of a %s", sherd__path_tail(j->path), number,
+                       j->kind->name);
+}
+
+static int read_lines(sherd__journal *j, void *ctx, sherd_diag *d)
+{
+    uint8_t *bytes;
+    size_t len;
+    int err = sherd__file_read_small(&bytes, &len, j->path, FILE_MAX, d);
+    if (err) return err;
+    err = parse(j, (const char *)bytes, len, ctx, d);
+    sherd__free(bytes);
+    return err;
+}
+
+static int begin(sherd__journal *j, sherd_diag *d)
+{
+    sherd__file *f;
+    int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
+    if (err) return err;
+    j->end = strlen(j->kind->first);
+    err = sherd__file_write(f, j->kind->first, j->end, d);
+    if (err) {
+        sherd__file_abort(f);
+        return err;
+    }
+    return sherd__file_commit(f, d);
+}
+
+/* For adding to, by this process alone. */
+static int lock(sherd__journal *j, sherd_diag *d)
+{
+    j->fd = open(j->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (j->fd < 0) return fail_file(j, SHERD_EOPEN, "add to", d);
+    if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;
+    if (errno != EWOULDBLOCK) return fail_file(j, SHERD_EIO, "lock", d);
+    return sherd__fail(d, SHERD_EBUSY, "end that process first", "%s: another process has this %s "
+                       "open", sherd__path_tail(j->path), j->kind->name);
+}
+
+static int take_up(sherd__journal *j, sherd__journal_mode mode, void *ctx, sherd_diag *d)
+{
+    bool there = access(j->path, F_OK) == 0 || errno != ENOENT;
+    if (!there && mode == SHERD__JOURNAL_EXISTING)
+        return sherd__fail(d, SHERD_EFORMAT, "restore the folder from a backup, or start again "
+                           "without --resume", "%s: does not exist: %s",
+                           sherd__path_tail(j->path), j->kind->missing);
+    bool fresh = mode == SHERD__JOURNAL_FRESH || !there;
+    int err = fresh ? begin(j, d) : SHERD_OK;
+    if (!err) err = lock(j, d);
+    if (!err && !fresh) err = read_lines(j, ctx, d);
+    if (!err && ftruncate(j->fd, (off_t)j->end) != 0) err = fail_file(j, SHERD_EIO, "mend", d);
+    return err;
+}
+
+int sherd__journal_open(sherd__journal **out, const char *path, sherd__journal_mode mode,
+                        const sherd__journal_kind *kind, void *ctx, sherd_diag *d)
+{
+    size_t size = strlen(path) + 1;
+    *out = NULL;
+    sherd__journal *j = sherd__calloc(1, sizeof *j);
+    if (!j) return no_memory(kind, d);
+    j->fd = -1;
+    j->kind = kind;
+    j->path = sherd__alloc(size);
+    if (!j->path) {
+        sherd__journal_close(j);
+        return no_memory(kind, d);
+    }
+    memcpy(j->path, path, size);
+    int err = take_up(j, mode, ctx, d);
+    if (err) sherd__journal_close(j);
+    else *out = j;
+    return err;
+}
+
+int sherd__journal_add(sherd__journal *j, const char *text, size_t len, bool lasts, sherd_diag *d)
+{
+    if (j->broken)
+        return sherd__fail(d, SHERD_EIO, NULL, "%s: could not be written",
+                           sherd__path_tail(j->path));
+    errno = sherd__write_all(j->fd, (int64_t)j->end, text, len);
+    j->broken = errno || (lasts && fsync(j->fd) != 0);
+    if (j->broken) return fail_file(j, SHERD_EIO, "write", d);
+    j->end += len;
+    return SHERD_OK;
+}
+
+void sherd__journal_close(sherd__journal *j)
+{
+    if (!j) return;
+    if (j->fd >= 0) close(j->fd);
+    sherd__free(j->path);
+    sherd__free(j);
+}

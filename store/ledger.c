@@ -1,0 +1,443 @@
+/*
+ * The ledger in memory: costs as a step function over places, numbers of uploads by job and by day,
+ * and a hash table from what was computed to the members it was computed for. Each line of the file
+ * is applied to these by the same function that applies a new one.
+ */
+#include "store/ledger.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/buf.h"
+#include "core/diag.h"
+#include "store/journal.h"
+
+#define LIST_MAX ((size_t)1 << 31)
+#define HEX (2 * SHERD__LEDGER_KEY)
+
+/* From place `from` on, to the next step. */
+typedef struct step {
+    uint64_t from;
+    double rho;
+} step;
+
+typedef struct count {
+    uint64_t of, uploads; /* of: a job, or a day */
+} count;
+
+typedef struct roster {
+    size_t from; /* in keys */
+    uint32_t nodes;
+} roster;
+
+typedef struct known {
+    uint8_t about[SHERD__LEDGER_KEY], opened[SHERD__LEDGER_KEY];
+    uint32_t roster, threshold;
+    bool used, charged, bound;
+} known;
+
+struct sherd__ledger {
+    sherd__journal *journal;
+    sherd_buf steps;      /* of step, ascending; the first is at 0 */
+    sherd_buf jobs, days; /* of count */
+    sherd_buf rosters;    /* of roster */
+    sherd_buf keys;       /* of these, one behind the other */
+    known *table;         /* open addressing; at most half full */
+    size_t table_len, table_used;
+    uint64_t uploads;
+};
+
+/* ---- costs by place -------------------------------------------------------------------------- */
+
+static step *steps_of(const sherd__ledger *l, size_t *len)
+{
+    *len = l->steps.len / sizeof(step);
+    return (step *)(void *)l->steps.data;
+}
+
+/* The last step that begins at `place` or before it. */
+static size_t find_step(const sherd__ledger *l, uint64_t place)
+{
+    size_t low = 0, high;
+    const step *s = steps_of(l, &high);
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (s[middle].from <= place) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+/* A step that begins at `place`. */
+static int split(sherd__ledger *l, uint64_t place)
+{
+    size_t len, at = find_step(l, place);
+    step *s = steps_of(l, &len);
+    if (s[at].from == place) return SHERD_OK;
+    step fresh = { place, s[at].rho };
+    if (sherd__buf_append(&l->steps, &fresh, sizeof fresh)) return SHERD_ENOMEM;
+    s = steps_of(l, &len);
+    memmove(s + at + 2, s + at + 1, (len - at - 2) * sizeof *s);
+    s[at + 1] = fresh;
+    return SHERD_OK;
+}
+
+static int add_cost(sherd__ledger *l, uint64_t first, uint64_t rows, double rho)
+{
+    size_t len;
+    int err = split(l, first);
+    if (!err && first + rows > first) err = split(l, first + rows);
+    if (err) return err;
+    step *s = steps_of(l, &len);
+    for (size_t i = find_step(l, first); i < len && s[i].from < first + rows; i++) s[i].rho += rho;
+    return SHERD_OK;
+}
+
+double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows)
+{
+    size_t len;
+    const step *s = steps_of(l, &len);
+    double most = 0;
+    for (size_t i = find_step(l, first); i < len && s[i].from < first + rows; i++)
+        most = s[i].rho > most ? s[i].rho : most;
+    return most;
+}
+
+/* ---- numbers of uploads ---------------------------------------------------------------------- */
+
+static int add_count(sherd_buf *list, uint64_t of)
+{
+    count *c = (count *)(void *)list->data, fresh = { of, 1 };
+    for (size_t i = list->len / sizeof *c; i-- > 0;) /* the last one is likely */
+        if (c[i].of == of) {
+            c[i].uploads++;
+            return SHERD_OK;
+        }
+    return sherd__buf_append(list, &fresh, sizeof fresh);
+}
+
+uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job)
+{
+    const count *c = (const count *)(const void *)l->jobs.data;
+    for (size_t i = l->jobs.len / sizeof *c; i-- > 0;)
+        if (c[i].of == job) return c[i].uploads;
+    return 0;
+}
+
+uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day)
+{
+    const count *c = (const count *)(const void *)l->days.data;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < l->days.len / sizeof *c; i++)
+        if ((int64_t)c[i].of >= day) sum += c[i].uploads;
+    return sum;
+}
+
+/* ---- for whom -------------------------------------------------------------------------------- */
+
+static const roster *roster_at(const sherd__ledger *l, uint32_t number)
+{
+    return (const roster *)(const void *)l->rosters.data + number;
+}
+
+static const uint8_t (*keys_of(const sherd__ledger *l, const roster *r))[SHERD__LEDGER_KEY]
+{
+    return (const uint8_t(*)[SHERD__LEDGER_KEY])(const void *)l->keys.data + r->from;
+}
+
+static uint32_t rosters_len(const sherd__ledger *l)
+{
+    return (uint32_t)(l->rosters.len / sizeof(roster));
+}
+
+/* The number of the roster of these keys; that of the next one where it is not known. */
+static uint32_t find_roster(const sherd__ledger *l, const sherd__ledger_upload *u)
+{
+    uint32_t number = rosters_len(l);
+    for (uint32_t i = number; i-- > 0;) { /* the last one is likely */
+        const roster *r = roster_at(l, i);
+        if (r->nodes == u->nodes && !memcmp(keys_of(l, r), u->keys, u->nodes * sizeof *u->keys))
+            return i;
+    }
+    return number;
+}
+
+static int add_roster(sherd__ledger *l, const uint8_t (*keys)[SHERD__LEDGER_KEY], uint32_t nodes)
+{
+    const roster r = { l->keys.len / sizeof *keys, nodes };
+    if (sherd__buf_append(&l->keys, keys, nodes * sizeof *keys)) return SHERD_ENOMEM;
+    return sherd__buf_append(&l->rosters, &r, sizeof r) ? SHERD_ENOMEM : SHERD_OK;
+}
+
+static known *find_known(const sherd__ledger *l, const uint8_t *about)
+{
+    uint64_t hash;
+    memcpy(&hash, about, sizeof hash); /* of a digest: its bytes are a hash */
+    size_t at = (size_t)hash & (l->table_len - 1);
+    while (l->table[at].used && memcmp(l->table[at].about, about, SHERD__LEDGER_KEY))
+        at = (at + 1) & (l->table_len - 1);
+    return &l->table[at];
+}
+
+static int grow(sherd__ledger *l)
+{
+    known *old = l->table;
+    size_t len = l->table_len, more = len ? 2 * len : 64;
+    known *table = sherd__calloc(more, sizeof *table);
+    if (!table) return SHERD_ENOMEM;
+    l->table = table;
+    l->table_len = more;
+    for (size_t i = 0; i < len; i++)
+        if (old[i].used) *find_known(l, old[i].about) = old[i];
+    sherd__free(old);
+    return SHERD_OK;
+}
+
+/* The entry of `about`, made where there is none; NULL without memory. */
+static known *make_known(sherd__ledger *l, const uint8_t *about)
+{
+    if (2 * (l->table_used + 1) > l->table_len && grow(l)) return NULL;
+    known *k = find_known(l, about);
+    l->table_used += !k->used;
+    k->used = true;
+    memcpy(k->about, about, sizeof k->about);
+    return k;
+}
+
+sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
+                                           const uint8_t about[SHERD__LEDGER_KEY])
+{
+    const known *k = l->table ? find_known(l, about) : NULL;
+    sherd__ledger_known out = { 0 };
+    if (!k || !k->used) return out;
+    if (k->charged) {
+        const roster *r = roster_at(l, k->roster);
+        out = (sherd__ledger_known){ .keys = keys_of(l, r), .nodes = r->nodes,
+                                     .threshold = k->threshold };
+    }
+    out.opened = k->bound ? k->opened : NULL;
+    return out;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t number)
+{
+    int err = add_cost(l, u->first, u->rows, u->rho);
+    if (!err) err = add_count(&l->jobs, u->job);
+    if (!err) err = add_count(&l->days, (uint64_t)u->day);
+    known *k = err ? NULL : make_known(l, u->about);
+    if (!k) return SHERD_ENOMEM;
+    k->charged = true;
+    k->roster = number;
+    k->threshold = u->threshold;
+    l->uploads++;
+    return SHERD_OK;
+}
+
+static int apply_bind(sherd__ledger *l, const uint8_t *about, const uint8_t *members)
+{
+    known *k = make_known(l, about);
+    if (!k) return SHERD_ENOMEM;
+    k->bound = true;
+    memcpy(k->opened, members, sizeof k->opened);
+    return SHERD_OK;
+}
+
+/* Days since 1970-01-01 of a date of the Gregorian calendar, by counting from March on. */
+static int64_t day_of(int64_t year, int64_t month, int64_t day)
+{
+    year -= month <= 2;
+    int64_t month_day = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return 365 * year + year / 4 - year / 100 + year / 400 + month_day - 719468;
+}
+
+static void date_of(int64_t day, char out[16])
+{
+    int64_t year = 1970 + day / 366, month = 1;
+    while (day_of(year + 1, 1, 1) <= day) year++;
+    while (month < 12 && day_of(year, month + 1, 1) <= day) month++;
+    snprintf(out, 16, "%04d-%02d-%02d", (int)(year % 10000), (int)month,
+             (int)(day - day_of(year, month, 1) + 1));
+}
+
+static bool read_hex(const char *text, size_t len, uint8_t out[SHERD__LEDGER_KEY])
+{
+    size_t used;
+    return len == HEX &&
+           sodium_hex2bin(out, SHERD__LEDGER_KEY, text, HEX, NULL, &used, NULL) == 0 &&
+           used == SHERD__LEDGER_KEY;
+}
+
+static bool read_upload(const char *text, sherd__ledger_upload *u, uint32_t *number)
+{
+    int year, month, day, used = 0;
+    char rho[32], about[HEX + 2], *end;
+    int n = sscanf(text, "upload %4d-%2d-%2d %16" SCNx64 " %20" SCNu64 " %20" SCNu64
+                   " %31s %65s %10" SCNu32 " %10" SCNu32 "%n", &year, &month, &day, &u->job,
+                   &u->first, &u->rows, rho, about, number, &u->threshold, &used);
+    if (n != 10 || text[used] || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
+        u->rows == 0 || u->first + u->rows < u->first)
+        return false;
+    u->day = day_of(year, month, day);
+    u->rho = strtod(rho, &end);
+    return !*end && u->rho >= 0 && read_hex(about, strlen(about), u->about);
+}
+
+/* "roster NUMBER KEY KEY ...", of which text is the end behind "roster ". */
+static int take_roster(sherd__ledger *l, const char *text, const char *end)
+{
+    static const size_t each = HEX + 1;
+    uint8_t keys[SHERD__LEDGER_NODES][SHERD__LEDGER_KEY];
+    char *behind;
+    unsigned long number = strtoul(text, &behind, 10);
+    const char *at = behind;
+    uint32_t nodes = 0;
+    if (at == text || number != rosters_len(l)) return SHERD_EFORMAT;
+    for (; at < end; at += each, nodes++)
+        if (*at != ' ' || (size_t)(end - at) < each || nodes == SHERD__LEDGER_NODES ||
+            !read_hex(at + 1, HEX, keys[nodes]) ||
+            (nodes > 0 && memcmp(keys[nodes - 1], keys[nodes], sizeof *keys) >= 0))
+            return SHERD_EFORMAT;
+    return nodes > 0 ? add_roster(l, (const uint8_t(*)[SHERD__LEDGER_KEY])keys, nodes)
+                     : SHERD_EFORMAT;
+}
+
+static int take_bind(sherd__ledger *l, const char *text)
+{
+    int used = 0;
+    char about[HEX + 2], members[HEX + 2];
+    uint8_t a[SHERD__LEDGER_KEY], m[SHERD__LEDGER_KEY];
+    if (sscanf(text, "bind %65s %65s%n", about, members, &used) != 2 || text[used] ||
+        !read_hex(about, strlen(about), a) || !read_hex(members, strlen(members), m))
+        return SHERD_EFORMAT;
+    return apply_bind(l, a, m);
+}
+
+static int take_line(void *ctx, const char *at, const char *end)
+{
+    char text[256];
+    sherd__ledger_upload u = { 0 };
+    uint32_t number = 0;
+    size_t len = (size_t)(end - at);
+    if (!strncmp(at, "roster ", 7)) return take_roster(ctx, at + 7, end);
+    if (len >= sizeof text || memchr(at, '\0', len)) return SHERD_EFORMAT;
+    memcpy(text, at, len);
+    text[len] = '\0';
+    if (!strncmp(text, "bind ", 5)) return take_bind(ctx, text);
+    if (!read_upload(text, &u, &number) || number >= rosters_len(ctx)) return SHERD_EFORMAT;
+    return apply(ctx, &u, number);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static const sherd__journal_kind kind = {
+    .first = "sherd-ledger-1\n", .name = "privacy ledger", .line = take_line,
+};
+
+int sherd__ledger_open(sherd__ledger **out, const char *path, sherd_diag *d)
+{
+    const step first = { 0, 0 };
+    *out = NULL;
+    sherd__ledger *l = sherd__calloc(1, sizeof *l);
+    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
+    sherd__buf_init(&l->steps, LIST_MAX, 0);
+    sherd__buf_init(&l->jobs, LIST_MAX, 0);
+    sherd__buf_init(&l->days, LIST_MAX, 0);
+    sherd__buf_init(&l->rosters, LIST_MAX, 0);
+    sherd__buf_init(&l->keys, LIST_MAX, 0);
+    int err = sherd__buf_append(&l->steps, &first, sizeof first);
+    if (err) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
+    if (!err) err = sherd__journal_open(&l->journal, path, SHERD__JOURNAL_ANY, &kind, l, d);
+    if (err) sherd__ledger_close(l);
+    else *out = l;
+    return err;
+}
+
+void sherd__ledger_close(sherd__ledger *l)
+{
+    if (!l) return;
+    sherd__journal_close(l->journal);
+    sherd__buf_fini(&l->steps);
+    sherd__buf_fini(&l->jobs);
+    sherd__buf_fini(&l->days);
+    sherd__buf_fini(&l->rosters);
+    sherd__buf_fini(&l->keys);
+    sherd__free(l->table);
+    sherd__free(l);
+}
+
+sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l)
+{
+    return (sherd__ledger_sum){ l->uploads, sherd__ledger_spent(l, 0, UINT64_MAX) };
+}
+
+static int no_memory(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a charge");
+}
+
+/* "roster NUMBER KEY KEY ...\n", where it is a new one. */
+static int print_roster(sherd_buf *out, const sherd__ledger *l, const sherd__ledger_upload *u,
+                        uint32_t number)
+{
+    char word[HEX + 2] = " ";
+    if (number < rosters_len(l)) return SHERD_OK;
+    int n = snprintf(word, sizeof word, "roster %" PRIu32, number);
+    int err = sherd__buf_append(out, word, (size_t)n);
+    word[0] = ' ';
+    for (uint32_t i = 0; i < u->nodes && !err; i++) {
+        sodium_bin2hex(word + 1, sizeof word - 1, u->keys[i], sizeof u->keys[i]);
+        err = sherd__buf_append(out, word, HEX + 1);
+    }
+    return err ? err : sherd__buf_append(out, "\n", 1);
+}
+
+static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t number)
+{
+    char text[256], date[16], about[HEX + 1];
+    date_of(u->day, date);
+    sodium_bin2hex(about, sizeof about, u->about, sizeof u->about);
+    int n = snprintf(text, sizeof text, "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64
+                     " %.17g %s %" PRIu32 " %" PRIu32 "\n", date, u->job, u->first, u->rows, u->rho,
+                     about, number, u->threshold);
+    return sherd__buf_append(out, text, (size_t)n);
+}
+
+/* Into the file first: what is in memory alone would be forgotten. */
+int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d)
+{
+    sherd_buf text;
+    uint32_t number = find_roster(l, u);
+    if (u->rows == 0 || u->first + u->rows < u->first || !(u->rho >= 0) || u->day < 0 ||
+        u->nodes == 0 || u->nodes > SHERD__LEDGER_NODES)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a charge of %g for %" PRIu64 " places", u->rho,
+                           u->rows);
+    sherd__buf_init(&text, LIST_MAX, 0);
+    int err = print_roster(&text, l, u, number);
+    if (!err) err = print_upload(&text, u, number);
+    err = err ? no_memory(d)
+              : sherd__journal_add(l->journal, (const char *)text.data, text.len, true, d);
+    sherd__buf_fini(&text);
+    if (err) return err;
+    if (number == rosters_len(l) && add_roster(l, u->keys, u->nodes)) return no_memory(d);
+    return apply(l, u, number) ? no_memory(d) : SHERD_OK;
+}
+
+int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
+                       const uint8_t members[SHERD__LEDGER_KEY], sherd_diag *d)
+{
+    char text[200], a[HEX + 1], m[HEX + 1];
+    const sherd__ledger_known was = sherd__ledger_known_of(l, about);
+    if (was.opened && !memcmp(was.opened, members, SHERD__LEDGER_KEY)) return SHERD_OK;
+    sodium_bin2hex(a, sizeof a, about, SHERD__LEDGER_KEY);
+    sodium_bin2hex(m, sizeof m, members, SHERD__LEDGER_KEY);
+    int n = snprintf(text, sizeof text, "bind %s %s\n", a, m);
+    int err = sherd__journal_add(l->journal, text, (size_t)n, true, d);
+    return err ? err : apply_bind(l, about, members) ? no_memory(d) : SHERD_OK;
+}

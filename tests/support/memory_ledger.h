@@ -1,0 +1,21 @@
+/* A privacy ledger in memory (node/policy.h) for nodes of tests, and a policy that allows all. */
+#ifndef TESTS_SUPPORT_MEMORY_LEDGER_H
+#define TESTS_SUPPORT_MEMORY_LEDGER_H
+
+#include "node/policy.h"
+
+enum { MEMORY_LEDGER_MAX = 1024 };
+
+typedef struct memory_ledger {
+    sherd__charge charges[MEMORY_LEDGER_MAX];
+    uint8_t keys[MEMORY_LEDGER_MAX][16][SHERD__LEDGER_DIGEST]; /* of each charge */
+    size_t len, binds;
+    uint8_t bound[MEMORY_LEDGER_MAX][2][SHERD__LEDGER_DIGEST]; /* what, and to whom */
+    uint64_t today;
+    bool full;                      /* a charge or bind fails */
+} memory_ledger;
+
+sherd__ledger_ref memory_ledger_ref(memory_ledger *l);
+extern const sherd__policy policy_of_tests;
+
+#endif

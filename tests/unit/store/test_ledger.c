@@ -1,0 +1,256 @@
+/* The ledger of privacy: costs add up by place, a process that was killed finds what was charged, a
+ * line that was cut was not charged, and what could not be synced counts as not charged.
+ *
+ * link: -Wl,--wrap=fsync
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "scratch.h"
+#include "store/ledger.h"
+#include "tests/support/draw.h"
+
+static bool fail_sync;
+static unsigned syncs;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    syncs++;
+    if (!fail_sync) return __real_fsync(fd);
+    errno = EIO;
+    return -1;
+}
+
+enum { PLACES = 200 };
+
+static uint8_t keys[3][4][SHERD__LEDGER_KEY]; /* three rosters */
+
+static sherd__ledger_upload upload(uint64_t job, uint64_t first, uint64_t rows, double rho)
+{
+    sherd__ledger_upload u = { .day = 20000, .job = job, .first = first, .rows = rows, .rho = rho,
+                               .nodes = 4, .threshold = 3 };
+    for (unsigned r = 0; r < 3; r++)
+        for (unsigned i = 0; i < 4; i++)
+            memset(keys[r][i], (int)(10 * i + r), sizeof keys[r][i]);
+    memset(u.about, (int)job, sizeof u.about);
+    u.keys = (const uint8_t(*)[SHERD__LEDGER_KEY])keys[job % 3];
+    return u;
+}
+
+static sherd__ledger *open_it(void)
+{
+    sherd__ledger *l;
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), NULL), 0);
+    return l;
+}
+
+static void costs_add_up_by_place_and_outlive_the_process(void **s)
+{
+    (void)s;
+    double want[PLACES] = { 0 };
+    uint64_t jobs[7] = { 0 }, all = 0;
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    draw_state = 5;
+    for (unsigned i = 0; i < 400; i++) {
+        uint64_t job = draw() % 7, first = draw() % PLACES, rows = 1 + draw() % (PLACES - first);
+        sherd__ledger_upload u = upload(job, first, rows, (double)(1 + draw() % 9) / 64);
+        u.day += i / 100;
+        unsigned before = syncs;
+        assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+        assert_true(syncs > before);
+        for (uint64_t p = first; p < first + rows; p++) want[p] += u.rho;
+        jobs[job]++;
+        all++;
+        if (i % 50 == 49) { /* killed, and started again */
+            sherd__ledger_close(l);
+            l = open_it();
+        }
+        uint64_t from = draw() % PLACES, len = 1 + draw() % (PLACES - from);
+        double most = 0;
+        for (uint64_t p = from; p < from + len; p++) most = fmax(most, want[p]);
+        assert_true(sherd__ledger_spent(l, from, len) == most);
+    }
+    for (uint64_t k = 0; k < 7; k++) assert_int_equal(sherd__ledger_job(l, k), jobs[k]);
+    assert_int_equal(sherd__ledger_job(l, 99), 0);
+    assert_int_equal(sherd__ledger_since(l, 20003), 100);
+    assert_int_equal(sherd__ledger_since(l, 20000), 400);
+    assert_int_equal(sherd__ledger_since(l, 20004), 0);
+    assert_int_equal(sherd__ledger_all(l).uploads, all);
+    struct stat st;
+    assert_int_equal(stat(scratch_path("x.ledger"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    sherd__ledger_close(l);
+}
+
+static void a_round_without_noise_leaves_no_bound(void **s)
+{
+    (void)s;
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    sherd__ledger_upload u = upload(1, 10, 10, INFINITY);
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+    sherd__ledger_close(l);
+    l = open_it();
+    assert_true(isinf(sherd__ledger_spent(l, 19, 5)));
+    assert_true(sherd__ledger_spent(l, 20, 100) == 0);
+    u = upload(1, 0, 1, NAN);
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), SHERD_EINVAL);
+    sherd__ledger_close(l);
+}
+
+static void rosters_and_opened_sums_are_remembered(void **s)
+{
+    (void)s;
+    uint8_t members[2][SHERD__LEDGER_KEY];
+    memset(members[0], 1, sizeof members[0]);
+    memset(members[1], 2, sizeof members[1]);
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    for (uint64_t k = 0; k < 200; k++) {
+        sherd__ledger_upload u = upload(k, 0, 1, 1);
+        assert_null(sherd__ledger_known_of(l, u.about).keys);
+        assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+        if (k % 5 == 0)
+            assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
+        unsigned before = syncs;
+        if (k % 5 == 0) assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
+        assert_int_equal(syncs, before); /* nothing new */
+    }
+    for (unsigned again = 0; again < 2; again++) {
+        for (uint64_t k = 0; k < 200; k++) {
+            sherd__ledger_upload u = upload(k, 0, 1, 1);
+            const sherd__ledger_known was = sherd__ledger_known_of(l, u.about);
+            assert_int_equal(was.nodes, 4);
+            assert_int_equal(was.threshold, 3);
+            assert_memory_equal(was.keys, keys[k % 3], sizeof keys[0]);
+            if (k % 5) assert_null(was.opened);
+            else assert_memory_equal(was.opened, members[k % 2], sizeof members[0]);
+        }
+        sherd__ledger_close(l);
+        l = open_it();
+    }
+    sherd__ledger_close(l);
+}
+
+static void a_line_that_was_cut_was_not_charged(void **s)
+{
+    (void)s;
+    size_t len;
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    for (uint64_t k = 0; k < 5; k++) {
+        sherd__ledger_upload u = upload(k, k, 1, 1);
+        assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+    }
+    sherd__ledger_close(l);
+    uint8_t *all = scratch_read(scratch_path("x.ledger"), &len);
+    for (size_t cut = strlen("sherd-ledger-1\n"); cut <= len; cut += 3) {
+        scratch_write("x.ledger", all, cut);
+        uint64_t whole = 0;
+        for (size_t i = 0; i + 7 <= cut; i++)
+            whole += !memcmp(all + i, "upload ", 7) && memchr(all + i, '\n', cut - i);
+        l = open_it();
+        assert_int_equal(sherd__ledger_all(l).uploads, whole);
+        sherd__ledger_upload u = upload(50, 50, 1, 1);
+        assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+        sherd__ledger_close(l);
+        l = open_it();
+        assert_int_equal(sherd__ledger_all(l).uploads, whole + 1);
+        sherd__ledger_close(l);
+    }
+    free(all);
+}
+
+static void what_could_not_be_synced_was_not_charged(void **s)
+{
+    (void)s;
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    sherd__ledger_upload u = upload(1, 0, 1, 1);
+    fail_sync = true;
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), SHERD_EIO);
+    assert_int_equal(sherd__ledger_bind(l, u.about, u.about, NULL), SHERD_EIO);
+    fail_sync = false;
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), SHERD_EIO);
+    sherd__ledger_close(l);
+}
+
+static void two_processes_do_not_have_one_ledger(void **s)
+{
+    (void)s;
+    sherd__ledger *l = open_it(), *other;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__ledger_open(&other, scratch_path("x.ledger"), &d), SHERD_EBUSY);
+    assert_non_null(strstr(d.message, "another process has this privacy ledger open"));
+    sherd__ledger_close(l);
+    l = open_it();
+    sherd__ledger_close(l);
+}
+
+static void damage_is_named_with_its_line(void **s)
+{
+    (void)s;
+#define K "aa00000000000000000000000000000000000000000000000000000000000000"
+#define UP "upload 2026-11-22 0000000000000001 0 4 0.5 " K " 0 1\n"
+    static const struct { const char *text, *line; } bad[] = {
+        { "", ":1:" },
+        { "sherd-ledger-2\n", ":1:" },
+        { "sherd-ledger-1\n" UP, ":2:" }, /* no such roster */
+        { "sherd-ledger-1\nroster 1 " K "\n", ":2:" },
+        { "sherd-ledger-1\nroster 0\n", ":2:" },
+        { "sherd-ledger-1\nroster 0 " K " " K "\n", ":2:" },
+        { "sherd-ledger-1\nroster 0 " K "\n" UP "upload x\n", ":4:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-13-01 1 0 4 0.5 " K " 0 1\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 0 0.5 " K " 0 1\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 -1 " K " 0 1\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 nan " K " 0 1\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K "0 0 1\n", ":3:" },
+        { "sherd-ledger-1\nbind " K "\n", ":2:" },
+        { "sherd-ledger-1\nbind " K " " K " x\n", ":2:" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sherd__ledger *l = NULL;
+        sherd_diag d = { 0 };
+        scratch_write("x.ledger", bad[i].text, strlen(bad[i].text));
+        assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), &d), SHERD_EFORMAT);
+        assert_null(l);
+        assert_non_null(strstr(d.message, bad[i].line));
+    }
+    scratch_write("x.ledger", "sherd-ledger-1\nroster 0 " K "\n" UP,
+                  strlen("sherd-ledger-1\nroster 0 " K "\n" UP));
+    sherd__ledger *l = open_it();
+    assert_int_equal(sherd__ledger_all(l).uploads, 1);
+    assert_int_equal(sherd__ledger_since(l, 20779), 1); /* 2026-11-22 */
+    assert_int_equal(sherd__ledger_since(l, 20780), 0);
+    sherd__ledger_close(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_add_up_by_place_and_outlive_the_process),
+        cmocka_unit_test(a_round_without_noise_leaves_no_bound),
+        cmocka_unit_test(rosters_and_opened_sums_are_remembered),
+        cmocka_unit_test(a_line_that_was_cut_was_not_charged),
+        cmocka_unit_test(what_could_not_be_synced_was_not_charged),
+        cmocka_unit_test(two_processes_do_not_have_one_ledger),
+        cmocka_unit_test(damage_is_named_with_its_line),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
