@@ -79,6 +79,16 @@ typedef struct sherd__layer_update {
     bool keep;       /* the gradient is to be in the layer's memory afterwards, l2 included */
 } sherd__layer_update;
 
+/** What the gradient of a layer's weights is made of, handed out in its place: x, one row or
+ *  several for each example, and dy, a row of the layer's columns for each of these; the gradient
+ *  would be x^T dy. Of layers of f64 whose products sherd__here_can make. x and dy last for the
+ *  call, and x of a layer that is no convolution for the pass. A failure ends the pass with that
+ *  error. */
+typedef struct sherd__layer_apart {
+    int (*take)(void *ctx, const sherd__layer *l, sherd_view x, const double *dy, sherd_diag *d);
+    void *ctx;
+} sherd__layer_apart;
+
 /** One pass over a batch, in either direction. */
 typedef struct sherd__layer_call {
     sherd__engine engine;
@@ -100,6 +110,7 @@ typedef struct sherd__layer_call {
      *  too: y and dy are those of that layer. 0: none. Only where sherd__here_can. */
     uint32_t then;
     const sherd__layer_update *update; /* backward; NULL: gradients only */
+    const sherd__layer_apart *apart;   /* backward; NULL: gradients are made */
 } sherd__layer_call;
 
 enum {

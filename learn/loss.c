@@ -5,6 +5,8 @@
  */
 #include "learn/loss.h"
 
+#include <stdbool.h>
+
 #include "core/diag.h"
 #include "matrix/funcs.h"
 

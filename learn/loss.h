@@ -15,11 +15,13 @@ typedef enum sherd__loss {
     SHERD__LOSS_CROSS_ENTROPY = 2 /* -sum t log softmax(y) / m: the output has no softmax layer */
 } sherd__loss;
 
-/** What m outputs should be: exactly one of the two, borrowed. A label is a row of zeros with a one
- *  at that place. Cross-entropy takes labels only. */
+/** What m outputs should be: either values or labels, borrowed. A label is a row of zeros with a
+ *  one at that place. Cross-entropy takes labels only. */
 typedef struct sherd__targets {
     const double *values;   /* m x width, row-major */
     const uint32_t *labels; /* m */
+    const uint8_t *absent;  /* m: rows where it is not 0 have no cost and a gradient of zeros, as if
+                               they were met; their work is done all the same. NULL: no such rows */
 } sherd__targets;
 
 /** "squared", "cross-entropy"; NULL for a number that is no loss. */

@@ -274,6 +274,16 @@ void sherd__network_lend(sherd__network *n, size_t layer, const double *params)
     l->biases = l->weights + l->rows * l->cols;
 }
 
+void sherd__network_steady(sherd__network *n)
+{
+    n->steady = true;
+}
+
+void sherd__network_apart(sherd__network *n, sherd__layer_apart apart)
+{
+    n->apart = apart;
+}
+
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)
 {
     n->hooks = hooks != NULL ? *hooks : (sherd__network_hooks){ 0 };

@@ -87,6 +87,11 @@ void sherd__network_forget_gradient(sherd__network *n);
 /** A layer of f64 reads its parameters there from now on, weights and then biases, and not among
  *  its network's; NULL: its own again. For passes that change none; borrowed. */
 void sherd__network_lend(sherd__network *n, size_t layer, const double *params);
+/** Passes go to their end although the cost is not finite: then neither their errors nor their time
+ *  depend on the examples. */
+void sherd__network_steady(sherd__network *n);
+/** Passes hand out what gradients of weights are made of, and make none. */
+void sherd__network_apart(sherd__network *n, sherd__layer_apart apart);
 /** Copied; NULL: none. */
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
 

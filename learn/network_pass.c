@@ -191,6 +191,7 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
         if (i > n->first && l->spec.kind->op != 0 && call_of(n, e, b, input, i - 1).then != 0)
             continue; /* the layer below does it */
         if (updates(n, e, how)) call.update = how;
+        if (n->apart.take != NULL) call.apart = &n->apart;
         call.dy = n->delta[at];
         if (!in_place) at = 1 - at;
         call.dx = i > n->first ? n->delta[at] : NULL;
@@ -270,7 +271,7 @@ static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, s
                                      n->delta[0], d);
     if (err != 0) return err;
     *c += l2_cost(n);
-    if (!isfinite(*c))
+    if (!isfinite(*c) && !n->steady)
         return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                            "the cost is %g: training diverged", *c);
     const bool begins = updates(n, e, how);

@@ -12,6 +12,7 @@ struct sherd__network {
     size_t len, batch, size, width; /* size: numbers in one input */
     size_t count;
     size_t first;  /* lowest layer with parameters; len: none */
+    bool steady;   /* sherd__network_steady */
     bool any_view; /* the lowest layer that computes takes any view */
     sherd__loss loss;
     double l2;
@@ -22,6 +23,7 @@ struct sherd__network {
     void *delta[2]; /* d cost / d outputs of a layer, and of the one below */
     double *told;   /* a network of f32: the outputs as f64, for the caller */
     sherd__network_hooks hooks;
+    sherd__layer_apart apart; /* take NULL: gradients are made */
 };
 
 #endif

@@ -1,165 +1,230 @@
 /*
- * Fitting copies, so that what was read may be used by another training as it was. Grading goes
- * chunk by chunk in one order: each chunk's sum is rounded to whole numbers by learn/grader.c, and
- * the room of a chunk is what is left when so many of them are added.
+ * Places become rows of two buffers, a chunk at a time, converted as they are needed: what a round
+ * holds in memory is the same for every owner. A place without a valid example takes its numbers
+ * from another row, so that reading costs as much, and is marked as absent, which the loss turns
+ * into a gradient of zeros (learn/loss.h).
+ *
+ * Clipping takes the gradients of single examples apart without making them (learn/own_clip.c).
  */
-#include "learn/own.h"
-
 #include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/wipe.h"
+#include "learn/own_state.h"
 #include "learn/secure.h"
+#include "matrix/clones.h"
 #include "matrix/view.h"
 
-static int check_shape(const sherd__own *own, size_t inputs, size_t targets, sherd_diag *d)
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static size_t targets_of(const sherd__own_grader *g)
 {
-    bool apart = own->y.rows > 0;
-    size_t want = apart ? inputs : inputs + targets;
-    if (own->x.rows == 0 || own->x.rows > UINT32_MAX ||
-        (apart && own->y.rows != own->x.rows))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "the node's examples do not match its targets");
-    if (own->x.cols != want || (apart && own->y.cols != targets))
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "the node's data are not of the recipe's shape: expected %zu inputs and "
-                           "%zu target%s", inputs, targets, targets == 1 ? "" : "s");
-    return SHERD_OK;
+    return g->values ? g->width : 1;
 }
 
-static int take_labels(sherd__dataset *s, sherd_view y, size_t at, sherd_diag *d)
+static int check_columns(const sherd__own_grader *g, sherd_diag *d)
 {
-    uint32_t *labels = s->owned[1] = sherd__calloc(y.rows, sizeof *labels);
-    if (labels == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for labels");
-    for (size_t i = 0; i < y.rows; i++) {
-        double v = sherd__view_at(y, i, at);
-        if (!(v >= 0 && v < (double)s->width && v == floor(v)))
-            return sherd__fail(d, SHERD_ERANGE, NULL, "a target of the node is no label below %zu",
-                               s->width);
-        labels[i] = (uint32_t)v;
-    }
-    s->targets.labels = labels;
-    s->classes = s->width;
-    return SHERD_OK;
+    bool apart = g->data.y.rows > 0;
+    size_t targets = targets_of(g), want = apart ? g->inputs : g->inputs + targets;
+    if (g->data.x.cols == want && (!apart || g->data.y.cols == targets)) return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, NULL, "the network takes %zu inputs and %zu target%s, the "
+                       "examples have %zu columns%s", g->inputs, targets, targets == 1 ? "" : "s",
+                       g->data.x.cols + (apart ? g->data.y.cols : 0),
+                       apart ? " in two members" : "");
 }
 
-static int take_values(sherd__dataset *s, sherd_view y, size_t at, sherd_diag *d)
+static int take_memory(sherd__own_grader *g)
 {
-    size_t n;
-    double *values = sherd__mul(y.rows, s->width, &n) ? sherd__calloc(n, sizeof *values) : NULL;
-    s->owned[1] = values;
-    if (values == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for targets");
-    for (size_t i = 0; i < y.rows; i++)
-        sherd__view_row_f64(y, i, at, s->width, values + i * s->width);
-    s->targets.values = values;
-    return SHERD_OK;
+    size_t x, targets;
+    if (!sherd__mul(g->chunk, g->inputs, &x) || !sherd__mul(g->chunk, g->width, &targets))
+        return SHERD_ENOMEM;
+    g->x = sherd__calloc(x, sizeof *g->x);
+    if (g->values) g->targets = sherd__calloc(targets, sizeof *g->targets);
+    else g->labels = sherd__calloc(g->chunk, sizeof *g->labels);
+    g->absent = sherd__calloc(g->chunk, sizeof *g->absent);
+    g->sum = sherd__calloc(g->count, sizeof *g->sum);
+    if (!g->x || !(g->values ? (void *)g->targets : (void *)g->labels) || !g->absent || !g->sum)
+        return SHERD_ENOMEM;
+    return g->clip > 0 ? sherd__own_clip_new(g) : SHERD_OK;
 }
 
-int sherd__own_fit(sherd__dataset *out, const sherd__own *own, const sherd__recipe *r,
-                   size_t inputs, size_t width, sherd_diag *d)
+int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_diag *d)
 {
-    size_t targets = r->target_values ? width : 1;
-    sherd_diag private = { 0 };
-    *out = (sherd__dataset){ 0 };
-    int err = check_shape(own, inputs, targets, d);
-    if (err) return err;
-    sherd__dataset as = { .x = sherd_view_sub(own->x, 0, own->x.rows, 0, inputs), .width = width };
-    sherd_view y = own->y.rows ? own->y : own->x;
-    size_t at = own->y.rows ? 0 : inputs;
-    err = r->target_values ? take_values(&as, y, at, d) : take_labels(&as, y, at, d);
+    sherd__recipe r = *o->recipe;
+    size_t counts[SHERD__RECIPE_LAYERS_MAX], kept;
+    sherd__own_grader *g = *out = sherd__calloc(1, sizeof *g);
+    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    r.l2 = 0; /* belongs to the parameters and not to any example */
+    r.precision = SHERD_F64;
+    g->data = *o->data;
+    g->divide = o->divide;
+    g->clip = o->clip;
+    g->values = o->values;
+    g->loss = r.loss;
+    int err = sherd__recipe_tiers(&r, &g->tiers, counts, d);
+    if (!err) err = sherd__own_chunk(&r, o->clip > 0, &g->chunk, &kept, d);
+    if (!err) err = sherd__recipe_network(&r, g->chunk, &g->network, d);
+    if (!err) err = sherd_multiplier_local(0, &g->products, d);
+    if (!err && !sherd__form_size(r.in, &g->inputs)) err = SHERD_ESHAPE;
     if (!err) {
-        err = sherd__dataset_check(&as, "", inputs, width, &private);
-        if (err) err = sherd__fail(d, err, NULL, "the node has a number that is not finite");
+        sherd__network_steady(g->network);
+        g->width = sherd__network_width(g->network);
+        g->count = sherd__network_count(g->network);
+        for (size_t t = 0; t < g->tiers; t++) g->at[t + 1] = g->at[t] + counts[t];
+        err = check_columns(g, d);
     }
-    if (!err) err = sherd__dataset_copy(out, &as, NULL, as.x.rows, r->divide_inputs, d);
-    sherd__free(as.owned[1]);
+    if (!err && take_memory(g)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for examples");
+    if (err) {
+        sherd__own_free(g);
+        *out = NULL;
+    }
     return err;
 }
 
-uint64_t sherd__own_memory(const sherd__own *own, size_t inputs, size_t width)
+void sherd__own_free(sherd__own_grader *g)
 {
-    uint64_t each, all;
-    if (__builtin_add_overflow(inputs, 2 * (uint64_t)width + 1, &each) ||
-        __builtin_mul_overflow(each, 8 * (uint64_t)own->x.rows, &all))
-        return UINT64_MAX;
-    return all;
+    if (!g) return;
+    if (g->x) sherd__wipe(g->x, g->chunk * g->inputs * sizeof *g->x);
+    if (g->sum) sherd__wipe(g->sum, g->count * sizeof *g->sum);
+    sherd__own_clip_free(g);
+    sherd__network_free(g->network);
+    sherd_multiplier_free(g->products);
+    sherd__free(g->x);
+    sherd__free(g->targets);
+    sherd__free(g->labels);
+    sherd__free(g->absent);
+    sherd__free(g->sum);
+    sherd__free(g);
 }
 
-/* ---- grading ------------------------------------------------------------------------------- */
-
-/* Where the chunk that begins at row `at` ends: at the end of the data at the latest. */
-static size_t chunk_len(const sherd__dataset *data, size_t at, uint64_t left)
+int sherd__own_memory(const sherd__recipe *r, bool clips, uint64_t *bytes, sherd_diag *d)
 {
-    size_t len = data->x.rows - at;
-    if (len > SHERD__OWN_CHUNK) len = SHERD__OWN_CHUNK;
-    return left < len ? (size_t)left : len;
+    size_t chunk, kept;
+    uint64_t pass, apart;
+    int err = sherd__own_chunk(r, clips, &chunk, &kept, d);
+    if (!err) err = sherd__grader_memory(r, chunk, &pass, d);
+    /* A pass with its products and copies of all parameters; with clipping also what is kept of a
+     * chunk, which of dense layers is less than its activations. */
+    if (!err && (__builtin_mul_overflow(kept, 8 * (uint64_t)chunk, &apart) ||
+                 __builtin_mul_overflow(pass, clips ? 2 : 1, bytes) ||
+                 __builtin_add_overflow(*bytes, apart, bytes)))
+        *bytes = UINT64_MAX;
+    return err;
 }
 
-static uint64_t count_chunks(const sherd__dataset *data, size_t at, uint64_t rows)
+double *sherd__own_params(sherd__own_grader *g)
 {
-    uint64_t n = 0;
-    for (size_t len; rows > 0; rows -= len, n++) {
-        len = chunk_len(data, at, rows);
-        at = at + len < data->x.rows ? at + len : 0;
+    return sherd__network_params(g->network);
+}
+
+/* ---- examples -------------------------------------------------------------------------------- */
+
+/* out[i] = x[i] / divide, 0 for what is not finite; whether all were finite. */
+static bool take_numbers(sherd_view x, size_t row, size_t col, size_t n, double divide, double *out)
+{
+    bool finite = true;
+    sherd__view_row_f64(x, row, col, n, out);
+    for (size_t i = 0; i < n; i++) {
+        double v = out[i] / divide;
+        bool fine = isfinite(v);
+        finite &= fine;
+        out[i] = fine ? v : 0;
     }
-    return n;
+    return finite;
 }
 
-static unsigned bits_of(uint64_t n)
+/* Whether the target is a label. */
+static bool take_label(const sherd__own_grader *g, sherd_view y, size_t row, size_t col,
+                       uint32_t *out)
 {
-    unsigned bits = 0;
-    while (((uint64_t)1 << bits) < n) bits++;
-    return bits;
+    double v = sherd__view_at(y, row, col);
+    bool fine = v >= 0 && v < (double)g->width && v == floor(v);
+    *out = fine ? (uint32_t)v : 0;
+    return fine;
 }
 
-static int too_large(sherd_diag *d)
+/* Place `place` as row i of the buffers. */
+void sherd__own_take(sherd__own_grader *g, uint64_t place, size_t i)
 {
-    return sherd__fail(d, SHERD_EBUSY, NULL, "a sum does not fit its fixed point");
+    size_t all = g->data.x.rows, row = (size_t)(place % all);
+    bool apart = g->data.y.rows > 0;
+    sherd_view y = apart ? g->data.y : g->data.x;
+    size_t col = apart ? 0 : g->inputs;
+    bool fine = take_numbers(g->data.x, row, 0, g->inputs, g->divide, g->x + i * g->inputs);
+    fine &= g->values ? take_numbers(y, row, col, g->width, 1, g->targets + i * g->width)
+                      : take_label(g, y, row, col, g->labels + i);
+    g->absent[i] = !(fine && place < all);
 }
 
-/* Behind the gradient. */
-static int add_figures(int64_t *to, uint64_t rows, double cost, uint64_t hits, int32_t scale,
-                       unsigned room, sherd_diag *d)
+/* ---- grading --------------------------------------------------------------------------------- */
+
+/* A pass over the first `rows` of the buffers: the network holds the mean of their gradients. */
+int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f, sherd_diag *d)
 {
-    double scaled = ldexp(cost, scale), most = ldexp(1, (int)room);
-    if (!(fabs(scaled) <= most) || (double)rows > most) return too_large(d);
-    to[0] = (int64_t)rows;
-    to[1] = (int64_t)rint(scaled);
-    to[2] = (int64_t)hits;
+    sherd__batch b = { .x = sherd_view_c(g->x, SHERD_F64, rows, g->inputs),
+                       .targets = { g->targets, g->labels, g->absent } };
+    const double *y;
+    double mean = 0;
+    int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &b,
+                                   &mean, &y, d);
+    if (err) return err;
+    *f = (sherd__own_figures){ .cost = mean * (double)rows, .y = y };
+    for (size_t i = 0; i < rows; i++) {
+        bool hit = g->labels && sherd__labels_hit(y + i * g->width, 1, g->width, g->labels + i);
+        f->present += !g->absent[i];
+        f->hits += hit && !g->absent[i];
+    }
     return SHERD_OK;
 }
 
-int sherd__own_grade(sherd__grader *g, const sherd__dataset *data, uint64_t first, uint64_t rows,
-                     const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d)
+int64_t sherd__own_saturated(double x, double most)
 {
-    void *sums[SHERD__RECIPE_LAYERS_MAX];
-    size_t tiers = sherd__grader_tiers(g), count = 0;
-    bool all = rows == 0 || rows > data->x.rows;
-    double cost = 0;
-    uint64_t hits = 0;
-    if (all) rows = data->x.rows;
-    size_t at = all ? 0 : (size_t)(first % data->x.rows);
-    unsigned bits = bits_of(count_chunks(data, at, rows));
-    for (size_t t = 0; t < tiers; count += sherd__grader_count(g, t++)) sums[t] = out + count;
-    memset(out, 0, (count + SHERD__SECURE_EXTRA) * sizeof *out);
-    if (bits > room) return too_large(d);
-    sherd__grading how = { .scales = scales, .room = room - bits, .sums = sums };
-    for (uint64_t left = rows; left > 0;) {
-        size_t len = chunk_len(data, at, left);
-        sherd__dataset part = sherd__dataset_part(data, at, len);
-        sherd__shard s = { part.x, part.targets };
-        sherd_diag private = { 0 };
-        double c = 0;
-        uint64_t h = 0;
-        int err = sherd__grader_run(g, &s, &how, &c, &h, &private);
-        if (err == SHERD_EBUSY) return too_large(d);
-        if (err == SHERD_ERANGE) return sherd__fail(d, err, NULL, "the node's cost is not finite");
-        if (err) return sherd__fail(d, err, NULL, "cannot compute: %s", sherd_strerror(err));
-        cost += c;
-        hits += h;
-        left -= len;
-        at = at + len < data->x.rows ? at + len : 0;
+    return (int64_t)rint(x > most ? most : x < -most ? -most : x == x ? x : 0);
+}
+
+SHERD__CLONES_DQ
+static void add_scaled(double *restrict sum, const double *restrict x, size_t n, double by)
+{
+    for (size_t i = 0; i < n; i++) {
+        double v = x[i] * by;
+        sum[i] += fabs(v) < HUGE_VAL ? v : 0;
     }
-    return add_figures(out + count, rows, cost, hits, scales[tiers], room, d);
+}
+
+/* Without clipping: batches, whose sum is rounded once. */
+static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows,
+                         const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d)
+{
+    double most = ldexp(1, (int)room), cost = 0;
+    int64_t *extra = out + g->count;
+    memset(g->sum, 0, g->count * sizeof *g->sum);
+    memset(extra, 0, SHERD__SECURE_EXTRA * sizeof *extra);
+    for (size_t len; rows > 0; rows -= len, first += len) {
+        sherd__own_figures f;
+        len = rows < g->chunk ? (size_t)rows : g->chunk;
+        for (size_t i = 0; i < len; i++) sherd__own_take(g, first + i, i);
+        int err = sherd__own_learn(g, len, &f, d);
+        if (err) return err;
+        add_scaled(g->sum, sherd__network_gradient(g->network), g->count, (double)len);
+        cost += f.cost;
+        extra[0] += (int64_t)f.present;
+        extra[2] += (int64_t)f.hits;
+    }
+    for (size_t t = 0; t < g->tiers; t++) {
+        double by = ldexp(1, scales[t]);
+        for (size_t i = g->at[t]; i < g->at[t + 1]; i++)
+            out[i] = sherd__own_saturated(g->sum[i] * by, most);
+    }
+    extra[1] = sherd__own_saturated(ldexp(cost, scales[g->tiers]), most);
+    return SHERD_OK;
+}
+
+int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
+                     unsigned room, int64_t *out, sherd_diag *d)
+{
+    return g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
+                       : grade_batches(g, first, rows, scales, room, out, d);
 }

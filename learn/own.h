@@ -1,7 +1,19 @@
 /*
- * Examples that stay with their owner: read before anybody has said what is to be trained on them,
- * fitted to a recipe when somebody does, and graded. Messages say what was expected and nothing of
- * the data, since they may travel.
+ * Gradients of examples that stay with their owner, as integers to be summed under a mask
+ * (learn/secure.h). Whatever the examples are, the same work is done and no call fails because of
+ * them:
+ *
+ *   - a round grades a fixed number of places. A place behind the last example is graded like any
+ *     other and counts as zero; so is an example with a number that is not finite or a target that
+ *     is no label;
+ *   - what does not fit saturates. A gradient that is not finite counts as zero.
+ *
+ * With a clipping norm each example is graded alone, its gradient is scaled down to that norm,
+ * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h), and their norm is checked in
+ * integers before they are added. So replacing one example by none changes the sum by a vector of
+ * bounded norm, exactly. Without it, examples are graded in batches, in float64.
+ *
+ * Public: the shape of the network and the numbers of columns. Private: everything else.
  */
 #ifndef LEARN_OWN_H
 #define LEARN_OWN_H
@@ -9,35 +21,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "learn/dataset.h"
-#include "learn/grader.h"
+#include "learn/recipe.h"
 
-/** Examples of a pass: fixed, so that it decides no bit that a machine's memory would. */
+/** Examples of a pass without clipping: fixed, so that it decides no bit that a machine's memory
+ *  would. */
 #define SHERD__OWN_CHUNK 256u
 
-/** As read; borrowed. */
+/** As read; borrowed. x has at least one row. */
 typedef struct sherd__own {
     sherd_view x; /* examples x numbers */
-    sherd_view y; /* their targets; rows 0: the last columns of x are */
+    sherd_view y; /* their targets, as many rows; rows 0: the last columns of x are */
 } sherd__own;
 
-/**
- * The examples as the recipe wants them (divided, targets as labels or values), for a network of so
- * many inputs and outputs; *out is the caller's (sherd__dataset_fini). SHERD_ESHAPE, SHERD_ERANGE
- * (a number that is not finite, a target that is no label), SHERD_ENOMEM.
- */
-int sherd__own_fit(sherd__dataset *out, const sherd__own *own, const sherd__recipe *r,
-                   size_t inputs, size_t width, sherd_diag *d) SHERD_MUST;
-/** Most bytes that this takes. */
-uint64_t sherd__own_memory(const sherd__own *own, size_t inputs, size_t width);
+typedef struct sherd__own_options {
+    const sherd__recipe *recipe;
+    const sherd__own *data;
+    bool values;            /* targets are values; else labels */
+    double divide;          /* inputs are divided by it */
+    double clip;            /* norm of one example's gradient at most; 0: no clipping */
+} sherd__own_options;
+
+typedef struct sherd__own_grader sherd__own_grader;
+
+/** Borrows data. SHERD_ESHAPE: the network takes other numbers of inputs and targets than the data
+ *  have columns; errors of sherd__recipe_network; SHERD_ENOMEM. */
+int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_diag *d) SHERD_MUST;
+/** Wipes. NULL is allowed. */
+void sherd__own_free(sherd__own_grader *g);
+/** Most bytes that such a grader holds, a pass under way included: a function of the recipe and of
+ *  whether it clips. Errors of sherd__network_new for layers that do not fit. */
+int sherd__own_memory(const sherd__recipe *r, bool clips, uint64_t *bytes,
+                      sherd_diag *d) SHERD_MUST;
+
+/** The parameters, tier after tier (learn/grader.h), which the caller sets before it grades; all
+ *  finite. */
+double *sherd__own_params(sherd__own_grader *g);
 
 /**
- * What is summed (learn/secure.h) over `rows` examples from `first` on, those at the beginning
- * following the last ones; rows 0: all of them from 0 on. Parameters are in the grader. scales: by
- * tier, and of the cost. out: numbers of all tiers and SHERD__SECURE_EXTRA. SHERD_EBUSY: an entry
- * beyond 2^room; SHERD_ERANGE: diverged; SHERD_ENOMEM. out is undefined then.
+ * What is summed over the places [first, first + rows): the gradient's numbers, then
+ * SHERD__SECURE_EXTRA figures. scales: by tier, then of the cost; of an entry x the integer is
+ * rint(x 2^scale), and with clipping the tiers' are not looked at. Every number of out is at most
+ * 2^room. SHERD_ENOMEM alone.
  */
-int sherd__own_grade(sherd__grader *g, const sherd__dataset *data, uint64_t first, uint64_t rows,
-                     const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
+                     unsigned room, int64_t *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -24,13 +24,14 @@ static void costs_by_hand(void **s)
     const double y[4] = { 1, 2, 3, 4 }, t[4] = { 1, 1, 1, 1 };
     const uint32_t labels[2] = { 1, 0 };
     double dy[4];
-    assert_true(cost_of(SHERD__LOSS_SQUARED, y, 2, 2, (sherd__targets){ t, NULL }, dy) ==
+    assert_true(cost_of(SHERD__LOSS_SQUARED, y, 2, 2, (sherd__targets){ .values = t }, dy) ==
                 (1 + 4 + 9) / 4.0);
     assert_true(dy[0] == 0 && dy[1] == 0.5 && dy[2] == 1 && dy[3] == 1.5);
-    assert_true(cost_of(SHERD__LOSS_SQUARED, y, 2, 2, (sherd__targets){ NULL, labels }, dy) ==
+    assert_true(cost_of(SHERD__LOSS_SQUARED, y, 2, 2, (sherd__targets){ .labels = labels }, dy) ==
                 (1 + 1 + 4 + 16) / 4.0);
     double p = 1 / (1 + exp(-1.0)); /* of the larger of two that differ by 1 */
-    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 2, 2, (sherd__targets){ NULL, labels }, dy);
+    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 2, 2, (sherd__targets){ .labels = labels },
+                          dy);
     assert_true(fabs(cost - (-log(p) - log(1 - p)) / 2) < 1e-15);
     assert_true(fabs(dy[0] - (1 - p) / 2) < 1e-15 && fabs(dy[1] + (1 - p) / 2) < 1e-15);
     assert_true(fabs(dy[2] + p / 2) < 1e-15 && fabs(dy[3] - p / 2) < 1e-15);
@@ -49,9 +50,9 @@ static void gradients_are_those_of_the_cost(void **s)
     const struct {
         sherd__loss loss;
         sherd__targets t;
-    } cases[] = { { SHERD__LOSS_SQUARED, { values, NULL } },
-                  { SHERD__LOSS_SQUARED, { NULL, labels } },
-                  { SHERD__LOSS_CROSS_ENTROPY, { NULL, labels } } };
+    } cases[] = { { SHERD__LOSS_SQUARED, { .values = values } },
+                  { SHERD__LOSS_SQUARED, { .labels = labels } },
+                  { SHERD__LOSS_CROSS_ENTROPY, { .labels = labels } } };
     for (size_t i = 0; i < 3; i++) {
         cost_of(cases[i].loss, y, M, W, cases[i].t, dy);
         for (size_t k = 0; k < M * W; k++) {
@@ -78,10 +79,11 @@ static void rows_do_not_depend_on_their_neighbours(void **s)
     uint32_t labels[M];
     for (size_t k = 0; k < M * W; k++) y[k] = 9 * sin((double)k * 1.7);
     for (size_t r = 0; r < M; r++) labels[r] = (uint32_t)(r * r % W);
-    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, M, W, (sherd__targets){ NULL, labels }, dy);
+    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, M, W, (sherd__targets){ .labels = labels },
+                          dy);
     for (size_t r = 0; r < M; r++) {
         sum += cost_of(SHERD__LOSS_CROSS_ENTROPY, y + r * W, 1, W,
-                       (sherd__targets){ NULL, labels + r }, one);
+                       (sherd__targets){ .labels = labels + r }, one);
         for (size_t j = 0; j < W; j++) assert_true(dy[r * W + j] == one[j] / M);
     }
     assert_true(cost == sum / M);
@@ -93,10 +95,11 @@ static void large_outputs_have_a_finite_cost(void **s)
     const double y[3] = { 1e6, 0, -1e6 };
     const uint32_t best[1] = { 0 }, worst[1] = { 2 };
     double dy[3];
-    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 1, 3, (sherd__targets){ NULL, best }, dy);
+    double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 1, 3, (sherd__targets){ .labels = best },
+                          dy);
     assert_true(cost == 0);
     assert_true(dy[0] == 0 && dy[1] == 0 && dy[2] == 0);
-    cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 1, 3, (sherd__targets){ NULL, worst }, dy);
+    cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 1, 3, (sherd__targets){ .labels = worst }, dy);
     assert_true(cost == 2e6);
     assert_true(dy[0] == 1 && dy[1] == 0 && dy[2] == -1);
 }
@@ -109,12 +112,12 @@ static void impossible_targets_are_refused(void **s)
     const struct {
         sherd__loss loss;
         sherd__targets t;
-    } cases[] = { { SHERD__LOSS_SQUARED, { NULL, NULL } },
-                  { SHERD__LOSS_SQUARED, { y, fine } },
-                  { SHERD__LOSS_SQUARED, { NULL, far } },
-                  { SHERD__LOSS_CROSS_ENTROPY, { y, NULL } },
-                  { SHERD__LOSS_CROSS_ENTROPY, { NULL, far } },
-                  { (sherd__loss)3, { NULL, fine } } };
+    } cases[] = { { SHERD__LOSS_SQUARED, { .values = NULL } },
+                  { SHERD__LOSS_SQUARED, { .values = y, .labels = fine } },
+                  { SHERD__LOSS_SQUARED, { .labels = far } },
+                  { SHERD__LOSS_CROSS_ENTROPY, { .values = y } },
+                  { SHERD__LOSS_CROSS_ENTROPY, { .labels = far } },
+                  { (sherd__loss)3, { .labels = fine } } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double cost = 42, dy[4] = { 42, 42, 42, 42 };
         sherd_diag d = { 0 };

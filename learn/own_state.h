@@ -1,0 +1,60 @@
+/* Inside of a grader of an owner's examples, shared by own.c (examples, batches) and own_clip.c. No
+ * other file includes this. */
+#ifndef LEARN_OWN_STATE_H
+#define LEARN_OWN_STATE_H
+
+#include "crypto/privacy.h"
+#include "learn/grader.h"
+#include "learn/own.h"
+
+/* Most numbers that are kept of a chunk for convolutions; more examples at a time are not taken. */
+#define SHERD__OWN_APART ((size_t)1 << 20)
+
+typedef struct sherd__own_tier sherd__own_tier; /* own_clip.c */
+
+struct sherd__own_grader {
+    sherd__own data;
+    double divide, clip;
+    bool values;           /* targets are values; else labels */
+    size_t inputs, width, count, chunk;
+    size_t tiers, at[SHERD__RECIPE_LAYERS_MAX + 1]; /* tier t has parameters at[t] to at[t+1] */
+    sherd__network *network;
+    sherd_multiplier products;
+    double *x, *targets;   /* chunk x inputs, chunk x width */
+    uint32_t *labels;
+    uint8_t *absent;
+    double *sum;           /* count numbers: of gradients; with clipping, whole numbers */
+    /* with clipping */
+    sherd__own_tier *apart;
+    double *norms, *by;    /* of each example of the chunk: its squared norm, its factor */
+    double *slope;         /* width numbers of scratch */
+    size_t examples;       /* of the pass under way */
+    sherd__loss loss;
+};
+
+typedef struct sherd__own_figures {
+    uint64_t present, hits;
+    double cost;     /* sum; may be no number */
+    const double *y; /* outputs, rows x width */
+} sherd__own_figures;
+
+/* Examples of a pass, and numbers that are kept of each for convolutions: functions of the recipe
+ * and of whether it clips. */
+int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept,
+                     sherd_diag *d) SHERD_MUST;
+/* Place `place` as row i of the buffers. */
+void sherd__own_take(sherd__own_grader *g, uint64_t place, size_t i);
+/* A pass over the first `rows` of the buffers. */
+int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f,
+                     sherd_diag *d) SHERD_MUST;
+/* rint(x), at most `most`; 0 for no number. */
+int64_t sherd__own_saturated(double x, double most);
+
+/* own_clip.c */
+
+int sherd__own_clip_new(sherd__own_grader *g) SHERD_MUST;
+void sherd__own_clip_free(sherd__own_grader *g);
+int sherd__own_grade_clipped(sherd__own_grader *g, uint64_t first, uint64_t rows,
+                             const int32_t *scales, int64_t *out, sherd_diag *d) SHERD_MUST;
+
+#endif
