@@ -51,7 +51,8 @@ typedef struct sherd__option {
     const char *help;           /* one line: small first letter, no full stop */
     const char *preset;         /* default, as a user would type it; NULL: none */
     double min, max;            /* INT, REAL; both 0: any */
-    const char *word;           /* INT: a word that is allowed too ("all"), read as word_value */
+    const char *word;           /* INT: a word that is allowed too ("all"), read as word_value;
+                                   REAL: one ("none") that is read as infinity */
     int64_t word_value;
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *excludes;       /* long name of an option that cannot stand beside this one */

@@ -13,7 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/node.h"
-#include "cli/own.h"
+#include "cli/node_data.h"
 #include "node/server.h"
 #include "store/record.h"
 #include "wire/identity.h"
@@ -22,6 +22,7 @@
 typedef struct run {
     sherd__cli *cli;
     sherd__record *record;
+    sherd__node_data data;
     sherd_diag *d;
 } run;
 
@@ -98,10 +99,13 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
         json_object_set_new(obj, "memory_peak", number(m->peak));
         json_object_set_new(obj, "blas_core", json_string(caps->core));
         json_object_set_new(obj, "threads", number(caps->threads));
+        if (r->data.ledger)
+            json_object_set_new(obj, "privacy", sherd__node_data_json(&r->data));
         if (sherd__cli_json_end(r->cli, obj, &d)) sherd__cli_warn(r->cli, "%s", d.message);
         fflush(stdout);
         return;
     }
+    if (r->data.ledger) sherd__node_data_say(r->cli, &r->data);
     for (unsigned i = 0; i < SHERD__OPS_MAX; i++) tasks += t->tasks[i];
     sherd__cli_note(r->cli, "%llu tasks done, %llu refused; %s in, %s out; at most %s of memory",
                     (unsigned long long)tasks, (unsigned long long)t->refused,
@@ -238,13 +242,6 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     o->quick = sherd__opt_choice(cli, "selftest") == 1;
     o->memory = sherd__opt_given(cli, "memory") ? sherd__opt_size(cli, "memory") : default_memory();
     o->connections_max = (uint32_t)sherd__opt_int(cli, "connections");
-    o->peers_file = sherd__opt_text(cli, "peers");
-    if (o->peers_file && !sherd__opt_text(cli, "data"))
-        return sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
-                           "--peers has no effect without --data");
-    if (sherd__opt_given(cli, "label") && !sherd__opt_text(cli, "data"))
-        return sherd__fail(d, SHERD_EINVAL, "add --data FILE.csv, or leave it out",
-                           "--label has no effect without --data");
     return need_files(o, d);
 }
 
@@ -269,15 +266,14 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
     /* Large buffers straight to and from the kernel, so that what is freed leaves the process. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_ARENA_MAX, 2);
-    const char *dir = sherd__opt_text(cli, "record"), *data = sherd__opt_text(cli, "data");
-    sherd__own_data own = { 0 };
-    if (data) err = sherd__own_load(&own, data, sherd__opt_text(cli, "label"), d);
+    const char *dir = sherd__opt_text(cli, "record");
+    err = sherd__node_data_open(&r.data, cli, &o, d);
     if (!err && dir) err = sherd__record_new(&r.record, dir, "node", d);
     if (r.record) o.tap = (sherd__node_tap){ tap_open, tap_bytes, tap_close, &r };
-    if (data) o.data = &own.own;
+    if (!err && r.data.ledger) sherd__node_data_say(cli, &r.data);
     if (!err) err = sherd__node_run(&o, d);
     err = end_record(&r, err);
-    sherd__own_close(&own);
+    sherd__node_data_close(&r.data);
     return err;
 }
 
@@ -295,7 +291,7 @@ static const sherd__example examples[] = {
     { "sherd node --listen 0.0.0.0:7001 --key node.key --allow allow.txt --memory 8G >>nodes.txt",
       "serves the network; its line is appended to a node file" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --data mine.npz --peers all.txt",
-      "brings examples to a training, and shows them to nobody" },
+      "brings examples to a training and keeps them; rounds cost at most --epsilon 8" },
     { "sherd node --listen :7001 --key node.key --allow allow.txt --record seen",
       "also writes down everything that this node gets to see" },
     { 0 },
@@ -313,15 +309,7 @@ const sherd__option sherd__node_options_table[] = {
       .help = "the domain (host, tenant, operator) that it belongs to" },
     { .name = "memory", .type = SHERD__SIZE, .arg = "SIZE",
       .help = "budget for blocks and results of all coordinators [half of this machine's]" },
-    { .name = "data", .type = SHERD__FILE, .arg = "FILE",
-      .help = "examples of this node's own: a .npy or .csv (targets are the last columns), a .npz "
-              "with members x and y, or a folder of IDX files; only masked sums over them leave it "
-              "(train --aggregate secure)" },
-    { .name = "label", .type = SHERD__TEXT, .arg = "NAME",
-      .help = "the column of a .csv that is the target, by its name in the first line" },
-    { .name = "peers", .type = SHERD__FILE, .arg = "FILE",
-      .help = "nodes that it aggregates with, one line each as in a node file; without it, those "
-              "that the coordinator names" },
+    SHERD__NODE_DATA_OPTIONS,
     SHERD__OPT_THREADS,
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
       .choices = choices_backend, .help = "what computes: auto or cpu" },

@@ -20,6 +20,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rand.h"
+#include "crypto/privacy.h"
 #include "learn/gradients.h"
 #include "core/wipe.h"
 
@@ -310,7 +311,8 @@ static const sherd__option options[] = {
     {.name = "rate", .type = SHERD__REAL, .arg = "R", .min = 1e-300, .max = 1e300,
      .help = "learning rate [as the recipe says]"},
     {.name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
-     .help = "train on the first N, or on so many generated ones"},
+     .help = "train on the first N, or on so many generated ones; --aggregate secure: of each "
+             "node, places for so many"},
     {.name = "precision", .type = SHERD__CHOICE, .arg = "TYPE", .choices = choices_precision,
      .help = "f64, or f32 here in floats: half the time and memory [as the recipe says]"},
     {.name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
@@ -349,6 +351,13 @@ static const sherd__option options[] = {
     {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
              "and --colluding together]"},
+    {.name = "clip", .type = SHERD__REAL, .arg = "C", .min = 1e-100, .max = 1e100,
+     .help = "--aggregate secure: scale each example's gradient down to this norm"},
+    {.name = "noise", .type = SHERD__REAL, .arg = "S", .min = 1e-6, .max = SHERD__PRIVACY_NOISE_MAX,
+     .help = "--aggregate secure: nodes add noise of S times what one example can change, for "
+             "differential privacy"},
+    {.name = "delta", .type = SHERD__REAL, .arg = "D", .min = 1e-300, .max = 0.1, .preset = "1e-6",
+     .help = "--noise: the probability at which epsilon is told"},
     {.name = "simulate", .type = SHERD__FLAG,
      .help = "--aggregate secure: deal the examples from here, which hides nothing"},
     {.name = "in-process", .type = SHERD__FLAG,
@@ -391,11 +400,12 @@ const sherd__verb sherd__verb_train = {
         "\n"
         "--by gradients deals each batch to the nodes, in clear, with the weights; they send "
         "gradients, which are added up here. Nothing is hidden from them. With --aggregate secure "
-        "they keep their own examples instead, and give nothing but masked sums: a round for each "
-        "epoch, any --survivors U of them open it, and --colluding T learn nothing with the "
-        "coordinator. With --aggregate ring or halving-doubling nodes send gradients to each other "
-        "and make the updates, to the same bits; an example passes here once for each node that "
-        "grades it, and stays there.\n"
+        "they keep their own examples instead, and give nothing but masked sums: any --survivors U "
+        "of them open one, and --colluding T learn nothing but that sum with the coordinator. "
+        "Sums tell, too: --clip and --noise bound what they tell of an example, and nodes ask for "
+        "that by default. With --aggregate ring or halving-doubling nodes send gradients to each "
+        "other and make the updates, to the same bits; an example passes here once for each node "
+        "that grades it, and stays there.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
         "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "

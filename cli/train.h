@@ -24,6 +24,7 @@ typedef struct sherd__told_epoch {
     uint64_t bytes_out, bytes_in; /* so far */
     double float64_accuracy;    /* --check: of the same training in float64 */
     double float64_validation;
+    double epsilon, delta; /* --aggregate secure with noise: spent so far */
 } sherd__told_epoch;
 
 typedef struct sherd__train_check sherd__train_check;
@@ -116,6 +117,16 @@ int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d) SHERD_MUST;
 int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
                              sherd_diag *d) SHERD_MUST;
 json_t *sherd__train_secure_json(const sherd__train *t);
+void sherd__train_secure_print(const sherd__train *t);
+/** What decides the bits of its result, for checkpoints. */
+void sherd__train_secure_arithmetic(const sherd__train *t, char *out, size_t size);
+
+/** What training cost an example's privacy so far (crypto/privacy.h). */
+typedef struct sherd__train_privacy {
+    double epsilon, delta; /* NAN: there is no bound, or nothing secure was trained */
+    uint64_t rounds;
+} sherd__train_privacy;
+sherd__train_privacy sherd__train_secure_privacy(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_secure_free(sherd__train_secure *s);
 

@@ -70,8 +70,7 @@ static bool same_text(const sherd_buf *a, const sherd_buf *b)
 static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 {
     if (t->secure != NULL)
-        snprintf(out, ARITHMETIC, "secure sums of gradients, fixed point of %u bits",
-                 t->over.bits);
+        sherd__train_secure_arithmetic(t, out, ARITHMETIC);
     else if (t->by != NULL)
         sherd__train_by_name(t, out, ARITHMETIC);
     else if (t->over.bits == 0)

@@ -1,22 +1,30 @@
 /*
  * --aggregate secure: nodes train on data of their own, and this process gets sums of gradients. So
- * there are no examples here: the training loop goes over a stand-in of one row, a round for each
- * step and epoch, and how many examples a round had is part of the sum.
+ * there are no examples here: the training loop goes over a stand-in with a row for each place that
+ * an epoch has at a node (learn/secure.h), all of them the same zeros.
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli/applies.h"
+#include "cli/nodes.h"
 #include "cli/train.h"
 #include "core/alloc.h"
+#include "crypto/privacy.h"
 #include "scheduler/secure.h"
 
 #define SURVIVORS_LEAST 3
+#define VALIDATION_BATCH 256u
 
 struct sherd__train_secure {
     bool simulate;
     uint32_t colluding, survivors;
+    double clip, noise, delta;
+    uint64_t rows, places; /* of each node, of a step and of an epoch */
+    size_t stand_in_batch;
+    sherd__summer summer;  /* the stepper's, once it is open */
     sherd__dataset stand_in;
     sherd__sumlist *sums; /* beside the checkpoints; NULL: there are none */
 };
@@ -31,13 +39,17 @@ static int judge(sherd__cli *cli, sherd_diag *d)
         { "allow-drop", "who is lost is always left out" },
         { "float-gradients", "masks are of whole numbers" },
         { "check", "it trains on the examples here, and these are the nodes'" },
-        { "examples", "how many a node has is its own affair" },
+        { "bits", "nodes compute gradients in float64" },
     };
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
         if (sherd__opt_idle(cli, against[i].name))
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                                "--%s and --aggregate secure do not go together: %s",
                                against[i].name, against[i].why);
+    if (sherd__opt_given(cli, "noise") && !sherd__opt_given(cli, "clip"))
+        return sherd__fail(d, SHERD_EINVAL,
+                           "add --clip C, a typical norm of one example's gradient",
+                           "--noise needs --clip: noise covers what one example can change");
     if (sherd__opt_flag(cli, "simulate")) return 0;
     if (sherd__opt_idle(cli, "data"))
         return sherd__fail(d, SHERD_EINVAL, "start nodes with --data; or --simulate, to try it out",
@@ -47,12 +59,16 @@ static int judge(sherd__cli *cli, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, "give a node file; or -n N --simulate, to try it out",
                            "--aggregate secure needs --nodes FILE: nodes that bring their own "
                            "data");
+    if (!sherd__opt_given(cli, "examples"))
+        return sherd__fail(d, SHERD_EINVAL, "give the number of the node that has most; others are "
+                           "filled up with empty places", "--aggregate secure needs --examples N: "
+                           "how many examples of each node an epoch goes over, the same for all");
     return 0;
 }
 
 int sherd__train_secure_judge(sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const ours[] = { "survivors", "simulate", NULL };
+    static const char *const ours[] = { "survivors", "simulate", "clip", "noise", "delta", NULL };
     if (sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE) return judge(cli, d);
     const char *name = sherd__opts_idle(cli, ours);
     return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL,
@@ -69,6 +85,9 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     if (s == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     s->simulate = simulate;
     s->colluding = (uint32_t)sherd__opt_int(cli, "colluding");
+    if (sherd__opt_given(cli, "clip")) s->clip = sherd__opt_real(cli, "clip");
+    if (sherd__opt_given(cli, "noise")) s->noise = sherd__opt_real(cli, "noise");
+    s->delta = sherd__opt_real(cli, "delta");
     if (sherd__opt_given(cli, "survivors"))
         s->survivors = (uint32_t)sherd__opt_int(cli, "survivors");
     if (s->survivors > 0 && s->survivors < SURVIVORS_LEAST)
@@ -76,6 +95,7 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
                            "%s %u: expected %d or more, since of a sum of two each node can take "
                            "its own part and have the other's", sherd__opt_where(cli, "survivors"),
                            s->survivors, SURVIVORS_LEAST);
+    t->over.bits = 0;
     t->over.says = simulate ? "simulated secure aggregation of data dealt from here: nothing is "
                               "hidden"
                             : "secure aggregation: sums of gradients here, weights in clear at "
@@ -83,29 +103,57 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     return 0;
 }
 
-int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d)
+/* Places and rounds: functions of options and of the number of nodes alone. */
+static int plan_places(sherd__train *t, sherd_diag *d)
+{
+    sherd__train_secure *s = t->secure;
+    uint32_t nodes = 0;
+    int err = sherd__nodes_count(&nodes, NULL, t->cli, d);
+    if (err) return err;
+    uint64_t batch = t->recipe.batch, all = t->data.train.x.rows;
+    s->places = s->simulate ? all / nodes + (all % nodes != 0)
+                            : (uint64_t)sherd__opt_int(t->cli, "examples");
+    uint64_t rows = batch / nodes + (batch % nodes != 0);
+    s->rows = rows == 0 || rows > s->places ? s->places : rows;
+    return SHERD_OK;
+}
+
+/* A row of zeros again and again: as many rows as it takes for an epoch of the loop to have as many
+ * steps as one has rounds, in batches that a validation can use. */
+static int make_stand_in(sherd__train *t, size_t width, sherd_diag *d)
 {
     sherd__train_secure *s = t->secure;
     sherd__dataset *x = &s->stand_in;
-    size_t inputs = 0;
-    int err = 0;
-    if (s->simulate)
-        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(t->cli, "data"), width,
-                               t->seed, d);
-    if (err) return err;
+    size_t inputs = 0, steps = (size_t)((s->places + s->rows - 1) / s->rows);
+    s->stand_in_batch = s->rows < VALIDATION_BATCH ? (size_t)s->rows : VALIDATION_BATCH;
+    if (steps >= UINT32_MAX / s->stand_in_batch) s->stand_in_batch = 1;
     if (!sherd__form_size(t->recipe.in, &inputs)) return SHERD_ESHAPE;
     x->owned[0] = sherd__calloc(inputs, sizeof(double));
     x->owned[1] = sherd__calloc(width, sizeof(double));
     if (x->owned[0] == NULL || x->owned[1] == NULL)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     x->x = sherd_view_c(x->owned[0], SHERD_F64, 1, inputs);
+    x->x.rows = steps * s->stand_in_batch;
+    x->x.row_stride = 0;
     x->width = width;
     bool values = s->simulate ? t->data.train.targets.labels == NULL : t->recipe.target_values;
     if (values) x->targets.values = x->owned[1];
     else x->targets.labels = x->owned[1];
     x->classes = values ? 0 : width;
-    if (s->simulate) return 0;
-    t->data.train.targets = x->targets;
+    return SHERD_OK;
+}
+
+int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d)
+{
+    sherd__train_secure *s = t->secure;
+    int err = 0;
+    if (s->simulate)
+        err = sherd__data_load(&t->data, &t->recipe, sherd__opt_text(t->cli, "data"), width,
+                               t->seed, d);
+    if (!err) err = plan_places(t, d);
+    if (!err) err = make_stand_in(t, width, d);
+    if (err || s->simulate) return err;
+    t->data.train.targets = s->stand_in.targets;
     snprintf(t->data.says, sizeof t->data.says, "examples of the nodes' own");
     return 0;
 }
@@ -113,7 +161,7 @@ int sherd__train_secure_data(sherd__train *t, size_t width, sherd_diag *d)
 int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d)
 {
     sherd__recipe r = t->recipe;
-    r.batch = 0;
+    r.batch = t->secure->stand_in_batch;
     r.order = SHERD__ORDER_GIVEN;
     /* Simulated nodes hide nothing, and have new keys each time: no list would know them. */
     int err = t->secure->simulate ? 0 : sherd__train_keep_sums(t, &t->secure->sums, d);
@@ -124,31 +172,62 @@ int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d)
 
 int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g, sherd_diag *d)
 {
-    const sherd__train_secure *s = t->secure;
-    sherd__summer summer;
+    sherd__train_secure *s = t->secure;
     assert(t->over.cluster != NULL && "who is judged to train so has nodes");
-    uint64_t nodes = sherd_cluster_size(t->over.cluster), batch = t->recipe.batch;
     sherd__secure_options o = { .recipe = &t->recipe, .colluding = s->colluding,
-                                .survivors = s->survivors, .bits = g->bits,
-                                .rows = batch / nodes + (batch % nodes != 0),
-                                .deal = s->simulate ? &t->data.train : NULL,
-                                .sums = s->sums };
-    int err = sherd__secure_open(&summer, t->over.cluster, &o, d);
+                                .survivors = s->survivors, .rows = s->rows, .places = s->places,
+                                .clip = s->clip, .noise = s->noise,
+                                .deal = s->simulate ? &t->data.train : NULL, .sums = s->sums };
+    int err = sherd__secure_open(&s->summer, t->over.cluster, &o, d);
     if (err) return err;
     const sherd__train_state *state = sherd__trainer_state(t->trainer);
-    err = sherd__stepper_summed(&t->stepper, g, summer, state->step_examples, state->step_cost, d);
-    if (err) summer.ops->free(summer.ctx);
+    err = sherd__stepper_summed(&t->stepper, g, s->summer, state->step_examples, state->step_cost,
+                                d);
+    if (err) s->summer.ops->free(s->summer.ctx);
     return err;
+}
+
+void sherd__train_secure_arithmetic(const sherd__train *t, char *out, size_t size)
+{
+    const sherd__train_secure *s = t->secure;
+    int at = snprintf(out, size, "secure sums of gradients, float64, %" PRIu64 " of %" PRIu64
+                      " examples of each node", s->rows, s->places);
+    if (s->clip > 0 && at > 0 && (size_t)at < size)
+        snprintf(out + at, size - (size_t)at, ", clipped at %.17g", s->clip);
+}
+
+sherd__train_privacy sherd__train_secure_privacy(const sherd__train *t)
+{
+    const sherd__train_secure *s = t->secure;
+    if (s == NULL || t->stepper.ops == NULL) return (sherd__train_privacy){ NAN, NAN, 0 };
+    sherd__secure_spent spent = sherd__secure_spent_of(&s->summer);
+    double epsilon = sherd__privacy_epsilon(spent.rho, s->delta);
+    return (sherd__train_privacy){ isfinite(epsilon) ? epsilon : NAN, s->delta, spent.rounds };
+}
+
+void sherd__train_secure_print(const sherd__train *t)
+{
+    const sherd__train_privacy p = sherd__train_secure_privacy(t);
+    if (isfinite(p.epsilon))
+        printf("privacy: epsilon %.4g at delta %g for an example that is present or not, after "
+               "%" PRIu64 " round%s (noise %g, clipped at %g)\n", p.epsilon, p.delta, p.rounds,
+               p.rounds == 1 ? "" : "s", t->secure->noise, t->secure->clip);
+    else
+        printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
 }
 
 json_t *sherd__train_secure_json(const sherd__train *t)
 {
     const sherd__train_secure *s = t->secure;
     const sherd__gradients_stats *x = sherd__gradients_stats_of(&t->stepper);
-    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I}", "simulated", (int)s->simulate, "colluding",
-                     (json_int_t)s->colluding, "updates", (json_int_t)x->updates, "parts",
-                     (json_int_t)x->parts, "dropped", (json_int_t)x->dropped, "rescaled",
-                     (json_int_t)x->rescaled);
+    const sherd__train_privacy p = sherd__train_secure_privacy(t);
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f}",
+                     "simulated", (int)s->simulate, "colluding", (json_int_t)s->colluding,
+                     "updates", (json_int_t)x->updates, "parts", (json_int_t)x->parts, "dropped",
+                     (json_int_t)x->dropped, "rescaled", (json_int_t)x->rescaled, "rounds",
+                     (json_int_t)p.rounds, "rows", (json_int_t)s->rows, "places",
+                     (json_int_t)s->places, "clip", s->clip, "noise", s->noise, "epsilon",
+                     isfinite(p.epsilon) ? json_real(p.epsilon) : json_null(), "delta", s->delta);
 }
 
 void sherd__train_secure_free(sherd__train_secure *s)

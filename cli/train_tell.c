@@ -104,6 +104,8 @@ static json_t *epoch_object(const sherd__told_epoch *e)
     set_real(o, "float64_accuracy", e->float64_accuracy);
     set_real(o, "float64_validation_accuracy", e->float64_validation);
     set_real(o, "rate", e->e.rate);
+    set_real(o, "epsilon", e->epsilon);
+    if (isfinite(e->epsilon)) set_real(o, "delta", e->delta);
     set_real(o, "seconds", e->seconds);
     set_real(o, "examples_per_second", e->examples_per_second);
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)e->bytes_out));
@@ -166,6 +168,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
 {
     sherd__over_traffic x = sherd__over_traffic_now(&t->over);
     double now = sherd__clock_s();
+    const sherd__train_privacy privacy = sherd__train_secure_privacy(t);
     if (t->told_len == t->told_cap) {
         size_t cap = t->told_cap > 0 ? 2 * t->told_cap : 64;
         void *more = sherd__realloc(t->told, cap * sizeof *t->told);
@@ -177,6 +180,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     sherd__told_epoch *told = &t->told[t->told_len++];
     *told = (sherd__told_epoch){
         .e = *e, .seconds = now - t->began, .bytes_out = x.bytes_out, .bytes_in = x.bytes_in,
+        .epsilon = privacy.epsilon, .delta = privacy.delta,
         .examples_per_second =
             (double)(t->examples - t->told_examples) / (now - t->told_at + 1e-9)};
     sherd__train_check_float64(t, &told->float64_accuracy, &told->float64_validation);
@@ -258,6 +262,7 @@ static void print_end(const sherd__train *t)
         printf("\n");
     }
     if (t->by != NULL) sherd__train_by_print(t);
+    if (t->secure != NULL) sherd__train_secure_print(t);
     sherd__train_check_count(t, &parameters, &epochs);
     if (t->check != NULL)
         printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "

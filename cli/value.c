@@ -107,6 +107,10 @@ static int parse_int(sherd__value *v, const sherd__option *o, const char *text, 
 static int parse_real(sherd__value *v, const sherd__option *o, const char *text, const char *where,
                       int code, sherd_diag *d)
 {
+    if (o->word != NULL && strcmp(text, o->word) == 0) {
+        v->real = HUGE_VAL;
+        return 0;
+    }
     bool any = o->min == 0 && o->max == 0;
     char *end;
     errno = 0;
@@ -115,10 +119,11 @@ static int parse_real(sherd__value *v, const sherd__option *o, const char *text,
     if (!bad && !any) bad = x < o->min || x > o->max;
     if (bad) {
         char expected[128];
-        if (any)
-            snprintf(expected, sizeof expected, "a number");
-        else
-            snprintf(expected, sizeof expected, "a number from %g to %g", o->min, o->max);
+        int at = any ? snprintf(expected, sizeof expected, "a number")
+                     : snprintf(expected, sizeof expected, "a number from %g to %g", o->min,
+                                o->max);
+        if (o->word != NULL)
+            snprintf(expected + at, sizeof expected - (size_t)at, ", or %s", o->word);
         return wrong(text, where, code, NULL, expected, d);
     }
     v->real = x;

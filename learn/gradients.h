@@ -189,8 +189,8 @@ typedef struct sherd__summer_ops {
     /**
      * The sum under these parameters, which are as many as the network has, over the examples of
      * this step: in sum, numbers of all tiers and SHERD__SECURE_EXTRA more (learn/secure.h).
-     * scales: by tier, then of the cost. *in: how many parties are in it. SHERD_EBUSY: it does not
-     * fit, ask again with coarser scales; else whatever ends the training.
+     * scales: by tier, then of the cost; what does not fit is saturated. *in: how many parties are
+     * in it. A failure ends the training.
      */
     int (*sum)(void *ctx, uint64_t step, sherd__version *params, const int32_t *scales,
                int64_t *sum, uint32_t *in, sherd_diag *d);
@@ -202,6 +202,7 @@ typedef struct sherd__summer {
     void *ctx;
     uint32_t parties; /* at first */
     uint32_t most;    /* of a later sum */
+    double clip;      /* norm of one example's gradient, in SHERD__PRIVACY_UNITS; 0: scales count */
 } sherd__summer;
 
 /**

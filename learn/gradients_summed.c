@@ -1,9 +1,10 @@
 /*
  * Steps over what parties sum among themselves: nothing is known here but the sum, not even how
  * many examples a party has. Scales follow from the gradient, the cost and the number of examples
- * of the step before; a sum that does not fit is asked for again with coarser ones, and so does the
- * first step find out. Trusts parties to tell the truth: a sum that is none is found, a wrong one
- * is not.
+ * of the step before. A sum with an entry so large that a party may have saturated it is asked for
+ * again with coarser ones, and so does the first step find out. With clipping nothing saturates,
+ * and figures have noise in them: they are taken for what they can be. Trusts parties to tell the
+ * truth: an impossible sum is found, a wrong one is not.
  */
 #include <math.h>
 #include <string.h>
@@ -24,14 +25,30 @@ typedef struct summed {
     double examples, cost; /* of the step before */
 } summed;
 
+/* What a sum says beside the gradient. */
+typedef struct figures {
+    double examples, cost, hits; /* cost: their mean */
+} figures;
+
 static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
 {
     int lower = try < 2 ? 16 * (int)try : GRADIENTS_DIGITS * ((int)try - 2), e;
-    double cost = try < 2 && s->cost > 0 ? s->cost : 1;
+    double cost = try < 2 && s->cost > 0 ? s->cost : s->summer.clip > 0 ? 4 : 1;
     sherd__gradients_scales(&s->g, rate, s->examples, room, try, s->scales);
-    (void)frexp(cost * s->examples, &e);
-    int scale = (int)room - GRADIENTS_HEADROOM - e - lower;
+    /* With clipping an example's cost counts up to 1: room for four times the mean. */
+    (void)frexp(s->summer.clip > 0 ? 4 * fmax(cost, 0x1p-20) : cost * s->examples, &e);
+    int scale = s->summer.clip > 0 ? -e : (int)room - GRADIENTS_HEADROOM - e - lower;
     s->scales[s->g.tiers] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
+}
+
+/* Whether a party may have saturated an entry: then the sum of its part and of others' is hardly
+ * below half of what is the most for one. */
+static bool too_large(const summed *s, unsigned room)
+{
+    int64_t most = INT64_C(1) << (room - 1);
+    for (size_t i = 0; i < s->g.count; i++)
+        if (s->sum[i] >= most || s->sum[i] <= -most) return true;
+    return s->sum[s->g.count + 1] >= most || s->sum[s->g.count + 1] <= -most;
 }
 
 /* The sum, with scales that it fits. */
@@ -39,20 +56,36 @@ static int ask(summed *s, const sherd__step *at, uint32_t *in, sherd_diag *d)
 {
     gradients *g = &s->g;
     unsigned room = sherd__secure_room(s->summer.most);
-    int err = SHERD_EBUSY;
-    for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
-        sherd_diag now = { 0 };
+    bool again = true;
+    for (unsigned try = 0; try < GRADIENTS_TRIES && again; try++) {
         sherd__version *params = sherd__gradients_version(g, d);
         if (!params) return SHERD_ENOMEM;
         choose_scales(s, at->rate, room, try);
-        err = s->summer.ops->sum(s->summer.ctx, at->number, params, s->scales, s->sum, in, &now);
+        int err = s->summer.ops->sum(s->summer.ctx, at->number, params, s->scales, s->sum, in, d);
         sherd__version_release(params);
         g->stats.rescaled += try > 0;
-        g->broken = err && err != SHERD_EBUSY;
-        if (g->broken) return sherd__fail(d, err, now.hint[0] ? now.hint : NULL, "%s", now.message);
+        g->broken = err != SHERD_OK;
+        if (err) return err;
+        again = s->summer.clip == 0 && too_large(s, room);
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient is beyond all scales")
-               : SHERD_OK;
+    return again ? sherd__fail(d, SHERD_ERANGE, "a smaller rate",
+                               "a gradient is beyond all scales: training diverged")
+                 : SHERD_OK;
+}
+
+/* With clipping they have noise in them. */
+static int read_figures(const summed *s, figures *f, sherd_diag *d)
+{
+    const int64_t *from = s->sum + s->g.count;
+    double by = s->summer.clip > 0 ? (double)SHERD__PRIVACY_FIGURE : 1;
+    if (s->summer.clip == 0 && (from[0] <= 0 || from[2] < 0 || from[2] > from[0]))
+        return sherd__fail(d, SHERD_EWRONG, NULL, "a sum over %lld examples with %lld hits: a node "
+                           "did not do its part, or no node has an example in this batch",
+                           (long long)from[0], (long long)from[2]);
+    f->examples = fmax((double)from[0] / by, 1);
+    f->cost = ldexp((double)from[1] / by, -s->scales[s->g.tiers]) / f->examples;
+    f->hits = fmin(fmax((double)from[2] / by, 0), f->examples);
+    return SHERD_OK;
 }
 
 /* sherd__gradients_take is over sums by tier; these lie one behind the other. */
@@ -62,6 +95,10 @@ static void take(summed *s, double examples)
     void *of[SHERD__RECIPE_LAYERS_MAX];
     sherd__sums sums = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
     for (size_t t = 0; t < g->tiers; t++) of[t] = s->sum + g->at[t];
+    if (s->summer.clip > 0) {
+        memset(s->scales, 0, g->tiers * sizeof *s->scales);
+        examples *= (double)SHERD__PRIVACY_UNITS / s->summer.clip;
+    }
     sherd__gradients_take(g, &(sherd__gradients_sum){ &sums, s->scales, examples, false });
 }
 
@@ -72,23 +109,20 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     uint32_t in = 0;
     if (g->broken)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
+    figures f = { 0 };
     int err = ask(s, at, &in, d);
+    if (!err) err = read_figures(s, &f, d);
     if (err) return err;
-    const int64_t *figures = s->sum + g->count;
-    if (figures[0] <= 0 || figures[2] < 0 || figures[2] > figures[0])
-        return sherd__fail(d, SHERD_EWRONG, NULL, "a sum over %lld examples with %lld hits: a node "
-                           "did not do its part", (long long)figures[0], (long long)figures[2]);
-    double examples = (double)figures[0];
-    double cost = ldexp((double)figures[1], -s->scales[g->tiers]) / examples;
     sherd__gradients_update u = { .version = g->updates, .parts = in,
                                   .dropped = s->summer.parties > in ? s->summer.parties - in : 0,
-                                  .examples = (uint64_t)figures[0] };
-    sherd__step_result r = { .cost = cost + sherd__gradients_l2(g), .hits = (uint64_t)figures[2],
+                                  .examples = (uint64_t)rint(f.examples) };
+    sherd__step_result r = { .cost = f.cost + sherd__gradients_l2(g),
+                             .hits = (uint64_t)rint(f.hits),
                              .examples = u.examples };
     g->stats.dropped += u.dropped;
-    take(s, examples);
+    take(s, f.examples);
     sherd__gradients_apply(g, at->rate, &u, NULL);
-    s->examples = examples;
+    s->examples = f.examples;
     s->cost = fabs(r.cost); /* as it is told: a run that is resumed knows no other */
     *out = r;
     return SHERD_OK;

@@ -10,12 +10,44 @@
 
 static const char tag[16] = "sherd seal key 1";
 
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static double f64_of(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 void sherd__secure_plan_write(uint8_t out[8 * SHERD__SECURE_PLAN], const sherd__secure_plan *p)
 {
-    const uint64_t v[SHERD__SECURE_PLAN] = { SHERD__SECURE_FORMAT, p->recipe, p->bits, p->nodes,
-                                             p->threshold, p->colluding, p->self, p->rows, p->x,
+    const uint64_t v[SHERD__SECURE_PLAN] = { SHERD__SECURE_FORMAT, p->recipe, p->nodes,
+                                             p->threshold, p->colluding, p->self, p->rows,
+                                             p->places, bits_of(p->clip), bits_of(p->noise), p->x,
                                              p->targets };
     for (size_t i = 0; i < SHERD__SECURE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
+}
+
+/* What belongs to clipping and noise, and that sums of clipped gradients fit. */
+static int check_privacy(const sherd__secure_plan *p, sherd_diag *d)
+{
+    uint64_t most = UINT64_C(1) << (sherd__secure_room(p->nodes) - 19);
+    if (!(p->clip == 0 || (p->clip >= 0x1p-500 && p->clip <= 0x1p500)) ||
+        !(p->noise >= 0 && p->noise <= SHERD__PRIVACY_NOISE_MAX))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with a clipping norm of %g and a noise "
+                           "multiplier of %g: expected 0 or a norm, and 0 to %g", p->clip, p->noise,
+                           SHERD__PRIVACY_NOISE_MAX);
+    if (p->noise > 0 && p->clip == 0)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with noise and without a clipping norm");
+    if (p->clip > 0 && p->rows > most)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with %" PRIu64 " places a round: "
+                           "expected at most %" PRIu64, p->rows, most);
+    return SHERD_OK;
 }
 
 int sherd__secure_plan_parse(sherd__secure_plan *out, const uint8_t *bytes, size_t len,
@@ -24,37 +56,63 @@ int sherd__secure_plan_parse(sherd__secure_plan *out, const uint8_t *bytes, size
     static const struct { const char *name; uint64_t least, most; } of[SHERD__SECURE_PLAN] = {
         { "format", SHERD__SECURE_FORMAT, SHERD__SECURE_FORMAT },
         { "recipe", 1, UINT32_MAX },
-        { "bits", 2, 53 },
         { "nodes", 3, 1024 },
         { "threshold", 3, 1024 },
         { "colluding", 1, 1024 },
         { "self", 0, 1023 },
-        { "rows", 0, UINT32_MAX },
+        { "rows", 1, UINT32_MAX },
+        { "places", 1, UINT32_MAX },
+        { "clip", 0, UINT64_MAX },
+        { "noise", 0, UINT64_MAX },
         { "inputs", 0, UINT32_MAX },
         { "targets", 0, UINT32_MAX },
     };
     uint64_t v[SHERD__SECURE_PLAN];
-    if (len != sizeof v)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of %zu bytes: expected %zu", len,
-                           sizeof v);
-    if (sherd__get_u64(bytes) != SHERD__SECURE_FORMAT)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "format %" PRIu64 " of secure aggregation: this "
-                           "node speaks format %d; bring both to one version of sherd",
-                           sherd__get_u64(bytes), SHERD__SECURE_FORMAT);
+    if (len < 8 || sherd__get_u64(bytes) != SHERD__SECURE_FORMAT || len != sizeof v)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of %zu bytes in format %" PRIu64 " of "
+                           "secure aggregation: this node speaks format %d; bring both to one "
+                           "version of sherd", len, len < 8 ? 0 : sherd__get_u64(bytes),
+                           SHERD__SECURE_FORMAT);
     for (size_t i = 0; i < SHERD__SECURE_PLAN; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most)
             return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with %s %" PRIu64 ": expected %"
                                PRIu64 " to %" PRIu64, of[i].name, v[i], of[i].least, of[i].most);
     }
-    if (v[6] >= v[3] || (v[8] == 0) != (v[9] == 0))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, v[6] >= v[3] ? "a plan for a node beyond all"
+    if (v[5] >= v[2] || v[6] > v[7] || (v[10] == 0) != (v[11] == 0))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, v[5] >= v[2] ? "a plan for a node beyond all"
+                                                   : v[6] > v[7] ? "a plan with more places in a "
+                                                                   "round than in an epoch"
                                                    : "a plan with inputs or targets alone");
-    *out = (sherd__secure_plan){ .recipe = (uint32_t)v[1], .bits = (unsigned)v[2],
-                                 .nodes = (uint32_t)v[3], .threshold = (uint32_t)v[4],
-                                 .colluding = (uint32_t)v[5], .self = (uint32_t)v[6],
-                                 .rows = v[7], .x = (uint32_t)v[8], .targets = (uint32_t)v[9] };
-    return SHERD_OK;
+    sherd__secure_plan p = { .recipe = (uint32_t)v[1], .nodes = (uint32_t)v[2],
+                             .threshold = (uint32_t)v[3], .colluding = (uint32_t)v[4],
+                             .self = (uint32_t)v[5], .rows = v[6], .places = v[7],
+                             .clip = f64_of(v[8]), .noise = f64_of(v[9]), .x = (uint32_t)v[10],
+                             .targets = (uint32_t)v[11] };
+    int err = check_privacy(&p, d);
+    if (!err) *out = p;
+    return err;
+}
+
+uint64_t sherd__secure_window(const sherd__secure_plan *p, uint64_t step, uint64_t *first)
+{
+    uint64_t windows = (p->places + p->rows - 1) / p->rows;
+    *first = step % windows * p->rows;
+    return p->places - *first < p->rows ? p->places - *first : p->rows;
+}
+
+void sherd__secure_training(uint8_t out[SHERD__SECURE_TRAINING], const sherd__secure_plan *p)
+{
+    sherd__put_u64(out, p->rows);
+    sherd__put_u64(out + 8, p->places);
+    sherd__put_u64(out + 16, bits_of(p->clip));
+    sherd__put_u64(out + 24, bits_of(p->noise));
+}
+
+sherd__privacy_round sherd__secure_privacy(const sherd__secure_plan *p, uint64_t count)
+{
+    return (sherd__privacy_round){ .threshold = p->threshold, .colluding = p->colluding,
+                                   .gradient = count, .noise = p->noise };
 }
 
 void sherd__secure_statement(uint8_t out[SHERD__SECURE_STATEMENT], uint64_t job,

@@ -50,8 +50,8 @@ sherd__shard sherd__examples_shard(const sherd__examples *e)
     sherd_view all = sherd_view_c(sherd__fragment_bytes(e->x->fragment), (sherd_dtype)x->dtype,
                                   (size_t)x->rows, (size_t)x->cols);
     const void *targets = sherd__fragment_bytes(e->targets->fragment);
-    sherd__shard out = { sherd_view_sub(all, (size_t)e->what.first, (size_t)e->what.rows, 0,
-                                        all.cols), { NULL, NULL } };
+    sherd__shard out = { .x = sherd_view_sub(all, (size_t)e->what.first, (size_t)e->what.rows, 0,
+                                        all.cols), .targets = { .labels = NULL } };
     if (t->dtype == SHERD_U32) out.targets.labels = (const uint32_t *)targets + e->what.first;
     else out.targets.values = (const double *)targets + e->what.first * t->cols;
     return out;

@@ -208,8 +208,8 @@ sherd__shard sherd__picked_shard(const sherd__picked *p, uint8_t *scratch)
             t_to += r->rows * t_row;
         }
     }
-    sherd__shard out = { sherd_view_c(from, (sherd_dtype)xi->dtype, (size_t)p->what.rows,
-                                      (size_t)xi->cols), { NULL, NULL } };
+    sherd__shard out = { .x = sherd_view_c(from, (sherd_dtype)xi->dtype, (size_t)p->what.rows,
+                                      (size_t)xi->cols), .targets = { .labels = NULL } };
     if (labels) out.targets.labels = (const uint32_t *)(const void *)targets;
     else out.targets.values = (const double *)(const void *)targets;
     return out;

@@ -30,11 +30,12 @@ int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
 void sherd__secure_leave(sherd__secure *s)
 {
     if (s->sum) sherd__wipe(s->sum, s->a.len * sizeof *s->sum);
+    if (s->noise) sherd__wipe(s->noise, s->a.len * sizeof *s->noise);
     sherd__free(s->sum);
+    sherd__free(s->noise);
     sherd__aggregate_member_free(s->member);
     sherd__free(s->signers);
-    sherd__grader_free(s->grader);
-    sherd__dataset_fini(&s->data);
+    sherd__own_free(s->grader);
     sherd__block_release(s->x);
     sherd__block_release(s->targets);
     sherd__pool_unreserve(s->site.pool, s->reserved);

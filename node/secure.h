@@ -4,8 +4,10 @@
  * crypto/aggregate.h; here is which of them a task may reach, whose keys are believed, and that one
  * question of a round is answered at most once, whether it went well or not.
  *
- * Of the node's own examples nothing leaves but sums under a mask. Reasons for refusals travel, so
- * they tell of the examples that they do not fit, and no value, row or number of them.
+ * Of the node's own examples nothing leaves but sums under a mask. Whether a task is refused, why,
+ * the size of its answer and the work it takes depend on what the coordinator asked, on the node's
+ * policy and ledger (node/policy.h), and on how many columns the examples have; on nothing else of
+ * them.
  *
  * The loop's thread makes all calls but sherd__secure_run, which the compute thread makes between
  * sherd__secure_admit and sherd__secure_done; one at a time.
@@ -18,6 +20,7 @@
 
 #include "core/rand.h"
 #include "learn/own.h"
+#include "node/policy.h"
 #include "node/pool.h"
 #include "node/store.h"
 #include "wire/identity.h"
@@ -29,6 +32,8 @@ typedef struct sherd__secure_self {
     const sherd__own *data;         /* NULL: none */
     const sherd__peers *peers;      /* whose keys it believes; NULL: those that the coordinator
                                        names */
+    const sherd__policy *policy;    /* of data; not looked at for examples that are dealt */
+    sherd__ledger_ref ledger;       /* of data */
 } sherd__secure_self;
 
 typedef struct sherd__secure_site {
@@ -50,16 +55,16 @@ void sherd__secure_free(sherd__secure *s);
 /**
  * A task of these operations has come, with its blocks: may it be queued? JOIN begins anew: what
  * was before is wiped, and memory for all that follows is reserved. SHERD_EUNSUPPORTED: it has no
- * identity; SHERD_EBUSY: a JOIN before what was asked earlier is done; SHERD_EINVAL, SHERD_EFORMAT,
- * SHERD_ESHAPE: what makes no sense; SHERD_ENOMEM.
+ * identity; SHERD_EREFUSED: its policy; SHERD_EBUSY: a JOIN before what was asked earlier is done;
+ * SHERD_EINVAL, SHERD_EFORMAT, SHERD_ESHAPE: what makes no sense; SHERD_ENOMEM.
  */
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /**
  * Does it; out has t->result.len bytes. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key
  * that nobody vouches for, or survivors that a member did not confirm; SHERD_EFRAME: a piece that
- * is not what its sender sealed; SHERD_EBUSY: a sum beyond its scale; SHERD_ERANGE, SHERD_ESHAPE,
- * SHERD_EFEWNODES, SHERD_ENOMEM. out is wiped then.
+ * is not what its sender sealed; SHERD_EEXPOSURE: its policy, of a round; SHERD_ESHAPE,
+ * SHERD_EFEWNODES, SHERD_EIO (the ledger), SHERD_ENOMEM. out is wiped then.
  */
 int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                       const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;

@@ -18,23 +18,28 @@ struct sherd__secure {
     sherd__recipe recipe;
     sherd__block *x, *targets; /* dealt; NULL: its own */
     bool joined;
-    sherd__grader *grader;
-    sherd__dataset data;
-    size_t count;         /* parameters */
+    sherd__own_grader *grader;
+    sherd__own dealt;
+    size_t tiers, count;  /* count: parameters */
     sherd__aggregate a;
     sherd__seal_key key;
     uint8_t card[SHERD__SECURE_CARD];
-    uint8_t training[SHERD__ABOUT]; /* what is trained: recipe, bits, examples of a round */
+    uint8_t training[SHERD__ABOUT]; /* what is trained: the recipe, and of the plan what is the same
+                                       for all */
+    uint8_t network[SHERD__ABOUT];  /* its layers and loss, in canonical text */
     /* since ROSTER */
     sherd__aggregate_member *member;
     uint8_t (*signers)[32]; /* public key of each member */
     int64_t *sum;         /* what is hidden, and then what is sent, a.len numbers */
+    int64_t *noise;       /* of this round, a.len numbers; NULL: none */
     uint8_t roster[SHERD__ABOUT];   /* what is trained, with whom */
     uint8_t about[SHERD__ABOUT];    /* what this round was said to be about */
     uint8_t bound[SHERD__ABOUT];    /* that, among the members that this node knows: what is sealed
                                        and signed in it */
     uint64_t round;
     bool hidden, opened;  /* asked for in this round */
+    bool given;           /* its upload of this round was computed */
+    uint8_t charged[SHERD__ABOUT]; /* under what the upload of this round is in the ledger */
 };
 
 /* secure.c */

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "learn/grader.h"
 #include "node/secure_internal.h"
 
 _Static_assert(SHERD__SEAL_KEY == 32, "a card has room for this");
@@ -15,6 +16,16 @@ _Static_assert(SHERD__SEAL_KEY == 32, "a card has room for this");
 enum { SIGNATURE_AT = 64, KEY_AT = 32 };
 
 /* ---- JOIN ---------------------------------------------------------------------------------- */
+
+static int digest_network(sherd__secure *s, sherd_diag *d)
+{
+    sherd_buf text;
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = sherd__recipe_print(&s->recipe, SHERD__RECIPE_NETWORK, &text);
+    if (!err) sherd__about(s->network, &(sherd__about_part){ text.data, text.len }, 1);
+    sherd__buf_fini(&text);
+    return err ? sherd__fail(d, err, NULL, "cannot keep a recipe: %s", sherd_strerror(err)) : err;
+}
 
 static int read_recipe(sherd__secure *s, sherd_diag *d)
 {
@@ -24,14 +35,12 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", s->plan.recipe);
     int err = sherd__recipe_parse(&s->recipe, (const char *)sherd__fragment_bytes(b->fragment),
                                   (size_t)i->len, "recipe", SHERD__RECIPE_ALL, d);
-    s->recipe.precision = SHERD_F64;
-    uint8_t plan[16];
-    sherd__put_u64(plan, s->plan.bits);
-    sherd__put_u64(plan + 8, s->plan.rows);
+    uint8_t plan[SHERD__SECURE_TRAINING];
+    sherd__secure_training(plan, &s->plan);
     sherd__about(s->training, (const sherd__about_part[]){
                                   { sherd__fragment_bytes(b->fragment), (size_t)i->len },
                                   { plan, sizeof plan } }, 2);
-    return err;
+    return err ? err : digest_network(s, d);
 }
 
 static int take_blocks(sherd__secure *s, sherd_diag *d)
@@ -59,70 +68,35 @@ static void grow(uint64_t *a, uint64_t b, uint64_t c)
         *a = UINT64_MAX;
 }
 
-/* Everything that this session will ever take: grader, data, member, mask, sum. */
-static uint64_t memory_of(const sherd__secure *s, uint64_t grader, size_t inputs, size_t width)
+/* Everything that this session will ever take: grader, member, mask, sum, noise. */
+static uint64_t memory_of(const sherd__secure *s, uint64_t grader)
 {
     uint64_t piece = sherd__aggregate_piece_len(&s->a), all = grader;
     grow(&all, piece, 8 * ((uint64_t)s->a.nodes + s->a.threshold + 4));
-    grow(&all, s->a.len, 16);
-    grow(&all, s->a.nodes, 128);
-    if (!s->plan.x) grow(&all, sherd__own_memory(s->site.self.data, inputs, width), 1);
+    grow(&all, s->a.len, 24);
+    grow(&all, s->a.nodes, 192);
     return all;
 }
 
-/* Inputs, outputs and parameters of the network, whose layers fit then. */
-static int measure(const sherd__secure *s, size_t *inputs, size_t *width, size_t *count,
-                   sherd_diag *d)
+/* Parameters of the network, whose layers fit then. */
+static int measure(sherd__secure *s, sherd_diag *d)
 {
-    const sherd__recipe *r = &s->recipe;
-    size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
-    sherd__form in = r->in;
-    int err = sherd__recipe_tiers(r, &tiers, counts, d);
-    if (err) return err;
-    for (size_t i = 0; i < r->len; i++) {
-        sherd__layer l = { .spec = r->layers[i], .in = in };
-        err = l.spec.kind->fit(&l, d);
-        if (err) return err;
-        in = l.out;
-    }
-    *count = SHERD__SECURE_EXTRA;
-    bool fits = sherd__form_size(r->in, inputs) && sherd__form_size(in, width);
-    for (size_t t = 0; t < tiers && fits; t++) fits = sherd__add(*count, counts[t], count);
-    return fits ? SHERD_OK : sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
-}
-
-/* The node's examples as an earlier JOIN of this job had them fitted, to be had again by one that
- * trains the same: a roster that is made anew costs no pass over them. */
-typedef struct fitted {
-    sherd__dataset data;
-    uint8_t training[SHERD__ABOUT];
-} fitted;
-
-static fitted take_fitted(sherd__secure *s, uint64_t job)
-{
-    fitted f = { 0 };
-    if (s->job != job || s->plan.x || s->data.x.rows == 0) return f;
-    f.data = s->data;
-    s->data = (sherd__dataset){ 0 };
-    memcpy(f.training, s->training, sizeof f.training);
-    return f;
-}
-
-static void give_fitted(sherd__secure *s, fitted *f, int err)
-{
-    if (f->data.x.rows == 0) return;
-    if (!err && !s->plan.x && !memcmp(f->training, s->training, sizeof f->training))
-        s->data = f->data;
-    else
-        sherd__dataset_fini(&f->data);
+    size_t counts[SHERD__RECIPE_LAYERS_MAX], len = SHERD__SECURE_EXTRA;
+    int err = sherd__recipe_tiers(&s->recipe, &s->tiers, counts, d);
+    bool fits = true;
+    for (size_t t = 0; t < s->tiers && !err && fits; t++) fits = sherd__add(len, counts[t], &len);
+    if (!err && !fits)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
+    s->count = len - SHERD__SECURE_EXTRA;
+    s->a = (sherd__aggregate){ s->plan.nodes, s->plan.threshold, s->plan.colluding, len };
+    return err;
 }
 
 int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                       sherd_diag *d)
 {
-    size_t inputs, width, len;
+    const sherd__secure_self *self = &s->site.self;
     uint64_t grader = 0;
-    fitted before = take_fitted(s, t->job);
     sherd__secure_leave(s);
     s->job = t->job;
     int err = sherd__secure_dense(left->fragment, SHERD_I64) ? SHERD_OK
@@ -130,20 +104,17 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
     if (!err)
         err = sherd__secure_plan_parse(&s->plan, sherd__fragment_bytes(left->fragment),
                                        (size_t)sherd__fragment_info_of(left->fragment)->len, d);
+    if (!err && !s->plan.x && self->data)
+        err = sherd__policy_join(self->policy, &s->plan, self->peers != NULL, d);
     if (!err) err = read_recipe(s, d);
-    give_fitted(s, &before, err);
-    if (!err) err = measure(s, &inputs, &width, &len, d);
-    if (err) return err;
-    s->count = len - SHERD__SECURE_EXTRA;
-    s->a = (sherd__aggregate){ s->plan.nodes, s->plan.threshold, s->plan.colluding, len };
-    err = sherd__aggregate_check(&s->a, d);
+    if (!err) err = measure(s, d);
+    if (!err) err = sherd__aggregate_check(&s->a, d);
     if (!err) err = take_blocks(s, d);
-    if (!err) err = sherd__grader_memory(&s->recipe, SHERD__OWN_CHUNK, &grader, d);
+    if (!err) err = sherd__own_memory(&s->recipe, s->plan.clip > 0, &grader, d);
     if (err) return err;
-    uint64_t memory = memory_of(s, grader, inputs, width);
+    uint64_t memory = memory_of(s, grader);
     if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(s->site.pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a training of %llu bytes",
-                           (unsigned long long)memory);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "this node has no memory for the training");
     s->reserved = memory;
     return SHERD_OK;
 }
@@ -153,36 +124,32 @@ static int take_dealt(sherd__secure *s, sherd_diag *d)
 {
     const sherd__fragment_info *x = sherd__fragment_info_of(s->x->fragment);
     const sherd__fragment_info *t = sherd__fragment_info_of(s->targets->fragment);
-    size_t width = sherd__grader_width(s->grader), inputs = sherd__grader_inputs(s->grader);
-    bool labels = t->dtype == SHERD_U32 && t->cols == 1;
-    bool values = t->dtype == SHERD_F64 && t->cols == width;
     if (x->encoding != SHERD__DENSE || x->groups || !sherd_dtype_size((sherd_dtype)x->dtype) ||
-        x->cols != inputs || x->rows == 0 || t->rows != x->rows || t->encoding != SHERD__DENSE ||
-        t->groups || !(labels || values) || !sherd__fragment_bytes(s->x->fragment) ||
-        !sherd__fragment_bytes(s->targets->fragment))
+        x->rows == 0 || t->rows != x->rows || t->encoding != SHERD__DENSE || t->groups ||
+        (t->dtype != SHERD_F64 && t->dtype != SHERD_U32) ||
+        !sherd__fragment_bytes(s->x->fragment) || !sherd__fragment_bytes(s->targets->fragment))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "dealt examples are of another shape");
-    const void *targets = sherd__fragment_bytes(s->targets->fragment);
-    s->data = (sherd__dataset){
+    s->dealt = (sherd__own){
         .x = sherd_view_c(sherd__fragment_bytes(s->x->fragment), (sherd_dtype)x->dtype,
-                          (size_t)x->rows, inputs),
-        .classes = labels ? width : 0, .width = width };
-    if (labels) s->data.targets.labels = targets;
-    else s->data.targets.values = targets;
-    return sherd__dataset_check(&s->data, "dealt examples", inputs, width, d);
+                          (size_t)x->rows, (size_t)x->cols),
+        .y = sherd_view_c(sherd__fragment_bytes(s->targets->fragment), (sherd_dtype)t->dtype,
+                          (size_t)t->rows, (size_t)t->cols) };
+    return SHERD_OK;
 }
 
 int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out, sherd_diag *d)
 {
     uint8_t statement[SHERD__SECURE_STATEMENT];
     int err = sherd__secure_check_result(t, SHERD_U8, 1, SHERD__SECURE_CARD, d);
+    if (!err && s->plan.x) err = take_dealt(s, d);
     if (err) return err;
-    err = sherd__grader_new(&s->grader, &s->recipe, SHERD__OWN_CHUNK, s->plan.bits, false, d);
-    if (err) return err;
-    err = s->plan.x        ? take_dealt(s, d)
-          : s->data.x.rows ? SHERD_OK
-                           : sherd__own_fit(&s->data, s->site.self.data, &s->recipe,
-                                            sherd__grader_inputs(s->grader),
-                                            sherd__grader_width(s->grader), d);
+    /* What is dealt has been divided. */
+    sherd__own_options own = { .recipe = &s->recipe, .clip = s->plan.clip,
+                               .data = s->plan.x ? &s->dealt : s->site.self.data,
+                               .divide = s->plan.x ? 1 : s->recipe.divide_inputs,
+                               .values = s->plan.x ? s->dealt.y.dtype == SHERD_F64
+                                                   : s->recipe.target_values };
+    err = sherd__own_new(&s->grader, &own, d);
     if (err) return err;
     sherd__seal_key_new(&s->key);
     sherd__identity_public(s->site.self.identity, s->card);

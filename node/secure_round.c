@@ -5,12 +5,14 @@
  * SEAL was told it would be about, OPEN only for those whom this node and U members have confirmed.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "core/wipe.h"
+#include "crypto/gaussian.h"
 #include "node/secure_internal.h"
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -37,6 +39,21 @@ static int same_round(const sherd__secure *s, const sherd_fragment *left, sherd_
                        (unsigned long long)round, (unsigned long long)s->round);
 }
 
+/* The noise of the round, before its parameters are known: how long drawing takes depends on the
+ * noise, and so tells nothing of what it is added to. */
+static int draw_noise(sherd__secure *s, sherd_diag *d)
+{
+    const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
+    const int64_t most = INT64_C(1) << (sherd__secure_room(s->a.nodes) - 1);
+    if (!(s->plan.noise > 0)) return SHERD_OK;
+    if (!s->noise) s->noise = sherd__alloc_large(s->a.len * sizeof *s->noise);
+    int err = s->noise ? sherd__gaussian_draw(s->noise, s->a.len, sherd__privacy_variance(&r),
+                                              &s->site.entropy) : SHERD_ENOMEM;
+    for (size_t i = 0; i < s->a.len && !err; i++)
+        s->noise[i] = s->noise[i] > most ? most : s->noise[i] < -most ? -most : s->noise[i];
+    return err ? sherd__fail(d, err, NULL, "cannot draw noise") : SHERD_OK;
+}
+
 int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                     uint8_t *out, sherd_diag *d)
 {
@@ -52,10 +69,12 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
                                                      { about, sizeof s->about } }, 2);
     err = sherd__aggregate_begin(s->member, round, bound, &s->site.entropy, d);
     if (err) return err;
+    err = draw_noise(s, d);
+    if (err) return err;
     memcpy(s->about, about, sizeof s->about);
     memcpy(s->bound, bound, sizeof s->bound);
     s->round = round;
-    s->hidden = s->opened = false;
+    s->hidden = s->opened = s->given = false;
     for (uint32_t i = 0; i < s->a.nodes && !err; i++) {
         if (i == s->plan.self) memset(out + i * sealed, 0, sealed);
         else err = sherd__aggregate_send(s->member, i, out + i * sealed, d);
@@ -77,16 +96,11 @@ static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales
 
 static int take_params(sherd__secure *s, const sherd_fragment *right, sherd_diag *d)
 {
-    const uint8_t *at = sherd__fragment_bytes(right);
-    for (size_t t = 0; t < sherd__grader_tiers(s->grader); t++) {
-        size_t n = sherd__grader_count(s->grader, t);
-        double *to = sherd__grader_params(s->grader, t);
-        memcpy(to, at, n * sizeof *to);
-        at += n * sizeof *to;
-        for (size_t i = 0; i < n; i++)
-            if (!isfinite(to[i]))
-                return sherd__fail(d, SHERD_EINVAL, NULL, "parameters that are no numbers");
-    }
+    double *to = sherd__own_params(s->grader);
+    memcpy(to, sherd__fragment_bytes(right), s->count * sizeof *to);
+    for (size_t i = 0; i < s->count; i++)
+        if (!isfinite(to[i]))
+            return sherd__fail(d, SHERD_EINVAL, NULL, "a parameter is not finite");
     return SHERD_OK;
 }
 
@@ -106,13 +120,65 @@ static int check_about(const sherd__secure *s, const sherd_fragment *left,
                        (unsigned long long)s->round);
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    return memcmp(a, b, 32);
+}
+
+/* The keys of these members, ascending; who NULL: of all. The caller's; NULL without memory. */
+static uint8_t (*sort_keys(const sherd__secure *s, const uint32_t *who, uint32_t len))[32]
+{
+    uint8_t(*keys)[32] = sherd__calloc(len ? len : 1, sizeof *keys);
+    for (uint32_t i = 0; i < len && keys; i++) memcpy(keys[i], s->signers[who ? who[i] : i], 32);
+    if (keys) qsort(keys, len, sizeof *keys, compare_keys);
+    return keys;
+}
+
+static int no_keys(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the members' keys");
+}
+
+static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t len,
+                          uint8_t out[SHERD__ABOUT], sherd_diag *d)
+{
+    uint8_t(*keys)[32] = sort_keys(s, who, len);
+    if (!keys) return no_keys(d);
+    sherd__about(out, &(sherd__about_part){ keys, len * sizeof *keys }, 1);
+    sherd__free(keys);
+    return SHERD_OK;
+}
+
+/* The node's policy, and its ledger, of an upload over these places. What is dealt has neither. */
+static int charge(sherd__secure *s, const sherd_fragment *params, uint64_t first, uint64_t rows,
+                  sherd_diag *d)
+{
+    const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
+    sherd__charge c = { .job = s->job, .first = first, .rows = rows, .nodes = s->a.nodes,
+                        .threshold = s->a.threshold, .rho = sherd__privacy_cost(&r) };
+    uint8_t places[16];
+    if (s->plan.x) return SHERD_OK;
+    sherd__put_u64(places, first);
+    sherd__put_u64(places + 8, rows);
+    sherd__about(c.about, (const sherd__about_part[]){
+                              { s->network, sizeof s->network },
+                              { sherd__fragment_bytes(params), s->count * sizeof(double) },
+                              { places, sizeof places } }, 3);
+    uint8_t(*keys)[32] = sort_keys(s, NULL, s->a.nodes);
+    if (!keys) return no_keys(d);
+    c.keys = (const uint8_t(*)[32])keys;
+    int err = sherd__policy_charge(s->site.self.policy, s->site.self.ledger, &c, d);
+    sherd__free(keys);
+    if (!err) memcpy(s->charged, c.about, sizeof s->charged);
+    return err;
+}
+
 int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX + 1];
-    uint64_t len;
-    size_t tiers = s->grader ? sherd__grader_tiers(s->grader) : 0;
-    size_t most = SHERD__SECURE_HIDE + tiers + 1;
+    uint64_t len, first;
+    size_t most = SHERD__SECURE_HIDE + s->tiers + 1;
     int err = read_question(s, left, most, most, &len, d);
     if (!err) err = same_round(s, left, d);
     if (!err && s->hidden)
@@ -120,23 +186,26 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_f
                           (unsigned long long)s->round);
     if (!err) err = sherd__secure_check_result(t, SHERD_I64, 1, s->a.len, d);
     if (!err) err = sherd__secure_check_block(right, SHERD_F64, 1, s->count, "parameters", d);
-    if (!err) err = read_scales(left, tiers, scales, d);
+    if (!err) err = read_scales(left, s->tiers, scales, d);
     if (!err) err = check_about(s, left, right, d);
+    if (!err) err = take_params(s, right, d);
     if (err) return err;
     s->hidden = true;
-    uint64_t rows = s->plan.rows, all = s->data.x.rows;
     uint64_t step = sherd__get_u64(sherd__fragment_bytes(left) + 16);
-    uint64_t first = rows ? (step % all) * (rows % all) % all : 0;
-    err = take_params(s, right, d);
+    uint64_t rows = sherd__secure_window(&s->plan, step, &first);
+    err = charge(s, right, first, rows, d);
     if (!err)
-        err = sherd__own_grade(s->grader, &s->data, first, rows, scales,
-                               sherd__secure_room(s->a.nodes), s->sum, d);
+        err = sherd__own_grade(s->grader, first, rows, scales, sherd__secure_room(s->a.nodes),
+                               s->sum, d);
+    for (size_t i = 0; i < s->a.len && !err && s->noise; i++) s->sum[i] += s->noise[i];
     if (!err) {
         uint64_t *sent = (uint64_t *)s->sum; /* in place: x becomes x + z, number by number */
         err = sherd__aggregate_upload(s->member, s->sum, sent, d);
         if (!err) sherd__aggregate_print(sent, s->a.len, out);
+        s->given = !err;
     }
     sherd__wipe(s->sum, s->a.len * sizeof *s->sum);
+    if (s->noise) sherd__wipe(s->noise, s->a.len * sizeof *s->noise);
     return err;
 }
 
@@ -149,6 +218,23 @@ static void read_members(const uint8_t *at, uint64_t len, size_t stride, uint32_
         uint64_t v = sherd__get_u64(at + 8 * stride * i);
         out[i] = v < UINT32_MAX ? (uint32_t)v : UINT32_MAX;
     }
+}
+
+/* A member that knows what the round is about, since it has computed its upload, holds it to the
+ * sums of the same that were opened before; nobody else confirms. */
+static int check_survivors(sherd__secure *s, const uint32_t *who, uint32_t len, sherd_diag *d)
+{
+    uint8_t members[SHERD__ABOUT];
+    if (!s->given)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has no upload of this node",
+                           (unsigned long long)s->round);
+    for (uint32_t i = 0; i < len; i++)
+        if (who[i] >= s->a.nodes)
+            return sherd__fail(d, SHERD_EINVAL, NULL, "there is no member %u", who[i]);
+    if (s->plan.x) return SHERD_OK;
+    int err = digest_members(s, who, len, members, d);
+    return err ? err : sherd__policy_confirm(s->site.self.policy, s->site.self.ledger, s->charged,
+                                             members, d);
 }
 
 int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
@@ -164,7 +250,8 @@ int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sher
     if (err) return err;
     len -= SHERD__SECURE_CONFIRM;
     read_members(sherd__fragment_bytes(left) + 8 * SHERD__SECURE_CONFIRM, len, 1, who);
-    err = sherd__aggregate_confirm(s->member, who, (uint32_t)len, statement, d);
+    err = check_survivors(s, who, (uint32_t)len, d);
+    if (!err) err = sherd__aggregate_confirm(s->member, who, (uint32_t)len, statement, d);
     if (err) return err;
     err = sherd__identity_sign(s->site.self.identity, statement, sizeof statement, out);
     return err ? sherd__fail(d, err, NULL, "cannot sign who is in a sum") : SHERD_OK;
@@ -192,6 +279,21 @@ static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sh
                                   "survivors of round %llu", who[i],
                                   (unsigned long long)s->round);
     }
+    return err;
+}
+
+/* From now on no sum of the same is confirmed over others than these survivors. */
+static int bind_survivors(sherd__secure *s, sherd_diag *d)
+{
+    uint32_t len = 0;
+    uint8_t roster[SHERD__ABOUT];
+    const sherd__ledger_ref *l = &s->site.self.ledger;
+    const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
+    sherd_diag own = { 0 };
+    if (s->plan.x) return SHERD_OK;
+    int err = digest_members(s, who, len, roster, d);
+    if (!err && l->ops->bind(l->ctx, s->charged, roster, &own))
+        err = sherd__fail(d, SHERD_EIO, NULL, "policy: this node cannot write its ledger");
     return err;
 }
 
@@ -235,6 +337,8 @@ int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_f
     (void)sherd__aggregate_survivors(s->member, &survivors);
     err = sherd__secure_check_block(right, SHERD_U8, survivors,
                                     sherd__aggregate_sealed_len(&s->a), "pieces", d);
+    if (err) return err;
+    err = bind_survivors(s, d);
     if (err) return err;
     s->opened = true;
     return open_sum(s, sherd__fragment_bytes(right), out, d);

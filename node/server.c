@@ -470,7 +470,9 @@ static int start_compute(server *s, sherd_diag *d)
     sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
                                 .caps = s->caps, .executor = s->executor, .memory = o->memory,
                                 .flush = flush, .wake = wake, .wake_ctx = &s->wake,
-                                .self = { s->identity, o->data, o->peers_file ? &s->peers : NULL },
+                                .self = { .identity = s->identity, .data = o->data,
+                                          .peers = o->peers_file ? &s->peers : NULL,
+                                          .policy = o->policy, .ledger = o->ledger },
                                 .links = sherd__members_links(s->members),
                                 .coordinator = is_coordinator, .coordinator_ctx = s,
                                 .clock = sherd__clock_s };

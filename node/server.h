@@ -46,6 +46,8 @@ typedef struct sherd__node_options {
 
     const sherd__own *data; /* examples of its own, for secure aggregation; borrowed. NULL: none */
     const char *peers_file; /* whom it aggregates with; NULL: whom the coordinator names */
+    const sherd__policy *policy; /* with data: what is allowed of them; borrowed */
+    sherd__ledger_ref ledger;    /* with data: called from the compute thread */
 
     sherd__node_tap tap; /* open NULL: none */
 

@@ -44,12 +44,6 @@ static int sum(void *ctx, uint64_t step, sherd__version *params, const int32_t *
     sherd__caller_wake(s->cluster);
     int err = sherd__caller_await(s->cluster, sherd__secure_job_work(s->job), answered, s, d);
     if (err) return err;
-    if (s->sum.err)
-        return sherd__fail(d, s->sum.err,
-                           s->sum.err == SHERD_EFEWNODES
-                               ? "when they are back, begin again, or --resume from a checkpoint"
-                               : NULL,
-                           "%s", s->sum.why.message);
     const sherd__aggregate *a = &s->sum.a;
     *in = s->sum.in;
     for (uint32_t i = 0; i < a->threshold; i++)
@@ -64,6 +58,11 @@ static void free_summer(void *ctx)
     sherd__caller_finished(s->cluster);
     sherd__secure_job_free(s->job);
     sherd__free(s);
+}
+
+sherd__secure_spent sherd__secure_spent_of(const sherd__summer *s)
+{
+    return sherd__secure_job_spent(((const summer *)s->ctx)->job);
 }
 
 static const sherd__summer_ops cluster_ops = { .name = "secure", .sum = sum, .free = free_summer };
@@ -119,6 +118,7 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
         free_summer(s);
         return err;
     }
-    *out = (sherd__summer){ &cluster_ops, s, s->first.nodes, sherd_cluster_size(c) };
+    *out = (sherd__summer){ .ops = &cluster_ops, .ctx = s, .parties = s->first.nodes,
+                            .most = sherd_cluster_size(c), .clip = opt->clip };
     return SHERD_OK;
 }

@@ -24,6 +24,7 @@ typedef struct member {
     bool known;             /* was of a roster that all agreed on */
     bool joined;            /* this session has blocks of the job */
     bool bound;             /* in the sum that is asked for again */
+    bool opened;            /* in the sum that was opened last */
     uint32_t tries;         /* of JOIN, while it was busy */
     uint64_t again_ms;      /* when to ask it to JOIN once more; 0: not to */
     uint32_t self;          /* number in the roster */
@@ -48,7 +49,17 @@ struct sherd__secure_job {
     bool clocked;
     uint64_t began_ms;      /* when it began, once clocked */
     bool anew;              /* this one will not do: another one without some */
-    uint32_t bound;         /* members that the next sum is over, and no other; 0: whoever is up */
+    uint32_t bound;         /* the next roster is of these members; 0: of all that are up */
+    bool exact;             /* ... and all of them are in it, and in the sum */
+    uint64_t bound_step;    /* for sums of this step */
+    uint64_t opened_step;   /* of the sum that was opened last; UINT64_MAX: none was */
+    uint32_t bound_least;   /* survivors that a roster of these needs at least */
+    int refused;            /* code of the last refusal of a JOIN or ROSTER, and its text */
+    char refusal[SHERD__TEXT_MAX + 420];
+    double *spent;          /* what rounds cost the places of each window of an epoch; under
+                               mail.lock, as rounds_asked is */
+    size_t windows;
+    uint64_t rounds_asked;
     uint8_t roster[SHERD__ABOUT];
     uint8_t seal[8 * SHERD__SECURE_SEAL]; /* questions of the round, the same for all */
     uint8_t hide[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
@@ -72,6 +83,8 @@ struct sherd__secure_job {
 /* secure_send.c: blocks and task of one question to one member. SHERD_EINVAL where its session
  * takes none, which is about to end then; SHERD_ENOMEM. */
 
+/** The plan but for what differs from member to member. */
+sherd__secure_plan sherd__secure_plan_of(const sherd__secure_job *j);
 /** What the roster, and the round, are about: before they are sent. */
 void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards);
 void sherd__secure_about_round(sherd__secure_job *j);
@@ -91,7 +104,7 @@ bool sherd__secure_in(const member *m);
 uint32_t sherd__secure_count(const sherd__secure_job *j);
 /** Up, and to be in the next roster. */
 bool sherd__secure_wanted(const sherd__secure_job *j, const member *m);
-/** How many members a sum needs. */
+/** How many members a sum needs, and a roster to begin one. */
 uint32_t sherd__secure_least(const sherd__secure_job *j);
 /** What time it is. */
 void sherd__secure_clock(sherd__secure_job *j, uint64_t now_ms);
@@ -106,12 +119,16 @@ void sherd__secure_lost(sherd__secure_job *j, uint32_t node);
 bool sherd__secure_hope(const sherd__secure_job *j);
 /** The roster is not of those who are wanted, or too few of it are there. */
 bool sherd__secure_others(const sherd__secure_job *j);
-/** The survivors of this round are whom the next sum is over, until one was opened. */
-void sherd__secure_bind(sherd__secure_job *j);
+/** Sums of this round's step are over its survivors, or else over members of its roster. */
+void sherd__secure_bind(sherd__secure_job *j, bool survivors);
 void sherd__secure_unbind(sherd__secure_job *j);
-/** If a sum of this step was to be opened in an earlier run, it is bound to those that it was over.
+/** If a sum of this step was opened or begun before, in this run or an earlier one, it is bound.
  *  False: one of them is no node of ours, and that is the end. */
 bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step);
+/** A round of this step costs privacy, whatever comes of it. */
+void sherd__secure_spend(sherd__secure_job *j, uint64_t step);
+/** The round's members are written down. False: that is the end. */
+bool sherd__secure_note_round(sherd__secure_job *j);
 /** The survivors of this round are written down, before they are named. False: that is the end. */
 bool sherd__secure_name(sherd__secure_job *j);
 /** Who is missing, and for how long, while the next roster waits for somebody. */
@@ -136,8 +153,8 @@ void sherd__secure_begin_open(sherd__secure_job *j);
 /** Too few have answered: the sum is to be asked for again, if there is hope; of the same members
  *  if it was to be opened. */
 void sherd__secure_unopened(sherd__secure_job *j);
-/** The sum is its asker's again; err: why it is none. */
-void sherd__secure_over(sherd__secure_job *j, int err, const char *text);
+/** The sum is its asker's again. */
+void sherd__secure_over(sherd__secure_job *j);
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);

@@ -18,6 +18,7 @@
 
 #define JOIN_AGAIN_MS 100u /* until a busy node is asked once more */
 #define JOIN_TRIES 600u
+#define WINDOWS_MAX ((uint64_t)1 << 20) /* costs are kept by window up to so many, else together */
 
 /* ---- members ------------------------------------------------------------------------------- */
 
@@ -58,18 +59,21 @@ static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
     uint32_t n = count_wanted(j);
-    if (n < j->bound || (j->begun && n < sherd__secure_floor(j))) {
+    if ((j->exact && n < j->bound) || (j->begun && n < sherd__secure_floor(j))) {
         sherd__secure_too_few(j, n, "are left");
         return;
     }
-    if (n < 3) {
-        sherd__work_stop(&j->w, SHERD_EFEWNODES, "start more nodes with sherd node --data",
-                         "secure aggregation needs 3 nodes that take part");
+    int err = n < 3 ? SHERD_EFEWNODES : agree(j, n, &d);
+    if (err && j->refused) {
+        sherd__work_stop(&j->w, j->refused,
+                         j->refused == SHERD_EAUTH ? "the node's --peers lists the keys it accepts"
+                                                   : NULL, j->refusal);
         return;
     }
-    int err = agree(j, n, &d);
     if (err) {
-        sherd__work_stop(&j->w, err, d.hint[0] ? d.hint : NULL, d.message);
+        sherd__work_stop(&j->w, err, n < 3 ? "start more nodes with sherd node --data"
+                                           : d.hint[0] ? d.hint : NULL,
+                         n < 3 ? "secure aggregation needs 3 nodes that take part" : d.message);
         return;
     }
     j->phase = JOINING;
@@ -91,7 +95,7 @@ static void begin_join(sherd__secure_job *j)
 /* Another roster: now, or as soon as those that may be back at once are. */
 static void gather(sherd__secure_job *j)
 {
-    uint32_t least = j->bound ? j->bound : j->least;
+    uint32_t least = j->exact ? j->bound : sherd__secure_floor(j);
     if (j->begun && count_wanted(j) < least && sherd__secure_hope(j)) j->phase = GATHERING;
     else begin_join(j);
 }
@@ -212,7 +216,7 @@ static void move(sherd__secure_job *j)
         if (j->confirmed_len == j->a.threshold || !open_tasks(j)) sherd__secure_begin_open(j);
         break;
     case OPENING:
-        if (j->answers >= j->a.threshold) sherd__secure_over(j, SHERD_OK, "");
+        if (j->answers >= j->a.threshold) sherd__secure_over(j);
         else if (!open_tasks(j)) sherd__secure_unopened(j);
         break;
     case GATHERING: gather(j); break;
@@ -255,11 +259,11 @@ static void leave_out(sherd__secure_job *j, uint32_t node)
     sherd__work_forget(&j->w, node);
 }
 
-/* A roster that somebody does not believe: those who are new to it go, or else that one. */
+/* A roster that a node refuses: those who are new to it go, or else that one. */
 static void on_disbelief(sherd__secure_job *j, uint32_t node)
 {
     bool any = false;
-    for (uint32_t i = 0; i < j->a.nodes; i++) {
+    for (uint32_t i = 0; i < j->a.nodes && j->begun; i++) {
         uint32_t k = j->node_of[i];
         if (j->nodes[k].known || j->nodes[k].out) continue;
         sherd__work_say(&j->w, "%s takes no part in the training: not all believe it",
@@ -277,24 +281,23 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
 {
     member *m = &j->nodes[node];
     const sherd__refusal *r = &e->refusal;
-    char text[SHERD__TEXT_MAX + 420];
+    char text[sizeof j->refusal];
     if (e->refusal.task) m->asked--;
     snprintf(text, sizeof text, "%s: %s", sherd__work_name(&j->w, node), r->text);
     uint32_t op = r->task ? e->task.op : SHERD__OP_JOIN;
+    bool meeting = op == SHERD__OP_JOIN || op == SHERD__OP_ROSTER;
     if (op == SHERD__OP_JOIN && r->task && r->code == SHERD_EBUSY && m->tries < JOIN_TRIES) {
         m->tries++;
         m->again_ms = j->now_ms + JOIN_AGAIN_MS;
-    } else if (!j->begun && (op == SHERD__OP_JOIN || op == SHERD__OP_ROSTER)) {
-        sherd__work_stop(&j->w, r->code,
-                         r->code == SHERD_EAUTH ? "the node's --peers says whom it believes" : NULL,
-                         text);
-    } else if (op == SHERD__OP_HIDE && (r->code == SHERD_EBUSY || r->code == SHERD_ERANGE)) {
-        sherd__secure_over(j, r->code, text);
     } else if (op == SHERD__OP_CONFIRM || op == SHERD__OP_OPEN) {
         sherd__work_say(&j->w, "%s: its answer is missing", text);
     } else {
-        sherd__work_say(&j->w, op == SHERD__OP_ROSTER ? "%s" : "%s: it takes no part in the "
-                        "training any more", text);
+        sherd__work_say(&j->w, op == SHERD__OP_ROSTER && j->begun
+                                   ? "%s" : "%s: it takes no part in the training any more", text);
+        if (meeting) {
+            j->refused = r->code;
+            memcpy(j->refusal, text, sizeof j->refusal);
+        }
         if (op == SHERD__OP_ROSTER) on_disbelief(j, node);
         else leave_out(j, node);
     }
@@ -394,6 +397,7 @@ static void pump(void *ctx, uint64_t now_ms)
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
     sherd__secure_sum *s = j->phase == IDLE ? sherd__mail_asked(&j->mail) : NULL;
+    if (s && j->bound && s->step != j->bound_step) sherd__secure_unbind(j);
     if (s && !j->bound && !j->w.done && !sherd__secure_bind_named(j, s->step)) return;
     bool anew = s && sherd__secure_others(j);
     if (!anew && s) (void)sherd__mail_take(&j->mail);
@@ -448,7 +452,27 @@ void sherd__secure_job_finish(sherd__secure_job *j)
     sherd__mail_finish(&j->mail);
 }
 
+sherd__secure_spent sherd__secure_job_spent(sherd__secure_job *j)
+{
+    sherd__secure_spent s = { 0 };
+    pthread_mutex_lock(&j->mail.lock);
+    s.rounds = j->rounds_asked;
+    for (size_t i = 0; i < j->windows; i++) s.rho = j->spent[i] > s.rho ? j->spent[i] : s.rho;
+    pthread_mutex_unlock(&j->mail.lock);
+    return s;
+}
+
 /* ---- beginning and end --------------------------------------------------------------------- */
+
+/* Rounds of earlier runs, as if they had been of the least roster. */
+static void count_earlier(sherd__secure_job *j)
+{
+    size_t len = j->o.train.sums ? sherd__sumlist_rounds(j->o.train.sums) : 0;
+    j->a.colluding = j->o.train.colluding ? j->o.train.colluding : 1;
+    j->a.threshold = j->a.colluding + 2;
+    for (size_t i = 0; i < len; i++)
+        sherd__secure_spend(j, sherd__sumlist_round(j->o.train.sums, i));
+}
 
 int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_options *opt)
 {
@@ -459,18 +483,23 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
                                 .owner = opt->owner, .changed = opt->changed,
                                 .changed_ctx = opt->changed_ctx, .busy = busy, .wanted = "",
                                 .silent = "does not answer" };
+    j->opened_step = UINT64_MAX;
     sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
     j->survivors = sherd__calloc(opt->nodes, sizeof *j->survivors);
     j->uploads = sherd__calloc(opt->count + SHERD__SECURE_EXTRA, sizeof *j->uploads);
-    if (!j->text || !j->nodes || !j->node_of || !j->survivors || !j->uploads) {
+    uint64_t windows = (opt->train.places + opt->train.rows - 1) / opt->train.rows;
+    j->windows = windows <= WINDOWS_MAX ? (size_t)windows : 1;
+    j->spent = sherd__calloc(j->windows, sizeof *j->spent);
+    if (!j->text || !j->nodes || !j->node_of || !j->survivors || !j->uploads || !j->spent) {
         sherd__secure_job_free(j);
         *out = NULL;
         return SHERD_ENOMEM;
     }
     memcpy(j->text, opt->text, opt->text_len);
+    count_earlier(j);
     return SHERD_OK;
 }
 
@@ -483,6 +512,7 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->node_of);
     sherd__free(j->survivors);
     sherd__free(j->uploads);
+    sherd__free(j->spent);
     sherd__free(j->pieces);
     sherd__free(j->confirmed);
     sherd__mail_fini(&j->mail);

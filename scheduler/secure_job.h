@@ -50,8 +50,6 @@ typedef struct sherd__secure_sum {
     const uint64_t *answers;  /* U pieces; the job's */
     uint32_t who[SHERD__AGGREGATE_NODES_MAX]; /* whose answers these are, U of them */
     uint32_t in;              /* members in the sum */
-    int err;                  /* SHERD_EBUSY, SHERD_ERANGE: of a node; why says so */
-    sherd_diag why;
 } sherd__secure_sum;
 
 int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_options *opt) SHERD_MUST;
@@ -66,6 +64,7 @@ bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a);
 void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s);
 /** True once what was asked for is over; not before is it the caller's again, unless the job is. */
 bool sherd__secure_job_answered(sherd__secure_job *j);
+sherd__secure_spent sherd__secure_job_spent(sherd__secure_job *j);
 /** Nobody asks any more. */
 void sherd__secure_job_finish(sherd__secure_job *j);
 

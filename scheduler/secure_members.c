@@ -1,11 +1,10 @@
 /*
  * Who is a member of secure aggregation, who may be again, and who is wanted in the next roster.
  *
- * A sum that was to be opened, and too few answered for, is bound to its survivors: answers that
- * did come open a part of it (a mask is shared so that T answers tell nothing and U all of it), so
- * a second sum of other members under the same parameters would tell, by its difference, a part of
- * what single ones have. A second sum of the same members is the same numbers. So it is asked for
- * again of these and no other, with new keys and masks, or not at all.
+ * A sum that was asked for and not opened is asked for again, with new keys and masks, of members
+ * of the same roster; and once any of them was asked to open it, of its survivors, all of them. A
+ * second sum of other members under the same parameters would tell, by its difference, what single
+ * ones have, and nodes refuse it (node/policy.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,12 +68,14 @@ bool sherd__secure_wanted(const sherd__secure_job *j, const member *m)
 
 uint32_t sherd__secure_least(const sherd__secure_job *j)
 {
-    return j->bound ? j->bound : j->a.threshold;
+    return j->exact ? j->bound : j->a.threshold;
 }
 
 uint32_t sherd__secure_floor(const sherd__secure_job *j)
 {
-    return j->bound && j->bound < j->least ? j->bound : j->least;
+    if (!j->bound) return j->least;
+    uint32_t least = j->bound < j->least ? j->bound : j->least;
+    return least > j->bound_least ? least : j->bound_least;
 }
 
 uint32_t sherd__secure_needed(const sherd__secure_job *j, uint32_t n)
@@ -94,7 +95,7 @@ bool sherd__secure_hope(const sherd__secure_job *j)
         there += may;
         in += may || (j->phase == HIDING && m->sealed && m->hidden); /* of a sum to be opened */
     }
-    if (!j->bound) return there >= j->least;
+    if (!j->exact) return there >= sherd__secure_floor(j);
     return in >= j->bound && there >= sherd__secure_needed(j, j->bound);
 }
 
@@ -107,17 +108,21 @@ bool sherd__secure_others(const sherd__secure_job *j)
     return sherd__secure_count(j) < sherd__secure_least(j);
 }
 
-void sherd__secure_bind(sherd__secure_job *j)
+void sherd__secure_bind(sherd__secure_job *j, bool survivors)
 {
     sherd__secure_unbind(j);
-    j->bound = j->survivors_len;
-    for (uint32_t i = 0; i < j->survivors_len; i++)
-        j->nodes[j->node_of[j->survivors[i]]].bound = true;
+    j->exact = survivors;
+    j->bound_step = j->sum->step;
+    j->bound_least = j->a.threshold;
+    j->bound = survivors ? j->survivors_len : j->a.nodes;
+    for (uint32_t i = 0; i < j->bound; i++)
+        j->nodes[j->node_of[survivors ? j->survivors[i] : i]].bound = true;
 }
 
 void sherd__secure_unbind(sherd__secure_job *j)
 {
     j->bound = 0;
+    j->exact = false;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].bound = false;
 }
 
@@ -131,40 +136,81 @@ static sherd__digest digest_of(const sherd__secure_job *j, uint32_t node)
     return key;
 }
 
-bool sherd__secure_name(sherd__secure_job *j)
+/* These members; NULL: all. */
+static bool write_down(sherd__secure_job *j, const uint32_t *who, uint32_t len)
 {
     sherd_diag d = { 0 };
     sherd__digest keys[SHERD__AGGREGATE_NODES_MAX];
     _Static_assert(SHERD__AGGREGATE_NODES_MAX <= SHERD__SUMLIST_NODES, "a sum has a line");
     if (!j->o.train.sums) return true;
-    for (uint32_t i = 0; i < j->survivors_len; i++)
-        keys[i] = digest_of(j, j->node_of[j->survivors[i]]);
-    int err = sherd__sumlist_add(j->o.train.sums, j->sum->step, keys, j->survivors_len, &d);
+    for (uint32_t i = 0; i < len; i++) keys[i] = digest_of(j, j->node_of[who ? who[i] : i]);
+    int err = who ? sherd__sumlist_add(j->o.train.sums, j->sum->step, keys, len, &d)
+                  : sherd__sumlist_ask(j->o.train.sums, j->sum->step, j->a.threshold, keys, len,
+                                       &d);
     if (err) sherd__work_stop(&j->w, err, d.hint[0] ? d.hint : NULL, d.message);
     return !err;
 }
 
+void sherd__secure_spend(sherd__secure_job *j, uint64_t step)
+{
+    const sherd__secure_plan p = sherd__secure_plan_of(j);
+    const sherd__privacy_round r = sherd__secure_privacy(&p, j->o.count);
+    uint64_t first;
+    (void)sherd__secure_window(&p, step, &first);
+    pthread_mutex_lock(&j->mail.lock);
+    j->rounds_asked++;
+    j->spent[first / p.rows % j->windows] += sherd__privacy_cost(&r);
+    pthread_mutex_unlock(&j->mail.lock);
+}
+
+bool sherd__secure_name(sherd__secure_job *j)
+{
+    return write_down(j, j->survivors, j->survivors_len);
+}
+
+bool sherd__secure_note_round(sherd__secure_job *j)
+{
+    sherd__secure_spend(j, j->sum->step);
+    return write_down(j, NULL, j->a.nodes);
+}
+
+/* The same step once more: entries of its sum may have saturated (learn/gradients_summed.c). */
+static void bind_opened(sherd__secure_job *j)
+{
+    j->exact = true;
+    j->bound_step = j->opened_step;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        j->nodes[i].bound = j->nodes[i].opened;
+        j->bound += j->nodes[i].opened;
+    }
+}
+
 bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
 {
+    if (step == j->opened_step) {
+        bind_opened(j);
+        return true;
+    }
     char text[200], key[SHERD__FINGERPRINT_TEXT];
-    size_t len = 0;
-    const sherd__digest *who = j->o.train.sums ? sherd__sumlist_find(j->o.train.sums, step, &len)
-                                               : NULL;
-    j->bound = (uint32_t)len;
-    for (size_t i = 0; i < len; i++) {
+    const sherd__sumlist_step was = j->o.train.sums
+                                        ? sherd__sumlist_find(j->o.train.sums, step)
+                                        : (sherd__sumlist_step){ 0 };
+    j->bound = (uint32_t)was.len;
+    j->exact = was.opened;
+    j->bound_step = step;
+    j->bound_least = was.threshold;
+    for (size_t i = 0; i < was.len; i++) {
         sherd__fingerprint wanted;
         uint32_t node = 0;
-        memcpy(&wanted, &who[i], sizeof wanted);
+        memcpy(&wanted, &was.who[i], sizeof wanted);
         while (node < j->o.nodes &&
                !sherd__fingerprint_equal(j->o.key(j->o.key_ctx, node), &wanted))
             node++;
-        if (node < j->o.nodes) {
-            j->nodes[node].bound = true;
-            continue;
-        }
+        if (node < j->o.nodes) j->nodes[node].bound = true;
+        if (node < j->o.nodes || !was.opened) continue;
         sherd__fingerprint_text(&wanted, key);
         snprintf(text, sizeof text, "step %" PRIu64 " was to be summed over %zu nodes before, and "
-                 "one of them is not in the node file: key=%s", step, len, key);
+                 "one of them is not in the node file: key=%s", step, was.len, key);
         sherd__work_stop(&j->w, SHERD_EFEWNODES, "over others the difference would tell what "
                          "single nodes have: it is made over the same ones or not at all", text);
         return false;

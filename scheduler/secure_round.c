@@ -43,14 +43,17 @@ static void end_round(sherd__secure_job *j)
     }
 }
 
-void sherd__secure_over(sherd__secure_job *j, int err, const char *text)
+void sherd__secure_over(sherd__secure_job *j)
 {
-    sherd__secure_sum *s = j->sum;
+    sherd__secure_unbind(j);
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].opened = false;
+    for (uint32_t i = 0; i < j->survivors_len; i++)
+        j->nodes[j->node_of[j->survivors[i]]].opened = true;
+    j->opened_step = j->sum->step;
+    j->bound_least = j->a.threshold;
     j->phase = IDLE;
     j->sum = NULL;
-    if (err) s->err = sherd__fail(&s->why, err, NULL, "%s", text);
-    else sherd__secure_unbind(j);
-    for (uint32_t i = 0; i < j->o.nodes && !err; i++) j->nodes[i].losses = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].losses = 0;
     end_round(j);
     j->done_sums++;
     sherd__mail_answer(&j->mail);
@@ -69,9 +72,8 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
     s->uploads = j->uploads;
     s->answers = j->pieces;
     s->in = 0;
-    s->err = SHERD_OK;
-    s->why = (sherd_diag){ 0 };
     sherd__secure_about_round(j);
+    if (!sherd__secure_note_round(j)) return;
     for (uint32_t i = 0; i < j->o.nodes && !j->w.done; i++) {
         member *m = &j->nodes[i];
         m->sealed = m->hidden = false;
@@ -111,7 +113,8 @@ void sherd__secure_begin_confirm(sherd__secure_job *j)
         const member *m = &j->nodes[j->node_of[i]];
         if (m->sealed && m->hidden) j->survivors[j->survivors_len++] = i;
     }
-    if (j->survivors_len < sherd__secure_least(j)) { /* and nobody was asked to open anything */
+    if (j->survivors_len < sherd__secure_least(j)) {
+        if (!j->exact) sherd__secure_bind(j, false);
         if (sherd__secure_hope(j)) ask_again(j);
         else sherd__secure_too_few(j, j->survivors_len, "gave a gradient");
         return;
@@ -136,15 +139,15 @@ void sherd__secure_unopened(sherd__secure_job *j)
 {
     bool lost = sherd__secure_count(j) < j->a.threshold; /* else those who are here will not */
     bool opening = j->phase == OPENING;
-    if (lost && opening) sherd__secure_bind(j);
+    if (lost && !j->exact) sherd__secure_bind(j, opening);
     if (!lost || !sherd__secure_hope(j)) {
         sherd__secure_too_few(j, opening ? j->answers : j->confirmed_len,
                               opening ? "answered" : "confirmed whose sum it is");
         return;
     }
-    if (opening)
+    if (j->exact)
         sherd__work_say(&j->w, "a sum could not be opened: it is asked for again when all %u nodes "
-                        "that are in it are there", j->bound);
+                        "that are in it are up", j->bound);
     ask_again(j);
 }
 

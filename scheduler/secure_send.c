@@ -83,14 +83,22 @@ static int deal(sherd__secure_job *j, member *m)
     return put(j, m, TARGETS_BLOCK, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
 }
 
+sherd__secure_plan sherd__secure_plan_of(const sherd__secure_job *j)
+{
+    return (sherd__secure_plan){ .recipe = TEXT_BLOCK, .nodes = j->a.nodes,
+                                 .threshold = j->a.threshold, .colluding = j->a.colluding,
+                                 .rows = j->o.train.rows, .places = j->o.train.places,
+                                 .clip = j->o.train.clip, .noise = j->o.train.noise };
+}
+
 int sherd__secure_send_join(sherd__secure_job *j, member *m)
 {
     uint8_t plan[8 * SHERD__SECURE_PLAN];
     bool dealt = j->o.train.deal != NULL;
-    sherd__secure_plan p = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .nodes = j->a.nodes,
-                             .threshold = j->a.threshold, .colluding = j->a.colluding,
-                             .self = m->self, .rows = j->o.train.rows, .x = dealt ? X_BLOCK : 0,
-                             .targets = dealt ? TARGETS_BLOCK : 0 };
+    sherd__secure_plan p = sherd__secure_plan_of(j);
+    p.self = m->self;
+    p.x = dealt ? X_BLOCK : 0;
+    p.targets = dealt ? TARGETS_BLOCK : 0;
     sherd__secure_plan_write(plan, &p);
     for (uint32_t b = TEXT_BLOCK; m->joined && b <= ROSTER_BLOCK; b++)
         (void)!sherd__session_retract(m->w.session, j->o.id, b); /* the job itself goes on */
@@ -121,9 +129,9 @@ static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
 
 void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards)
 {
-    uint8_t plan[16], training[SHERD__ABOUT];
-    sherd__put_u64(plan, j->o.train.bits);
-    sherd__put_u64(plan + 8, j->o.train.rows);
+    uint8_t plan[SHERD__SECURE_TRAINING], training[SHERD__ABOUT];
+    const sherd__secure_plan p = sherd__secure_plan_of(j);
+    sherd__secure_training(plan, &p);
     sherd__about(training, (const sherd__about_part[]){ { j->text, j->o.text_len },
                                                         { plan, sizeof plan } }, 2);
     sherd__about(j->roster, (const sherd__about_part[]){

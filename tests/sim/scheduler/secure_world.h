@@ -10,9 +10,10 @@
 #include "learn/secure.h"
 #include "node/worker.h"
 #include "scheduler/secure_job.h"
+#include "tests/support/memory_ledger.h"
 
 enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHERD__SECURE_EXTRA,
-       NODES = 7, ROWS = 40, NOBODY = 100, STEPS = 64 };
+       NODES = 7, ROWS = 40, NOBODY = 100, STEPS = 64, SLACK = 8 };
 extern const char secure_text[]; /* the recipe */
 extern const int32_t secure_scales[3];
 extern const uint32_t secure_phases[]; /* operations, in the order of a training */
@@ -23,6 +24,7 @@ typedef struct sim_node {
     double examples[ROWS * (INPUTS + 1)]; /* the last column is the label */
     size_t rows;
     sherd__own own;
+    memory_ledger ledger;
     sherd_executor *executor;
     sherd__worker *worker;
     sherd__client *client;
@@ -92,7 +94,8 @@ void secure_begin_again(world *w, sherd__sumlist *sums, uint32_t up);
 void secure_settle(world *w);
 /** Until the first roster stands, into w->a. */
 void secure_meet(world *w);
-/** Asks for a sum, into w->out; an error is the job's, or the sum's. */
+/** Asks for a sum, into w->out: of the next step, or of w->step if w->stepped; the step decides the
+ *  parameters. An error is the job's. */
 int secure_ask(world *w);
 /** The same in two: what was asked for before, once it has settled. */
 void secure_begin_ask(world *w);
@@ -106,7 +109,8 @@ void secure_give_up(world *w, uint32_t i);
 /** As long again as this has lasted. */
 void secure_pass(world *w);
 
-/** What a node's gradient should be: by the grader alone, in one pass. */
+/** What a node's gradient should be: by a grader of another kind, in one pass; each number within
+ *  SLACK of it. */
 void secure_local_sum(const world *w, const sim_node *n, int64_t *out);
 /** w->out is the sum over all but those; or over those whose uploads have come. */
 void secure_is_sum_without(const world *w, const uint32_t *without, uint32_t len);

@@ -87,7 +87,9 @@ static void one_that_was_not_there_at_first_joins_later(void **s)
     secure_end(&w);
 }
 
-/* A roster of five asks for four to be left; what was said to the user is what the first asked. */
+/* A roster of five needs four survivors, the first one needed three. In the middle of a round it
+ * does not shrink below four: any four of five and three of them might have no honest node in
+ * common. */
 static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s)
 {
     (void)s;
@@ -110,7 +112,11 @@ static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s
         w.lost_len = 2;
         w.banned = true; /* nobody waits for them */
         for (unsigned i = 0; i < 2 && !during; i++) secure_cut(&w, w.lost[i]);
-        assert_int_equal(secure_ask(&w), 0);
+        assert_int_equal(secure_ask(&w), during ? SHERD_EFEWNODES : 0);
+        if (during) {
+            secure_end(&w);
+            continue;
+        }
         secure_is_sum_without(&w, (uint32_t[]){ 2, 4 }, 2);
         assert_int_equal(w.sum.a.nodes, 3);
         assert_int_equal(w.sum.a.threshold, 3);
@@ -149,7 +155,7 @@ static void one_that_cannot_join_does_not_stop_the_others(void **s)
         secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
         assert_non_null(strstr(w.log, unbelieved ? "n4 takes no part in the training: not all "
                                                    "believe it"
-                                                 : "n4: the node's data are not of"));
+                                                 : "n4: the network takes 6 inputs"));
         assert_int_equal(secure_ask(&w), 0);
         assert_int_equal(w.sum.a.nodes, 4);
         secure_end(&w);
@@ -239,7 +245,7 @@ static void a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes(void 
         draw_state = 40 + lost;
         begin_unopened(&w, lost);
         assert_false(is_over(&w, &err) || sherd__secure_job_answered(w.job));
-        assert_non_null(strstr(w.log, "asked for again when all 6 nodes that are in it are there"));
+        assert_non_null(strstr(w.log, "asked for again when all 6 nodes that are in it are up"));
         size_t keys = w.keys_len;
         secure_connect(&w.node[6]); /* enough are up, and they are others */
         secure_settle(&w);
@@ -369,7 +375,6 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
             }
             assert_false(job->done(w.job, &err, NULL));
             assert_true(sherd__secure_job_answered(w.job));
-            assert_int_equal(w.sum.err, 0);
             assert_true(w.sum.in >= w.a.threshold);
             const uint64_t *answers[NODES];
             for (uint32_t i = 0; i < w.sum.a.threshold; i++)

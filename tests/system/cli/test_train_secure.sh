@@ -11,16 +11,19 @@ py() { /usr/bin/python3 -c "import sys
 import numpy as np
 $1" >>err 2>&1; }
 key() { "$S" keygen --show "$1" 2>/dev/null | grep -o 'sha256:[A-Za-z0-9+/]*' | head -n 1; }
-start() { # number, options: a node with mine-NUMBER.npz
+# What a node with data allows here. Its ledger lasts until `stop`.
+loose="--epsilon none --min-rows 1 --any-peers"
+start() { # number, options: a node
     i=$1; shift
     rm -f "line-$i"
+    case " $* " in *" --data "*) policy=$loose ;; *) policy= ;; esac
     "$S" node --key "node-$i.key" --allow allow.txt --name "n$i" --domain "d$i" --selftest quick \
-        "$@" >"line-$i" 2>"node-$i.err" </dev/null &
+        $policy "$@" >"line-$i" 2>"node-$i.err" </dev/null &
     eval "pid_$i=$!"
     nodes="$nodes $!"
     await [ -s "line-$i" ]
 }
-stop() { for p in $nodes; do kill "$p" 2>/dev/null; done; wait; nodes=; }
+stop() { for p in $nodes; do kill "$p" 2>/dev/null; done; wait; nodes=; rm -f ./*.ledger; }
 
 "$S" keygen here.key >/dev/null 2>&1
 echo "* key=$(key here.key) role=coordinator" >allow.txt
@@ -52,7 +55,7 @@ END
 
 for i in 1 2 3 4 5; do start $i --data "mine-$i.npz"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     -o got.npz --log log.jsonl --record seen
 [ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients here' out && py '
 import json
@@ -148,7 +151,7 @@ def needles(step, node):
                     out |= {(s % 2**64).to_bytes(8, "little"), (s % Q).to_bytes(8, "little")}
     return out
 END
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --epochs 3 \
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --epochs 3 \
     --checkpoint steps --checkpoint-every 1 --record heard
 bad=$code
 for k in 0 1 2; do
@@ -171,7 +174,7 @@ for step in range(3):
 sys.exit(bad)'
 report $? "no node's gradient is in it, under any scale, as bytes or residues, which plain aggregation shows"
 
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --colluding 2 --survivors 5 -o again.npz
 [ $code = 0 ] && py '
 a, b = np.load("got.npz"), np.load("again.npz")
@@ -180,13 +183,13 @@ print("difference", d)
 sys.exit(int(d != 0))'
 report $? "other masks and thresholds make the same bits"
 
-secure() { run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+secure() { run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --batch 60 "$@"; }
 lines_of() { grep -c "$1" "$2" 2>/dev/null || :; } # how many with these words; 0 too where there is no file
 has_lines() { [ "$(lines_of "$1" "$2")" -ge "$3" ] 2>/dev/null; }
 more_epochs() { await has_lines epoch "$1" $(($(lines_of epoch "$1") + 2)); } # in this log: sums go on
 newest() { sed -n 's/^checkpoint-0*\([0-9]*\)\.npz.*/\1/p' kept/head 2>/dev/null; }
-"$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
+"$S" train small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint kept --checkpoint-every 7 --epochs 1000000 --progress none >out 2>err </dev/null &
 run=$!
 at_least() { [ "$(newest || echo 0)" -ge "$1" ] 2>/dev/null; }
@@ -204,12 +207,12 @@ sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))' 
 report $? "killed and resumed it has the weights of a run that was not, bit for bit"
 [ -n "$(ls curves.*)" ] && grep -q '"event":"epoch"' straight.jsonl
 report $? "--plot draws its curves, and --log has its epochs"
-fails 3 'trained on other data\|another arithmetic' small.conf --by gradients -n 2 --data mine-5.npz \
+fails 3 'trained on other data\|another arithmetic\|another way to train' small.conf --by gradients -n 2 --data mine-5.npz \
     --seed seed --batch 60 --checkpoint kept --resume --epochs $steps
 report $? "another training does not go on with its checkpoints"
 
 # Killed far behind its last checkpoint; then one of the five is gone, and steps of the five come again.
-"$S" train small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed --batch 60 \
+"$S" train small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed --batch 60 \
     --checkpoint far --checkpoint-every 1000000 --epochs 1000000 --progress none >out 2>err </dev/null &
 run=$!
 await has_lines '^step' far/sums 30
@@ -230,11 +233,11 @@ a, b = np.load("far.npz"), np.load("whole.npz")
 sys.exit(int(not all((a[k] == b[k]).all() for k in ("w1", "b1", "w2", "b2"))))'
 report $? "resumed without a node that was in the sums it ends; with all of them it has the same bits"
 rm far/sums
-fails 3 'sums: is not there' small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key \
+fails 3 'sums: does not exist' small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
     --seed seed --batch 60 --checkpoint far --resume --epochs 70
 report $? "and without the list of sums it does not go on"
 
-fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure \
+fails 2 'may collude\|expected\|survivors\|threshold' small.conf --by gradients --aggregate secure --examples 90 \
     --nodes nodes.txt --key here.key --survivors 3
 report $? "fewer survivors than are safe are refused"
 stop
@@ -243,7 +246,7 @@ sed 's/epochs = 150/epochs = 20000/' small.conf >long.conf
 for i in 1 2 3 4 5; do start $i --data "mine-$i.npy"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (await has_lines epoch five.jsonl 3; kill -9 $pid_2) &
-run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --epochs 3000 -o got.npz --log five.jsonl
 [ $code = 0 ] && grep -q 'n2.* is lost' err && grep -q 'lost nodes did not count' out
 report $? "one of five is killed, and the others go on"
@@ -251,7 +254,7 @@ report $? "one of five is killed, and the others go on"
 # Node 2 is not there at first, comes, is killed and comes again: what is said of it is waited for.
 told() { await grep -q -- "$1" err; } # on stderr of the run that goes on
 address=$(sed 's/ .*//' line-2)
-"$S" train long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+"$S" train long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
     --epochs 1000000 --progress none --log late.jsonl >out 2>err </dev/null &
 run=$!
 more_epochs late.jsonl
@@ -269,7 +272,7 @@ report $? "one that comes late, or is killed and started again, joins those who 
 start 1 --data mine-1.npy
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 (await has_lines epoch few.jsonl 3; kill -9 $pid_3; kill -9 $pid_4) &
-run long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key -o none.npz --log few.jsonl
+run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key -o none.npz --log few.jsonl
 [ $code = 7 ] && is_log few.jsonl && grep -q '4 are needed to open the sum\|a sum over . nodes was not opened' err && [ ! -e none.npz ]
 report $? "too few left: exit 7, and no model"
 # Between coordinator and nodes 3 and 4: SIGUSR1 breaks what goes through it, and it goes on to listen.
@@ -308,7 +311,7 @@ for i in 3 4; do
     sed -i "s/^[^ ]*/$(cat "between-$i")/" "line-$i"
 done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-"$S" train long.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+"$S" train long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
     --epochs 1000000 --progress none --log cut.jsonl >out 2>err </dev/null &
 run=$!
 bad=0
@@ -326,28 +329,39 @@ report $? "too few left for a moment: training goes on once they are back"
 stop
 
 cat line-1 line-2 line-3 >peers.txt
+loose="--epsilon none --min-rows 1"
 for i in 1 2 3 4; do start $i --data "mine-$i.npz" --peers peers.txt; done
+loose="$loose --any-peers"
 cat line-1 line-2 line-3 line-4 >nodes.txt
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key
 [ $code != 0 ] && grep -q "none of this node's peers" err
 report $? "nodes do not aggregate with one that is not among their peers"
 cat line-1 line-2 line-3 >nodes.txt
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --epochs 2
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --epochs 2
 report $code "and do with those that are"
 stop
 
+# Bad examples count as none, and other columns are said.
 py '
 x = np.load("mine-1.npz")
-np.savez("bad-label.npz", x=x["x"], y=x["y"] + 1)
+bad = x["x"].copy(); bad[::2] = np.nan
+np.savez("bad-label.npz", x=x["x"], y=x["y"] + 3)
+np.savez("bad-number.npz", x=bad, y=x["y"])
 np.savez("bad-shape.npz", x=x["x"][:, :1], y=x["y"])' 2>err
-for bad in label shape; do
+for bad in label number shape; do
     start 1 --data "bad-$bad.npz"
-    start 2 --data mine-2.npz
-    start 3 --data mine-3.npz
-    cat line-1 line-2 line-3 >nodes.txt
-    run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
-    [ $code != 0 ] && grep -q "n1.*: .*\(no label below 3\|expected 2 inputs\)" err
-    report $? "data with a bad $bad do not fit, and that is said without a value of them"
+    for i in 2 3 4; do start $i --data mine-$i.npz; done
+    cat line-1 line-2 line-3 line-4 >nodes.txt
+    run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key \
+        --epochs 3 --trace bad.jsonl
+    want=$((64 + 71 + 78))
+    [ $bad != number ] || want=$((want + 28))
+    [ $code = 0 ] && grep -q "\"examples\": *$want[,}]" bad.jsonl &&
+        case $bad in
+        shape) grep -q "n1.*: the network takes 2 inputs and 1 target, the examples have 2 columns" err ;;
+        *) ! grep -q "n1" err ;;
+        esac
+    report $? "a node with a bad $bad in its data: nothing is heard of it but of its columns"
     stop
 done
 
@@ -375,7 +389,7 @@ trained() { # name, data of three nodes
     start 2 --data $3
     start 3 --data $4
     cat line-1 line-2 line-3 >nodes.txt
-    run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key --seed seed \
+    run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
         --epochs 5 -o "$1.npz"
     [ $code = 0 ] || bad=1
     stop
@@ -396,6 +410,7 @@ refused() { # words, options: a node that does not start
 }
 refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*nobody' --data hole.csv --label nobody &&
     refused 'names a column of a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
+    refused 'without --data' --epsilon 3 &&
     refused 'no such file' --data none.csv && refused 'none of the files' --data small.conf
 report $? "data that cannot be read are refused with file, line and column"
 
@@ -403,7 +418,7 @@ start 1 --data mine-1.npz
 start 2
 start 3 --data mine-3.npz
 cat line-1 line-2 line-3 >nodes.txt
-run small.conf --by gradients --aggregate secure --nodes nodes.txt --key here.key
+run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key
 [ $code = 7 ] && grep -q 'n2.* has no data of its own' err && grep -q 'needs 3 nodes' err
 report $? "a node without data takes no part"
 stop

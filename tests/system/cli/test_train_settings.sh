@@ -48,7 +48,7 @@ with "of checkpoints, without a folder" 'SHERD_CHECKPOINT_EVERY=1 SHERD_CHECKPOI
 with "nodes, where threads were asked for" 'SHERD_NODES=nowhere.txt' 'says "thread"' --by gradients --in-process
 
 with "threads of one process, where nodes hide what they have" \
-    'SHERD_IN_PROCESS=1 SHERD_SHARDS=3 SHERD_ASYNC=1 SHERD_CHECK=1 SHERD_LOCAL_STEPS=2 SHERD_EXAMPLES=40' \
+    'SHERD_IN_PROCESS=1 SHERD_SHARDS=3 SHERD_ASYNC=1 SHERD_CHECK=1 SHERD_LOCAL_STEPS=2 SHERD_BITS=20' \
     'says "simulated secure aggregation"' --by gradients --aggregate secure --simulate -n 3
 
 SHERD_BY=gradients SHERD_IN_PROCESS=1 fails 2 'f32 is computed' train my.conf --precision f32

@@ -2,6 +2,7 @@
  * A coordinator that lies about who is in a sum: it tells some nodes of one set of survivors and
  * the others of another, has T members that sign and answer whatever it likes, and passes on what
  * it pleases. The honest nodes are the real ones, and no two sets get an answer from any of them.
+ * And what is in a sum that is opened well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include "learn/secure.h"
 #include "tests/support/draw.h"
 #include "tests/support/joined.h"
+#include "tests/support/memory_ledger.h"
 #include "tests/support/no_backend.h"
 
 static const char text[] = "input = 2\nlayer = dense 1\nloss = squared\ntargets = values\n"
@@ -29,6 +31,7 @@ typedef struct party {
     sherd_identity *identity;
     double examples[ROWS * 3];
     sherd__own own;
+    memory_ledger ledger;
     sherd_executor *executor;
     sherd__worker *worker;
     joined j;
@@ -41,7 +44,7 @@ typedef struct party {
 
 static party parties[MOST];
 static sherd__aggregate a;
-static double params[COUNT] = { 0.5, -0.25, 0.125 };
+static double params[COUNT] = { 0.5, -0.25, 0.125 }, clip, noise; /* clip, noise: of the plan */
 static uint8_t cards[MOST * SHERD__SECURE_CARD], roster[SHERD__ABOUT], about[SHERD__ABOUT],
     bound[SHERD__ABOUT];
 
@@ -89,7 +92,9 @@ static void start(uint32_t i)
     assert_int_equal(sherd__executor_new_inline(&p->executor), 0);
     sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
                                 .executor = p->executor,
-                                .self = { p->identity, &p->own, NULL } };
+                                .self = { .identity = p->identity, .data = &p->own,
+                                          .policy = &policy_of_tests,
+                                          .ledger = memory_ledger_ref(&p->ledger) } };
     assert_int_equal(sherd__worker_new(&p->worker, &o), 0);
     joined_open(&p->j, p->worker, hear, p);
 }
@@ -111,13 +116,16 @@ static void stop(void)
 /* All join, and know one another. */
 static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
 {
-    uint8_t training[SHERD__ABOUT];
-    const uint64_t more[2] = { 17, 0 };
+    uint8_t training[SHERD__ABOUT], more[SHERD__SECURE_TRAINING];
+    sherd__secure_plan all = { .recipe = TEXT, .nodes = nodes, .threshold = survivors,
+                               .colluding = colluding, .rows = ROWS, .places = ROWS,
+                               .clip = clip, .noise = noise };
+    sherd__secure_training(more, &all);
     a = (sherd__aggregate){ nodes, survivors, colluding, LEN };
     for (uint32_t i = 0; i < nodes; i++) {
         uint8_t plan[8 * SHERD__SECURE_PLAN];
-        sherd__secure_plan p = { .recipe = TEXT, .bits = 17, .nodes = nodes, .self = i,
-                                 .threshold = survivors, .colluding = colluding };
+        sherd__secure_plan p = all;
+        p.self = i;
         start(i);
         sherd__secure_plan_write(plan, &p);
         joined_put(&parties[i].j, JOB, TEXT, SHERD_U8, 1, sizeof text - 1, text);
@@ -130,18 +138,19 @@ static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
         joined_put(&parties[i].j, JOB, ROSTER, SHERD_U8, nodes, SHERD__SECURE_CARD, cards);
         assert_int_equal(ask(&parties[i], SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1), 0);
     }
-    sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 }, { more, 16 } },
-                 2);
+    sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 },
+                                                        { more, sizeof more } }, 2);
     sherd__about(roster, (const sherd__about_part[]){ { training, sizeof training },
                                                       { cards, nodes * SHERD__SECURE_CARD } }, 2);
 }
 
-/* Pieces and uploads of all. */
-static void give(uint64_t round)
+/* Pieces and uploads of all, under parameters of their own or again under those of `as`. */
+static void give_as(uint64_t round, uint64_t as)
 {
     uint64_t hiding[SHERD__SECURE_HIDE + 2] = { SHERD__SECURE_FORMAT, round, 0, 20, 20 };
     uint64_t sealing[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
     size_t sealed = sherd__aggregate_sealed_len(&a);
+    params[1] = (double)as / 64;
     sherd__about(about, (const sherd__about_part[]){ { roster, sizeof roster },
                                                      { hiding, sizeof hiding },
                                                      { params, sizeof params } }, 3);
@@ -160,6 +169,11 @@ static void give(uint64_t round)
         assert_int_equal(ask(p, SHERD__OP_HIDE, at, at + 1, SHERD_I64, 1, LEN), 0);
         memcpy(p->upload, p->result, sizeof p->upload);
     }
+}
+
+static void give(uint64_t round)
+{
+    give_as(round, round);
 }
 
 /* ---- two sets of survivors: all, and all but member 0 -------------------------------------- */
@@ -277,7 +291,74 @@ static void no_two_sets_of_a_round_are_answered_for_whoever_is_told_what(void **
     }
 }
 
+/* The same sum is asked for in a second round, of the same members: what was opened in the first
+ * one is opened again or nothing is. */
+static void no_two_sets_of_the_same_sum_are_opened_in_two_rounds(void **s)
+{
+    (void)s;
+    static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 } };
+    unsigned again = 0, refused = 0;
+    for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
+        draw_state = 60 + q;
+        meet(shapes[q][0], shapes[q][1], shapes[q][2]);
+        uint32_t honest = a.nodes - a.colluding;
+        uint64_t round = 0;
+        for (unsigned first = 0; first < 1u << honest; first++)
+            for (unsigned second = 0; second < 1u << honest; second++) {
+                uint32_t opened[2] = { 0, 0 };
+                uint64_t as = round + 1;
+                for (unsigned turn = 0; turn < 2; turn++) {
+                    unsigned told = turn ? second : first;
+                    give_as(++round, as);
+                    memset(has_signed, 0, sizeof has_signed);
+                    for (uint32_t i = honest; i < a.nodes; i++) {
+                        sign(round, 0, i);
+                        sign(round, 1, i);
+                    }
+                    for (uint32_t i = 0; i < honest; i++)
+                        refused += confirm(round, told >> i & 1, i) != 0;
+                    for (unsigned set = 0; set < 2; set++) {
+                        uint32_t answers = a.colluding;
+                        for (uint32_t i = 0; i < honest; i++)
+                            answers += !open_set(round, set, i, false);
+                        opened[set] += answers >= a.threshold;
+                    }
+                }
+                assert_true(opened[0] == 0 || opened[1] == 0);
+                again += opened[0] + opened[1] == 2;
+            }
+        stop();
+    }
+    assert_true(again > 10 && refused > 100);
+}
+
 /* ---- what is opened when nobody lies ------------------------------------------------------- */
+
+/* The sum of a round over one of the sets; gives how many examples the nodes of it have. */
+static int64_t sum_of(uint64_t round, unsigned set, int64_t *sum)
+{
+    uint64_t uploads[LEN] = { 0 }, held[MOST][LEN];
+    const uint64_t *answers[MOST];
+    uint32_t who[MOST], list[MOST], len = list_of(set, list);
+    int64_t rows = 0;
+    memset(has_signed, 0, sizeof has_signed);
+    for (uint32_t i = 0; i < a.nodes; i++) assert_int_equal(confirm(round, set, i), 0);
+    for (uint32_t i = 0; i < len; i++) {
+        uint64_t x[LEN];
+        assert_int_equal(sherd__aggregate_parse(parties[list[i]].upload, LEN, x), 0);
+        sherd__aggregate_add(uploads, x, LEN);
+        rows += (int64_t)parties[list[i]].own.x.rows;
+    }
+    for (uint32_t i = 0; i < a.threshold; i++) {
+        who[i] = i + (a.nodes - a.threshold) * set;
+        assert_int_equal(open_set(round, set, who[i], false), 0);
+        assert_int_equal(sherd__aggregate_parse(parties[who[i]].answer,
+                                                sherd__aggregate_piece_len(&a), held[i]), 0);
+        answers[i] = held[i];
+    }
+    assert_int_equal(sherd__aggregate_reveal(&a, uploads, who, answers, sum, NULL), 0);
+    return rows;
+}
 
 static void one_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
 {
@@ -285,29 +366,47 @@ static void one_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
     draw_state = 50;
     meet(7, 5, 2);
     for (unsigned set = 0; set < 2; set++) {
-        uint64_t uploads[LEN] = { 0 }, held[MOST][LEN];
-        const uint64_t *answers[MOST];
-        uint32_t who[MOST], list[MOST], len = list_of(set, list);
-        int64_t sum[LEN], rows = 0;
+        int64_t sum[LEN];
         give(set + 1);
-        memset(has_signed, 0, sizeof has_signed);
-        for (uint32_t i = 0; i < 7; i++) assert_int_equal(confirm(set + 1, set, i), 0);
-        for (uint32_t i = 0; i < len; i++) {
-            uint64_t x[LEN];
-            assert_int_equal(sherd__aggregate_parse(parties[list[i]].upload, LEN, x), 0);
-            sherd__aggregate_add(uploads, x, LEN);
-            rows += (int64_t)parties[list[i]].own.x.rows;
-        }
-        for (uint32_t i = 0; i < a.threshold; i++) {
-            who[i] = i + 2 * set;
-            assert_int_equal(open_set(set + 1, set, who[i], false), 0);
-            assert_int_equal(sherd__aggregate_parse(parties[who[i]].answer,
-                                                    sherd__aggregate_piece_len(&a), held[i]), 0);
-            answers[i] = held[i];
-        }
-        assert_int_equal(sherd__aggregate_reveal(&a, uploads, who, answers, sum, NULL), 0);
+        int64_t rows = sum_of(set + 1, set, sum);
         assert_int_equal(sum[COUNT], rows);
     }
+    stop();
+}
+
+/* What rounds differ by, under the same parameters, is noise: fresh for each, of the variance that
+ * the accountant counts with for each node that takes part. */
+static void each_round_has_noise_of_every_node_in_it(void **s)
+{
+    (void)s;
+    enum { ROUNDS = 150 };
+    static int64_t sums[ROUNDS][LEN];
+    double squares = 0;
+    size_t alike = 0;
+    clip = 0.5;
+    noise = 3;
+    draw_state = 52;
+    meet(5, 4, 1);
+    const sherd__privacy_round r = { 4, 1, COUNT, noise };
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        give_as(i + 1, 1);
+        (void)sum_of(i + 1, 0, sums[i]);
+    }
+    for (unsigned i = 1; i < ROUNDS; i++)
+        for (size_t k = 0; k < LEN; k++) {
+            double d = (double)(sums[i][k] - sums[i - 1][k]);
+            squares += d * d;
+            alike += d == 0;
+        }
+    double each = squares / (2.0 * (ROUNDS - 1) * LEN);
+    double want = 5.0 * (double)sherd__privacy_variance(&r);
+    assert_true(each > 0.8 * want && each < 1.25 * want);
+    assert_true(alike < 3);
+    for (uint32_t i = 0; i < 5; i++) { /* and every round was charged */
+        assert_int_equal(parties[i].ledger.len, ROUNDS);
+        assert_true(parties[i].ledger.charges[7].rho == sherd__privacy_cost(&r));
+    }
+    clip = noise = 0;
     stop();
 }
 
@@ -340,7 +439,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_sets_of_a_round_are_answered_for_whoever_is_told_what),
+        cmocka_unit_test(no_two_sets_of_the_same_sum_are_opened_in_two_rounds),
         cmocka_unit_test(one_set_that_all_confirm_is_opened_by_any_u_answers),
+        cmocka_unit_test(each_round_has_noise_of_every_node_in_it),
         cmocka_unit_test(who_was_told_of_other_members_confirms_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
