@@ -10,7 +10,7 @@
 #include "core/wipe.h"
 #include "crypto/keystream.h"
 
-typedef unsigned __int128 wide;
+__extension__ typedef unsigned __int128 wide;
 
 #define BUFFER 4096u
 #define LAPLACE_MOST 256u /* of t: what lies beyond is rejected; see the header */
