@@ -1,0 +1,152 @@
+"""Bodies of blocks and results, and the arithmetic of operations 1 and 2, in numpy."""
+import numpy as np
+
+from . import records
+
+
+class Refused(Exception):
+    """What a node answers with REFUSE: code and text."""
+
+    def __init__(self, code, text):
+        super().__init__(code, text)
+        self.code, self.text = code, text
+
+
+class Block:
+    """A matrix of groups one below the other: an array, or one for each prime; shapes of groups."""
+
+    def __init__(self, description, shapes, values):
+        self.description, self.shapes, self.values = description, shapes, values
+
+    @property
+    def residues(self):
+        return self.description["dtype"] == records.RESIDUES
+
+    def parts(self, prime=None):
+        """The groups as matrices; of residues those of one prime, of integers modulo it."""
+        flat = self.values[prime[0]] if self.residues else self.values
+        at = 0
+        for rows, cols in self.shapes:
+            part = flat[at:at + rows * cols].reshape(rows, cols)
+            at += rows * cols
+            if prime and not self.residues:
+                part = np.mod(part.astype(np.int64), prime[1])
+            yield part
+
+
+def unpack_residues(body):
+    three = np.frombuffer(body, np.uint8).reshape(-1, 3).astype(np.int64)
+    return three[:, 0] | three[:, 1] << 8 | three[:, 2] << 16
+
+
+def pack_residues(values):
+    flat = np.ascontiguousarray(values.reshape(-1), "<u4")
+    return flat.view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
+
+
+def parse(description, body):
+    """A Block from the body of a PUT, or Refused."""
+    d = description
+    if d["len"] != len(body):
+        raise Refused(records.EFORMAT, "length")
+    table, at = [(d["rows"], d["cols"])], 0
+    if d["groups"]:
+        at = 8 * d["groups"]
+        table = [tuple(map(int, pair))
+                 for pair in np.frombuffer(body[:at], "<u4").reshape(-1, 2)]
+        if sum(r for r, _ in table) != d["rows"] or max(c for _, c in table) != d["cols"]:
+            raise Refused(records.EFORMAT, "group table")
+    count = sum(r * c for r, c in table)
+    if d.get("encoding", 0) == 1:
+        return Block(d, table, sparse(d, table, body[at:]))
+    if d["dtype"] == records.RESIDUES:
+        each = 3 * count
+        if len(body) - at != each * d["primes"]:
+            raise Refused(records.EFORMAT, "length of residues")
+        values = [unpack_residues(body[at + q * each:at + (q + 1) * each])
+                  for q in range(d["primes"])]
+    else:
+        kind = np.dtype(records.DTYPES[d["dtype"]])
+        if len(body) - at != count * kind.itemsize:
+            raise Refused(records.EFORMAT, "length of values")
+        values = np.frombuffer(body, kind, count, at)
+    return Block(d, table, values)
+
+
+def sparse(description, table, body):
+    """The values of a block in CSR, written out."""
+    rows = [cols for r, cols in table for _ in range(r)]
+    index = np.dtype("u1" if description["cols"] <= 255 else
+                     "<u2" if description["cols"] <= 65535 else "<u4")
+    kind = np.dtype(records.DTYPES[description["dtype"]])
+    counts = np.frombuffer(body, index, len(rows)).astype(np.int64)
+    rest = len(body) - len(rows) * index.itemsize
+    entries = rest // (index.itemsize + kind.itemsize)
+    if entries * (index.itemsize + kind.itemsize) != rest or counts.sum() != entries:
+        raise Refused(records.EFORMAT, "entries")
+    columns = np.frombuffer(body, index, entries, len(rows) * index.itemsize).astype(np.int64)
+    given = np.frombuffer(body, kind, entries, (len(rows) + entries) * index.itemsize)
+    starts = np.concatenate(([0], np.cumsum(np.array(rows, np.int64))))
+    values = np.zeros(starts[-1], kind)
+    values[np.repeat(starts[:-1], counts) + columns] = given
+    return values
+
+
+def multiply_modulo(a, b, p):
+    """a b modulo p < 2^24, exact in float64: a is cut in two, and at most 2^17 terms are added."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.int64)
+    for at in range(0, a.shape[1], 1 << 16):
+        left, right = a[:, at:at + (1 << 16)], b[at:at + (1 << 16)].astype(np.float64)
+        high = ((left >> 12).astype(np.float64) @ right).astype(np.int64) % p
+        low = ((left & 4095).astype(np.float64) @ right).astype(np.int64)
+        total = (total + (high << 12) + low) % p
+    return total
+
+
+def windows(values, w):
+    """The matrix of windows of images, one image a row."""
+    images = values.reshape(len(values), w["height"], w["width"], w["channels"])
+    pad = w.get("padding", 0)
+    images = np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    side, stride = w["window"], w["stride"]
+    down = (w["height"] + 2 * pad - side) // stride + 1
+    across = (w["width"] + 2 * pad - side) // stride + 1
+    out = [images[:, y * stride:y * stride + side, x * stride:x * stride + side].reshape(
+        len(values), 1, -1) for y in range(down) for x in range(across)]
+    return np.concatenate(out, 1).reshape(len(values) * down * across, -1)
+
+
+def product(task, left, right):
+    """The body of the result of operation 1 or 2: the values, or packed residues."""
+    primes = task.get("primes", [])
+    want = task["result"]
+    for block in (left, right):
+        if block.residues and (not primes or len(block.values) != len(primes)):
+            raise Refused(records.EINVAL, "residues of other primes")
+    out = []
+    for prime in enumerate(primes) if primes else [None]:
+        lefts, rights = list(left.parts(prime)), list(right.parts(prime))
+        if prime and any((x >= prime[1]).any() for x in lefts + rights):
+            raise Refused(records.ERANGE, "a residue that is not below its prime")
+        if task.get("windows"):
+            lefts = [windows(x, task["windows"]) for x in lefts]
+        if task["op"] == 2:
+            lefts = [x.T for x in lefts]
+        if len(lefts) != len(rights) or any(x.shape[1] != y.shape[0]
+                                            for x, y in zip(lefts, rights)):
+            raise Refused(records.ESHAPE, "shapes do not agree")
+        if prime:
+            made = [multiply_modulo(x, y, prime[1]) for x, y in zip(lefts, rights)]
+        else:
+            made = [x.astype(np.float64) @ y.astype(np.float64) for x, y in zip(lefts, rights)]
+        out.append(np.concatenate([x.reshape(-1) for x in made]))
+        if out[-1].size != want["rows"] * want["cols"]:
+            raise Refused(records.ESHAPE, "the result has another shape")
+    return dress(want, out)
+
+
+def dress(want, out):
+    """Values, a list of one array for each prime, as the description wants them."""
+    if want["dtype"] == records.RESIDUES:
+        return b"".join(map(pack_residues, out))
+    return out[0].astype(records.DTYPES[want["dtype"]]).tobytes()

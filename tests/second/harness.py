@@ -1,0 +1,107 @@
+"""What the programs of this folder share: TAP, the command `sherd`, operands."""
+import concurrent.futures
+import os
+import subprocess
+import threading
+import time
+
+import numpy as np
+
+from . import link
+
+SHERD = os.environ.get("S", "build/plain/sherd")
+FAILURES = 12
+_lock = threading.Lock()
+_cases = [0, 0]
+
+
+def report(good, name, why=""):
+    """A line of TAP, and why where it is not good."""
+    with _lock:
+        _cases[0] += 1
+        _cases[1] += not good
+        print(f"{'ok' if good else 'not ok'} {_cases[0]} - {name}", flush=True)
+        if not good:
+            for line in str(why).splitlines()[-40:]:
+                print(f"# {line}", flush=True)
+
+
+class Run:
+    """The command once: code, out, err, seconds it took, peak (bytes of memory)."""
+
+    def __init__(self, *args, limit=60, env=None):
+        self.args = args
+        began = time.monotonic()
+        process = subprocess.Popen([SHERD, *map(str, args)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, **(env or {})))
+        self.peak = 0
+        watch = threading.Timer(limit, process.kill)
+        watch.start()
+        texts = [None, None]
+        readers = [threading.Thread(target=self._read, args=(stream, texts, i))
+                   for i, stream in enumerate((process.stdout, process.stderr))]
+        for reader in readers:
+            reader.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = self.code = os.waitstatus_to_exitcode(status)
+        watch.cancel()
+        for reader in readers:
+            reader.join()
+        self.out, self.err = texts
+        self.seconds = time.monotonic() - began
+        self.peak = usage.ru_maxrss * 1024
+        self.cpu = usage.ru_utime + usage.ru_stime
+
+    @staticmethod
+    def _read(stream, texts, i):
+        texts[i] = stream.read()
+        stream.close()
+
+    def __str__(self):
+        return (f"sherd {' '.join(map(str, self.args))}\nexit {self.code} after {self.seconds:.1f} s, "
+                f"{self.peak >> 20} MiB\n{self.out}{self.err}")
+
+
+def identity(path):
+    """The key that `sherd keygen` wrote to path; made if it is not there."""
+    if not os.path.exists(path):
+        made = Run("keygen", path)
+        assert made.code == 0, made
+    with open(path, "rb") as file:
+        return link.Identity(file.read())
+
+
+def node_file(path, nodes, start=1):
+    with open(path, "w", encoding="ascii") as file:
+        file.writelines(node.line(f"n{i}", f"d{i}") for i, node in enumerate(nodes, start))
+
+
+def everything(function, cases, workers=4):
+    """
+    function(case) for each case, several at a time; a report for each: (good, name, why). After
+    FAILURES of them the rest is not tried, so that a test of a broken peer ends soon.
+    """
+    def one(case):
+        if _cases[1] >= FAILURES:
+            return
+        try:
+            report(*function(case))
+        except Exception as error:  # a case that breaks is a case that fails
+            report(False, str(case), repr(error))
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        list(pool.map(one, cases))
+
+
+def finish():
+    print(f"1..{_cases[0]}", flush=True)
+    os._exit(1 if _cases[1] or not _cases[0] else 0)
+
+
+def operands(seed=1, n=40, k=30, m=20):
+    """A.npy and B.npy of floats in the working folder, and what numpy makes of them."""
+    random = np.random.default_rng(seed)
+    a, b = random.standard_normal((n, k)), random.standard_normal((k, m))
+    np.save("A.npy", a)
+    np.save("B.npy", b)
+    return a, b
