@@ -11,13 +11,15 @@
 
 #include "core/bytes.h"
 #include "crypto/fragment.h"
+#include "node/check.h"
 #include "sherd/mat.h"
+#include "wire/link_state.h"
 #include "wire/messages.pb.h"
 #include "wire/record.h"
 #include "wire/session.h"
 #include "wire/tasks.h"
 
-enum { CELLS = 10, ROWS = 64, TEXT = 1 << 16 };
+enum { CELLS = 10, ROWS = 64, TEXT = 1 << 18 };
 
 typedef struct table {
     char *cell[ROWS][CELLS];
@@ -238,6 +240,23 @@ static void every_operation_has_this_number(void **state)
     }
 }
 
+static void every_code_has_this_name_and_text(void **state)
+{
+    (void)state;
+    static const struct { int code; const char *name, *text; } codes[] = {
+#define XX(number, name, exit, text) { (number), #name, text },
+        SHERD_ERR_MAP(XX)
+#undef XX
+    };
+    table t = find_table("| code | name |");
+    assert_int_equal(t.rows, sizeof codes / sizeof *codes);
+    for (size_t i = 0; i < t.rows; i++) {
+        assert_int_equal(strtol(t.cell[i][0], NULL, 10), codes[i].code);
+        assert_string_equal(t.cell[i][1], codes[i].name);
+        assert_string_equal(t.cell[i][2], codes[i].text);
+    }
+}
+
 /* "1 up to 255 columns, 2 up to 65535, else 4", and how the sections lie, held to the header. */
 static void the_sections_of_csr_have_these_widths_and_this_order(void **state)
 {
@@ -285,10 +304,12 @@ static void every_time_and_limit_has_this_value(void **state)
 {
     (void)state;
     static const struct { const char *name; uint64_t value; } constants[] = {
-        CONSTANT(SHERD__HANDSHAKE_MS), CONSTANT(SHERD__PING_MS), CONSTANT(SHERD__DEAD_MS),
+        CONSTANT(SHERD__LINK_SHAKE_MS), CONSTANT(SHERD__HANDSHAKE_MS),
+        CONSTANT(SHERD__PING_MS), CONSTANT(SHERD__DEAD_MS),
         CONSTANT(SHERD__STALL_MS), CONSTANT(SHERD__STALL_BYTES), CONSTANT(SHERD__CHUNK),
         CONSTANT(SHERD__CONTROL_MAX), CONSTANT(SHERD__UNKNOWN_MAX), CONSTANT(SHERD__TASKS_MAX),
-        CONSTANT(SHERD__TEXT_MAX), CONSTANT(SHERD__PRIMES_MAX), CONSTANT(SHERD__GROUPS_MAX),
+        CONSTANT(SHERD__TEXT_MAX), CONSTANT(SHERD__PRIMES_MAX), CONSTANT(SHERD__PRIME_MAX),
+        CONSTANT(SHERD__WINDOW_MAX), CONSTANT(SHERD__GROUPS_MAX),
         CONSTANT(SHERD__CSR_MAX),
         CONSTANT(SHERD__ANSWERS_MAX), CONSTANT(SHERD__MINOR),
     };
@@ -308,6 +329,7 @@ int main(void)
         cmocka_unit_test(every_field_of_a_body_has_this_number),
         cmocka_unit_test(the_schema_has_these_kinds),
         cmocka_unit_test(every_operation_has_this_number),
+        cmocka_unit_test(every_code_has_this_name_and_text),
         cmocka_unit_test(the_sections_of_csr_have_these_widths_and_this_order),
         cmocka_unit_test(every_time_and_limit_has_this_value),
     };
