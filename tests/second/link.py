@@ -90,9 +90,12 @@ class Link:
         self.at = 0
         self.received = self.sent = 0
         self.up = False
+        self.over = None  # why no more can come, said when what came before has been read
 
     def _move(self, wait):
         """Moves bytes between TLS and socket, at most wait seconds long; False: none came or left."""
+        if self.over:
+            raise Closed(self.over)
         while True:
             try:
                 self.unsent += self.tls.bio_read(1 << 20)
@@ -108,7 +111,8 @@ class Link:
             if r:
                 data = self.sock.recv(1 << 20)
                 if not data:
-                    raise Closed("end of the connection")
+                    self.over = "end of the connection"
+                    return True
                 self.received += len(data)
                 self.tls.bio_write(data)
                 self._take()
@@ -122,10 +126,12 @@ class Link:
                 self.read += self.tls.recv(1 << 20)
             except SSL.WantReadError:
                 return
-            except SSL.ZeroReturnError as error:
-                raise Closed("closed in good order") from error
+            except SSL.ZeroReturnError:
+                self.over = "closed in good order"
             except SSL.Error as error:
-                raise Closed(f"TLS: {error}") from error
+                self.over = f"TLS: {error}"
+            if self.over:
+                return
 
     def handshake(self, seconds=5.0):
         end = time.monotonic() + seconds

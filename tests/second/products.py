@@ -68,7 +68,8 @@ def main():
 
     masks("first.masks")
     masks("second.masks", "--bits", "12")
-    for op, files in (("square", 1), ("relu", 1), ("minus", 2), ("multiply", 2)):
+    for op, files in (("sigmoid", 1), ("square", 1), ("relu", 1), ("tanh", 1), ("exp", 1),
+                      ("minus", 2), ("multiply", 2)):
         cases.append(("apply", ("E.npy",) * files, (op,)))
 
     def one(case):
