@@ -89,4 +89,11 @@ for f in run/checkpoint-*.npz; do printf x | dd of="$f" bs=1 seek=200 conv=notru
 ! py chain.py
 report $? "a changed byte breaks it"
 
+# docs/METADATA.md, the same way.
+D=$R/docs/METADATA.md
+block python 1 >operands.py
+run meta build z=dot:5x7x3 --nodes 2 -o z.npz && run multiply A.npy B.npy -n 2 --meta z.npz -o C.npy
+py operands.py
+report $? "metadata names the operands that it has served as described"
+
 echo "1..$n"
