@@ -177,6 +177,13 @@ void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The first `len` are ascending, and so is the list with `value`. */
+static void put_ascending(uint64_t *list, uint32_t len, uint64_t value)
+{
+    for (; len > 0 && list[len - 1] > value; len--) list[len] = list[len - 1];
+    list[len] = value;
+}
+
 /* Domains of which a node is up (windows: and takes those of images) and none is banned; budgets,
  * or NULL: of the smallest such node of each, ascending. The lock is held. */
 static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *budgets)
@@ -194,11 +201,22 @@ static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *b
             if (n->info.memory < least) least = n->info.memory;
         }
         if (!up || banned) continue;
-        uint32_t at = usable++;
-        for (; budgets && at > 0 && budgets[at - 1] > least; at--) budgets[at] = budgets[at - 1];
-        if (budgets) budgets[at] = least;
+        if (budgets) put_ascending(budgets, usable, least);
+        usable++;
     }
     return usable;
+}
+
+/* What each node that is up has, ascending, less what is kept there. The lock is held. */
+static uint32_t rooms_of(const sherd_cluster *c, uint64_t *rooms)
+{
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd_node_info *info = &c->nodes[i].info;
+        if (info->state != SHERD_NODE_UP) continue;
+        put_ascending(rooms, len++, info->memory > c->held ? info->memory - c->held : 0);
+    }
+    return len;
 }
 
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
@@ -225,10 +243,12 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     uint32_t newer = usable_domains(c, true, NULL), usable = usable_domains(c, false, c->budgets);
     for (uint32_t i = 0; i < usable; i++)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
+    uint32_t up = rooms_of(c, c->rooms);
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
                            .memory = least, .smallest = smallest,
                            .budgets = usable ? c->budgets : NULL, .usable = usable,
+                           .rooms = up ? c->rooms : NULL, .rooms_len = up,
                            .gflops = slowest,
                            .older = usable > newer ? usable - newer : 0,
                            .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
@@ -238,22 +258,28 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .domain_hint = c->domain_hint };
 }
 
-void sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)
+void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
 {
-    if (memory == 0) return;
-    for (uint32_t i = 0; i < c->count; i++) {
-        char has[16];
-        pool_node *n = &c->nodes[i];
-        pthread_mutex_lock(&c->lock);
-        bool tell = n->info.state == SHERD_NODE_UP && !n->told_small &&
-                    n->info.memory < memory + c->held;
-        n->told_small = n->told_small || tell;
-        pthread_mutex_unlock(&c->lock);
-        if (tell)
-            sherd__cluster_say(c, SHERD_LOG_WARN,
-                               "%s says that it has room for %s: it counts as a spare node",
-                               n->label, sherd__plan_bytes_text((double)n->info.memory, has));
-    }
+    char has[16];
+    pool_node *n = &c->nodes[node];
+    pthread_mutex_lock(&c->lock);
+    uint64_t memory = n->info.memory;
+    bool tell = n->info.state == SHERD_NODE_UP && !n->told_small && memory < c->needed;
+    n->told_small = n->told_small || tell;
+    pthread_mutex_unlock(&c->lock);
+    if (tell)
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s says that it has room for %s, which is too little for this work: it "
+                           "counts as lost", n->label, sherd__plan_bytes_text((double)memory, has));
+}
+
+uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)
+{
+    pthread_mutex_lock(&c->lock);
+    uint64_t needed = c->needed = memory ? memory + c->held : 0;
+    pthread_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < c->count; i++) sherd__cluster_tell_small(c, i);
+    return needed;
 }
 
 void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)

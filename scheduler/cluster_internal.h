@@ -23,9 +23,10 @@ typedef struct sherd__run_result {
 
 /** The nodes as planning needs them; arrays live as long as the cluster. */
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out);
-/** Work was cut for nodes that have so much: those that declared less are told of, once each. 0:
- *  for all. */
-void sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory);
+/** Work was cut for nodes that have so much besides what is kept there: those that declared less
+ *  are told of, once each, and have no part in it. Returns what a node has to declare. 0: all
+ *  do. */
+uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory);
 /** So many bytes of every node's memory are taken, or free again: kept operands. What is planned
  *  from then on has the rest. */
 void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes);

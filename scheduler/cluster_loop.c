@@ -186,6 +186,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
                  e->err != SHERD_EINTERRUPTED;
+    n->given_up = !was_up && !again;
     if (again) {
         n->retries++;
         n->retry_ms = now + RETRY_MS;
@@ -203,6 +204,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
     switch (e->kind) {
     case SHERD__EV_READY:
         n->up = true;
+        n->given_up = false;
         n->up_ms = now;
         n->sessions++;
         n->hello = e->hello;
@@ -212,6 +214,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
         pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
         publish(c);
+        sherd__cluster_tell_small(c, n->index);
         break;
     case SHERD__EV_CLOSED:
         on_session_over(c, n, e);
@@ -285,6 +288,14 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     return sherd__record_coding(c->record, &coded, d);
 }
 
+/* Whether it may come back within the moments that a job waits for a lost node: one whose last
+ * session broke the handshake, or that could not be reached when an earlier job began, is tried
+ * again but not waited for. */
+static bool awaited(const pool_node *n)
+{
+    return !n->banned && !n->absent && !n->given_up;
+}
+
 /* The calling thread has the job back. */
 static void release_job(sherd_cluster *c)
 {
@@ -329,7 +340,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
     c->deadline_ms = timeout_ms ? now + timeout_ms : 0;
     for (uint32_t i = 0; i < c->count; i++) {
         pool_node *n = &c->nodes[i];
-        if (!n->banned) n->retries = 0;
+        if (n->up && now - n->up_ms >= STEADY_MS) n->retries = 0;
         n->expelled = false;
         if (usable(n)) {
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
@@ -337,7 +348,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
             /* One that was lost before is asked once more while the others begin. */
             if (!n->banned && !n->absent && !n->link) n->retry_ms = now;
             if (n->banned) work.ops->node_barred(work.ctx, i);
-            work.ops->node_down(work.ctx, i, !n->banned && !n->absent, n->last_text, now);
+            work.ops->node_down(work.ctx, i, awaited(n), n->last_text, now);
         }
     }
     job_moved(c);

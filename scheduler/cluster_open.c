@@ -116,7 +116,8 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
     c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
-    int err = peers && c->domain_of && c->budgets ? SHERD_OK : SHERD_ENOMEM;
+    c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
+    int err = peers && c->domain_of && c->budgets && c->rooms ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
@@ -203,8 +204,8 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* True where the node could be reached and would not have us, or is not the one it should be: going
- * on without it would hide a mistake, or an attack. */
+/* True where the node could be reached and would not have us, is not the one it should be or does
+ * not speak the protocol: the first to speak of where too few are up. */
 static bool turned_away(const pool_node *n)
 {
     return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
@@ -279,6 +280,7 @@ static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag
     const char *hint = c->launch ? "look who stops or kills it, and start again"
                                  : "look whether it runs and whether its allow-list has our key";
     char *mark = NULL;
+    if (s->away) hint = "look whether it is a node of this version, with the key that is named";
     for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
         mark = p;
     if (mark) {
@@ -338,11 +340,11 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     standing s = { .up = 0 };
     wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
-    if (s.open && s.over && !s.away)
+    if (s.open && s.over && !(s.away && s.up < want))
         return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
                            "the time given is over; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
-    if (s.up < want || s.away)
+    if (s.up < want)
         return fail_missing(c, &s, s.err && (s.away || s.up == 0 || !c->o.nodes_min)
                                        ? s.err : SHERD_EFEWNODES, d);
     say_missing(c, &s);

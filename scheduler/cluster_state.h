@@ -32,6 +32,7 @@ typedef struct pool_node {
     sherd_link *link;          /* loop thread's, as everything below */
     bool up, banned, touched;
     bool absent;               /* a local node that never listened, and is no more */
+    bool given_up;             /* it was not reached, and nothing more was tried at once */
     bool expelled;             /* from the job that runs */
     uint64_t up_ms;            /* since when it is up */
     uint64_t sessions;         /* so far: the number of the current one */
@@ -83,6 +84,8 @@ struct sherd_cluster {
     sherd__work next_work;     /* request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
     uint64_t *budgets;         /* the calling thread's: sherd__nodes.budgets */
+    uint64_t *rooms;           /* likewise: sherd__nodes.rooms */
+    uint64_t needed;           /* bytes that a node has to declare for the work that is on */
     uint64_t held;             /* bytes of every node that kept operands take */
     uint32_t next_timeout_ms;
     bool job_done;
@@ -103,6 +106,8 @@ void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
 /** Leaves work for the loop; the lock is held. */
 void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
                          uint32_t timeout_ms);
+/** Names a node, once, that declares too little memory for the work that is on. */
+void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node);
 /** Waits up to ms for a change; the lock is held. Hands out lines, asks whether to stop. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
 /** Lines that still wait; the lock is held. */

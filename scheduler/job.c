@@ -207,6 +207,11 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
         sherd__job_trial_forget(j, n);
     }
     const bool gone = n->state == NODE_GONE; /* and that was said */
+    if (sherd__session_peer(s)->memory < j->o.memory) {
+        if (!gone) j->stats.lost++; /* its owner names it */
+        lose(j, node, true);
+        return;
+    }
     n->session = s;
     n->session_number = session_number;
     n->state = NODE_UP;

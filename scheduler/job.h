@@ -42,6 +42,7 @@ typedef struct sherd__job_options {
     const uint32_t *domain;      /* per node; copied */
     uint32_t depth;              /* cells under way per node; ordered, threshold: positions between
                                     the first that is open and the last that is begun */
+    uint64_t memory;             /* a node that declares less has no part in it; 0: all have */
     uint32_t return_ms;          /* how long a lost node's work waits for it to come back */
     bool strict;                 /* a wrong answer fails the job */
     sherd__job_owner owner;

@@ -40,7 +40,8 @@ static void give_up(sherd__kept_share *k)
 static int encode(sherd__kept_share *k, sherd_diag *d)
 {
     sherd__cluster_nodes(k->cluster, &k->nodes);
-    if (k->nodes.usable > k->alive) {
+    if (k->nodes.usable > k->alive) { /* those with the least room are hoped for least */
+        if (k->nodes.budgets) k->nodes.budgets += k->nodes.usable - k->alive;
         k->nodes.usable = k->alive;
         k->nodes.older = 0; /* they have not answered, where that matters */
     }

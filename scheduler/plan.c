@@ -5,6 +5,7 @@
  */
 #include "scheduler/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "core/diag.h"
@@ -105,5 +106,31 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
     out->perm_cache = in->memory / 4;
     out->node_bytes = (uint64_t)(resident_column(in) * (double)tile) * 2 +
                       out->cell_bytes * out->depth;
+    return SHERD_OK;
+}
+
+static double cells_of(const sherd__plan *plan, const sherd__plan_input *in)
+{
+    return ceil((double)in->m / (double)plan->tile_cols) *
+           ceil((double)in->rows_longest / (double)plan->panel_rows);
+}
+
+int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
+                    const uint64_t *rooms, size_t len, sherd_diag *d)
+{
+    double fewest = INFINITY;
+    for (size_t i = len; i-- > 0;) {
+        sherd__plan_input now = *in;
+        sherd__plan plan;
+        now.node_memory = rooms[i];
+        if (rooms[0] < rooms[len - 1]) now.smallest = NULL;
+        int err = sherd__plan_make(&plan, &now, i == len - 1 ? d : NULL);
+        if (err && i == len - 1) return err;
+        double cells = err ? 0 : cells_of(&plan, in);
+        if (err || (cells > 2 * fewest && plan.cell_bytes < SMALL_CELL)) break;
+        fewest = fmin(fewest, cells);
+        *out = plan;
+        *counted = rooms[i];
+    }
     return SHERD_OK;
 }

@@ -4,6 +4,7 @@
  */
 #include "scheduler/prepare_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@
 /* One two-sided trial: 2 in the number of weights, 2^61-1, also where the modulus is 2^127-1
  * (crypto/freivalds.h). */
 #define CHECK_ERROR_EXACT 0x1p-60
+
+#define SMALL_APPLY 0x1p20 /* bytes: panels of so many cost their nodes no more than larger ones */
 
 static int stored_row(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
 {
@@ -133,6 +136,15 @@ static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
     return sherd_dtype_size((sherd_dtype)sherd__deal_dtype(v, exact, f));
 }
 
+int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
+                       sherd_diag *d)
+{
+    const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
+    in->smallest = nodes->smallest;
+    return sherd__plan_fit(&p->plan, &p->node_memory, in, rooms,
+                           nodes->rooms ? nodes->rooms_len : 1, d);
+}
+
 static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
                 const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
 {
@@ -146,10 +158,9 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
         .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
         .size_a = p->size_a, .size_b = p->size_b, .primes_len = p->primes_len,
-        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT, .node_memory = nodes->memory,
-        .smallest = nodes->smallest,
+        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
     };
-    return sherd__plan_make(&p->plan, &in, d);
+    return sherd__prepare_cut(p, &in, nodes, d);
 }
 
 static int beyond(uint32_t node, double share, int which, double bound, sherd_diag *d)
@@ -375,15 +386,24 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Rows of a panel of an element-wise operation: as a product of one column each way. */
+/* Rows of a panel of an element-wise operation: as a product of one column each way. Nodes that a
+ * row does not fit into, or that have others take more than twice as many panels, are passed over;
+ * the most that one has counts, whatever that is. */
 static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
                        const sherd__nodes *nodes, const sherd_product_options *opt)
 {
+    const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    double row = (double)(widest ? widest : 1) * 8 * (arity + 1);
-    double cell = (double)memory / 2 / (3.0 * p->slots), node = 0.3 * (double)nodes->memory / 3;
+    double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
+    double cell = (double)memory / 2 / (3.0 * p->slots);
     if (cell > 0x1p23) cell = 0x1p23;
-    if (cell > node) cell = node;
+    for (size_t i = nodes->rooms ? nodes->rooms_len : 1; i-- > 0;) {
+        double node = fmin(0.3 * (double)rooms[i] / 3, cell);
+        if (most > 0 && (node < row || (2 * node < most && node < SMALL_APPLY))) break;
+        most = fmax(most, node);
+        p->node_memory = rooms[i];
+        cell = node;
+    }
     double rows = cell / row < 1 ? 1 : cell / row;
     p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows, .tile_cols = 1,
                              .depth = 3, .perm_cache = memory / 4 };

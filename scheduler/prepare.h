@@ -23,6 +23,8 @@ typedef struct sherd__nodes {
     uint64_t memory;        /* of the smallest, as it declared, less what is kept there */
     const char *smallest;   /* its name; NULL: none stands out */
     const uint64_t *budgets; /* of each usable domain's smallest node, ascending; NULL: all alike */
+    const uint64_t *rooms;  /* of each node that is up, ascending; NULL: memory */
+    uint32_t rooms_len;
     uint32_t usable;        /* domains of which a node is up and none has lied */
     uint32_t older;         /* of these, such as take no windows of images */
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
@@ -61,8 +63,8 @@ typedef struct sherd__prepared {
     uint32_t threshold;
     size_t coded_rows, coded_cols, coded_part; /* share: A, and rows of it that are cut together */
     uint64_t kept_bytes;   /* of an A that stays, at each node */
-    uint64_t node_memory;  /* share: what nodes are counted on to have; those that declared less
-                              are spare ones */
+    uint64_t node_memory;  /* what nodes are counted on to have: those that declared less are passed
+                              over; 0: none is */
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */
     sherd_diag mask_fault;  /* what went wrong with them during the run */

@@ -131,10 +131,8 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .rows_longest = (a.rows + p->slots - 1) / p->slots, .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len, .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
-        .node_memory = nodes->memory,
-        .smallest = nodes->smallest,
     };
-    return sherd__plan_make(&p->plan, &in, d);
+    return sherd__prepare_cut(p, &in, nodes, d);
 }
 
 /* All of B is public, and of A nothing is shown: the default bound, which holds for any plan. */

@@ -38,6 +38,11 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
 int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt,
                                sherd_diag *d) SHERD_MUST;
 
+/** Plans for nodes->rooms, or nodes->memory where that is NULL: p->plan and p->node_memory.
+ *  in->node_memory and in->smallest are filled in. SHERD_EFEWNODES. */
+int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
+                       sherd_diag *d) SHERD_MUST;
+
 /** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
  *  system's. */
 sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);

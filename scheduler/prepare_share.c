@@ -255,8 +255,7 @@ static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
 /*
  * Tasks are cut to what nodes declare that they have room for, and one may lie. As many domains as
  * are more than enough are passed over where the work fits only without them, or is in more than
- * twice as many tasks for their sake; they are sent it all the same, and refuse what they cannot
- * hold. kept: bytes of an A that stays at each node.
+ * twice as many tasks for their sake. kept: bytes of an A that stays at each node.
  */
 static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
                const sherd_product_options *opt, sherd_diag *d)
@@ -279,6 +278,42 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
         p->node_memory = node;
     }
     return SHERD_OK;
+}
+
+/* Codes and plans for these nodes. */
+typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d);
+
+/*
+ * For most of the nodes: without domains of little memory, as far as the others are enough, where
+ * the work fits only without them or is in more than twice as many tasks for their sake.
+ */
+static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
+                    void *ctx, sherd_diag *d)
+{
+    uint64_t needed = sherd__prepare_least(opt) - opt->spare;
+    uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
+    uint32_t chosen = most, tried = most;
+    double fewest = INFINITY, tasks = 0;
+    for (uint32_t i = most + 1; i-- > 0;) {
+        sherd__nodes fewer = *all;
+        sherd_diag why = { 0 };
+        fewer.usable -= i;
+        if (i) fewer.budgets += i;
+        tried = i;
+        int err = try(ctx, &fewer, &tasks, i == most ? d : &why);
+        if (err && (i == most || err != SHERD_EFEWNODES)) {
+            if (d) *d = i == most ? *d : why;
+            return err;
+        }
+        if (err || tasks > 2 * fewest) break;
+        fewest = fmin(fewest, tasks);
+        chosen = i;
+    }
+    if (tried == chosen) return SHERD_OK;
+    sherd__nodes fewer = *all;
+    fewer.usable -= chosen;
+    fewer.budgets += chosen;
+    return try(ctx, &fewer, &tasks, d);
 }
 
 static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
@@ -378,6 +413,35 @@ static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
                        SHERD__WINDOW_MAX);
 }
 
+typedef struct kept_attempt {
+    sherd__prepared *p;
+    sherd_view a;
+    const sherd_keeping *how;
+    size_t part;
+    work k;
+    const sherd_product_options *opt;
+} kept_attempt;
+
+static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const kept_attempt *t = ctx;
+    sherd__prepared *p = t->p;
+    work k = t->k;
+    size_t panel_rows, part = t->part;
+    int err = kept_code(p, t->a, part, &k, nodes, t->opt, &panel_rows, d);
+    if (err) return err;
+    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
+    size_t all = t->a.rows / part * k.rows +
+                 (t->a.rows % part + p->code.blocks - 1) / p->code.blocks;
+    double share = 3.0 * p->primes_len * (double)all * (double)t->a.cols;
+    err = fit(p, &k, share, nodes, t->opt, d);
+    if (err) return err;
+    p->kept_bytes = (uint64_t)share;
+    *tasks = tasks_of(&p->plan, &k);
+    if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
+    return SHERD_OK;
+}
+
 /*
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
  * as they like, and may be multiplied from either side.
@@ -389,25 +453,19 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     work k = work_of(a, how, opt->scheme == SHERD_SHARE);
-    size_t panel_rows, part = how->part;
+    size_t part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
                             .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    kept_attempt t = { p, a, how, part, k, opt };
     int err = check_window(how, &k, d);
-    if (!err) err = kept_code(p, a, part, &k, nodes, opt, &panel_rows, d);
+    if (!err) err = for_most(nodes, opt, code_kept, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
-    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
-    size_t all = a.rows / part * k.rows + (a.rows % part + p->code.blocks - 1) / p->code.blocks;
-    double share = 3.0 * p->primes_len * (double)all * (double)a.cols;
-    err = fit(p, &k, share, nodes, opt, d);
-    if (err) return err;
-    p->kept_bytes = (uint64_t)share;
-    if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
     return open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
 }
 
@@ -428,20 +486,36 @@ int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, boo
                : SHERD_OK;
 }
 
+typedef struct share_attempt {
+    sherd__prepared *p;
+    sherd_view a, b;
+    const sherd_product_options *opt;
+} share_attempt;
+
+static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const share_attempt *t = ctx;
+    sherd__prepared *p = t->p;
+    int err = choose_code(p, t->a.rows, nodes, t->opt, d);
+    const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
+                     .left = t->a.cols, .each = 1, .right = t->b.cols, .inner = t->a.cols };
+    if (!err) err = fit(p, &k, 0, nodes, t->opt, d);
+    if (!err) *tasks = tasks_of(&p->plan, &k);
+    return err;
+}
+
 int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *all, const sherd_product_options *opt,
                          sherd_diag *d)
 {
     const sherd__nodes some = able(all, false), *nodes = &some;
     p->exact = true;
+    share_attempt t = { p, a, b, opt };
     int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
-    if (!err) err = choose_code(p, a.rows, nodes, opt, d);
+    if (!err) err = for_most(nodes, opt, code_share, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
-    const work k = { .rows = (a.rows + p->code.blocks - 1) / p->code.blocks, .left = a.cols,
-                     .each = 1, .right = b.cols, .inner = a.cols };
-    err = fit(p, &k, 0, nodes, opt, d);
-    return err ? err : open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
+    return open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
 }

@@ -111,7 +111,7 @@ int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared 
     jo.depth = p->plan.depth;
     jo.return_ms = RETURN_MS;
     jo.strict = strict;
-    sherd__cluster_pass_over(c, p->node_memory);
+    jo.memory = sherd__cluster_pass_over(c, p->node_memory);
     int err = sherd__cluster_coding(c, jo.id, p, d);
     return err ? err : sherd__job_new(out, &jo);
 }
@@ -214,7 +214,10 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         uint32_t left, ms;
         sherd_diag last = *d;
         sherd__cluster_nodes(c, nodes);
-        if (nodes->usable > alive) nodes->usable = alive;
+        if (nodes->usable > alive) { /* those with the least room are hoped for least */
+            if (nodes->budgets) nodes->budgets += nodes->usable - alive;
+            nodes->usable = alive;
+        }
         *d = (sherd_diag){ 0 };
         err = sherd__time_left(&ms, opt->timeout_ms, began, d);
         if (err) return err;

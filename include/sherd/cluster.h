@@ -40,7 +40,8 @@ typedef struct sherd_cluster_options {
     const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
     const char *key_file;    /* our key, which those nodes must allow */
     uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
-                                A node that turns us away fails it in any case */
+                                Those that turn us away, have another key or speak another version
+                                are named to `log` and counted as lost, as those that are away */
     uint32_t spare;          /* domains that the work can do without: once all but so many are up,
                                 the others are waited for about as long again; who comes later
                                 still takes part */

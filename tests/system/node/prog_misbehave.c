@@ -14,15 +14,19 @@
  *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
  *     killed    before it listens                           mute      stops once connected to
  *     late      a minute before it listens               older     takes no windows of images
- *     poor      says that it has 64 bytes of memory
+ *     poor      says that it has 64 bytes of memory, one: one byte
+ *     nan       a speed that is no number, inf: without an end, minus: below zero
+ *     minor     WELCOME of another minor version        leaves    BYE in place of WELCOME
+ *     breaks    closes in place of WELCOME
  *     idle      bytes that are no record, 0.2 s and more behind its last result
  *
  * AFTER: so many results are answered properly first.
  *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
  * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin
- * link: -Wl,--wrap=sherd__session_new
+ * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello
  */
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +40,7 @@
 #include "matrix/residue_limbs.h"
 #include "sherd/mat.h"
 #include "wire/link_state.h"
+#include "wire/message.h"
 #include "wire/session_state.h"
 
 int __real_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
@@ -53,6 +58,8 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 
 int __real_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
 int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
+size_t __real_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
+size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 void __real_sherd__link_begin(sherd_link *l);
 void __wrap_sherd__link_begin(sherd_link *l);
 
@@ -199,8 +206,22 @@ int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options 
 {
     sherd__session_options o = *opt;
     if (is("poor")) o.hello.memory = 64;
+    if (is("one")) o.hello.memory = 1;
     if (is("older")) o.hello.features &= ~(uint64_t)SHERD__FEATURE_WINDOWS;
-    return __real_sherd__session_new(out, &o);
+    int err = __real_sherd__session_new(out, &o);
+    if (!err && is("leaves")) sherd__session_bye(*out, SHERD_EREFUSED, "not today");
+    return err;
+}
+
+size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello)
+{
+    sherd__hello h = *hello;
+    if (is("nan")) h.gflops = NAN;
+    if (is("inf")) h.residue_gflops = INFINITY;
+    if (is("minus")) h.gflops = -1;
+    if (is("minor")) h.minor_min = h.minor_max = SHERD__MINOR + 1;
+    if (is("breaks")) raise(SIGKILL);
+    return __real_sherd__message_hello(body, &h);
 }
 
 static void misbehave_before_listening(void)

@@ -1,0 +1,63 @@
+#!/bin/sh
+# One node of several cannot take part: too little memory, a speed that is no number, another
+# version, a goodbye or nothing in place of WELCOME. Whatever the scheme and the verb, it is named
+# and the others do the work. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+nodes=
+trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
+LIAR=$(realpath "$R/${B:-build/plain}/tests/system/node/prog_misbehave")
+export XDG_STATE_HOME="$T/state"
+faults="one poor nan inf minus minor leaves breaks"
+
+/usr/bin/python3 -c "
+import numpy as np
+r = np.random.RandomState(1)
+np.save('A.npy', r.randint(-9, 9, (90, 40)).astype(float))
+np.save('B.npy', r.randint(-9, 9, (40, 30)).astype(float))
+" 2>err
+with() { # what node-3 does, then a command
+    how=$1
+    shift
+    SHERD_TEST_MISBEHAVE=$how@node-3 "$LIAR" "$@" --progress none --timeout 60 >out 2>err </dev/null
+    code=$?
+}
+named() { grep -q 'going on with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
+
+for scheme in plain permute "share --public b" "share --spare 1" share blind; do
+    ok=0
+    for how in $faults; do
+        masks=
+        if [ "$scheme" = blind ]; then
+            "$S" prepare B.npy -o "m-$how" --rows 90 >/dev/null 2>err || ok=1
+            masks="--masks m-$how"
+        fi
+        with $how multiply A.npy B.npy -o C.npy -n 4 --scheme $scheme $masks --check --json
+        [ $code = 0 ] && named || { ok=1; echo "# $scheme, $how: exit $code"; cat err; }
+        [ $how != one ] || grep -q '"nodes_lost":1,' out || ok=1
+        [ $ok = 0 ] || break
+    done
+    report $ok "--scheme $scheme does without a node that cannot take part"
+done
+
+ok=0
+for how in $faults; do
+    with $how apply sigmoid A.npy -o C.npy -n 4 --json
+    [ $code = 0 ] && named || { ok=1; echo "# $how: exit $code"; break; }
+done
+report $ok "an element-wise operation does without it"
+
+for by in "--scheme plain" "--scheme permute" "--scheme share --mode exact" "--by gradients" \
+    "--by gradients --aggregate ring" "--by gradients --aggregate halving-doubling"; do
+    ok=0
+    for how in $faults; do
+        with $how train spiral --epochs 5 -n 4 $by
+        [ $code = 0 ] || { ok=1; echo "# $by, $how: exit $code"; break; }
+        named || [ "${by#*gradients}" != "$by" ] || ok=1
+    done
+    report $ok "a training $by does without it"
+done
+
+with nan multiply A.npy B.npy -o C.npy -n 3 --scheme share
+[ $code = 5 ] && grep -q '2 of 3 nodes are up; node-3 (.*speed of nan' err
+report $? "where the others are not enough, the error names it"
+echo "1..$n"
