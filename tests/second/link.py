@@ -8,7 +8,7 @@ import time
 
 from OpenSSL import SSL, crypto
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import NameOID
 
@@ -38,8 +38,7 @@ class Identity:
         self.pin = pin(private.public_key())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "second")])
         start = datetime.datetime(2020, 1, 1)
-        digest = None if isinstance(private, ed25519.Ed25519PrivateKey) else \
-            __import__("cryptography").hazmat.primitives.hashes.SHA256()
+        digest = None if isinstance(private, ed25519.Ed25519PrivateKey) else hashes.SHA256()
         certificate = (x509.CertificateBuilder().subject_name(name).issuer_name(name)
                        .public_key(private.public_key()).serial_number(1)
                        .not_valid_before(start)

@@ -1,0 +1,74 @@
+"""
+The command over nodes of misbehaviours.py, each kind alone and beside good nodes: the right result,
+or an error with its exit code and a sentence, within a bound of time and of memory.
+"""
+import os
+import sys
+
+from . import harness, misbehaviours, node
+
+ALONE, BESIDE = 15, 40  # seconds
+MEMORY = 200 << 20
+# What nodes may bring about: failed peers, too few nodes, wrong answers, exposure, version, time.
+ERRORS = {5, 6, 7, 8, 10, 14, 124}
+SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
+           ("--scheme", "plain", "--mode", "exact"),
+           ("--scheme", "share", "--spare", "1", "--same-host-domains"),
+           ("--scheme", "share1", "--spare", "1", "--same-host-domains"))
+
+
+SLOW = ("mute", "dead", "silent", "drip", "never", "without a", "again", "no more")
+
+
+def later(name):
+    return misbehaviours.early(name) or name in (
+        "sends PINGs without answers", "sends 65536 unknown bytes again and again",
+        "answers without a body", "is dead from the first block on")
+
+
+def main():
+    me = harness.identity("me.key")
+    harness.operands()
+    good = [node.Node({me.pin}) for _ in range(4)]
+    kinds = [(i, name) for i, name in enumerate(misbehaviours.KINDS)
+             if len(sys.argv) < 2 or sys.argv[1] in name]
+
+    slowest = []
+
+    def one(case):
+        (i, name), beside = case
+        session, tls, harmless = misbehaviours.KINDS[name]
+        bad = [node.Node({me.pin}, session, **tls) for _ in range(1 if beside else 4)]
+        nodes = list(good) if beside else bad
+        if beside:
+            nodes.insert(i // 4 % 5, bad[0])
+        scheme = SCHEMES[i % 4]
+        timeout = BESIDE if beside else ALONE
+        where = f"{i}{'b' if beside else 'a'}"
+        harness.node_file(f"{where}.nodes", nodes)
+        run = harness.Run("multiply", "A.npy", "B.npy", "-o", f"{where}.npy", "--check",
+                          "--nodes", f"{where}.nodes", "--key", "me.key", "--timeout", timeout,
+                          *scheme)
+        for other in bad:
+            other.close()
+        there = os.path.exists(f"{where}.npy")
+        right = run.code == 0 and "equal: yes" in run.err and there
+        error = run.code in ERRORS and "sherd: multiply: " in run.err and not there
+        fine = (right if beside or harmless is misbehaviours.HARMLESS else
+                error if harmless is misbehaviours.BAD else right or error)
+        bound = (run.seconds < timeout + 5 and run.peak < MEMORY and
+                 (run.out + run.err).replace("\n", "").isprintable())
+        slowest.append((run.seconds, i, name, beside))
+        beside = "beside good ones" if beside else "alone"
+        return fine and bound, f"a node that {name}, {beside}, {scheme[1]}", run
+
+    cases = [(kind, beside) for beside in (False, True) for kind in kinds
+             if not (beside and later(kind[1]))]
+    cases.sort(key=lambda case: not any(word in case[0][1] for word in SLOW))
+    harness.everything(one, cases, 16)
+    print(f"# slowest: {sorted(slowest)[-40:]}", file=sys.stderr)
+    harness.finish()
+
+
+if __name__ == "__main__":
+    main()
