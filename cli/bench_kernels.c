@@ -11,6 +11,7 @@
 #include "cli/bench.h"
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "crypto/binding.h"
 #include "crypto/freivalds.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
@@ -137,6 +138,7 @@ typedef struct coding {
     uint8_t *out[PRIMES][SHARES];
     struct coding_part *part;
     unsigned parts;
+    sherd__binding *binding; /* a run for each part */
 } coding;
 
 /** Rows [first, end) of the shares, and of the copy of A, for one thread. */
@@ -146,6 +148,7 @@ typedef struct coding_part {
     double *scratch;
     double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines */
     sherd__masks *masks;
+    sherd__binding_hash hash;
     pthread_t thread;
     int err;
 } coding_part;
@@ -158,6 +161,7 @@ static void coding_fini(coding *c)
         sherd__free(c->part[i].scratch);
         sherd__masks_free(c->part[i].masks);
     }
+    sherd__binding_free(c->binding);
     sherd__free(c->part);
     sherd__free(c->a);
     sherd__free(c->copy);
@@ -194,11 +198,12 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
         }
     for (unsigned i = 0; i < threads; i++)
         if (part_init(c, i, &e) != 0) return no_memory(d);
+    if (sherd__binding_new(&c->binding, threads, &e) != 0) return no_memory(d);
     scatter(c->a, dim * dim, 1000000, 3);
     return sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
 }
 
-/* Rows [row, row+rows) of every block, quantised, by turns as in a job. */
+/* Rows [row, row+rows) of every block, quantised and hashed, by turns as in a job. */
 static void read_rows(coding_part *t, size_t row, size_t rows)
 {
     const coding *c = t->c;
@@ -213,6 +218,8 @@ static void read_rows(coding_part *t, size_t row, size_t rows)
             else memset(out, 0, c->dim * sizeof *out);
         }
         sherd__fixed_turns(&c->fixed, v, from, count, 0, c->dim, to);
+        for (size_t j = 0; j < BLOCKS; j++)
+            sherd__binding_add(c->binding, &t->hash, t->data + (j * ROWS + i) * c->dim, c->dim);
     }
 }
 
@@ -244,6 +251,8 @@ static void *encode_part(void *arg)
     t->err = 0;
     for (size_t row = t->first; row < t->end && !t->err; row += ROWS)
         t->err = encode_rows(t, row, t->end - row < ROWS ? t->end - row : ROWS);
+    if (!t->err)
+        t->err = sherd__binding_hold(t->c->binding, (size_t)(t - t->c->part), &t->hash);
     return NULL;
 }
 

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
+#include "crypto/binding.h"
 #include "crypto/deal.h"
 #include "crypto/fragment_make.h"
 #include "crypto/freivalds.h"
@@ -44,6 +45,7 @@ typedef struct blind {
     blind_cell **cells;   /* (tile, panel, slot) */
     blind_probe **probes; /* by tile */
     sherd__masks *masks;  /* NULL until armed */
+    sherd__binding *binding; /* runs: (panel, slot) */
     uint64_t first_row;
     sherd__crt crt;
     uint8_t dtype_b;
@@ -161,13 +163,15 @@ static int make_probe(blind *h, uint32_t tile)
 /* ---- hiding ---------------------------------------------------------------------------------- */
 
 /* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
- * since: by prime, see sherd__fvp_left. body NULL: they are only weighed. */
+ * since: by prime, see sherd__fvp_left. hash: of the cell's rows. body NULL: they are only
+ * weighed. */
 static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
-                    size_t *since, uint8_t *body)
+                    size_t *since, sherd__binding_hash *hash, uint8_t *body)
 {
     size_t n = rows * h->k;
     for (size_t i = 0; i < rows; i++)
         sherd__fixed_row(&h->p.fixed_a, h->p.a, row0 + i, 0, h->k, h->x + i * h->k);
+    sherd__binding_add(h->binding, hash, h->x, n);
     for (uint32_t q = 0; q < h->p.primes_len; q++) {
         uint32_t p = h->p.primes[q];
         int err = sherd__blind_mask(h->masks, q, p, h->first_row + row0, rows, h->k, h->u);
@@ -186,15 +190,18 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
     return SHERD_OK;
 }
 
-static int hide_rows(blind *h, blind_cell *cell, size_t row0, uint8_t *body)
+/* SHERD_EIO: not what their masks hid before. */
+static int hide_rows(blind *h, sherd__cell c, blind_cell *cell, size_t row0, uint8_t *body)
 {
+    sherd__binding_hash hash = { 0 };
     size_t since[SHERD__TABLE_PRIMES] = { 0 };
     int err = SHERD_OK;
     memset(h->ru, 0, trials(h) * h->k * sizeof *h->ru);
     for (size_t at = 0; at < cell->rows && !err; at += h->run_rows) {
         size_t rows = cell->rows - at < h->run_rows ? cell->rows - at : h->run_rows;
-        err = hide_run(h, cell, row0 + at, at, rows, since, body);
+        err = hide_run(h, cell, row0 + at, at, rows, since, &hash, body);
     }
+    if (!err) err = sherd__binding_hold(h->binding, (size_t)c.panel * h->p.slots + c.slot, &hash);
     sherd__wipe(h->x, h->run_rows * h->k * sizeof *h->x);
     sherd__wipe(h->u, h->run_rows * h->k * sizeof *h->u);
     for (uint32_t t = 0; t < trials(h) && !err; t++) {
@@ -241,6 +248,12 @@ static int blind_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
     return SHERD_OK;
 }
 
+static sherd__changed blind_changed(const void *ctx)
+{
+    const blind *h = ctx;
+    return sherd__binding_broken(h->binding) ? SHERD__LEFT_CHANGED : SHERD__UNCHANGED;
+}
+
 static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
 {
     blind *h = ctx;
@@ -250,6 +263,7 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     cell_free(h, *keep);
     *keep = NULL;
     if (out->empty) return SHERD_OK;
+    if (blind_changed(h)) return SHERD_EIO;
     int err = !h->masks && h->p.strike ? h->p.strike(h->p.strike_ctx) : SHERD_OK;
     if (err) return err;
     if (!h->masks) return SHERD_EINTERNAL; /* nothing was struck off for this */
@@ -259,7 +273,7 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     out->result = block(h, SHERD__RESULT, rows, h->probes[at.tile]->width);
     uint8_t *body = sherd__alloc((size_t)left.len);
     if (!body || !(cell = cell_new(h, at, rows))) err = SHERD_ENOMEM;
-    if (!err) err = hide_rows(h, cell, row0, body);
+    if (!err) err = hide_rows(h, at, cell, row0, body);
     if (!err) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
     if (err) {
         wipe_free(body, (size_t)left.len);
@@ -307,7 +321,7 @@ static int renew(blind *h, sherd__cell at, blind_cell *c)
     c->probe = h->probes[at.tile];
     c->probe->refs++;
     (void)!cell_rows(h, at, &row0);
-    return hide_rows(h, c, row0, NULL);
+    return hide_rows(h, at, c, row0, NULL);
 }
 
 static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)
@@ -380,6 +394,7 @@ static void blind_free(void *ctx)
     for (size_t i = 0; h->cells && i < cells; i++) cell_free(h, h->cells[i]);
     for (uint32_t i = 0; h->probes && i < h->tiles; i++) probe_drop(h, h->probes[i]);
     sherd__masks_free(h->masks);
+    sherd__binding_free(h->binding);
     sherd__free(h->cells);
     sherd__free(h->probes);
     sherd__free(h->x);
@@ -416,7 +431,7 @@ static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
 static const sherd__scheme scheme_blind = {
     .abi = SHERD__SCHEME_ABI, .name = "blind", .shape = blind_shape, .hide = blind_hide,
     .resident = blind_resident, .check = blind_check, .fold = blind_fold, .entries = blind_entries,
-    .sizes = blind_sizes, .finish = blind_finish, .free = blind_free,
+    .sizes = blind_sizes, .changed = blind_changed, .finish = blind_finish, .free = blind_free,
 };
 
 static int open_blind(blind *h)
@@ -440,6 +455,8 @@ static int open_blind(blind *h)
     h->line = sherd__calloc(h->p.primes_len + 1, h->p.tile_cols * sizeof *h->line);
     h->packed = sherd__calloc(h->p.tile_cols, SHERD__RESIDUE_BYTES);
     h->dtype_b = sherd__deal_dtype(h->p.b, true, &h->p.fixed_b);
+    err = sherd__binding_new(&h->binding, (size_t)h->panels * h->p.slots, &h->p.entropy);
+    if (err) return err;
     return h->cells && h->probes && h->x && h->u && h->ru && h->line && h->packed ? SHERD_OK
                                                                                   : SHERD_ENOMEM;
 }

@@ -60,17 +60,22 @@ typedef struct sherd__cell_sizes {
     bool empty;                               /* nothing to compute, nothing travels */
 } sherd__cell_sizes;
 
+typedef enum sherd__changed { SHERD__UNCHANGED, SHERD__LEFT_CHANGED,
+                              SHERD__RIGHT_CHANGED } sherd__changed;
+
 typedef struct sherd__scheme {
     uint32_t abi;
     const char *name;
     void (*shape)(const void *ctx, sherd__scheme_shape *out);
-    /** Compute thread. A cell may be hidden again after its node was lost. */
+    /** Compute thread. A cell may be hidden again after its node was lost. SHERD_EIO: see
+     *  `changed`. */
     int (*hide)(void *ctx, sherd__cell cell, sherd__cell_work *out);
     /** Compute thread: slots of which nothing is going to be asked, one bit each, until told
      *  otherwise; what is made for all slots at once is not made for these. One that is asked for
      *  all the same is given. NULL: nothing is made ahead. */
     void (*spare)(void *ctx, const uint8_t *dead);
-    /** Loop thread. The block that stays at the node: a source, read while it is sent. */
+    /** Loop thread. The block that stays at the node: a source, read while it is sent. Where its
+     *  operand has changed it gives zeros instead: see `changed`. */
     int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
     /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide
      *  gives no left then. NULL otherwise. */
@@ -91,6 +96,9 @@ typedef struct sherd__scheme {
     /** What hide (and left, for blocks that stay) would give, for estimates; nothing is made or
      *  kept. Not while a job runs. NULL: the scheme does not tell. */
     int (*sizes)(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
+    /** Any thread: which operand was found to hold something else than what its masks hid before;
+     *  nothing of it is hidden any more, and its owner is to be told. NULL: none has masks. */
+    sherd__changed (*changed)(const void *ctx);
     /** Converts what was folded to the final result; after the last cell. */
     int (*finish)(void *ctx);
     void (*free)(void *ctx);

@@ -82,6 +82,22 @@ static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *
     return o;
 }
 
+/* Nothing of it was hidden yet. */
+static int bind_right(share *d)
+{
+    size_t each = d->panels, runs;
+    if (!d->transposed) {
+        sherd__share_loop_size(d);
+        each = share_tile_runs(d);
+    }
+    if (!sherd__mul(d->tiles, each, &runs)) return SHERD_ENOMEM;
+    int err = d->b_binding ? sherd__binding_reset(d->b_binding, runs)
+                           : sherd__binding_new(&d->b_binding, runs, &d->p.entropy);
+    d->b.binding = d->b_binding;
+    d->b.run_rows = d->transposed ? SIZE_MAX : d->loop.rows;
+    return err;
+}
+
 /* Tiles and positions of a product with b, and fresh masks for it. */
 static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 {
@@ -102,7 +118,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
     }
     int err = sherd__masks_new(&d->b_masks, &d->p.entropy);
     if (!err && !d->transposed) err = sherd__masks_clone(&d->loop.masks, d->b_masks);
-    return err;
+    return err ? err : bind_right(d);
 }
 
 static void clear_result(share *d)
@@ -126,6 +142,8 @@ static void share_free(void *ctx)
     }
     sherd__free(d->panel);
     sherd__masks_free(d->a_masks);
+    sherd__binding_free(d->a_binding);
+    sherd__binding_free(d->b_binding);
     sherd__share_scratch_free(&d->scratch);
     sherd__share_forget(d->line);
     sherd__free(d->weights);
@@ -168,6 +186,14 @@ static int share_finish(void *ctx)
     return SHERD_OK;
 }
 
+sherd__changed sherd__share_changed(const void *ctx)
+{
+    const share *d = ctx;
+    return sherd__binding_broken(d->a_binding)   ? SHERD__LEFT_CHANGED
+           : sherd__binding_broken(d->b_binding) ? SHERD__RIGHT_CHANGED
+                                                 : SHERD__UNCHANGED;
+}
+
 /* Positions are decoded, not folded cell by cell. */
 static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
 {
@@ -181,15 +207,15 @@ static const sherd__scheme scheme_share = {
     .abi = SHERD__SCHEME_ABI, .name = "share", .shape = share_shape, .hide = sherd__share_hide,
     .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
     .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
-    .entries = share_entries, .sizes = sherd__share_sizes, .finish = share_finish,
-    .free = share_free,
+    .entries = share_entries, .sizes = sherd__share_sizes, .changed = sherd__share_changed,
+    .finish = share_finish, .free = share_free,
 };
 static const sherd__scheme scheme_share1 = {
     .abi = SHERD__SCHEME_ABI, .name = "share1", .shape = share_shape, .hide = sherd__share_hide,
     .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
     .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
-    .entries = share_entries, .sizes = sherd__share_sizes, .finish = share_finish,
-    .free = share_free,
+    .entries = share_entries, .sizes = sherd__share_sizes, .changed = sherd__share_changed,
+    .finish = share_finish, .free = share_free,
 };
 
 /* Or only A's encoding, for products to come. */
@@ -264,13 +290,16 @@ static int open_left(share *d)
     if (!lay_out(d)) return SHERD_ENOMEM;
     d->a = (share_operand){ .v = d->p.a, .fixed = d->p.fixed_a, .blocks = c->blocks,
                             .masks = c->masks, .terms = c->blocks + c->masks,
-                            .role = SHERD__MASK_LEFT,
+                            .role = SHERD__MASK_LEFT, .run_rows = SIZE_MAX,
                             .windows = d->windows.count ? &d->windows : NULL };
     d->panel = sherd__calloc(d->lefts, sizeof *d->panel);
     if (!d->panel) return SHERD_ENOMEM;
     int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
     if (!err) err = weights(d);
-    return err ? err : sherd__masks_new(&d->a_masks, &d->p.entropy);
+    if (!err) err = sherd__masks_new(&d->a_masks, &d->p.entropy);
+    if (!err) err = sherd__binding_new(&d->a_binding, d->lefts, &d->p.entropy);
+    d->a.binding = d->a_binding;
+    return err;
 }
 
 size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b)

@@ -83,10 +83,24 @@ void sherd__share_scratch_free(share_scratch *s)
 
 /* --- one pass -------------------------------------------------------------------------------- */
 
-/* Reads `rows` rows of every block from `row` of the span on; what lies beyond the operand is
- * zero. */
-static void load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
-                 size_t rows)
+/* One row of every block at a time, so that the hash does not depend on how many are read
+ * together. */
+static int bind(const share_scratch *s, const share_operand *o, const share_span *span, size_t row,
+                size_t rows, sherd__binding_hash *h)
+{
+    int err = SHERD_OK;
+    for (size_t i = 0; i < rows && o->binding && !err; i++) {
+        for (size_t j = 0; j < o->blocks; j++)
+            sherd__binding_add(o->binding, h, s->data + j * s->room + i * span->cols, span->cols);
+        size_t end = row + i + 1;
+        if (end % o->run_rows == 0 || end == span->rows)
+            err = sherd__binding_hold(o->binding, span->run + (end - 1) / o->run_rows, h);
+    }
+    return err;
+}
+
+int sherd__share_load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
+                      size_t rows, sherd__binding_hash *h)
 {
     size_t from[SHERD__LCC_BLOCKS_MAX];
     double *to[SHERD__LCC_BLOCKS_MAX];
@@ -104,15 +118,15 @@ static void load(share_scratch *s, const share_operand *o, const share_span *spa
         }
         sherd__fixed_turns(&o->fixed, o->v, from, count, span->col, span->cols, to);
     }
+    return bind(s, o, span, row, rows, h);
 }
 
 int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
                        sherd__masks *masks, const share_span *span, size_t row, size_t rows,
-                       uint32_t q, bool read, const double **term)
+                       uint32_t q, const double **term)
 {
     uint32_t p = d->p.primes[q];
     bool small = o->fixed.bound <= (p - 1) / 2;
-    if (!read) load(s, o, span, row, rows);
     for (uint32_t j = 0; j < o->blocks; j++) {
         const double *data = s->data + j * s->room;
         if (!small) sherd__residue_from_f64(data, rows * span->cols, p, s->term + j * s->room);
@@ -204,11 +218,13 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
     int err = sherd__share_scratch(d, s, span->cols);
     size_t step = span->cols ? s->room / span->cols : span->rows;
     size_t since[4][SHERD__LCC_BLOCKS_MAX] = { { 0 } };
+    sherd__binding_hash hash = { 0 };
     if (step > ROWS) step -= step % ROWS;
     for (size_t row = 0; row < span->rows && !err; row += step) {
         size_t rows = span->rows - row < step ? span->rows - row : step;
+        err = sherd__share_load(s, o, span, row, rows, &hash);
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
-            err = sherd__share_terms(d, s, o, masks, span, row, rows, q, q > 0, term);
+            err = sherd__share_terms(d, s, o, masks, span, row, rows, q, term);
             if (err) break;
             if (probe && probe->left)
                 project_left(d, o, span, row, rows, q, term, probe, since);

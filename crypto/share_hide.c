@@ -46,7 +46,7 @@ share_span sherd__share_span_a(const share *d, uint32_t panel)
     size_t at = panel_at(d, panel);
     return (share_span){ .row = p.row + at, .rows = sherd__share_panel_rows(d, panel),
                          .cols = d->p.a.cols, .at = at, .height = p.height, .from = p.from,
-                         .limit = p.rows };
+                         .limit = p.rows, .run = d->first + panel };
 }
 
 /* D has the rows of this product alone, one for each of A: with windows some for each of p.a. */
@@ -61,13 +61,15 @@ share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
     span.limit *= d->each;
     span.col = (size_t)tile * d->tile_cols;
     span.cols = share_tile_width(d, tile);
+    span.run = (size_t)tile * d->panels + panel;
     return span;
 }
 
 share_span sherd__share_span_b(const share *d, uint32_t tile)
 {
     return (share_span){ .rows = d->k, .col = (size_t)tile * d->tile_cols,
-                         .cols = share_tile_width(d, tile), .height = d->k, .limit = d->k };
+                         .cols = share_tile_width(d, tile), .height = d->k, .limit = d->k,
+                         .run = tile * share_tile_runs(d) };
 }
 
 static void drop(uint8_t *bytes, size_t len)
@@ -217,6 +219,7 @@ int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     size_t cols = share_tile_width(d, c.tile);
     int err = SHERD_OK;
     *out = (sherd__cell_work){ 0 };
+    if (sherd__share_changed(d)) return SHERD_EIO;
     if (d->transposed) err = share_of_d(d, c, &out->right);
     else if (!d->p.left_stays)
         err = share_of_a(d, &share_spot_of(d, c.tile, c.panel)->batch, c.slot, c.panel, &out->left);
@@ -238,5 +241,6 @@ int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment *
 {
     share *d = ctx;
     *out = NULL;
+    if (sherd__share_changed(d)) return SHERD_EIO;
     return share_of_a(d, &share_panel_of(d, panel)->left, slot, panel, out);
 }

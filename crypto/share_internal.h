@@ -4,6 +4,7 @@
 #ifndef CRYPTO_SHARE_INTERNAL_H
 #define CRYPTO_SHARE_INTERNAL_H
 
+#include "crypto/binding.h"
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "crypto/share.h"
@@ -23,6 +24,8 @@ typedef struct share_operand {
     sherd__mask_role role;
     const double *w[4];  /* by prime: shares x terms, canonical */
     const sherd__windows *windows; /* what probes multiply are those of its rows; NULL: its rows */
+    sherd__binding *binding; /* of what its masks hide; NULL: there are none */
+    size_t run_rows;         /* of a run of the binding: those of a span are cut from its first */
 } share_operand;
 
 /**
@@ -34,6 +37,7 @@ typedef struct share_operand {
 typedef struct share_span {
     size_t row, rows, col, cols;
     size_t at, height, from, limit;
+    size_t run; /* of the binding: the first one */
 } share_span;
 
 /** One part of A: its rows [from, from+rows), which are rows [row, row+height) of a share. */
@@ -138,6 +142,7 @@ typedef struct share {
     const double *b_weights[4];
     share_operand a, b;  /* b: B, or D where transposed */
     sherd__masks *a_masks, *b_masks;
+    sherd__binding *a_binding, *b_binding;
     share_scratch scratch;
     share_panel *panel;  /* lefts; use share_panel_of */
     share_tile *tile;
@@ -177,6 +182,12 @@ static inline size_t share_tile_width(const share *d, uint32_t tile)
     return left < d->tile_cols ? left : d->tile_cols;
 }
 
+/** Runs of the binding in a tile of B. */
+static inline size_t share_tile_runs(const share *d)
+{
+    return d->loop.rows ? (d->k + d->loop.rows - 1) / d->loop.rows : 0;
+}
+
 static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
 {
     return &d->spot[(size_t)tile * d->panels + panel];
@@ -190,16 +201,23 @@ share_span sherd__share_span_b(const share *d, uint32_t tile);
 /** Room for whole rows of `cols`, grown where it is less. SHERD_ENOMEM. */
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols) SHERD_MUST;
 void sherd__share_scratch_free(share_scratch *s);
-/** Terms of `rows` rows of a span from its row `row` on, modulo prime q; they lie in s or, where
- * what was read is canonical, are what was read. `read`: s holds the rows already. SHERD_ENOMEM. */
+/**
+ * Reads `rows` rows of every block of a span from its row `row` on into s, quantised; what lies
+ * beyond the operand is zero. *h: of the run that they go on with, or begin. SHERD_EIO: a run that
+ * ends here is not what its masks hid before (crypto/binding.h).
+ */
+int sherd__share_load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
+                      size_t rows, sherd__binding_hash *h) SHERD_MUST;
+/** Terms of what sherd__share_load has read, modulo prime q; they lie in s or, where what was read
+ * is canonical, are what was read. SHERD_ENOMEM. */
 int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
                        sherd__masks *masks, const share_span *span, size_t row, size_t rows,
-                       uint32_t q, bool read, const double **term) SHERD_MUST;
+                       uint32_t q, const double **term) SHERD_MUST;
 /**
  * One pass over a span of an operand: its rows are read and quantised once, and for every prime
  * each term is made, multiplied by the probe's vectors, and summed up into shares: out[i] takes the
  * span's rows of share i for one prime after the other (NULL: not wanted; out NULL: none is). probe
- * may be NULL. SHERD_ENOMEM.
+ * may be NULL. SHERD_ENOMEM; SHERD_EIO: as sherd__share_load, and nothing of out may be sent.
  */
 int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
                       const share_span *span, uint8_t *const *out,
@@ -236,9 +254,12 @@ size_t sherd__share_bytes(const share *d, size_t rows, size_t cols);
 void *sherd__share_secret(size_t a, size_t b, size_t c, size_t size);
 /** NULL is allowed. */
 void sherd__share_forget(void *secret);
+/** Cuts B's tiles into the chunks that the loop thread makes terms of. */
+void sherd__share_loop_size(share *d);
 /** Forgets what the loop thread has. */
 void sherd__share_loop_free(share *d);
 
+sherd__changed sherd__share_changed(const void *ctx);
 void sherd__share_spare(void *ctx, const uint8_t *dead);
 int sherd__share_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__share_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);

@@ -28,8 +28,10 @@ void sherd__share_loop_free(share *d)
     d->loop = (share_loop){ 0 };
 }
 
-static void size_chunks(const share *d, share_loop *l)
+void sherd__share_loop_size(share *d)
 {
+    share_loop *l = &d->loop;
+    if (!d->k || !d->m) return; /* nothing will be read */
     size_t row = d->tile_cols * d->b.terms * sizeof(double);
     l->rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
     if (l->rows > d->k) l->rows = d->k;
@@ -43,13 +45,15 @@ static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t ti
 {
     const double *term[SHERD__LCC_BLOCKS_MAX];
     const share_span span = sherd__share_span_b(d, tile);
+    sherd__binding_hash hash = { 0 };
     share_scratch *t = &c->terms;
     t->room = l->rows * d->tile_cols;
     if (!t->data) t->data = t->term = sherd__share_secret(t->room, d->b.terms, 1, sizeof(double));
     if (!t->data) return SHERD_ENOMEM;
     *c = (share_chunk){ .terms = *t, .tile = tile, .prime = prime, .first = first };
     c->rows = d->k - first < l->rows ? d->k - first : l->rows;
-    int err = sherd__share_terms(d, t, &d->b, l->masks, &span, first, c->rows, prime, false, term);
+    int err = sherd__share_load(t, &d->b, &span, first, c->rows, &hash);
+    if (!err) err = sherd__share_terms(d, t, &d->b, l->masks, &span, first, c->rows, prime, term);
     if (!err) c->used = ++l->clock;
     return err;
 }
@@ -58,7 +62,6 @@ static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t ti
 static int chunk_of(share *d, uint32_t tile, uint32_t prime, size_t row, share_chunk **out)
 {
     share_loop *l = &d->loop;
-    if (!l->chunks) size_chunks(d, l);
     share_chunk *old = &l->chunk[0];
     for (uint32_t i = 0; i < l->chunks; i++) {
         share_chunk *c = &l->chunk[i];
@@ -150,7 +153,14 @@ static void public_row(resident *r, uint64_t at)
 static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     resident *r = ctx;
-    if (!r->d->p.public_b) return read_share(r->d, r->slot, r->tile, offset, out, len);
+    if (!r->d->p.public_b) {
+        int err = sherd__share_changed(r->d)
+                      ? SHERD_EIO
+                      : read_share(r->d, r->slot, r->tile, offset, out, len);
+        if (err != SHERD_EIO) return err;
+        memset(out, 0, len); /* the session goes on, for other jobs; this one is about to end */
+        return SHERD_OK;
+    }
     while (len) {
         uint64_t at = offset / r->row_bytes;
         size_t skip = (size_t)(offset % r->row_bytes), n = r->row_bytes - skip;

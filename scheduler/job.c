@@ -56,6 +56,20 @@ const char *sherd__job_name(const sherd_job *j, uint32_t node)
     return j->o.owner.name(j->o.owner.ctx, node);
 }
 
+/* True, and the job has ended, where an operand changed under the masks that hide it. */
+static bool operand_changed(sherd_job *j)
+{
+    const sherd__scheme *ops = j->hiding.ops;
+    sherd__changed which = ops->changed ? ops->changed(j->hiding.ctx) : SHERD__UNCHANGED;
+    const char *left = j->o.left ? j->o.left : "A", *right = j->o.right ? j->o.right : "B";
+    if (which == SHERD__UNCHANGED) return false;
+    sherd__job_stop(j, SHERD_EIO, "run again once its writer has finished, or give a copy of it",
+                    "%s changed while it was in use: what its masks hid before is not what they "
+                    "would hide now, so no more of it was sent",
+                    which == SHERD__LEFT_CHANGED ? left : right);
+    return true;
+}
+
 static void maybe_finish(sherd_job *j)
 {
     if (j->done || j->finishing || j->folded < j->cells_len) return;
@@ -70,7 +84,7 @@ void sherd__job_pump(sherd_job *j, uint64_t now_ms)
     j->now_ms = now_ms;
     do {
         sherd__executor_drain(j->o.executor);
-        if (!j->done) sherd__job_dispatch(j, now_ms);
+        if (!j->done && !operand_changed(j)) sherd__job_dispatch(j, now_ms);
         maybe_finish(j);
     } while (!j->done && !sherd__job_idle(j) && sherd__executor_drain(j->o.executor));
 }
@@ -90,6 +104,7 @@ void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     bool current = c->state == CELL_HIDING && c->attempt == attempt;
     if (!current || j->done) goto out;
     uint32_t node = c->node;
+    if (operand_changed(j)) goto out;
     if (err) {
         sherd__job_stop(j, err, NULL, "cannot prepare a task: %s", sherd_strerror(err));
     } else if (work->empty) {
@@ -151,6 +166,7 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         return;
     }
     sherd__job_back(j, ordinal);
+    if (operand_changed(j)) return; /* a right answer to what was sent may fail the check now */
     if (err != SHERD_EWRONG) {
         sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
                         sherd_strerror(err));

@@ -45,6 +45,7 @@ typedef struct sherd__job_options {
     uint64_t memory;             /* a node that declares less has no part in it; 0: all have */
     uint32_t return_ms;          /* how long a lost node's work waits for it to come back */
     bool strict;                 /* a wrong answer fails the job */
+    const char *left, *right;    /* the operands in messages; NULL: A, B */
     sherd__job_owner owner;
 } sherd__job_options;
 

@@ -358,6 +358,7 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
 {
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact, .as = as,
                             .shape_only = a.data == NULL,
+                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)
@@ -436,6 +437,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          sherd_diag *d)
 {
     *p = (sherd__prepared){ .op = op, .elementwise = true,
+                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     unsigned arity = sherd__map_arity(op);

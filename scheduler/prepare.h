@@ -45,6 +45,7 @@ typedef struct sherd__prepared {
     sherd__plan plan;
     uint32_t op;           /* sherd__op */
     bool elementwise, exact, shape_only;
+    const char *name_a, *name_b; /* in messages */
     sherd__fixed fixed_a, fixed_b;
     const sherd__fixed *as; /* while preparing: what fixed_b is to be; NULL: it is chosen */
     uint32_t primes_len;

@@ -457,6 +457,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
     *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
+                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");

@@ -111,6 +111,8 @@ int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared 
     jo.depth = p->plan.depth;
     jo.return_ms = RETURN_MS;
     jo.strict = strict;
+    jo.left = p->name_a;
+    jo.right = p->name_b;
     jo.memory = sherd__cluster_pass_over(c, p->node_memory);
     int err = sherd__cluster_coding(c, jo.id, p, d);
     return err ? err : sherd__job_new(out, &jo);

@@ -518,6 +518,67 @@ static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
     blinded_free(&x);
 }
 
+/* Tiles, attempts and checks read A again: what its masks have hidden once must still be there. */
+static void rows_that_changed_are_not_hidden_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        blinded x = { .n = 8 + below(30), .k = 1 + below(20), .m = 2 + below(12),
+                      .slots = 1 + (uint32_t)below(3), .panel_rows = 1 + below(5),
+                      .primes_len = 3, .ta = SHERD_I32, .tb = SHERD_I32, .bits_a = 17,
+                      .bits_b = 17, .first = below(1000) };
+        x.tile_cols = 1 + below(x.m); /* the cells of one tile hide all rows */
+        blinded_new(&x);
+        assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
+        sherd__scheme_shape s;
+        sherd__cell_work w;
+        x.h.ops->shape(x.h.ctx, &s);
+        size_t at = below(x.n * x.k), cells = (size_t)s.panels * s.slots, hidden = 0;
+        for (int round = 0; round < 2; round++) { /* round 1: hidden again, of the last tile */
+            bool refused = false;
+            for (size_t c = 0; c < cells; c++) {
+                sherd__cell cell = { (uint32_t)(c % s.slots), round ? s.tiles - 1 : 0,
+                                     (uint32_t)(c / s.slots) };
+                int err = x.h.ops->hide(x.h.ctx, cell, &w);
+                if (err) assert_null(w.left);
+                if (!w.empty) assert_int_equal(err, refused ? SHERD_EIO : err);
+                refused = refused || err == SHERD_EIO;
+                if (!err && !w.empty) hidden++;
+                sherd__fragment_free(w.left);
+            }
+            assert_int_equal(refused, round);
+            assert_int_equal(x.h.ops->changed(x.h.ctx),
+                             round ? SHERD__LEFT_CHANGED : SHERD__UNCHANGED);
+            ((int32_t *)x.a)[at] ^= 1;
+        }
+        assert_true(hidden > 0);
+        blinded_free(&x);
+    }
+}
+
+/* After a wrong answer rows are weighed anew: not what the file holds by then. */
+static void a_check_does_not_judge_by_rows_that_changed(void **state)
+{
+    (void)state;
+    blinded x = { .n = 6, .k = 9, .m = 7, .slots = 1, .panel_rows = 3, .tile_cols = 7,
+                  .primes_len = 3, .ta = SHERD_I32, .tb = SHERD_I32, .bits_a = 17, .bits_b = 17 };
+    blinded_new(&x);
+    assert_int_equal(sherd__blind_arm(&x.h, x.key, 0), 0);
+    sherd__cell_work w[2];
+    uint8_t *body[2];
+    for (uint32_t p = 0; p < 2; p++) body[p] = answer(&x, (sherd__cell){ 0, 0, p }, &w[p]);
+    body[0][0] ^= 1;
+    assert_int_equal(x.h.ops->check(x.h.ctx, (sherd__cell){ 0, 0, 0 }, body[0]), SHERD_EWRONG);
+    ((int32_t *)x.a)[4 * x.k + 2] ^= 1;
+    assert_int_equal(x.h.ops->check(x.h.ctx, (sherd__cell){ 0, 0, 1 }, body[1]), SHERD_EIO);
+    assert_int_equal(x.h.ops->changed(x.h.ctx), SHERD__LEFT_CHANGED);
+    for (int p = 0; p < 2; p++) {
+        sherd__fragment_free(w[p].left);
+        free(body[p]);
+    }
+    blinded_free(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +591,8 @@ int main(void)
         cmocka_unit_test(no_wrong_answer_is_accepted),
         cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
         cmocka_unit_test(a_failed_allocation_is_said_and_leaks_nothing),
+        cmocka_unit_test(rows_that_changed_are_not_hidden_again),
+        cmocka_unit_test(a_check_does_not_judge_by_rows_that_changed),
     };
     return cmocka_run_group_tests_name("crypto/blind", tests, open_backend, close_backend);
 }

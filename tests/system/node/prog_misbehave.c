@@ -19,6 +19,8 @@
  *     minor     WELCOME of another minor version        leaves    BYE in place of WELCOME
  *     breaks    closes in place of WELCOME
  *     idle      bytes that are no record, 0.2 s and more behind its last result
+ *     rewrite   writes SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, refuses that task, then behaves
+ *     rewind    the same, but ends the session instead, which takes its blocks with it
  *
  * AFTER: so many results are answered properly first.
  *
@@ -126,6 +128,22 @@ static int send_wrong_length(sherd_session *s, const sherd__task *task, sherd_fr
     return __real_sherd__session_result(s, &other, copy_of(f, &other.result, 0));
 }
 
+/* In place: who has the file mapped sees it. */
+static void rewrite(void)
+{
+    const char *path = getenv("SHERD_TEST_REWRITE");
+    char from[512], bytes[65536];
+    size_t n;
+    if (!path) abort();
+    snprintf(from, sizeof from, "%s.new", path);
+    FILE *in = fopen(from, "rbe"), *out = fopen(path, "r+be");
+    if (!in || !out) abort();
+    while ((n = fread(bytes, 1, sizeof bytes, in)) > 0)
+        if (fwrite(bytes, 1, n, out) != n) abort();
+    if (fclose(out)) abort();
+    fclose(in);
+}
+
 int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f)
 {
     if (!mode[0] || after > 0) {
@@ -142,6 +160,17 @@ int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sher
                              .code = SHERD_ENOMEM, .text = "does not feel like it" };
         sherd__fragment_free(f);
         return sherd__session_refuse(s, &r);
+    }
+    if (is("rewrite") || is("rewind")) {
+        sherd__refusal r = { .job = task->job, .task = task->task, .attempt = task->attempt,
+                             .code = SHERD_EBUSY, .text = "later" };
+        bool refuse = is("rewrite");
+        mode[0] = '\0';
+        rewrite();
+        sherd__fragment_free(f);
+        if (refuse) return sherd__session_refuse(s, &r);
+        (void)!sherd__session_end(s, SHERD_ECLOSED, false, "on purpose");
+        return SHERD_OK;
     }
     if (is("silent")) {
         sherd__fragment_free(f);
