@@ -19,8 +19,8 @@
  *     minor     WELCOME of another minor version        leaves    BYE in place of WELCOME
  *     breaks    closes in place of WELCOME
  *     idle      bytes that are no record, 0.2 s and more behind its last result
- *     rewrite   writes SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, refuses that task, then behaves
- *     rewind    the same, but ends the session instead, which takes its blocks with it
+ *     rewrite   SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, then refuses; after that it behaves
+ *     rewind    the same, but it ends the session, which takes its blocks with it
  *
  * AFTER: so many results are answered properly first.
  *
