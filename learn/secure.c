@@ -69,10 +69,8 @@ int sherd__secure_plan_parse(sherd__secure_plan *out, const uint8_t *bytes, size
     };
     uint64_t v[SHERD__SECURE_PLAN];
     if (len < 8 || sherd__get_u64(bytes) != SHERD__SECURE_FORMAT || len != sizeof v)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of %zu bytes in format %" PRIu64 " of "
-                           "secure aggregation: this node speaks format %d; bring both to one "
-                           "version of sherd", len, len < 8 ? 0 : sherd__get_u64(bytes),
-                           SHERD__SECURE_FORMAT);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "another format of secure aggregation: bring "
+                           "both to one version of sherd");
     for (size_t i = 0; i < SHERD__SECURE_PLAN; i++) {
         v[i] = sherd__get_u64(bytes + 8 * i);
         if (v[i] < of[i].least || v[i] > of[i].most)

@@ -25,12 +25,18 @@
 
 #define HANDOFF_MS 10000u
 #define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
-#define REJECTIONS_MAX 20u   /* told a minute: strangers do not fill the log */
-#define REJECTIONS_MS 60000u
+#define LINES_MAX 20u /* of a kind a minute: peers do not fill the log */
+#define LINES_MS 60000u
 #define QUEUE_MAX 16u        /* of the executor; the worker keeps at most two there */
 #define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;
+
+/* Lines of one kind in the log, since `since_ms`. */
+typedef struct line_count {
+    uint64_t since_ms;
+    uint32_t count;
+} line_count;
 
 /* One connection that passed the allow-list. */
 typedef struct conn {
@@ -60,8 +66,7 @@ struct server {
     bool loop_up, ending;
     bool released;           /* by a parent that may end now (opt->stay) */
     uint64_t ending_ms;      /* when the last connection was gone */
-    uint64_t told_ms;        /* rejections: since when they are counted */
-    uint32_t told;
+    line_count turned_away, refused;
     bool accept_told;        /* accept has given its reason: the link's own is skipped */
     uv_async_t wake;
     uv_signal_t signals[4];
@@ -130,22 +135,26 @@ static bool host_matches(const char *host, const char *peer_address)
     }
 }
 
+/* Whether one more line of this kind goes to the log. */
+static bool may_say(server *s, line_count *l, const char *what)
+{
+    uint64_t now = uv_now(&s->loop);
+    if (l->count == 0 || now - l->since_ms > LINES_MS) {
+        if (l->count > LINES_MAX)
+            say(s, SHERD__NODE_WARN, "%u more %s", l->count - LINES_MAX, what);
+        *l = (line_count){ .since_ms = now };
+    }
+    return l->count++ < LINES_MAX;
+}
+
 static void rejected(void *ctx, int code, const char *peer_address, const char *reason)
 {
     server *s = ctx;
-    uint64_t now = uv_now(&s->loop);
     if (s->accept_told) {
         s->accept_told = false;
         return;
     }
-    if (s->told == 0 || now - s->told_ms > REJECTIONS_MS) {
-        if (s->told > REJECTIONS_MAX)
-            say(s, SHERD__NODE_WARN, "%u more connections were turned away",
-                s->told - REJECTIONS_MAX);
-        s->told = 0;
-        s->told_ms = now;
-    }
-    if (s->told++ < REJECTIONS_MAX)
+    if (may_say(s, &s->turned_away, "connections were turned away"))
         say(s, SHERD__NODE_WARN, "turned away %s: %s (%s)", peer_address, reason,
             sherd_err_name(code));
 }
@@ -213,6 +222,16 @@ static void name_conn(conn *c, const sherd__peer *p)
     snprintf(c->name, sizeof c->name, "%s", p->name[0] ? p->name : text);
 }
 
+/* What the coordinator is not told of a refusal. */
+static void withheld(void *ctx, const sherd__refusal *r)
+{
+    conn *c = ctx;
+    if (may_say(c->server, &c->server->refused, "requests were refused"))
+        say(c->server, SHERD__NODE_NOTE, "refused %s %u of %s: %s (%s)",
+            r->block ? "block" : "task", r->block ? r->block : r->task, c->name, r->text,
+            sherd_err_name(r->code));
+}
+
 static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
                        const char *peer_address, sherd__session_options *session,
                        sherd__link_owner *owner)
@@ -257,6 +276,8 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     }
     describe_session(s, session);
     sherd__worker_session(s->worker, session);
+    session->withheld = withheld;
+    session->withheld_ctx = c;
     *owner = (sherd__link_owner){ on_event, on_closed, c };
     return SHERD_OK;
 }

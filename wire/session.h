@@ -155,6 +155,9 @@ typedef struct sherd__session_options {
     /** Sees every plaintext byte: out = true for bytes we send. May be NULL. */
     void (*tap)(void *ctx, bool out, const uint8_t *bytes, size_t len);
     void *tap_ctx;
+    /** Node: a refusal whose text the peer is not given (wire/says.h). May be NULL. */
+    void (*withheld)(void *ctx, const sherd__refusal *r);
+    void *withheld_ctx;
 } sherd__session_options;
 
 /* Times, in milliseconds. Any byte from the peer counts as life. */

@@ -6,6 +6,7 @@
  * for. Trusts nothing.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -60,9 +61,7 @@ static int refuse_block(sherd_session *s, int code, const char *why)
 {
     sherd__arrival *a = &s->arrival;
     sherd__refusal r = { .job = a->task.job, .block = a->task.task, .code = code };
-    sherd_diag text = { 0 };
-    code = sherd__fail(&text, code, NULL, "block of %" PRIu64 " bytes %s", a->info.len, why);
-    memcpy(r.text, text.message, sizeof r.text - 1);
+    snprintf(r.text, sizeof r.text, "%s", why);
     sherd__arrival_skip(s);
     if (sherd__control_refuse(s, &r, SHERD__ANSWERS_MAX) == SHERD_OK) return SHERD_OK;
     return sherd__session_end(s, SHERD_ENOMEM, true, "no memory left for answers");
@@ -86,7 +85,7 @@ static int block_done(sherd_session *s, sherd__event *event)
     sherd_fragment *f;
     if (sherd__fragment_table_check(&a->info, a->bytes, &d)) return ends(s, &d);
     int err = arrival_fragment(s, &f);
-    if (err) return refuse_block(s, err, "does not fit: out of memory");
+    if (err) return refuse_block(s, err, "out of memory");
     event->kind = SHERD__EV_BLOCK;
     event->job = a->task.job;
     event->block = a->task.task;
@@ -133,11 +132,11 @@ static int put_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
                                   "expected %u", info.origin, SHERD__HIDDEN);
     arrival_begin(s, &name, &info);
     if (s->opt.block_max && info.len > s->opt.block_max) {
-        err = refuse_block(s, SHERD_EREFUSED, "does not fit: longer than this node takes");
+        err = refuse_block(s, SHERD_EREFUSED, "the block is larger than this node takes");
     } else {
         arrival_place(s);
         if (!s->arrival.bytes)
-            err = refuse_block(s, SHERD_EREFUSED, "does not fit into this node's memory");
+            err = refuse_block(s, SHERD_EREFUSED, "the block does not fit into this node's memory");
     }
     return err ? err : arrival_advance(s, event);
 }

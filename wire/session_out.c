@@ -5,11 +5,13 @@
  * is offered. That buffer always ends at a record's end, so whatever is urgent overtakes there.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "wire/message.h"
+#include "wire/says.h"
 #include "wire/session_state.h"
 #include "wire/size.h"
 
@@ -98,9 +100,12 @@ int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t 
 int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most)
 {
     uint8_t body[SHERD__CONTROL_MAX];
+    sherd__refusal said = *r;
+    snprintf(said.text, sizeof said.text, "%s", sherd__says(r->code, r->text));
+    if (s->opt.withheld && strcmp(said.text, r->text)) s->opt.withheld(s->opt.withheld_ctx, r);
     sherd__record rec = { .type = SHERD__REC_REFUSE, .job = r->job,
                           .number = r->block ? r->block : r->task, .part = r->attempt,
-                          .body_len = sherd__message_refuse(body, r) };
+                          .body_len = sherd__message_refuse(body, &said) };
     int err = sherd__control_push(s, &rec, body, most);
     if (!err) s->stats.refusals++;
     return err;
@@ -154,7 +159,8 @@ static void offer_controls(sherd_session *s)
 static void offer_bye(sherd_session *s)
 {
     if (offer_room(s) < SHERD__RECORD_BYTES + SHERD__CONTROL_MAX) return;
-    size_t len = sherd__message_bye(offer_body(s), s->bye_code, s->bye_text);
+    size_t len = sherd__message_bye(offer_body(s), s->bye_code,
+                                    sherd__says(s->bye_code, s->bye_text));
     offer_record(s, &(sherd__record){ .type = SHERD__REC_BYE, .body_len = len });
     s->bye_due = false;
     s->bye_offered = true;

@@ -12,6 +12,13 @@
 #include "crypto/fragment_make.h"
 #include "sherd/mat.h"
 #include "tests/support/joined.h"
+#include "tests/support/refusals.h"
+
+static void keep_text(void *ctx, const sherd__refusal *r)
+{
+    joined *j = ctx;
+    memcpy(j->withheld, r->text, sizeof j->withheld);
+}
 
 void joined_open(joined *j, sherd__worker *w, void (*hear)(void *, sherd__event *), void *ctx)
 {
@@ -20,6 +27,8 @@ void joined_open(joined *j, sherd__worker *w, void (*hear)(void *, sherd__event 
     assert_int_equal(sherd__session_new(&j->co, &o), SHERD_OK);
     o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     sherd__worker_session(w, &o);
+    o.withheld = keep_text;
+    o.withheld_ctx = j;
     assert_int_equal(sherd__worker_join(w, &j->client, j), SHERD_OK);
     assert_int_equal(sherd__session_new(&j->no, &o), SHERD_OK);
     joined_exchange(j);
@@ -37,6 +46,8 @@ size_t joined_move(joined *j, bool out)
         if (out && j->client) sherd__worker_event(j->client, j->no, &e);
         if (out && e.kind == SHERD__EV_CLOSED) j->client = NULL;
         if (!out) {
+            if (e.kind == SHERD__EV_REFUSED && !refusal_is_constant(e.refusal.code, e.refusal.text))
+                fail_msg("refused with %d: \"%s\"", e.refusal.code, e.refusal.text);
             j->hear(j->ctx, &e);
             sherd__fragment_free(e.fragment);
         }

@@ -14,6 +14,7 @@ typedef struct joined {
     void (*hear)(void *ctx, sherd__event *e); /* freed behind it: its fragment */
     void *ctx;
     bool paused;           /* the coordinator does not read what the node sends */
+    char withheld[SHERD__TEXT_MAX]; /* the latest reason that the coordinator is not given */
 } joined;
 
 /** A client of `w`, READY at both ends; what the coordinator's session hears goes to `hear`. */

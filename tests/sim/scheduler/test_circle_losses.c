@@ -159,7 +159,7 @@ static void links_that_break_all_the_time_end_in_words(void **unused)
         t.nodes = 4;
         circle_trial_open(&x, seed, &t);
         circle_trial_start(&x);
-        x.w.often = 40 + seed * 20;
+        x.w.often = 10 + seed * 5;
         int err = circle_run_steps(&x.there, &t, STEPS, &d);
         if (err) {
             assert_true(err == SHERD_ENET || err == SHERD_EFEWNODES || err == SHERD_ECLOSED);

@@ -77,7 +77,7 @@ static void a_refusing_node_says_so(void **s)
     tie t;
     provoke("refuse", &t, 1, 15000);
     assert_int_equal(t.refused, 1);
-    assert_string_equal(t.refusal.text, "does not feel like it");
+    assert_string_equal(t.refusal.text, "no memory for it");
 }
 
 static void a_node_that_is_not_named_behaves(void **s)

@@ -278,7 +278,7 @@ static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
     assert_int_equal(p.results, 2);
     assert_int_equal(p.refusals, 2);
     assert_int_equal(p.refused[0].code, SHERD_EINVAL);
-    assert_non_null(strstr(p.refused[0].text, "no block 2"));
+    assert_non_null(strstr(p.j.withheld, "no block 2"));
     cut(&p);
     stop();
 }

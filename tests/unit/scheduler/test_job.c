@@ -165,7 +165,7 @@ static void a_node_that_refuses_everything_is_left_and_its_blocks_are_taken_back
         world_refuse_all(&w, 0);
         world_settle(&w);
     }
-    assert_non_null(strstr(w.said, "node-1 refuses its work (no room)"));
+    assert_non_null(strstr(w.said, "node-1 refuses its work (refused)"));
     assert_true(w.ends[0].drops > 0);
     world_work(&w, 0);
     world_must_be_done(&w, SHERD_OK);

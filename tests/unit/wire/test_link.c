@@ -62,7 +62,7 @@ static void a_goodbye_brings_its_reason_to_the_other_side(void **s)
         assert_true(link_run_until(&w, &other->closed_calls, 1, WAIT_MS));
         assert_int_equal(closer->err, SHERD_EINTERRUPTED);
         link_expect(closer->text, "127.0.0.1:", "that was all");
-        link_expect(other->text, "127.0.0.1:", "that was all");
+        link_expect(other->text, "127.0.0.1:", "EINTERRUPTED: cancelled"); /* wire/says.h */
         link_world_close(&w);
     }
 }

@@ -144,7 +144,7 @@ static void every_message_arrives(void **state)
     assert_non_null(strstr(p.no.log, "task abc 1.1 op 1\n"));
     assert_non_null(strstr(p.no.log, "drop abc 1\ndrop abc 0\n"));
     assert_non_null(strstr(p.co.log, "result abc 1 2x3"));
-    assert_non_null(strstr(p.co.log, "refused abc 0 5: no such block\n"));
+    assert_non_null(strstr(p.co.log, "refused abc 0 5: refused\n"));
     assert_int_equal(sherd__session_queued(p.co.s), 0);
     const sherd__session_stats *co = sherd__session_stats_of(p.co.s);
     const sherd__session_stats *no = sherd__session_stats_of(p.no.s);

@@ -1,0 +1,62 @@
+#include "tests/support/refusals.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "sherd/err.h"
+
+static const struct { int code; const char *text; } table[] = {
+    { SHERD_OK, "" },
+    { SHERD_ENOMEM, "no memory for it" },
+    { SHERD_EINVAL, "it names what is not here, or comes at the wrong step" },
+    { SHERD_EINVAL, "the node has data of its own" },
+    { SHERD_EINVAL, "the node has no data of its own (--data)" },
+    { SHERD_ERANGE, "a value is out of range" },
+    { SHERD_EINTERNAL, "internal error" },
+    { SHERD_EINTERRUPTED, "cancelled" },
+    { SHERD_ETIMEOUT, "timed out" },
+    { SHERD_EFEWNODES, "too few live nodes or domains, or too small ones" },
+    { SHERD_EEXPOSURE, "an exposure or reuse bound forbids it" },
+    { SHERD_EDIFFERS, "differs from the centralized result" },
+    { SHERD_EUNSUPPORTED, "not supported here" },
+    { SHERD_EUNSUPPORTED, "operation is not known here" },
+    { SHERD_EUNSUPPORTED, "this node takes no part in aggregation" },
+    { SHERD_EUNSUPPORTED, "this node takes no part in circles" },
+    { SHERD_EBUSY, "busy with an earlier request" },
+    { SHERD_EBUSY, "peer does not read its answers" },
+    { SHERD_ESTOPPED, "stopped, can be resumed" },
+    { SHERD_EFRAME, "malformed record" },
+    { SHERD_EAUTH, "a key is not accepted" },
+    { SHERD_EAUTH, "key is no longer allowed" },
+    { SHERD_EWRONG, "peer returned a result that fails verification" },
+    { SHERD_EREFUSED, "refused" },
+    { SHERD_EREFUSED, "the block does not fit into this node's memory" },
+    { SHERD_EREFUSED, "the block is larger than this node takes" },
+    { SHERD_EVERSION, "peer speaks another version" },
+    { SHERD_EUNASKED, "peer sent something that was not asked for" },
+    { SHERD_EUNASKED, "a member sends blocks of its circle only" },
+    { SHERD_ESILENT, "peer was silent for too long" },
+    { SHERD_ECLOSED, "connection closed" },
+    { SHERD_ECLOSED, "node ends" },
+    { SHERD_ECONNECT, "cannot connect" },
+    { SHERD_EADDRINUSE, "address already in use" },
+    { SHERD_ENET, "network error" },
+    { SHERD_EDEVICE, "device failed or failed its self-test" },
+    { SHERD_EOPEN, "cannot open file" },
+    { SHERD_EIO, "cannot read or write file" },
+    { SHERD_EFORMAT, "a block does not hold what was asked about" },
+    { SHERD_EFORMAT, "another format of secure aggregation: bring both to one version of "
+                     "sherd" },
+    { SHERD_ESHAPE, "blocks, request and result do not agree in shape" },
+    { SHERD_EKEY, "bad or unreadable key" },
+    { SHERD_ECHAIN, "checkpoint chain broken" },
+};
+
+bool refusal_is_constant(int code, const char *text)
+{
+    if (strncmp(text, "policy: ", 8) == 0)
+        return code == SHERD_EREFUSED || code == SHERD_EEXPOSURE || code == SHERD_EIO;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code && strcmp(table[i].text, text) == 0) return true;
+    return false;
+}

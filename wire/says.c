@@ -1,0 +1,52 @@
+/* See says.h. A text is compared as a whole: what is formatted into one never matches. */
+#include "wire/says.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "sherd/err.h"
+
+static const char *const table[] = {
+    "a member sends blocks of its circle only",
+    "another format of secure aggregation: bring both to one version of sherd",
+    "key is no longer allowed",
+    "node ends",
+    "operation is not known here",
+    "peer does not read its answers",
+    "the block does not fit into this node's memory",
+    "the block is larger than this node takes",
+    "the circle is over",
+    "the measurement is done",
+    "the node has data of its own",
+    "the node has no data of its own (--data)",
+    "the work is done",
+    "this node takes no part in aggregation",
+    "this node takes no part in circles",
+};
+
+static const char *sentence(int code)
+{
+    switch (code) {
+    case SHERD_OK: return "";
+    case SHERD_EINVAL: return "it names what is not here, or comes at the wrong step";
+    case SHERD_ERANGE: return "a value is out of range";
+    case SHERD_ENOMEM: return "no memory for it";
+    case SHERD_EBUSY: return "busy with an earlier request";
+    case SHERD_EUNSUPPORTED: return "not supported here";
+    case SHERD_EINTERRUPTED: return "cancelled";
+    case SHERD_EFRAME: return "malformed record";
+    case SHERD_EAUTH: return "a key is not accepted";
+    case SHERD_EREFUSED: return "refused";
+    case SHERD_EFORMAT: return "a block does not hold what was asked about";
+    case SHERD_ESHAPE: return "blocks, request and result do not agree in shape";
+    default: return sherd_strerror(code);
+    }
+}
+
+const char *sherd__says(int code, const char *text)
+{
+    if (strncmp(text, "policy: ", 8) == 0) return text;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(text, table[i]) == 0) return text;
+    return sentence(code);
+}
