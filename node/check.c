@@ -75,10 +75,11 @@ static int check_primes(const sherd__task *t, sherd_diag *d)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "%u primes, at most %u are computed with",
                            t->primes_len, SHERD__PRIMES_MAX);
     for (uint32_t i = 0; i < t->primes_len; i++) {
-        if (t->primes[i] < 3 || t->primes[i] > SHERD__PRIME_MAX || t->primes[i] % 2 == 0)
+        if (t->primes[i] < SHERD__PRIME_MIN || t->primes[i] > SHERD__PRIME_MAX ||
+            t->primes[i] % 2 == 0)
             return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
-                               "modulus %u, expected an odd one from 3 to %u", t->primes[i],
-                               SHERD__PRIME_MAX);
+                               "modulus %u, expected an odd one from %u to %u", t->primes[i],
+                               SHERD__PRIME_MIN, SHERD__PRIME_MAX);
     }
     return SHERD_OK;
 }

@@ -7,7 +7,9 @@
 #include "sherd/err.h"
 #include "wire/session.h"
 
-/** Largest modulus of a task (matrix/residue.h). */
+/** Least and largest modulus of a task (matrix/residue.h): quotients of integers up to 2^53 by less
+ *  than 5 are not rounded exactly. */
+#define SHERD__PRIME_MIN 5u
 #define SHERD__PRIME_MAX ((1u << 23) - 1)
 
 /**

@@ -163,7 +163,7 @@ void plan_groups(plan *a, plan *b, uint32_t groups, uint32_t inner_max, uint32_t
 
 /* --- modulo primes -------------------------------------------------------------------------- */
 
-const uint32_t backend_primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 3, 65537 };
+const uint32_t backend_primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 5, 65537 };
 
 sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
                              const uint32_t *values)

@@ -15,6 +15,7 @@
 
 #include "matrix/residue_limbs.h"
 #include "matrix/windows.h"
+#include "node/check.h"
 #include "tests/contract/node/backend_world.h"
 
 bool __real_sherd__limbs_here(void);
@@ -217,6 +218,29 @@ static void integers_that_no_double_holds_are_refused_beside_residues(void **s)
     sherd__fragment_free(v);
 }
 
+static void integers_of_any_size_are_reduced_modulo_the_least_modulus(void **s)
+{
+    (void)s;
+    enum { K = 4000 };
+    double b[K];
+    for (size_t i = 0; i < K; i++) b[i] = any_integer(SHERD_I64);
+    const uint32_t one = 1;
+    sherd_fragment *v = residues_new(0, 1, 1, 1, &one);
+    plan pa = plan_dense(0, K, 1, SHERD_I64);
+    sherd_fragment *u = block_encode(&pa, b);
+    sherd__task t = task_modular(K, 1, 1);
+    const int64_t p = t.primes[0] = SHERD__PRIME_MIN;
+    uint8_t *out = out_new(t.result.len);
+    assert_int_equal(backend_run(&t, u, v, out), SHERD_OK);
+    for (size_t i = 0; i < K; i++) {
+        int64_t r = (int64_t)b[i] % p;
+        assert_int_equal(residue_at(out + 3 * i), r < 0 ? r + p : r);
+    }
+    free(out);
+    sherd__fragment_free(u);
+    sherd__fragment_free(v);
+}
+
 /* Windows of the rows of left, by the book: number l of row i, modulo prime number q. */
 static uint64_t window_at(const sherd_windows *w, size_t wide, size_t count, uint32_t images,
                           const uint32_t *a, uint32_t q, size_t i, size_t l)
@@ -392,7 +416,7 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
 static void moduli_that_are_not_odd_and_small_are_refused(void **s)
 {
     (void)s;
-    static const uint32_t bad[] = { 0, 1, 2, 4, 5931640, 1u << 23, UINT32_MAX };
+    static const uint32_t bad[] = { 0, 1, 2, 3, 4, 5931640, 1u << 23, UINT32_MAX };
     uint32_t one[1] = { 1 };
     sherd_fragment *u = residues_new(0, 1, 1, 1, one);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -412,6 +436,7 @@ int main(void)
         EACH(integers_multiply_modulo_primes_transposed_and_beside_residues, 0),
         EACH(residues_multiply_with_integers_of_every_size, 0),
         EACH(integers_that_no_double_holds_are_refused_beside_residues, 0),
+        EACH(integers_of_any_size_are_reduced_modulo_the_least_modulus, 0),
         EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
         EACH(windows_of_residues_multiply_exactly, 0),
         EACH(tasks_whose_windows_do_not_fit_are_refused, 0),
