@@ -100,7 +100,6 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     with.no_time = w->rows > 0 && w->cols > REHEARSED_MAX / w->rows;
     if (!err) err = foretell(w, &with, w->opt, true, rows, d);
     opt = w->opt;
-    opt.shuffles = NULL;
     opt.scheme = SHERD_PERMUTE;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !err; i++) {
         opt.group = groups[i];

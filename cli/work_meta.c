@@ -130,6 +130,14 @@ static int lock(int *fd, const char *path, sherd_diag *d)
     }
 }
 
+static int interrupted(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    (void)done;
+    (void)total;
+    return sherd__cli_interrupted();
+}
+
 static int take_metadata(sherd__work *w, const char *path, size_t *at, sherd_diag *d)
 {
     int fd = -1, err = 0;
@@ -138,6 +146,8 @@ static int take_metadata(sherd__work *w, const char *path, size_t *at, sherd_dia
     if (!err) err = sherd_meta_load(&w->meta, path, d);
     if (!err) err = find_operation(w, path, at, d);
     if (!err) err = take_settings(w, path, d);
+    if (!err) sherd_meta_watch(w->meta, interrupted, NULL);
+    if (!err) err = sherd_meta_shuffles(w->meta, *at, &w->shuffles, d);
     if (!err && !w->dry) err = use(w, path, *at, d);
     if (fd >= 0) close(fd);
     return err;
@@ -147,7 +157,6 @@ static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
 {
     size_t at = 0;
     int err = take_metadata(w, path, &at, d);
-    if (!err) err = sherd_meta_shuffles(w->meta, at, &w->shuffles, d);
     if (err) return err;
     w->opt.shuffles = &w->shuffles;
     w->opt.seed = sherd_meta_seed(w->meta);

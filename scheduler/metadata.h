@@ -4,19 +4,24 @@
 
 #include "store/metafile.h"
 
+/** A table that products are lent. */
+typedef struct sherd__meta_lent {
+    uint8_t *table; /* in the file's width, or NULL: derived under the key */
+    size_t len;     /* bytes */
+    unsigned width; /* bytes of an index */
+    uint32_t cols;  /* of each row */
+    uint8_t key[32];
+} sherd__meta_lent;
+
 struct sherd_meta {
     sherd__metafile f;
     bool seed_wrong; /* the file's seed is not the one that its manifest commits to */
     int (*watch)(void *ctx, uint64_t done, uint64_t total);
     void *watch_ctx;
     uint64_t done, total; /* bytes, of the save or verify under way */
-    /* What sherd_meta_shuffles lent. */
+    /* What sherd_meta_shuffles lent: exposures, enshuffles, and `rows` where there are some. */
     uint32_t *exposures;
-    uint8_t *table; /* enshuffles in the file's width, or NULL: derived */
-    size_t table_len;
-    unsigned width;
-    uint32_t m;
-    uint8_t key[32];
+    sherd__meta_lent lent[2];
 };
 
 /** The file, for messages. */
@@ -29,6 +34,9 @@ int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;
 int sherd__meta_index(const sherd_meta *meta, size_t i, sherd_diag *d) SHERD_MUST;
 /** SHERD_ENOMEM, said. */
 int sherd__meta_no_memory(sherd_diag *d) SHERD_MUST;
+
+/** sherd_meta_verify of operation i alone; of the seed form nothing. */
+int sherd__meta_verify_operation(sherd_meta *meta, size_t i, sherd_diag *d) SHERD_MUST;
 
 /* metadata_numbers.c: */
 

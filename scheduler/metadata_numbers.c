@@ -1,7 +1,7 @@
 /*
  * Exposures and permutations of metadata, wherever they come from. The tables of a loaded file
  * count before its seed, so that a product uses what its user sees; they stay in the file until
- * asked for, and a row of them is never used before it has been found to be a permutation.
+ * asked for, and none is lent to a product before all of the operation has been verified.
  */
 #include "scheduler/metadata.h"
 
@@ -215,42 +215,54 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
 
 /* ---- for products ---------------------------------------------------------------------------- */
 
-static int perm_of_table(void *ctx, size_t row, uint32_t *out)
+static int lent_row(const sherd__meta_lent *l, size_t row, uint32_t *out)
 {
-    const sherd_meta *meta = ctx;
-    const uint8_t *at = meta->table + row * (size_t)meta->m * meta->width;
-    if (row >= meta->table_len / ((size_t)meta->m * meta->width)) return SHERD_EINVAL;
-    for (uint32_t j = 0; j < meta->m; j++) out[j] = sherd__meta_value(at, meta->width, j);
+    if (!l->table) return sherd__perm_row(l->key, row, l->cols, out);
+    const uint8_t *at = l->table + row * (size_t)l->cols * l->width;
+    if (row >= l->len / ((size_t)l->cols * l->width)) return SHERD_EINVAL;
+    for (uint32_t j = 0; j < l->cols; j++) out[j] = sherd__meta_value(at, l->width, j);
     return SHERD_OK;
 }
 
-static int perm_of_seed(void *ctx, size_t row, uint32_t *out)
+static int lent_perm(void *ctx, size_t row, uint32_t *out)
 {
-    const sherd_meta *meta = ctx;
-    return sherd__perm_row(meta->key, row, meta->m, out);
+    return lent_row(&((const sherd_meta *)ctx)->lent[0], row, out);
 }
 
-static int load_table(sherd_meta *meta, size_t i, sherd_diag *d)
+static int lent_rows(void *ctx, size_t row, uint32_t *out)
+{
+    return lent_row(&((const sherd_meta *)ctx)->lent[1], row, out);
+}
+
+/* Of an expanded file the table, else the key that it derives under. */
+static int lend(sherd_meta *meta, size_t i, sherd_meta_table table, sherd__meta_lent *l,
+                sherd_diag *d)
 {
     uint64_t rows, cols;
-    size_t len;
-    meta->width = sherd__metafile_table(&meta->f, i, SHERD_META_ENSHUFFLES, &rows, &cols);
-    if (!sherd__mul((size_t)rows, (size_t)cols, &len) || !sherd__mul(len, meta->width, &len) ||
-        !(meta->table = sherd__alloc(len)))
+    l->width = sherd__metafile_table(&meta->f, i, table, &rows, &cols);
+    if (l->width == 0) return SHERD_OK;
+    l->cols = (uint32_t)cols;
+    if (!sherd_meta_expanded(meta)) {
+        sherd__meta_key(meta, meta->f.seed, i, table, 0, l->key);
+        return SHERD_OK;
+    }
+    if (!sherd__mul((size_t)rows, (size_t)cols, &l->len) ||
+        !sherd__mul(l->len, l->width, &l->len) || !(l->table = sherd__alloc(l->len)))
         return sherd__fail(d, SHERD_ENOMEM, "compact the file to its seed form",
-                           "%s: no memory for the %" PRIu64 " x %" PRIu64 " enshuffles of %s",
-                           sherd__meta_where(meta), rows, cols, meta->f.ops[i].name);
-    meta->table_len = len;
-    return rows_of_file(meta, i, SHERD_META_ENSHUFFLES, 0, rows, meta->table, d);
+                           "%s: no memory for the %" PRIu64 " x %" PRIu64 " %s of %s",
+                           sherd__meta_where(meta), rows, cols, sherd__metafile_table_name(table),
+                           meta->f.ops[i].name);
+    return rows_of_file(meta, i, table, 0, rows, l->table, d);
 }
 
 void sherd__meta_drop_shuffles(sherd_meta *meta)
 {
-    if (meta->table) sherd__wipe(meta->table, meta->table_len);
-    sherd__free(meta->table);
+    for (size_t t = 0; t < sizeof meta->lent / sizeof *meta->lent; t++) {
+        if (meta->lent[t].table) sherd__wipe(meta->lent[t].table, meta->lent[t].len);
+        sherd__free(meta->lent[t].table);
+    }
     sherd__free(meta->exposures);
-    sherd__wipe(meta->key, sizeof meta->key);
-    meta->table = NULL;
+    sherd__wipe(meta->lent, sizeof meta->lent);
     meta->exposures = NULL;
 }
 
@@ -259,19 +271,21 @@ int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out, 
     size_t bytes;
     *out = (sherd_shuffles){ .exposures = NULL };
     int err = sherd__meta_index(meta, i, d);
+    sherd__meta_begin(meta);
+    if (!err) err = sherd__meta_verify_operation(meta, i, d);
     if (err) return err;
     sherd__meta_drop_shuffles(meta);
-    meta->m = (uint32_t)meta->f.ops[i].m;
     if (!sherd__mul((size_t)sherd_meta_columns(&meta->f.ops[i]), sizeof *meta->exposures, &bytes) ||
         !(meta->exposures = sherd__alloc(bytes)))
         return sherd__meta_no_memory(d);
     err = sherd_meta_exposures(meta, i, meta->exposures, d);
-    if (!err && sherd_meta_expanded(meta)) err = load_table(meta, i, d);
-    else if (!err) sherd__meta_key(meta, meta->f.seed, i, SHERD_META_ENSHUFFLES, 0, meta->key);
+    if (!err) err = lend(meta, i, SHERD_META_ENSHUFFLES, &meta->lent[0], d);
+    if (!err) err = lend(meta, i, SHERD_META_ROWS, &meta->lent[1], d);
     if (err) {
         sherd__meta_drop_shuffles(meta);
         return err;
     }
-    *out = (sherd_shuffles){ meta->exposures, meta->table ? perm_of_table : perm_of_seed, meta };
+    *out = (sherd_shuffles){ meta->exposures, lent_perm, meta,
+                             meta->lent[1].width ? lent_rows : NULL };
     return SHERD_OK;
 }

@@ -1,7 +1,8 @@
 /*
  * Saving metadata. Arrays are made while they are written, in runs of rows: from the seed where it
  * is known (each run twice, once for the permutations and once for their inverses, which costs less
- * than holding the inverses would), else copied from the loaded file.
+ * than holding the inverses would), else copied from the loaded file. Saving again copies in any
+ * case: what a product has used must be what the file holds.
  */
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 typedef struct saving {
     sherd_meta *meta;
     double *seconds;
+    bool derives;     /* from the seed */
     uint8_t *scratch; /* permutations whose inverses are wanted; also `seen` of a copied row */
     size_t scratch_len;
     sherd__npz_reader *reader;
@@ -73,28 +75,41 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
     uint64_t all, cols;
     double began = sherd__clock_s();
     unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
-    int err = sherd_meta_seed(s->meta)
+    int err = s->derives
                   ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
                   : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }
 
+/* A new digest must not make changed exposures look sound. */
+static int copy_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag *d)
+{
+    uint8_t sha256[32];
+    int err = sherd_meta_exposures(meta, i, out, d);
+    if (err) return err;
+    sherd__metafile_exposures_sha256(sha256, out, (size_t)sherd_meta_columns(&meta->f.ops[i]));
+    if (memcmp(sha256, meta->f.exposures_sha256[i], sizeof sha256) == 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
+                       "%s: operation %s: the exposures have another digest than the manifest "
+                       "gives", sherd__meta_where(meta), meta->f.ops[i].name);
+}
+
 static int fill_exposures(void *ctx, size_t i, uint32_t *out, sherd_diag *d)
 {
     saving *s = ctx;
     double began = sherd__clock_s();
-    int err = sherd_meta_seed(s->meta)
+    int err = s->derives
                   ? sherd__meta_derive_exposures(s->meta, s->meta->f.seed, i, out, d)
-                  : sherd_meta_exposures(s->meta, i, out, d);
+                  : copy_exposures(s->meta, i, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err;
 }
 
-int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
-                    uint64_t *size, sherd_diag *d)
+static int save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
+                bool derives, uint64_t *size, sherd_diag *d)
 {
-    saving s = { .meta = meta, .seconds = opt->seconds };
+    saving s = { .meta = meta, .seconds = opt->seconds, .derives = derives };
     sherd__metafile_source source = { fill_exposures, fill_rows, &s };
     if (meta->seed_wrong)
         return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
@@ -109,11 +124,17 @@ int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_op
     return err;
 }
 
+int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
+                    uint64_t *size, sherd_diag *d)
+{
+    return save(meta, path, opt, sherd_meta_seed(meta) != NULL, size, d);
+}
+
 int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)
 {
     sherd_meta_save_options opt = { .expanded = sherd_meta_expanded(meta),
                                     .without_seed = sherd_meta_seed(meta) == NULL };
     for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
         opt.deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
-    return sherd_meta_save(meta, path, &opt, NULL, d);
+    return save(meta, path, &opt, !sherd_meta_expanded(meta), NULL, d);
 }

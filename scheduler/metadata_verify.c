@@ -177,17 +177,23 @@ static int check_pair(checking *c, sherd_meta_table there, sherd_meta_table back
     return err;
 }
 
+int sherd__meta_verify_operation(sherd_meta *meta, size_t i, sherd_diag *d)
+{
+    checking c = { .meta = meta, .op = i, .d = d };
+    if (!sherd_meta_expanded(meta)) return SHERD_OK;
+    if (meta->f.has_seed) c.seed = meta->f.seed;
+    int err = check_exposures(&c);
+    if (!err) err = check_pair(&c, SHERD_META_ENSHUFFLES, SHERD_META_UNSHUFFLES);
+    if (!err) err = check_pair(&c, SHERD_META_ROWS, SHERD_META_UNROWS);
+    return err;
+}
+
 int sherd_meta_verify(sherd_meta *meta, sherd_diag *d)
 {
-    checking c = { .meta = meta, .d = d };
     int err = SHERD_OK;
     sherd__meta_begin(meta);
-    if (meta->f.has_seed) c.seed = meta->f.seed;
-    for (c.op = 0; sherd_meta_expanded(meta) && c.op < meta->f.count && !err; c.op++) {
-        err = check_exposures(&c);
-        if (!err) err = check_pair(&c, SHERD_META_ENSHUFFLES, SHERD_META_UNSHUFFLES);
-        if (!err) err = check_pair(&c, SHERD_META_ROWS, SHERD_META_UNROWS);
-    }
+    for (size_t i = 0; i < meta->f.count && !err; i++)
+        err = sherd__meta_verify_operation(meta, i, d);
     if (!err && meta->seed_wrong)
         err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
                           "%s: the manifest commits to another seed than the file holds",

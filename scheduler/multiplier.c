@@ -97,7 +97,7 @@ static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint6
     }
     sherd__wipe(key, sizeof key);
     sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, operation, 0);
-    h->s = (sherd_shuffles){ h->exposures, shuffles_row, h };
+    h->s = (sherd_shuffles){ .exposures = h->exposures, .perm = shuffles_row, .ctx = h };
     if (err) shuffles_fini(h, len);
     return err;
 }

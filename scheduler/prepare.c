@@ -4,6 +4,7 @@
  */
 #include "scheduler/prepare_internal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,17 +28,30 @@
 
 #define SMALL_APPLY 0x1p20 /* bytes: panels of so many cost their nodes no more than larger ones */
 
-static int stored_row(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
+static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
 {
     const sherd_shuffles *s = ctx;
     (void)n;
     return s->perm(s->ctx, (size_t)row, perm);
 }
 
+static int stored_rows(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
+{
+    const sherd_shuffles *s = ctx;
+    (void)n;
+    return s->rows(s->ctx, (size_t)row, perm);
+}
+
 static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_options *opt)
 {
     if (!opt->shuffles) return sherd__perm_from_key(p->perm_key);
-    return (sherd__perm_source){ stored_row, &p->shuffles };
+    return (sherd__perm_source){ stored_perm, &p->shuffles };
+}
+
+static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_options *opt)
+{
+    if (!opt->shuffles || !opt->shuffles->rows) return sherd__perm_from_key(p->rows_key);
+    return (sherd__perm_source){ stored_rows, &p->shuffles };
 }
 
 static int begin(sherd__prepared *p, size_t slots)
@@ -52,8 +66,19 @@ sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes)
     return nodes->entropy ? *nodes->entropy : sherd__entropy_os();
 }
 
+static int take_exposures(sherd__prepared *p, size_t len, const uint32_t *stored, sherd_diag *d)
+{
+    for (size_t c = 0; c < len; c++)
+        if (stored[c] >= p->slots)
+            return sherd__fail(d, SHERD_EFORMAT, "use metadata that was built for this many nodes",
+                               "exposure %zu names node %" PRIu32 ", and there are %" PRIu32
+                               ", numbered from 0", c, stored[c], p->slots);
+    memcpy(p->exposures, stored, len * sizeof *stored);
+    return SHERD_OK;
+}
+
 /* Seed, keys and exposures of `len` columns or positions. */
-static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt)
+static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt, sherd_diag *d)
 {
     uint8_t key[32];
     if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
@@ -62,10 +87,7 @@ static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt
     sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
     if (opt->shuffles) p->shuffles = *opt->shuffles;
     if (!(p->exposures = sherd__calloc(len, sizeof *p->exposures))) return SHERD_ENOMEM;
-    if (opt->shuffles) {
-        memcpy(p->exposures, opt->shuffles->exposures, len * sizeof *p->exposures);
-        return SHERD_OK;
-    }
+    if (opt->shuffles) return take_exposures(p, len, opt->shuffles->exposures, d);
     sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
     int err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
     sherd__wipe(key, sizeof key);
@@ -75,8 +97,7 @@ static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt
 static size_t widest_slot(const sherd__prepared *p, size_t len)
 {
     size_t most = 0;
-    for (size_t c = 0; c < len; c++)
-        if (p->exposures[c] < p->slots) p->planned[p->exposures[c]]++;
+    for (size_t c = 0; c < len; c++) p->planned[p->exposures[c]]++;
     for (uint32_t i = 0; i < p->slots; i++)
         if (p->planned[i] > most) most = p->planned[i];
     return most;
@@ -191,12 +212,15 @@ int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
 int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
                              sherd_diag *d)
 {
-    sherd__prepared p = { 0 };
+    sherd_diag mine = { 0 };
+    sherd__prepared p = { .entropy = sherd__entropy_os() };
     uint32_t node = 0;
     if (opt->scheme != SHERD_PERMUTE || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
     int err = begin(&p, nodes);
-    if (!err) err = draw(&p, len, opt);
-    if (err) (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (!err) err = draw(&p, len, opt, &mine);
+    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
+    else if (err)
+        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
     size_t most = err ? 0 : widest_slot(&p, len);
     while (!err && p.planned[node] < most) node++;
     double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
@@ -316,7 +340,7 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     double density;
     uint64_t nonzeros;
     int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
-    if (!err && !plain) err = draw(p, a.cols, opt);
+    if (!err && !plain) err = draw(p, a.cols, opt, d);
     if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
     if (err) return err;
     size_t widest = plain ? a.cols : widest_slot(p, a.cols);
@@ -332,11 +356,8 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     };
     memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
     if (!plain) deal.perm = perm_source(p, opt);
-    if (!plain && opt->shuffle_rows) deal.rows = sherd__perm_from_key(p->rows_key);
+    if (!plain && opt->shuffle_rows) deal.rows = rows_source(p, opt);
     err = sherd__deal_open(&p->hiding, &deal);
-    if (err == SHERD_EINVAL)
-        return sherd__fail(d, SHERD_EFORMAT, "use metadata that was built for this many nodes",
-                           "an exposure names a node beyond the %u there are", p->slots);
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__deal_planned(&p->hiding, i);
@@ -415,7 +436,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
                          const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d)
 {
-    int err = draw(p, a.cols, opt);
+    int err = draw(p, a.cols, opt, d);
     if (err) return err;
     plan_apply(p, a.rows, widest_slot(p, a.cols), sherd__map_arity(p->op), nodes, opt);
     sherd__elementwise_params ew = {

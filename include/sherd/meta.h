@@ -123,13 +123,14 @@ SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,
                               sherd_diag *d) SHERD_MUST;
 
-/** Writes loaded metadata in the form that it came in, as after sherd_meta_use. */
+/** Writes loaded metadata in the form that it came in, as after sherd_meta_use; arrays are copied,
+ *  not derived. SHERD_EFORMAT: exposures of another digest, a row that is no permutation. */
 SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
 
 /**
- * During sherd_meta_save and sherd_meta_verify `watch` hears, some times a second, how many bytes
- * of arrays of how many are done; where it returns non-zero they end with SHERD_EINTERRUPTED, and
- * nothing is written. NULL: nobody.
+ * During sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles `watch` hears, some times a
+ * second, how many bytes of arrays of how many are done; where it returns non-zero they end with
+ * SHERD_EINTERRUPTED, and nothing is written. NULL: nobody.
  */
 SHERD_API void sherd_meta_watch(sherd_meta *meta,
                                 int (*watch)(void *ctx, uint64_t done, uint64_t total), void *ctx);
@@ -184,7 +185,9 @@ SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table
 
 /**
  * Operation i for sherd_product_options.shuffles; *out borrows from meta until the next call or
- * sherd_meta_free. Of an expanded file the enshuffles are read and checked, and held in memory.
+ * sherd_meta_free. The operation is verified as by sherd_meta_verify; of an expanded file the
+ * enshuffles and rows are held in memory. SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINTERRUPTED
+ * (sherd_meta_watch).
  */
 SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
                                   sherd_diag *d) SHERD_MUST;

@@ -50,13 +50,16 @@ typedef enum sherd_elementwise {
 /**
  * Stored exposures and permutations (a metadata file) in place of those derived from the seed.
  * exposures: one node index per column of A (products) or per column (element-wise); perm writes
- * permutation `row` (of the columns of B, or of the operands). It is called from two other threads,
- * also at the same time, and must live until the call (sherd_resident_free) returns.
+ * permutation `row` (of the columns of B, or of the operands); rows that of A's rows, where
+ * shuffle_rows is set (NULL: derived from the seed). They are called from two other threads, also
+ * at the same time, and must live until the call (sherd_resident_free) returns. An exposure that
+ * is no node of the cluster is SHERD_EFORMAT.
  */
 typedef struct sherd_shuffles {
     const uint32_t *exposures;
     int (*perm)(void *ctx, size_t row, uint32_t *out);
     void *ctx;
+    int (*rows)(void *ctx, size_t row, uint32_t *out);
 } sherd_shuffles;
 
 typedef struct sherd_progress {

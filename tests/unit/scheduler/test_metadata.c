@@ -206,7 +206,9 @@ static void products_are_lent_the_same_shuffles_by_both_forms(void **s)
     (void)s;
     sherd_diag d = { .code = 0 };
     uint32_t x[64], y[64], want[64];
-    sherd_meta *a = meta_network(&meta_seven, 40);
+    sherd_meta_settings set = meta_seven;
+    set.shuffle_rows = true;
+    sherd_meta *a = meta_network(&set, 40);
     meta_save(a, meta_tables, (sherd_meta_save_options){ .expanded = true, .without_seed = true });
     sherd_meta *b = meta_load(meta_tables);
     for (size_t i = 0; i < sherd_meta_count(a); i++) {
@@ -223,6 +225,15 @@ static void products_are_lent_the_same_shuffles_by_both_forms(void **s)
             assert_memory_equal(y, want, op->m * 4);
         }
         assert_int_equal(q.perm(q.ctx, sherd_meta_table_rows(op), y), SHERD_EINVAL);
+        assert_int_equal(p.rows != NULL, op->kind == SHERD_META_DOT);
+        assert_int_equal(q.rows != NULL, op->kind == SHERD_META_DOT);
+        for (size_t r = 0; p.rows && r < op->k; r++) {
+            assert_int_equal(p.rows(p.ctx, r, x), 0);
+            assert_int_equal(q.rows(q.ctx, r, y), 0);
+            assert_int_equal(sherd_meta_rows(a, i, SHERD_META_ROWS, 0, r, 1, want, &d), 0);
+            assert_memory_equal(x, want, op->n * 4);
+            assert_memory_equal(y, want, op->n * 4);
+        }
     }
     sherd_shuffles p;
     assert_int_equal(sherd_meta_shuffles(a, 11, &p, NULL), SHERD_EINVAL);

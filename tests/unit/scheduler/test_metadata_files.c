@@ -182,8 +182,56 @@ static void a_damaged_row_is_never_lent_to_a_product(void **s)
     sherd_meta_free(m);
     forge(&e);
     m = meta_load(meta_other);
+    uint32_t exposures[784];
+    uint64_t counts[7];
     assert_int_equal(sherd_meta_shuffles(m, 0, &q, NULL), SHERD_EFORMAT);
+    assert_int_equal(sherd_meta_exposures(m, 0, exposures, NULL), SHERD_EFORMAT);
+    assert_int_equal(sherd_meta_exposure_counts(m, 0, counts, NULL), SHERD_EFORMAT);
     sherd_meta_free(m);
+}
+
+/* The arrays count, never what the seed would give in their place: both cannot be right. */
+static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
+{
+    (void)s;
+    static const change lies[] = {
+        { .member = "z1.enshuffles", .swap = { 24, 25 } },
+        { .member = "z1.unshuffles", .swap = { 24, 25 } },
+        { .member = "z1.rows", .swap = { 40, 41 } },
+        { .member = "z1.unrows", .swap = { 40, 41 } },
+        { .member = "z1.exposures", .swap = { 0, 1 } },
+    };
+    sherd_meta_settings set = meta_seven;
+    set.shuffle_rows = true;
+    set.balanced = true;
+    for (int bare = 0; bare < 2; bare++)
+        for (size_t k = 0; k < sizeof lies / sizeof *lies; k++) {
+            sherd_diag d = { .code = 0 };
+            sherd_shuffles q;
+            change lie = lies[k];
+            sherd_meta *m = meta_network(&set, 20);
+            uint32_t *exposures = calloc(sherd_meta_columns(sherd_meta_at(m, 0)), 4);
+            assert_int_equal(sherd_meta_exposures(m, 0, exposures, NULL), 0);
+            while (strstr(lie.member, "exposures") && exposures[lie.swap[1]] == exposures[0])
+                lie.swap[1]++;
+            free(exposures);
+            meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true,
+                                                                 .without_seed = bare });
+            sherd_meta_free(m);
+            forge(&lie);
+            m = meta_load(meta_other);
+            assert_int_equal(sherd_meta_shuffles(m, 0, &q, &d), SHERD_EFORMAT);
+            assert_non_null(strstr(d.message, "operation z1, row "));
+            assert_null(q.exposures);
+            if (sherd_meta_shuffles(m, 1, &q, &d)) fail_msg("%s", d.message);
+            int err = sherd_meta_save_again(m, meta_tables, &d);
+            sherd_meta_free(m);
+            assert_int_equal(err, strstr(lie.member, "exposures") ? SHERD_EFORMAT : SHERD_OK);
+            if (err) continue;
+            m = meta_load(meta_tables); /* saved for another operation, and as it was */
+            assert_int_equal(sherd_meta_verify(m, NULL), SHERD_EFORMAT);
+            sherd_meta_free(m);
+        }
 }
 
 /* ---- numpy, and an independent program ------------------------------------------------------- */
@@ -242,6 +290,7 @@ int main(void)
         cmocka_unit_test(exposures_that_change_places_are_found_without_the_seed),
         cmocka_unit_test(a_changed_seed_is_refused_in_the_seed_form_and_never_saved),
         cmocka_unit_test(a_damaged_row_is_never_lent_to_a_product),
+        cmocka_unit_test(what_does_not_verify_is_neither_lent_nor_replaced),
         cmocka_unit_test(numpy_opens_the_files_and_another_program_regenerates_them),
         cmocka_unit_test(a_file_that_numpy_wrote_anew_is_read),
     };

@@ -234,19 +234,74 @@ static void stored_exposures_are_used_and_checked(void **state)
 {
     (void)state;
     uint32_t exposures[20] = { 0 }, m = 10;
-    sherd_shuffles s = { exposures, identity, &m };
-    sherd_product_options o = options();
-    sherd__prepared p;
-    sherd_diag d = { 0 };
-    o.shuffles = &s;
-    for (unsigned i = 0; i < 20; i++) exposures[i] = i % 3;
-    assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
-    assert_int_equal(p.planned[0], 7);
-    assert_int_equal(p.planned[3], 0);
-    sherd__prepared_fini(&p);
-    exposures[13] = 4;
-    assert_int_equal(prepare(&p, &o, &d), SHERD_EFORMAT);
-    assert_non_null(strstr(d.message, "beyond the 4"));
+    sherd_shuffles s = { .exposures = exposures, .perm = identity, .ctx = &m };
+    for (int seeded = 0; seeded < 2; seeded++) { /* a metadata file may hold no seed */
+        sherd_product_options o = options();
+        sherd__prepared p;
+        sherd_diag d = { 0 };
+        o.shuffles = &s;
+        o.seed = seeded ? seed : NULL;
+        for (unsigned i = 0; i < 20; i++) exposures[i] = i % 3;
+        assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+        assert_int_equal(p.planned[0], 7);
+        assert_int_equal(p.planned[3], 0);
+        sherd__prepared_fini(&p);
+        o.exposure_max = 0.35;
+        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &d), SHERD_OK);
+        o.exposure_max = 0.3;
+        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &d), SHERD_EEXPOSURE);
+        assert_string_equal(d.message,
+                            "the plan gives node-1's domain 0.35 of A; --exposure-max is 0.3");
+        exposures[13] = 4;
+        sherd_diag e = { 0 }, f = { 0 }, g = { 0 };
+        assert_int_equal(prepare(&p, &o, &e), SHERD_EFORMAT);
+        assert_string_equal(e.message,
+                            "exposure 13 names node 4, and there are 4, numbered from 0");
+        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &f), SHERD_EFORMAT);
+        assert_string_equal(f.message, e.message);
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, a, a, c_data, 20, &nodes, &o, &g),
+                         SHERD_EFORMAT);
+        assert_string_equal(g.message, e.message);
+    }
+}
+
+/* Which permutations of rows were asked for. */
+typedef struct asked_rows {
+    uint32_t m; /* for identity() */
+    uint32_t rows[20];
+} asked_rows;
+
+static int asked_row(void *ctx, size_t row, uint32_t *out)
+{
+    uint32_t n = 30;
+    ((asked_rows *)ctx)->rows[row]++;
+    return identity(&n, row, out);
+}
+
+static void stored_permutations_of_rows_are_used_where_rows_are_shuffled(void **state)
+{
+    (void)state;
+    for (int shuffled = 0; shuffled < 2; shuffled++) {
+        uint32_t exposures[20];
+        asked_rows asked = { .m = 10 };
+        sherd_shuffles s = { exposures, identity, &asked, asked_row };
+        sherd_product_options o = options();
+        sherd__prepared p;
+        sherd__cell_work work;
+        for (unsigned i = 0; i < 20; i++) exposures[i] = i % 4;
+        o.seed = NULL;
+        o.shuffles = &s;
+        o.shuffle_rows = shuffled;
+        o.group = 1;
+        o.encoding = SHERD_ENCODING_DENSE;
+        assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
+        assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 2, 0, 0 }, &work), 0);
+        for (unsigned i = 2; i < 20; i += 4) /* the slot's columns, each a group of its own */
+            assert_int_equal(asked.rows[i] > 0, shuffled);
+        sherd__fragment_free(work.left);
+        sherd__fragment_free(work.right);
+        sherd__prepared_fini(&p);
+    }
 }
 
 static void the_next_operand_must_fit_what_was_planned(void **state)
@@ -440,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_seed_does_not_decide_masks),
         cmocka_unit_test(what_is_not_finite_is_refused_in_exact_mode_by_its_place),
         cmocka_unit_test(stored_exposures_are_used_and_checked),
+        cmocka_unit_test(stored_permutations_of_rows_are_used_where_rows_are_shuffled),
         cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
