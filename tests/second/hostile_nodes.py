@@ -21,7 +21,7 @@ SLOW = ("mute", "dead", "silent", "drip", "never", "without a", "again", "no mor
 
 
 def later(name):
-    return misbehaviours.early(name) or name in (
+    return name in (
         "sends PINGs without answers", "sends 65536 unknown bytes again and again",
         "answers without a body", "is dead from the first block on")
 

@@ -30,13 +30,6 @@ def kind(name, harmless=BAD, tls=None, hello=None, **steps):
     KINDS[name] = type("Misbehaving", (Session,), members), tls or {}, harmless
 
 
-def early(name):
-    """Whether such a node is not there when the work is dealt."""
-    session, tls, harmless = KINDS[name]
-    return harmless is BAD and bool(tls or {"connected", "serve", "welcome", "hello"} &
-                                    set(vars(session)))
-
-
 # What steps are made of.
 
 def leave(session):
