@@ -77,12 +77,17 @@ class Session:
                 del self.blocks[key]
         elif kind == records.BYE:
             return False
-        elif kind not in (records.PONG, records.CANCEL) and not flags & 1:
+        elif kind == records.CANCEL:
+            self.cancel(job, number, part)
+        elif kind != records.PONG and not flags & 1:
             raise records.Malformed("type")
         return True
 
     def ping(self, number):
         self.send(records.record(records.PONG, number=number))
+
+    def cancel(self, job, number, attempt):
+        """Tasks are answered as they come, so none of them is open."""
 
     def put(self, job, number, part, body):
         if part == 0:
