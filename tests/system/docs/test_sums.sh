@@ -1,0 +1,21 @@
+#!/bin/bash
+# docs/PROTOCOL.md is enough to follow sums among nodes: a reader that was written from it computes
+# signatures, digests, sums, lists and hashes of recorded trainings again. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+run train spiral --by gradients --aggregate secure --simulate --examples 60 --survivors 3 -n 4 \
+    --same-host-domains --clip 1 --epochs 2 --record sums -o m.npz
+report $code "a training by secure sums is recorded"
+/usr/bin/python3 "$R/tests/support/sums_record.py" secure sums 60 >out 2>err
+report $? "cards, digests, confirmations and sums are as described"
+/usr/bin/python3 "$R/tests/support/sums_record.py" secure sums 61 >out 2>err
+[ $? = 1 ] && grep -q AssertionError err
+report $? "and the reader would notice another sum"
+
+run train spiral --by gradients --aggregate halving-doubling -n 3 --epochs 2 --record circle -o m.npz \
+    --checkpoint chain
+report $code "a training by a circle is recorded"
+/usr/bin/python3 "$R/tests/support/sums_record.py" circle circle >out 2>err
+report $? "lists of rows and hashes of states are as described"
+
+echo "1..$n"
