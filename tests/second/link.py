@@ -181,6 +181,11 @@ class Link:
             self.at = 0
         return data
 
+    def unread(self):
+        """Whether something has come that was not received yet."""
+        self._move(0)
+        return len(self.read) > self.at
+
     def next_record(self, seconds=60.0):
         """type, flags, job, number, part, body of the next record."""
         end = time.monotonic() + seconds

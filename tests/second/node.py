@@ -157,11 +157,13 @@ class Session:
 class Node:
     """Listens on loopback; a thread for each connection. session: the class that answers."""
 
-    def __init__(self, pins=None, session=Session, another=None, **tls):
+    def __init__(self, pins, session=Session, another=None, **tls):
         self.identity = link.Identity()
         self.session = session
         self.sessions = []
-        self.tls = link.context(another() if another else self.identity, pins, **tls)
+        self.coordinators = pins
+        self.pins = set(pins)
+        self.tls = link.context(another() if another else self.identity, self.pins, **tls)
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.thread = threading.Thread(target=self._listen, daemon=True)

@@ -1,0 +1,78 @@
+"""libsodium's crypto_box_easy: X25519, HSalsa20, XSalsa20, Poly1305."""
+import hmac
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+SIGMA = np.frombuffer(b"expand 32-byte k", "<u4")
+
+
+def rounds(x):
+    """20 rounds of Salsa20 on columns of 16 words."""
+    def quarter(a, b, c, d):
+        for out, one, two, by in ((b, a, d, 7), (c, b, a, 9), (d, c, b, 13), (a, d, c, 18)):
+            t = x[one] + x[two]
+            x[out] ^= t << np.uint32(by) | t >> np.uint32(32 - by)
+    for _ in range(10):
+        for q in ((0, 4, 8, 12), (5, 9, 13, 1), (10, 14, 2, 6), (15, 3, 7, 11),
+                  (0, 1, 2, 3), (5, 6, 7, 4), (10, 11, 8, 9), (15, 12, 13, 14)):
+            quarter(*q)
+    return x
+
+
+def state(key, last, blocks=1):
+    """The columns that rounds() takes: key, and the four words between its halves."""
+    k = np.frombuffer(key, "<u4")
+    x = np.empty((16, blocks), np.uint32)
+    for place, word in zip((0, 5, 10, 15), SIGMA):
+        x[place] = word
+    x[1:5], x[11:15] = k[:4, None], k[4:, None]
+    x[6:10] = last
+    return x
+
+
+def hsalsa(key, sixteen):
+    x = rounds(state(key, np.frombuffer(sixteen, "<u4")[:, None]))
+    return x[[0, 5, 10, 15, 6, 7, 8, 9], 0].astype("<u4").tobytes()
+
+
+def stream(key, nonce, size):
+    """XSalsa20."""
+    blocks = -(-size // 64)
+    last = np.zeros((4, blocks), np.uint32)
+    last[:2] = np.frombuffer(nonce[16:], "<u4")[:, None]
+    last[2] = np.arange(blocks)
+    x = state(hsalsa(key, nonce[:16]), last, blocks)
+    return np.ascontiguousarray((rounds(x.copy()) + x).T, "<u4").tobytes()[:size]
+
+
+def poly1305(key, text):
+    r = int.from_bytes(key[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
+    total, p = 0, (1 << 130) - 5
+    for at in range(0, len(text), 16):
+        total = (total + int.from_bytes(text[at:at + 16] + b"\x01", "little")) * r % p
+    return ((total + int.from_bytes(key[16:], "little")) & (1 << 128) - 1).to_bytes(16, "little")
+
+
+def shared(secret, public):
+    return hsalsa(secret.exchange(X25519PublicKey.from_public_bytes(public)), bytes(16))
+
+
+def fresh():
+    return X25519PrivateKey.generate()
+
+
+def xored(key, nonce, text):
+    whole = np.frombuffer(stream(key, nonce, 32 + len(text)), np.uint8)
+    return bytes(whole[:32]), (whole[32:] ^ np.frombuffer(text, np.uint8)).tobytes()
+
+
+def seal(key, nonce, text):
+    one_time, hidden = xored(key, nonce, text)
+    return poly1305(one_time, hidden) + hidden
+
+
+def unseal(key, nonce, sealed):
+    """The text, or None where the tag is another."""
+    one_time, text = xored(key, nonce, sealed[16:])
+    return text if hmac.compare_digest(poly1305(one_time, sealed[16:]), sealed[:16]) else None

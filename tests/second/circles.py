@@ -1,0 +1,126 @@
+"""
+Rings and halving-doubling of members of both kinds: `sherd train --aggregate` over nodes in C and in
+Python comes to the network that the command trains itself, bit for bit; members that misbehave.
+"""
+import numpy as np
+
+from . import circle, harness, link, node, records
+from .coordinator import Server
+from .harness import report
+from .sums import Listed
+
+CONF = """input = 5
+layer = dense 7
+layer = tanh
+layer = dense 3
+loss = cross-entropy
+l2 = 0.01
+data = random
+examples = 48
+classes = 3
+weights = he
+batch = 24
+order = {order}
+method = {method}
+epochs = 2
+rate = 0.05
+"""
+ERRORS = {5, 6, 7, 8, 10, 124}
+
+
+def members(me, count, session=circle.Session):
+    return [node.Node({me.pin}, session) for _ in range(count)]
+
+
+def misbehaving():
+    def of(**steps):
+        return type("Member", (circle.Session,), steps)
+
+    def instead(step, change):
+        def whole(self, *given):
+            return change(getattr(circle.Session, step)(self, *given))
+        return whole
+
+    def leave(*_given):
+        raise link.Closed("on purpose")
+
+    def refuse(code):
+        def whole(*_given):
+            raise circle.Refused(code, "no")
+        return whole
+
+    def other(self, to, number, values):
+        return circle.Session.give(self, to, number, values + np.uint64(1))
+
+    def short(self, to, number, values):
+        return circle.Session.give(self, to, number, values[:-1])
+
+    kinds = {
+        "gives other sums than it has": of(give=other),
+        "gives a block that is too short": of(give=short),
+        "gives a block of another step": of(give=lambda s, to, number, values: circle.Session.give(
+            s, to, number + 7, values)),
+        "gives a block twice": of(give=lambda s, to, number, values: [
+            circle.Session.give(s, to, number, values) for _ in range(2)]),
+        "gives nothing": of(give=lambda s, to, number, values: None),
+        "tells another print": of(reduce=instead("reduce", lambda b: b[:-32] + bytes(8) + b[-24:])),
+        "tells a size of state of 2^60": of(meet=instead("meet", lambda b: (1 << 60).to_bytes(8, "little"))),
+        "tells a cost of NaN": of(grades=instead("grades", lambda b: b"\xff" * 8 + b[8:])),
+        "tells another round": of(grades=instead("grades", lambda b: b[:-8] + b"\x63" + bytes(7)))}
+    for step, name in (("meet", "MEET"), ("connect", "CONNECT"), ("grades", "STEP"),
+                       ("reduce", "REDUCE"), ("tell", "STATE")):
+        kinds[f"closes at {name}"] = of(**{step: leave})
+        kinds[f"refuses {name}"] = of(**{step: refuse(records.EREFUSED)})
+    return kinds
+
+
+def main():
+    me = harness.identity("me.key")
+    servers = [Server(f"c{i}", [me], "--threads", "1") for i in range(3)]
+    in_c = [Listed(server) for server in servers]
+
+    def train(name, nodes, method, order, schedule, *options):
+        with open(f"{name}.conf", "w", encoding="ascii") as file:
+            file.write(CONF.format(method=method, order=order))
+        harness.node_file(f"{name}.nodes", nodes)
+        return harness.Run("train", f"{name}.conf", "--by", "gradients", "--aggregate", schedule,
+                           "--nodes", f"{name}.nodes", "--key", "me.key", "--timeout", "45",
+                           *options)
+
+    cases = [(schedule, count, method, order, ()) for schedule in ("ring", "halving-doubling")
+             for count, method, order in ((1, "sgd", "batches"), (2, "momentum 0.8", "shuffled"),
+                                          (3, "adam", "given"), (2, "adam 0.8 0.99 1e-7", "drawn"))]
+    cases += [(schedule, 2, "sgd", "batches", ("--local-steps", "3"))
+              for schedule in ("ring", "halving-doubling")]
+
+    def one(case):
+        schedule, count, method, order, options = case
+        python = members(me, count)
+        nodes = [n for pair in zip(python, in_c) for n in pair] + in_c[count:]
+        run = train(f"case{cases.index(case)}", nodes, method, order, schedule, "--check", *options)
+        for other in python:
+            other.close()
+        return (run.code == 0 and "bit for bit" in run.out and "warning" not in run.err,
+                f"{schedule} with {count} members in Python, {method}, {order}", run)
+
+    harness.everything(one, cases, 1)
+
+    def bad(case):
+        at, (name, session) = case
+        python = members(me, 3) + members(me, 1, session)
+        run = train(f"bad{at}", python, "sgd", "given", ("ring", "halving-doubling")[at % 2],
+                    "--epochs", "1")
+        for other in python:
+            other.close()
+        right = run.code == 0
+        error = run.code in ERRORS and "sherd: train: " in run.err
+        return (right or error) and run.seconds < 60, f"a member that {name}", run
+
+    harness.everything(bad, list(enumerate(misbehaving().items())), 10)
+    for server in servers:
+        report(server.stop() == 0, "a node ends in good order")
+    harness.finish()
+
+
+if __name__ == "__main__":
+    main()

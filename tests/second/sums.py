@@ -1,0 +1,166 @@
+"""
+Secure sums of members of both kinds: `sherd train --aggregate secure` over nodes in C and in Python
+gives the network that nodes in C alone give; and members in Python that misbehave.
+"""
+import numpy as np
+
+from . import harness, link, node, records, secure
+from .coordinator import Server
+from .harness import report
+
+RECIPE = """input = 4
+layer = dense 6
+layer = tanh
+layer = dense 3
+loss = cross-entropy
+l2 = 0.01
+data = file
+batch = 40
+order = given
+weights = he
+epochs = 3
+rate = 0.3
+"""
+ERRORS = {5, 6, 7, 8, 10, 124}
+
+
+class Listed:
+    """A node in C as node files have it."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def line(self, name, domain):
+        return (f"127.0.0.1:{self.server.port} key={self.server.key.pin} name={name} "
+                f"domain={domain}\n")
+
+
+def train(out, file, *options):
+    return harness.Run("train", "sums.conf", *options, "--nodes", file, "--key", "me.key",
+                       "--by", "gradients", "--aggregate", "secure", "--seed", "seed.bin",
+                       "--same-host-domains", "--timeout", "60", "-o", out)
+
+
+def same(one, two):
+    a, b = np.load(one), np.load(two)
+    names = [name for name in a.files if name[0] in "wb" and name[1:].isdigit()]
+    return names and all(np.allclose(a[n], b[n], 1e-7, 1e-9) for n in names)
+
+
+def python(me, count, session=secure.Session, data=None):
+    out = []
+    for i in range(count):
+        kind = type("Member", (session,), {"data": data[i], "hello": {
+            **session.hello, "features": 0b1101101}}) if data else session
+        out.append(node.Node({me.pin}, kind))
+    return out
+
+
+def misbehaving():
+    """Kinds of members that misbehave, by name: a Session each."""
+    def of(**steps):
+        return type("Member", (secure.Session,), steps)
+
+    def instead(step, change):
+        def whole(self, *given):
+            return change(self, getattr(secure.Session, step)(self, *given))
+        return whole
+
+    def leave(*_given):
+        raise link.Closed("on purpose")
+
+    def refuse(code):
+        def whole(*_given):
+            raise secure.Refused(code, "no")
+        return whole
+
+    kinds = {
+        "signs its card wrongly": of(join=instead("join", lambda s, b: b[:64] + bytes(64))),
+        "shows another node's key": of(join=instead("join", lambda s, b: bytes(32) + b[32:])),
+        "sends a second key of zeros": of(join=instead("join", lambda s, b: b[:32] + bytes(32) + b[64:])),
+        "signs other survivors": of(confirm=instead("confirm", lambda s, b: bytes(64))),
+        "uploads numbers that are not below q": of(hide=instead("hide", lambda s, b: b"\xff" * len(b))),
+        "uploads numbers of 2^61 - 1": of(hide=instead("hide", lambda s, b: (
+            secure.Q.to_bytes(8, "little") * (len(b) // 8)))),
+        "opens numbers that are not below q": of(open=instead("open", lambda s, b: b"\xff" * len(b))),
+        "seals zeros": of(seal=instead("seal", lambda s, b: bytes(len(b)))),
+        "seals noise": of(seal=instead("seal", lambda s, b: bytes(range(256)) * (len(b) // 256) +
+                                       bytes(len(b) % 256)))}
+    for step in ("join", "roster", "seal", "hide", "confirm", "open"):
+        kinds[f"closes at {step}"] = of(**{step: leave})
+        kinds[f"refuses {step}"] = of(**{step: refuse(records.EREFUSED)})
+    for code in (records.EBUSY, records.EEXPOSURE, records.EAUTH, records.EINVAL):
+        kinds[f"refuses hide with {code}"] = of(hide=refuse(code))
+    return kinds
+
+
+def main():
+    me = harness.identity("me.key")
+    with open("seed.bin", "wb") as file:
+        file.write(bytes(range(32)))
+    random = np.random.default_rng(6)
+    with open("sums.conf", "w", encoding="ascii") as file:
+        file.write(RECIPE)
+    sets = []
+    for i in range(4):
+        x = random.standard_normal((30 - i, 4))
+        y = random.integers(0, 3, (30 - i, 1)).astype(np.int64)
+        x[3, 1] = np.nan if i == 2 else x[3, 1]
+        sets.append((x, y))
+        np.savez(f"own{i}.npz", x=x, y=y[:, 0])
+    np.savez("dealt.npz", x=np.concatenate([s[0][:3] for s in sets] * 4),
+             y=np.concatenate([s[1][:3, 0] for s in sets] * 4))
+
+    plain = [Listed(Server(f"c{i}", [me], "--threads", "1")) for i in range(4)]
+    dealt = ("--simulate", "--data", "dealt.npz")
+    harness.node_file("c.nodes", plain)
+    first = train("c.npz", "c.nodes", *dealt)
+    report(first.code == 0, "nodes in C add up", first)
+    for count in (1, 2, 4):
+        members = python(me, count)
+        harness.node_file("mixed.nodes", plain[count:] + members)
+        run = train("mixed.npz", "mixed.nodes", *dealt)
+        report(run.code == 0 and same("c.npz", "mixed.npz"),
+               f"with {count} members in Python of 4 the sums are the same", run)
+    clip = ("--clip", "0.7")
+    first = train("clip.npz", "c.nodes", *dealt, *clip)
+    run = train("mixed.npz", "mixed.nodes", *dealt, *clip)
+    report(first.code == run.code == 0 and same("clip.npz", "mixed.npz"),
+           "clipped sums are the same", f"{first}{run}")
+    run = train("mixed.npz", "mixed.nodes", *dealt, *clip, "--noise", "0.01")
+    moved = np.abs(np.load("mixed.npz")["w1"] - np.load("clip.npz")["w1"]).max()
+    report(run.code == 0 and 1e-6 < moved < 0.5, "noisy sums are near them", f"{moved}\n{run}")
+
+    owners = [Listed(Server(f"o{i}", [me], "--threads", "1", "--data", f"own{i}.npz",
+                            "--any-peers", "--any-roster", "--epsilon", "none", "--min-rows", "1"))
+              for i in range(4)]
+    own = ("--examples", "30")
+    harness.node_file("owners.nodes", owners)
+    first = train("own.npz", "owners.nodes", *own)
+    members = python(me, 2, data=sets[2:])
+    harness.node_file("mixed.nodes", owners[:2] + members)
+    run = train("mixed.npz", "mixed.nodes", *own)
+    report(first.code == run.code == 0 and same("own.npz", "mixed.npz"),
+           "members with examples of their own add up the same", f"{first}{run}")
+    for other in owners:
+        report(other.server.stop() == 0, "a node with data ends in good order")
+
+    def one(kind):
+        name, session = kind
+        where = name.replace(" ", "_")
+        bad = python(me, 1, session)
+        harness.node_file(f"{where}.nodes", plain[:2] + bad + plain[2:])
+        run = train(f"{where}.npz", f"{where}.nodes", *dealt, "--survivors", "4", "--epochs", "1")
+        bad[0].close()
+        right = run.code == 0
+        error = run.code in ERRORS and "sherd: train: " in run.err
+        return (right or error) and run.seconds < 60, f"a member that {name}", run
+
+    harness.everything(one, list(misbehaving().items()), 10)
+    for other in plain:
+        report(other.server.stop() == 0, "a node ends in good order")
+    harness.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Secure sums of members in C and in Python: the same network, and members that misbehave.
+# Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
+/usr/bin/python3 -m second.sums
