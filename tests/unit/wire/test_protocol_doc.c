@@ -11,6 +11,8 @@
 
 #include "core/bytes.h"
 #include "crypto/fragment.h"
+#include "learn/circle_plan.h"
+#include "learn/secure.h"
 #include "node/check.h"
 #include "sherd/mat.h"
 #include "wire/link_state.h"
@@ -298,6 +300,77 @@ static void the_sections_of_csr_have_these_widths_and_this_order(void **state)
     }
 }
 
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+typedef bool reader(const uint64_t *v, size_t len);
+
+static bool reads_gradients(const uint64_t *v, size_t len)
+{
+    sherd__plan out;
+    return sherd__plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
+}
+
+static bool reads_meet(const uint64_t *v, size_t len)
+{
+    sherd__circle_plan out;
+    return sherd__circle_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
+}
+
+static bool reads_secure(const uint64_t *v, size_t len)
+{
+    sherd__secure_plan out;
+    return sherd__secure_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
+}
+
+/* Of each number whose limits are "A to B", what is beyond them is refused. `len` numbers are a
+ * plan; `named` is what the rows of the table that have a number go to. */
+static void hold_limits(const char *heading, reader *reads, const uint64_t *plan, size_t len,
+                        size_t named)
+{
+    table t = find_table(heading);
+    uint64_t v[64];
+    unsigned long long least, most, last = 0;
+    size_t held = 0;
+    assert_true(len <= sizeof v / sizeof *v);
+    memcpy(v, plan, len * sizeof *v);
+    assert_true(reads(v, len));
+    for (size_t i = 0; i < t.rows; i++) {
+        char *end, rest[8];
+        uint64_t at = strtoull(t.cell[i][0], &end, 10);
+        if (end == t.cell[i][0]) continue; /* "then ..." */
+        assert_int_equal(at, i == 0 ? 0 : last + 1);
+        for (last = at; *end == ',' || strncmp(end, " to ", 4) == 0;)
+            last = strtoull(end + (*end == ',' ? 1 : 4), &end, 10);
+        if (last != at || !t.cell[i][2] ||
+            sscanf(t.cell[i][2], "%llu to %llu%1s", &least, &most, rest) != 2)
+            continue;
+        if (least > 0) {
+            v[at] = least - 1;
+            assert_false(reads(v, len));
+        }
+        v[at] = most + 1;
+        assert_false(reads(v, len));
+        v[at] = plan[at];
+        held++;
+    }
+    assert_int_equal(last + 1, named);
+    assert_true(held >= 2);
+}
+
+static void plans_have_these_numbers_and_limits(void **state)
+{
+    (void)state;
+    const uint64_t gradients[] = { 1, 1, 17, 40, 1, 2, 1, 8, 0, 3, 4, 0, 8, 0, 0, 0, 0, 0, 0 };
+    const uint64_t meet[SHERD__CIRCLE_PLAN] = { 3, 1, 2, 0, 7, 1, 2, 17, 8, 9, 0, 1 };
+    const uint64_t secure[SHERD__SECURE_PLAN] = { 3, 1, 4, 3, 1, 0, 32, 64 };
+    hold_limits("| plan, numbers |", reads_gradients, gradients, sizeof gradients / 8,
+                SHERD__PLAN_HEAD);
+    hold_limits("| plan of MEET, numbers |", reads_meet, meet, SHERD__CIRCLE_PLAN,
+                SHERD__CIRCLE_PLAN);
+    hold_limits("| plan of secure sums, numbers |", reads_secure, secure, SHERD__SECURE_PLAN,
+                SHERD__SECURE_PLAN);
+}
+
 #define CONSTANT(name) { #name, name }
 
 static void every_time_and_limit_has_this_value(void **state)
@@ -332,6 +405,7 @@ int main(void)
         cmocka_unit_test(every_operation_has_this_number),
         cmocka_unit_test(every_code_has_this_name_and_text),
         cmocka_unit_test(the_sections_of_csr_have_these_widths_and_this_order),
+        cmocka_unit_test(plans_have_these_numbers_and_limits),
         cmocka_unit_test(every_time_and_limit_has_this_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
