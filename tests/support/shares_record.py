@@ -1,0 +1,118 @@
+"""Reads a coordinator's record of a product under `share`, from docs/SCHEMES.md alone: finds A in the
+shares of K + T nodes, and the product in the answers of 2 (K + T) - 1.
+
+    shares_record.py DIR A.npy B.npy C.npy K T     float operands, 20 bits
+"""
+import json
+import os
+import struct
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+PUT, TASK, RESULT = 3, 4, 5
+
+
+def records(b):
+    at = 0
+    while at < len(b):
+        _, kind, _, job, number, part, n = struct.unpack_from("<IHHQIIQ", b, at)
+        yield kind, number, part, b[at + 32:at + 32 + n]
+        at += 32 + n
+
+
+def numbers(body):
+    """Blocks and primes of a TASK: fields 3, 4 and 5."""
+    out, at = {}, 0
+
+    def varint(at):
+        value, shift = 0, 0
+        while True:
+            value |= (body[at] & 127) << shift
+            shift, at = shift + 7, at + 1
+            if body[at - 1] < 128:
+                return value, at
+    while at < len(body):
+        tag, at = varint(at)
+        value, at = varint(at)
+        if tag & 7 == 2:
+            end, out[tag >> 3] = at + value, []
+            while at < end and tag >> 3 == 5:
+                v, at = varint(at)
+                out[5].append(v)
+            at = end
+        else:
+            out[tag >> 3] = value
+    return out[3], out[4], out[5]
+
+
+def residues(body, primes, cols):
+    b = np.frombuffer(body, "u1").reshape(-1, 3).astype(object)
+    return (b[:, 0] + 256 * b[:, 1] + 65536 * b[:, 2]).reshape(primes, -1, cols)
+
+
+def at(points, values, x, p):
+    """The value at x of the polynomial with these values."""
+    out = 0
+    for i, a in enumerate(points):
+        w = 1
+        for j, b in enumerate(points):
+            if i != j:
+                w = w * (x - b) * pow(a - b, p - 2, p) % p
+        out = (out + w * values[i]) % p
+    return out
+
+
+def fixed(x, bits):
+    s = bits - 1
+    while round(Fraction(float(abs(x).max())) * Fraction(2) ** s) > 2 ** (bits - 1) - 1:
+        s -= 1
+    whole = [[round(Fraction(float(v)) * Fraction(2) ** s) for v in row] for row in x]
+    return np.array(whole, object), s
+
+
+def main(folder, a, b, c, k, t):
+    index = json.load(open(os.path.join(folder, "index.json")))
+    a, b, c = (np.load(f) for f in (a, b, c))
+    k, t = int(k), int(t)
+    (ia, sa), (ib, sb) = fixed(a, 20), fixed(b, 20)
+    h = -(-a.shape[0] // k)
+    want = np.zeros((k * h, a.shape[1]), object)
+    want[:a.shape[0]] = ia
+    lefts, answers, primes = [], [], []
+    for peer in index["peers"]:
+        blocks, results, tasks = {}, {}, []
+        for side, wanted in (("sent", blocks), ("received", results)):
+            data = open(os.path.join(folder, peer[side]["file"]), "rb").read()
+            for kind, number, part, body in records(data):
+                if kind in (PUT, RESULT):
+                    wanted[number] = b"" if part == 0 else wanted[number] + body
+                elif kind == TASK:
+                    tasks.append((number, *numbers(body)))
+        primes = tasks[0][3]
+        tasks.sort()  # panels in order
+        lefts.append(np.concatenate([residues(blocks[left], len(primes), a.shape[1])
+                                     for _, left, _, _ in tasks], 1))
+        answers.append(np.concatenate([residues(results[n], len(primes), b.shape[1])
+                                       if results.get(n) else np.zeros((len(primes), 0, b.shape[1]),
+                                                                       object)
+                                       for n, _, _, _ in tasks], 1))
+    assert primes == [5931641, 5931637, 5931559, 5931533][:len(primes)]
+    alpha = [k + t + i for i in range(1, len(lefts) + 1)]
+    for q, p in enumerate(primes):
+        for j in range(k):
+            block = at(alpha[:k + t], [u[q] for u in lefts[:k + t]], j + 1, p)
+            assert (block == want[j * h:(j + 1) * h] % p).all()
+    whole = [i for i, y in enumerate(answers) if y.shape[1] == h][:2 * (k + t) - 1]
+    assert len(whole) == 2 * (k + t) - 1
+    for q, p in enumerate(primes):
+        product = np.concatenate([at([alpha[i] for i in whole], [answers[i][q] for i in whole],
+                                     j + 1, p) for j in range(k)])[:a.shape[0]]
+        assert (product == ia.dot(ib) % p).all()
+    exact = np.vectorize(lambda v: float(v) * 2.0 ** -(sa + sb))(ia.dot(ib))
+    assert (exact == c).all()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
