@@ -25,6 +25,9 @@
  *  begun anew when they are there. */
 #define SHERD__ROUND_WAIT_MS 1000
 
+/** Rounds that a client may have open: what it cancels or asks for is looked up among them. */
+#define SHERD__ROUNDS_MAX 256u
+
 typedef struct sherd__round sherd__round;
 
 /** What all rounds of a client share. Zero-initialise and fill in the first five. */

@@ -142,6 +142,10 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
                       sherd_diag *d)
 {
     sherd__plan p;
+    uint32_t open = 0;
+    for (const sherd__round *other = site->rounds; other; other = other->next) open++;
+    if (open >= SHERD__ROUNDS_MAX)
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "%u rounds are open", open);
     sherd__block *plan = sherd__store_find(site->store, t->job, t->left);
     if (!plan) return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", t->left);
     int err = read_plan(plan, t->left, &p, d);

@@ -24,6 +24,8 @@ struct sherd__pool {
     bool sole;
     bool dirty; /* some kept buffers are not wiped */
     kept *lists[CLASSES];
+    void (*relieve)(void *ctx);
+    void *relieve_ctx;
 };
 
 /* Class of a size: position of its top bit, and the three bits below it, rounded up. */
@@ -102,6 +104,7 @@ uint64_t sherd__pool_cost(uint64_t len)
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
 {
     sherd__pool_stats *s = &p->stats;
+    if (len > s->budget - s->used && len <= s->budget && p->relieve) p->relieve(p->relieve_ctx);
     if (len > s->budget - s->used) {
         s->refused++;
         return false;
@@ -116,6 +119,27 @@ bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len)
 {
     p->stats.used -= len;
+}
+
+static bool take(void *pool, uint64_t len)
+{
+    return sherd__pool_reserve(pool, len);
+}
+
+static void give(void *pool, uint64_t len)
+{
+    sherd__pool_unreserve(pool, len);
+}
+
+sherd__budget sherd__pool_budget(sherd__pool *p)
+{
+    return (sherd__budget){ take, give, p };
+}
+
+void sherd__pool_relief(sherd__pool *p, void (*relieve)(void *ctx), void *ctx)
+{
+    p->relieve = relieve;
+    p->relieve_ctx = ctx;
 }
 
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/grouped.h"
 #include "sherd/err.h"
 
 typedef struct sherd__pool sherd__pool;
@@ -46,6 +47,10 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
 /** Counts len bytes as used, without memory yet; false where there is no room. */
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len);
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
+/** The same for tables of core/grouped.h. */
+sherd__budget sherd__pool_budget(sherd__pool *p);
+/** Called before a request is refused: may give back memory of `p`. */
+void sherd__pool_relief(sherd__pool *p, void (*relieve)(void *ctx), void *ctx);
 /** What a buffer of len bytes will count: for reserving one before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);
 

@@ -6,7 +6,6 @@
  */
 #include "node/server.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +17,14 @@
 #include "core/diag.h"
 #include "core/executor.h"
 #include "node/cores.h"
+#include "node/hosts.h"
 #include "node/members.h"
 #include "sherd/version.h"
 #include "wire/handoff.h"
 #include "wire/link.h"
 
 #define HANDOFF_MS 10000u
+#define CONNECTIONS 64u
 #define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
 #define LINES_MAX 20u /* of a kind a minute: peers do not fill the log */
 #define LINES_MS 60000u
@@ -116,25 +117,6 @@ static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
     return find_allowed(ctx, key) != NULL;
 }
 
-/* The host of an allow-list is an address, or `*`; the peer's text is "address:port". */
-static bool host_matches(const char *host, const char *peer_address)
-{
-    char text[256];
-    unsigned char want[16], have[16];
-    if (strcmp(host, "*") == 0) return true;
-    const char *from = peer_address + (peer_address[0] == '[');
-    size_t len = peer_address[0] == '[' ? strcspn(from, "]") : strcspn(from, ":");
-    if (peer_address[0] != '[' && strrchr(from, ':') != strchr(from, ':')) len = strlen(from);
-    snprintf(text, sizeof text, "%.*s", (int)(len < 255 ? len : 255), from);
-    if (strncasecmp(text, "::ffff:", 7) == 0) memmove(text, text + 7, strlen(text + 7) + 1);
-    for (int family = AF_INET;; family = AF_INET6) {
-        size_t size = family == AF_INET ? 4 : 16;
-        if (inet_pton(family, host, want) == 1 && inet_pton(family, text, have) == 1)
-            return memcmp(want, have, size) == 0;
-        if (family == AF_INET6) return false;
-    }
-}
-
 /* Whether one more line of this kind goes to the log. */
 static bool may_say(server *s, line_count *l, const char *what)
 {
@@ -222,6 +204,30 @@ static void name_conn(conn *c, const sherd__peer *p)
     snprintf(c->name, sizeof c->name, "%s", p->name[0] ? p->name : text);
 }
 
+static bool is_named(void *ctx, const char *peer_address)
+{
+    const server *s = ctx;
+    for (size_t i = 0; i < s->allowed.len; i++) {
+        const sherd__peer *p = &s->allowed.list[i];
+        if (strcmp(p->host, "*") != 0 && strcmp(p->role, "node") != 0 &&
+            sherd__host_matches(p->host, peer_address))
+            return true;
+    }
+    return false;
+}
+
+/* One key may not have all connections, where others may come. */
+static bool has_enough(const server *s, const sherd__fingerprint *key)
+{
+    uint32_t most = s->opt->connections_max ? s->opt->connections_max : CONNECTIONS, have = 0;
+    bool others = false;
+    for (size_t i = 0; i < s->allowed.len && !others; i++)
+        others = strcmp(s->allowed.list[i].role, "node") != 0 &&
+                 !sherd__fingerprint_equal(&s->allowed.list[i].key, key);
+    for (const conn *c = s->conns; c; c = c->next) have += sherd__fingerprint_equal(&c->key, key);
+    return others && have >= most - most / 4;
+}
+
 /* What the coordinator is not told of a refusal. */
 static void withheld(void *ctx, const sherd__refusal *r)
 {
@@ -242,12 +248,13 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
         describe_session(s, session);
         return sherd__members_accept(s->members, l, key, session, owner);
     }
-    if (!p || !host_matches(p->host, peer_address)) {
+    if (!p || !sherd__host_matches(p->host, peer_address)) {
         rejected(s, SHERD_EAUTH, peer_address,
                  "its key is allowed from another address only (allow-list: `*` is any)");
         s->accept_told = true;
         return SHERD_EAUTH;
     }
+    if (has_enough(s, key)) return SHERD_EBUSY;
     conn *c = sherd__calloc(1, sizeof *c);
     if (!c) return SHERD_ENOMEM;
     c->server = s;
@@ -506,8 +513,10 @@ static int start_listening(server *s, sherd_diag *d)
 {
     const sherd__node_options *o = s->opt;
     sherd__listen_options l = { .loop = &s->loop, .identity = s->identity, .allow = allow,
-                                .accept = accept_link, .rejected = rejected, .ctx = s,
-                                .links_max = o->connections_max ? o->connections_max : 64 };
+                                .accept = accept_link, .rejected = rejected, .named = is_named,
+                                .ctx = s,
+                                .links_max = o->connections_max ? o->connections_max
+                                                                  : CONNECTIONS };
     return sherd__listener_new(&s->listener, &l, o->host, o->port, d);
 }
 

@@ -3,7 +3,9 @@
  * session has no way to name them; the memory of all of them comes from one pool (node/pool.h),
  * through the session's place and unplace.
  *
- * A block that a task uses stays in memory until the task lets go of it, dropped or not.
+ * A block that a task uses stays in memory until the task lets go of it, dropped or not. Where a
+ * job of many blocks is dropped, they are freed some at a time (sherd__store_reap); their names are
+ * free at once.
  */
 #ifndef NODE_STORE_H
 #define NODE_STORE_H
@@ -11,35 +13,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/grouped.h"
 #include "crypto/fragment.h"
 #include "sherd/err.h"
 
+/** Blocks that a session may have; a table of as many is grown in some 20 ms. */
+#define SHERD__BLOCKS_MAX (1u << 20)
+/** Blocks that a drop frees at once. */
+#define SHERD__STORE_AT_ONCE 256u
+
 typedef struct sherd__block {
+    sherd__grouped_item item; /* first */
     sherd_fragment *fragment;
-    uint64_t job;
     uint32_t number;
-    uint32_t refs;             /* the store's own, and one for each task that uses it */
-    struct sherd__block *next; /* in its bucket */
+    uint32_t refs; /* the store's own, and one for each task that uses it */
 } sherd__block;
 
+/** Zero-initialise; key and budget of the table as core/grouped.h says. */
 typedef struct sherd__store {
-    sherd__block **buckets;
-    size_t buckets_len; /* 0 or a power of two */
-    size_t blocks;
-    uint64_t bytes;     /* of bodies */
+    sherd__grouped table; /* table.len: blocks that can be found */
+    uint64_t bytes;       /* of bodies, those included that are still to be freed */
 } sherd__store;
 
 void sherd__store_init(sherd__store *s);
-/** Drops everything. */
+/** Drops everything, and frees it at once. */
 void sherd__store_fini(sherd__store *s);
 
-/** Takes f under (job, number). SHERD_EINVAL where that name is taken, SHERD_ENOMEM; f is then
- *  still the caller's. */
+/** Takes f under (job, number). SHERD_EINVAL where that name is taken, SHERD_ENOMEM, SHERD_EBUSY at
+ *  SHERD__BLOCKS_MAX; f is then still the caller's. */
 int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd_fragment *f) SHERD_MUST;
 /** The block, or NULL; borrowed until the next call on the store. */
 sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t number);
 /** Forgets one block, or with number 0 all of the job; returns how many there were. */
 size_t sherd__store_drop(sherd__store *s, uint64_t job, uint32_t number);
+/** Forgets all. */
+void sherd__store_drop_all(sherd__store *s);
+/** Frees up to `most` blocks of dropped jobs; how many it freed. */
+size_t sherd__store_reap(sherd__store *s, size_t most);
 
 void sherd__block_hold(sherd__block *b);
 /** Frees the block with the last hold. NULL is allowed. */

@@ -9,6 +9,7 @@
  */
 #include "node/worker.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -37,6 +38,8 @@ void sherd__worker_session(sherd__worker *w, sherd__session_options *opt)
     opt->unplace = sherd__worker_unplace;
     opt->place_ctx = w->pool;
     opt->block_max = w->opt.memory;
+    sherd__table_key_draw(&opt->table_key, &w->opt.entropy);
+    opt->budget = sherd__pool_budget(w->pool);
 }
 
 /* --- tasks ------------------------------------------------------------------------------- */
@@ -60,6 +63,7 @@ void sherd__worker_release(task *t)
         sherd__free(t);
         return;
     }
+    sherd__worker_take_out(t->client, t);
     if (t->secure) sherd__secure_done(t->client->secure);
     if (t->circle) sherd__worker_circle_over(t);
     drop_flagged(t);
@@ -158,6 +162,42 @@ void sherd__worker_run(task *t)
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
+/* A task's number in its client's table. */
+static uint64_t number_of(uint32_t number, uint32_t attempt)
+{
+    return (uint64_t)attempt << 32 | number;
+}
+
+static task *task_of(sherd__grouped_item *it)
+{
+    return (task *)(void *)((char *)it - offsetof(task, item));
+}
+
+/* Frees up to `most` tasks and blocks of jobs that were given up; how many it freed. */
+static size_t reap_client(sherd__client *c, size_t most)
+{
+    size_t n = 0;
+    for (sherd__grouped_item *it; n < most && (it = sherd__grouped_given_up(&c->tasks)); n++) {
+        c->worker->stats.cancelled += !c->closed;
+        sherd__worker_release(task_of(it));
+    }
+    return n + sherd__store_reap(&c->store, most - n);
+}
+
+static bool to_reap(const sherd__client *c)
+{
+    return sherd__grouped_given_up(&c->tasks) || sherd__grouped_given_up(&c->store.table);
+}
+
+/* A request finds no room: what is on its way out goes first. */
+static void relieve(void *ctx)
+{
+    sherd__worker *w = ctx;
+    size_t n = 0;
+    for (sherd__client *c = w->clients; c && n < REAP_RELIEF; c = c->next)
+        n += reap_client(c, REAP_RELIEF - n);
+}
+
 /* A client counts until the compute thread has let go of its last task, too. */
 static void count_clients(sherd__worker *w)
 {
@@ -170,10 +210,28 @@ static void free_client(sherd__client *c)
     sherd__gradient_fini(&c->site);
     sherd__secure_free(c->secure);
     sherd__circle_free(c->circle);
+    sherd__grouped_fini(&c->tasks);
+    sherd__store_fini(&c->store);
     *(c->prev ? &c->prev->next : &w->clients) = c->next;
     if (c->next) c->next->prev = c->prev;
     sherd__free(c);
     count_clients(w);
+    if (!w->clients) sherd__pool_trim(w->pool);
+}
+
+/* Frees some of what was given up, and clients that are over; with the rest it goes on in the next
+ * turn of the loop, if there is one. */
+static void reap(sherd__worker *w, size_t most)
+{
+    bool more = false;
+    if (!w->opt.wake) most = SIZE_MAX;
+    for (sherd__client *c = w->clients, *next; c; c = next) {
+        next = c->next;
+        most -= reap_client(c, most);
+        if (to_reap(c)) more = true;
+        else if (c->closed && c->running == 0) free_client(c);
+    }
+    if (more) w->opt.wake(w->opt.wake_ctx);
 }
 
 static void on_run(sherd_work *work)
@@ -191,8 +249,8 @@ static void on_done(sherd_work *work)
     c->running--;
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
-    if (c->closed && c->running == 0) {
-        free_client(c);
+    if (c->closed) {
+        if (c->running == 0 && !to_reap(c)) free_client(c);
     } else {
         sherd__worker_move(c);
         sherd__worker_flush(w, c);
@@ -202,14 +260,13 @@ static void on_done(sherd_work *work)
 
 /* --- starting ---------------------------------------------------------------------------- */
 
-static bool is_tiny(const sherd__worker *w, const task *t)
+/* Estimated, without what a hop to the compute thread costs. */
+static double us_of(const sherd__worker *w, const task *t)
 {
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
     double gflops = w->opt.caps.gflops > 1 ? w->opt.caps.gflops : 1;
-    if (t->secure || t->circle) return false; /* all on one thread, one after another */
-    double us = sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
-                sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
-    return us < SHERD__INLINE_US;
+    return sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
+           sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
 }
 
 /* Turns the reservation into the buffer of the result. */
@@ -246,7 +303,9 @@ static void start(sherd__worker *w, task *t)
         sherd__worker_start_round(w, t);
         return;
     }
-    bool run_here = w->running_len == 0 && is_tiny(w, t);
+    double us = us_of(w, t);
+    /* Secure sums and circles: all on one thread, one after another. */
+    bool run_here = w->running_len == 0 && !t->secure && !t->circle && us < SHERD__INLINE_US;
     if (t->secure || t->circle || !sherd__worker_stream(t)) {
         int err = take_buffer(t);
         if (!err && !run_here && !(err = sherd__worker_submit(w, t))) return;
@@ -255,9 +314,11 @@ static void start(sherd__worker *w, task *t)
         } else {
             sherd__worker_run(t);
             w->stats.inline_tasks++;
+            w->turn_us += us;
         }
         answer(t);
     }
+    w->turn_us += 2; /* answering */
     sherd__worker_flush(w, c);
 }
 
@@ -265,12 +326,28 @@ void sherd__worker_pump(sherd__worker *w)
 {
     if (w->pumping) return;
     w->pumping = true;
-    while (w->running_len < RUNNING_MAX) {
+    while (w->running_len < RUNNING_MAX && (!w->opt.wake || w->turn_us < TURN_US)) {
         task *t = sherd__worker_next(w);
         if (!t) break;
-        start(w, t);
+        bool gone = t->listed && sherd__grouped_is_given_up(&t->item);
+        sherd__worker_take_out(t->client, t);
+        if (!gone) {
+            start(w, t);
+            continue;
+        }
+        w->stats.cancelled++;
+        w->turn_us += 0.2;
+        sherd__worker_release(t);
     }
     w->pumping = false;
+    if (w->last && w->running_len < RUNNING_MAX) w->opt.wake(w->opt.wake_ctx); /* the next turn */
+}
+
+void sherd__worker_turn(sherd__worker *w)
+{
+    w->turn_us = 0;
+    reap(w, REAP_TURN);
+    sherd__worker_pump(w);
 }
 
 /* --- events ------------------------------------------------------------------------------ */
@@ -337,6 +414,13 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
+    err = sherd__grouped_add(&c->tasks, &t->item, what->job, number_of(what->task, what->attempt));
+    if (err) {
+        t->what.flags = 0; /* as if it had not come */
+        sherd__worker_release(t);
+        return sherd__fail(d, err, NULL, "no room in the table of tasks");
+    }
+    t->listed = true;
     *out = t;
     return SHERD_OK;
 }
@@ -351,7 +435,10 @@ static void on_task(sherd__client *c, const sherd__event *e)
         return;
     }
     if (t->circle) {
-        sherd__worker_set_aside(c, t);
+        if (!sherd__worker_set_aside(c, t)) return;
+        t->what.flags = 0;
+        sherd__worker_release(t);
+        sherd__worker_refuse(c, &e->task, SHERD_ENOMEM, "too many tasks of a circle wait");
         return;
     }
     sherd__worker_queue(c, t);
@@ -359,13 +446,6 @@ static void on_task(sherd__client *c, const sherd__event *e)
 }
 
 /* One attempt of a task, or with number 0 all tasks of the job. */
-static bool concerns(const task *t, const sherd__event *e)
-{
-    if (t->round) return sherd__round_gone(t->round);
-    return t->what.job == e->job &&
-           (e->number == 0 || (t->what.task == e->number && t->what.attempt == e->task.attempt));
-}
-
 static void on_cancel(sherd__client *c, const sherd__event *e)
 {
     sherd__worker *w = c->worker;
@@ -373,23 +453,24 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     c->asked -= tiers;
     w->stats.queued -= tiers;
     w->stats.cancelled += tiers;
-    for (task **at = &c->head; *at;) {
-        task *t = *at;
-        if (!concerns(t, e)) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        if (t->round) sherd__round_unqueue(t->round);
-        else w->stats.cancelled++;
-        sherd__worker_release(t);
+    if (e->number) {
+        sherd__grouped_item *it = sherd__grouped_find(&c->tasks, e->job,
+                                                      number_of(e->number, e->task.attempt));
+        w->stats.cancelled += it != NULL;
+        if (it) sherd__worker_release(task_of(it));
+    } else {
+        (void)sherd__grouped_give_up(&c->tasks, e->job);
+        (void)reap_client(c, REAP_AT_ONCE);
+        if (c->circle) sherd__circle_cancel(c->circle, e->job);
     }
-    sherd__worker_drop_aside(c, e);
+    sherd__worker_drop_rounds(c, false);
     sherd__worker_close_gone(c);
-    sherd__worker_requeued(c);
     for (uint32_t i = 0; i < w->running_len; i++) {
         task *t = w->running[i];
-        if (t->client != c || t->round || t->cancelled || !concerns(t, e)) continue;
+        bool named = t->client == c && !t->round && t->what.job == e->job &&
+                     (e->number == 0 ||
+                      (t->what.task == e->number && t->what.attempt == e->task.attempt));
+        if (!named || t->cancelled) continue;
         t->cancelled = true;
         w->stats.cancelled++;
     }
@@ -400,21 +481,16 @@ static void on_closed(sherd__client *c)
     sherd__worker *w = c->worker;
     c->session = NULL;
     c->closed = true;
-    sherd__worker_leave_turns(w, c);
     if (c->circle) sherd__circle_forget(c->circle, 0);
-    sherd__worker_drop_aside(c, NULL);
-    for (task *t; (t = c->head);) {
-        c->head = t->next;
-        sherd__worker_release(t);
-    }
-    c->tail = &c->head;
+    sherd__worker_drop_rounds(c, true);
+    sherd__worker_leave_turns(w, c);
+    sherd__grouped_give_up_all(&c->tasks);
     for (sherd__round *r = NULL; (r = sherd__round_after(&c->site, r));) sherd__round_abandon(r);
     w->stats.queued -= c->asked;
     c->asked = 0;
-    sherd__store_fini(&c->store);
+    sherd__store_drop_all(&c->store);
     w->stats.clients_now--;
-    if (w->stats.clients_now == 0) sherd__pool_trim(w->pool);
-    if (c->running == 0) free_client(c);
+    reap(w, REAP_TURN);
 }
 
 void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
@@ -441,6 +517,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
         break;
     default: break;
     }
+    if (to_reap(c)) reap(w, 0);
     w->inside = outer;
 }
 
@@ -452,8 +529,10 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag)
     if (!c) return SHERD_ENOMEM;
     c->worker = w;
     c->tag = tag;
-    c->tail = &c->head;
     sherd__store_init(&c->store);
+    sherd__table_key_draw(&c->store.table.key, &w->opt.entropy);
+    c->tasks.key = c->store.table.key;
+    c->tasks.budget = c->store.table.budget = sherd__pool_budget(w->pool);
     c->site = (sherd__gradient_site){ .pool = w->pool, .store = &c->store,
                                       .gflops = w->opt.caps.gflops, .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx, .clock = w->opt.clock };
@@ -476,17 +555,22 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
     sherd__worker *w = *out = sherd__calloc(1, sizeof *w);
     if (!w) return SHERD_ENOMEM;
     w->opt = *opt;
+    if (!w->opt.entropy.fill) w->opt.entropy = sherd__entropy_os();
     int err = sherd__pool_new(&w->pool, opt->memory);
     if (err) {
         sherd__free(w);
         *out = NULL;
+        return err;
     }
-    return err;
+    sherd__pool_relief(w->pool, relieve, w);
+    return SHERD_OK;
 }
 
 void sherd__worker_free(sherd__worker *w)
 {
     if (!w) return;
+    w->opt.wake = NULL;
+    reap(w, SIZE_MAX);
     sherd__pool_free(w->pool);
     sherd__free(w);
 }

@@ -40,8 +40,9 @@ typedef struct sherd__worker_options {
      *  the same session. May be NULL. */
     void (*flush)(void *ctx, void *tag);
     void *flush_ctx;
-    /** From the compute thread: sherd__worker_poll has something to do. NULL: passes of
-     *  gradients do not begin before all of their parameters are there, and poll is not needed. */
+    /** From either thread: sherd__worker_poll has something to do, in the loop's next turn. NULL:
+     *  passes of gradients do not begin before all of their parameters are there, nothing is done
+     *  in slices, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
     sherd__secure_self self; /* zeroed: no secure aggregation */
@@ -49,6 +50,7 @@ typedef struct sherd__worker_options {
     /** Whether this key may give tasks here; NULL: nobody is asked. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
+    sherd_entropy entropy; /* keys of sessions' tables; zeroed: the system's */
     double (*clock)(void); /* seconds, for the times in answers about gradients; NULL: none */
 } sherd__worker_options;
 
@@ -84,7 +86,8 @@ void sherd__worker_leave(sherd__client *c);
  */
 void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *event);
 
-/** Sends what passes that are still running have ready. */
+/** Sends what passes that are still running have ready, frees a slice of what was dropped, and
+ *  starts what waited for its turn. */
 void sherd__worker_poll(sherd__worker *w);
 
 /*

@@ -27,12 +27,16 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
     return sherd__circle_admit(c->circle, what, left, right, d);
 }
 
-void sherd__worker_set_aside(sherd__client *c, task *t)
+int sherd__worker_set_aside(sherd__client *c, task *t)
 {
     task **at = &c->aside;
+    if (c->aside_len == ASIDE_MAX) return SHERD_ENOMEM;
     while (*at) at = &(*at)->next;
     *at = t;
+    t->aside = true;
+    c->aside_len++;
     sherd__worker_move(c);
+    return SHERD_OK;
 }
 
 /* One of those that stand aside is done with standing there. */
@@ -41,10 +45,13 @@ static bool move_one(sherd__client *c)
     for (task **at = &c->aside; *at; at = &(*at)->next) {
         task *t = *at;
         sherd_diag d = { .code = 0 };
+        if (sherd__grouped_is_given_up(&t->item)) continue;
         sherd__circle_turn turn = sherd__circle_ready(c->circle, &t->what, t->left, t->right, &d);
         if (turn == SHERD__CIRCLE_WAIT) continue;
         *at = t->next;
         t->next = NULL;
+        t->aside = false;
+        c->aside_len--;
         if (turn == SHERD__CIRCLE_NOW) {
             sherd__worker_answer_now(t);
         } else if (turn == SHERD__CIRCLE_GO) {
@@ -72,24 +79,6 @@ void sherd__worker_circle_over(task *t)
 {
     sherd__client *c = t->client;
     if (t->begun) sherd__circle_done(c->circle, &t->what, t->err, t->answered);
-}
-
-void sherd__worker_drop_aside(sherd__client *c, const sherd__event *e)
-{
-    for (task **at = &c->aside; *at;) {
-        task *t = *at;
-        bool gone = !e || (t->what.job == e->job &&
-                           (e->number == 0 || (t->what.task == e->number &&
-                                               t->what.attempt == e->task.attempt)));
-        if (!gone) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        c->worker->stats.cancelled++;
-        sherd__worker_release(t);
-    }
-    if (c->circle && e && e->number == 0) sherd__circle_cancel(c->circle, e->job);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */

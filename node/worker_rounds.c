@@ -94,6 +94,7 @@ void sherd__worker_poll(sherd__worker *w)
         sherd__worker_flush(w, c); /* its client may end by that; a round that runs does not */
         sherd__round_left(r);
     }
+    sherd__worker_turn(w);
 }
 
 void sherd__worker_start_round(sherd__worker *w, task *t)
@@ -106,6 +107,7 @@ void sherd__worker_start_round(sherd__worker *w, task *t)
         if (!err) return;
         sherd__round_fail(t->round, err, "");
     } else {
+        w->turn_us += sherd__round_us(t->round);
         sherd__worker_run(t);
         w->stats.inline_tasks++;
     }
@@ -116,17 +118,7 @@ void sherd__worker_start_round(sherd__worker *w, task *t)
 void sherd__worker_forget(sherd__client *c, uint64_t job)
 {
     sherd__round_sweep(&c->site, job);
-    for (task **at = &c->head; *at;) {
-        task *t = *at;
-        if (!t->round || !sherd__round_gone(t->round)) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        sherd__round_unqueue(t->round);
-        sherd__worker_release(t);
-    }
-    sherd__worker_requeued(c);
+    sherd__worker_drop_rounds(c, false);
     sherd__worker_close_gone(c);
     sherd__gradient_forget(&c->site, job);
     if (c->secure) sherd__secure_forget(c->secure, job);

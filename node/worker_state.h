@@ -11,10 +11,18 @@
 #include "node/worker.h"
 
 #define RUNNING_MAX 2u
+#define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
+#define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
+#define REAP_TURN 2048u /* tasks and blocks that are freed in a turn */
+#define REAP_RELIEF 16384u /* where memory is wanted */
+#define REAP_AT_ONCE 512u /* tasks that a CANCEL frees at once */
 
 typedef struct task {
     sherd_work work; /* first: the executor hands it back */
-    struct task *next;
+    sherd__grouped_item item; /* of its client's table, while `listed` */
+    struct task *prev, *next; /* in the queue, or of those set aside */
+    struct task *next_round;  /* of rounds in the queue */
+    bool listed, aside, queued;
     sherd__client *client;
     sherd__round *round; /* a pass over gradients, and nothing below counts; else NULL */
     sherd__task what;
@@ -38,9 +46,12 @@ struct sherd__client {
     sherd__secure *secure;           /* NULL: never asked for */
     sherd__circle *circle;           /* likewise */
     task *aside;                     /* tasks of it that cannot be done yet */
+    uint32_t aside_len;
     bool moving;
     uint32_t asked;                  /* tasks of rounds that are not answered */
-    task *head, **tail;
+    sherd__grouped tasks;            /* accepted and not begun, by name */
+    task *head, *last;               /* the queue */
+    task *rounds;                    /* of these, rounds */
     uint32_t running;                /* with the executor */
     bool closed;
     sherd__client *turn_next;        /* ring of clients with queued tasks; NULL: not in it */
@@ -57,6 +68,7 @@ struct sherd__worker {
     task *running[RUNNING_MAX];
     uint32_t running_len;
     bool pumping;
+    double turn_us;                  /* estimated, of work on the loop's thread since its turn */
 };
 
 /* worker.c */
@@ -72,6 +84,8 @@ void sherd__worker_release(task *t);
 /** Gives a task to the compute thread. On success t->err is its to write. */
 int sherd__worker_submit(sherd__worker *w, task *t) SHERD_MUST;
 void sherd__worker_run(task *t);
+/** The loop's next turn: frees a slice, and starts what can be. */
+void sherd__worker_turn(sherd__worker *w);
 /** Starts what can be. */
 void sherd__worker_pump(sherd__worker *w);
 
@@ -82,8 +96,10 @@ void sherd__worker_enter(sherd__worker *w, sherd__client *c);
 void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c);
 /** Appends to the client's queue. */
 void sherd__worker_queue(sherd__client *c, task *t);
-/** The end of the client's queue has moved: something was taken out of it. */
-void sherd__worker_requeued(sherd__client *c);
+/** Takes a task out of the queue, or of those set aside, and of the client's table. */
+void sherd__worker_take_out(sherd__client *c, task *t);
+/** Frees rounds' tasks in the queue: those of rounds that are gone, or all. */
+void sherd__worker_drop_rounds(sherd__client *c, bool all);
 /** Takes the oldest task of the client whose turn it is out of its queue; NULL: all are empty. */
 task *sherd__worker_next(sherd__worker *w);
 
@@ -105,13 +121,12 @@ void sherd__worker_forget(sherd__client *c, uint64_t job);
 /** Whether a task of a circle makes sense over these blocks. */
 int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd__block *left,
                          const sherd__block *right, sherd_diag *d) SHERD_MUST;
-void sherd__worker_set_aside(sherd__client *c, task *t);
+/** SHERD_ENOMEM where as many are there as may be; t is then the caller's. */
+int sherd__worker_set_aside(sherd__client *c, task *t) SHERD_MUST;
 /** Queues, or refuses, what stands aside and need not any more. */
 void sherd__worker_move(sherd__client *c);
 /** A task of a circle is let go of. */
 void sherd__worker_circle_over(task *t);
-/** Those that a CANCEL concerns; with NULL all. */
-void sherd__worker_drop_aside(sherd__client *c, const sherd__event *e);
 
 /* worker_stream.c */
 

@@ -8,6 +8,10 @@
  * so a slow reader holds up our encryption, never our memory. One uv_write at a time: libuv 1.44
  * completes one request a wake-up (#3728).
  *
+ * A node reads from a coordinator what SHERD__LINK_RECORDS records are made of, and then the others
+ * have their turn: it stops reading, and goes on with the ciphertext in hand when the timer fires,
+ * which is in the loop's next turn. Bodies are few records: libuv gives way after 32 reads.
+ *
  * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our
  * socket.
  */
@@ -276,7 +280,8 @@ static void linger(sherd_link *l)
         sherd__link_shut(l);
         return;
     }
-    if (l->paused) (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    if (l->paused || l->behind)
+        (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
 }
 
 /* Sends n bytes at p: at once where the socket takes them (and `hurry`), else by a request. Returns
@@ -365,6 +370,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
     while (len > 0 && l->state == LINK_UP) {
         sherd__event ev;
         size_t used = 0;
+        l->handled++;
         int err = sherd__session_feed(l->session, in, len, uv_now(l->loop), &used, &ev);
         assert(used <= len && (used > 0 || err));
         in += used;
@@ -383,11 +389,25 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
     return l->plain;
 }
 
-/* Everything that the ciphertext in hand amounts to. */
+/* Others have their turn. */
+static bool give_way(sherd_link *l)
+{
+    if (l->handled < SHERD__LINK_RECORDS || l->state != LINK_UP ||
+        l->session_options.role != SHERD__NODE)
+        return false;
+    l->behind = true;
+    (void)uv_read_stop((uv_stream_t *)&l->tcp);
+    return true;
+}
+
+/* Everything that the ciphertext in hand amounts to, or what a turn may take of it. */
 static void decrypt(sherd_link *l)
 {
     size_t got, room;
+    if (l->handled_ms != uv_now(l->loop)) l->handled = 0;
+    l->handled_ms = uv_now(l->loop);
     do {
+        if (give_way(l)) return;
         uint8_t *to = plain_room(l, &room);
         if (sherd__tls_read(l->tls, to, room, &got)) {
             tls_failed(l);
@@ -491,11 +511,23 @@ static void expire(sherd_link *l)
     }
 }
 
+/* The turn has come again. */
+static void catch_up(sherd_link *l)
+{
+    l->behind = false;
+    l->handled = 0;
+    decrypt(l);
+    if (!l->behind && l->state != LINK_CLOSING)
+        (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    pump(l);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     sherd_link *l = timer->data;
     uint64_t now = uv_now(l->loop);
     l->armed = UINT64_MAX;
+    if (l->behind && l->state <= LINK_LEAVING) catch_up(l);
     if (now >= l->deadline) {
         expire(l);
     } else if ((l->state == LINK_UP || l->state == LINK_LEAVING) &&
@@ -515,7 +547,7 @@ void sherd__link_arm(sherd_link *l)
     uint64_t at = l->deadline, now = uv_now(l->loop);
     if (l->state == LINK_CLOSING) return;
     if (l->state == LINK_UP || l->state == LINK_LEAVING) {
-        uint64_t due = sherd__session_deadline(l->session);
+        uint64_t due = l->behind ? 0 : sherd__session_deadline(l->session);
         if (due < at) at = due;
     }
     if (at >= l->armed) return;

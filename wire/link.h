@@ -59,9 +59,12 @@ typedef struct sherd__listen_options {
     /** A connection that never became one: reason says why (plain text, TLS 1.2, key not allowed,
      *  handshake timeout), code is SHERD_E*. May be NULL. */
     void (*rejected)(void *ctx, int code, const char *peer_address, const char *reason);
+    /** Whether the allow-list names the address of this peer: such a one goes before others while
+     *  many handshakes are under way. May be NULL: it names none. */
+    bool (*named)(void *ctx, const char *peer_address);
     void *ctx;
     uint32_t half_open_max; /* connections still in handshake, all together; 0: 64 */
-    uint32_t links_max;     /* 0: 1024 */
+    uint32_t links_max;     /* connections past their handshake; 0: 1024 */
     uint32_t handshake_timeout_ms; /* TCP up to TLS done; 0: 5000 */
 } sherd__listen_options;
 

@@ -20,6 +20,7 @@
 #define SHERD__LINK_SHAKE_MS 5000u
 #define SHERD__LINK_FLUSH_MS 2000u
 #define SHERD__LINK_LINGER_MS 1000u
+#define SHERD__LINK_RECORDS 512u /* that a node handles before others have their turn */
 #define SHERD__LINK_IN (128u * 1024u)   /* ciphertext a read: stays in the second-level cache */
 #define SHERD__LINK_PLAIN (16u * 1024u) /* one TLS record */
 
@@ -33,6 +34,13 @@ typedef enum link_state {
     LINK_LINGERING,
     LINK_CLOSING
 } link_state;
+
+/* Where a connection comes from. */
+typedef struct sherd__source {
+    uint8_t bytes[16]; /* of its address: 4, or 16 */
+    bool v4;
+    bool named; /* the allow-list names this address */
+} sherd__source;
 
 struct sherd_link {
     uv_loop_t *loop;
@@ -48,6 +56,9 @@ struct sherd_link {
     uint64_t deadline, armed; /* of the state; of the timer. UINT64_MAX: none */
     uint32_t timeout_ms;      /* for the connection to come up, for messages */
     bool tcp_open, answer_open, writing, paused, write_broken;
+    bool behind;              /* a node: not read until the loop's next turn, see link.c */
+    uint32_t handled;         /* records in this turn */
+    uint64_t handled_ms;
 
     sherd__link_owner owner;
     bool owned; /* the owner hears events: from the start (client), from accept on (server) */
@@ -71,6 +82,7 @@ struct sherd_link {
     sherd_listener *listener; /* listen.c; NULL for a client, and once the listener is closed */
     sherd_link *newer, *older;
     uint64_t born_ms;
+    sherd__source source;
 
     uint8_t *in, *plain;
 };

@@ -1,10 +1,14 @@
 /*
  * The server's side of a link until TCP is up, and the gate: who may try, and how many at once.
  *
- * Half-open connections (TLS not done, or turned away and not yet gone) are capped. When all places
- * are taken, the oldest makes room if it has had a quarter of a second, which is a hundred times
- * what an honest handshake needs; else the newcomer is refused. So a flood has to bring its whole
- * load again every quarter of a second to keep others out.
+ * Half-open connections (TLS not done, or turned away and not yet gone) are capped: in all, to a
+ * half of that from one address (IPv4, or an IPv6 /64) and to three quarters from one prefix (/24,
+ * /48). Who is beyond its own share takes the place of its own oldest, if that has had a quarter of
+ * a second, which is a hundred times what an honest handshake needs; else it is refused. When all
+ * places are taken, the prefix with the most gives one up to a newcomer from one with fewer, at
+ * once. An address that the allow-list names has no share, and takes the place of one that it does
+ * not name. So a host keeps others out only as long as it brings its load from very many prefixes,
+ * again every quarter of a second, and does not keep out those who are named.
  *
  * libuv stops listening until a connection that it reports is accepted: one that we have no place
  * or memory for is accepted into a spare handle and closed.
@@ -102,17 +106,93 @@ void sherd__listener_reject(sherd_link *l, int code, const char *reason)
     if (s && s->opt.rejected) s->opt.rejected(s->opt.ctx, code, l->address, reason);
 }
 
-/* A half-open link that has had its time gives way: true. */
-static bool make_room(sherd_listener *s)
+/* ---- half-open places ---- */
+
+static void source_of(const struct sockaddr *addr, sherd__source *out)
 {
-    sherd_link *l = s->oldest;
-    while (l && l->owned) l = l->newer;
-    if (!l || uv_now(s->opt.loop) - l->born_ms < GRACE_MS) return false;
+    *out = (sherd__source){ .v4 = addr->sa_family == AF_INET };
+    if (out->v4) {
+        memcpy(out->bytes, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+        return;
+    }
+    const struct in6_addr *v6 = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
+    out->v4 = IN6_IS_ADDR_V4MAPPED(v6);
+    memcpy(out->bytes, out->v4 ? v6->s6_addr + 12 : v6->s6_addr, out->v4 ? 4 : 16);
+}
+
+static bool same_address(const sherd__source *a, const sherd__source *b)
+{
+    return a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 4 : 8) == 0;
+}
+
+static bool same_prefix(const sherd__source *a, const sherd__source *b)
+{
+    return a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 3 : 6) == 0;
+}
+
+typedef bool same_fn(const sherd__source *a, const sherd__source *b);
+
+static uint32_t count(const sherd_listener *s, const sherd__source *of, same_fn *same)
+{
+    uint32_t n = 0;
+    for (const sherd_link *l = s->oldest; l; l = l->newer)
+        n += !l->owned && same(&l->source, of);
+    return n;
+}
+
+static void give_up(sherd_listener *s, sherd_link *l)
+{
     if (l->state == LINK_SHAKING)
         sherd__listener_reject(l, SHERD_EBUSY, "its handshake was not done, and others waited");
     sherd__listener_forget(l);
     sherd__link_shut(l);
+    (void)s;
+}
+
+/* The oldest half-open link of these gives way, if it has had its time: true. */
+static bool replace_own(sherd_listener *s, const sherd__source *of, same_fn *same)
+{
+    sherd_link *l = s->oldest;
+    while (l && (l->owned || !same(&l->source, of))) l = l->newer;
+    if (!l || uv_now(s->opt.loop) - l->born_ms < GRACE_MS) return false;
+    give_up(s, l);
     return true;
+}
+
+static bool any(const sherd__source *a, const sherd__source *b)
+{
+    (void)a, (void)b;
+    return true;
+}
+
+/* All places are taken: one for `of`, of the prefix that has the most; or of who had its time. */
+static bool make_room(sherd_listener *s, const sherd__source *of)
+{
+    sherd_link *victim = NULL;
+    uint32_t most = 0;
+    for (sherd_link *l = s->oldest; l; l = l->newer) {
+        if (l->owned || l->source.named) continue;
+        uint32_t n = count(s, &l->source, same_prefix);
+        if (n <= most) continue;
+        most = n;
+        victim = l;
+    }
+    if (victim && (of->named || most > count(s, of, same_prefix) + 1)) {
+        give_up(s, victim);
+        return true;
+    }
+    return replace_own(s, of, any);
+}
+
+/* Whether there is, now, a place for one more half-open connection from there. */
+static bool find_place(sherd_listener *s, const sherd__source *of)
+{
+    uint32_t all = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
+    if (!of->named && count(s, of, same_address) >= (all + 1) / 2)
+        return replace_own(s, of, same_address);
+    if (!of->named && count(s, of, same_prefix) >= all - all / 4)
+        return replace_own(s, of, same_prefix);
+    return s->half_open < all || make_room(s, of);
 }
 
 /* ---- connections ---- */
@@ -159,10 +239,8 @@ static void take_connection(sherd_listener *s)
     int len = sizeof addr;
     sherd_link *l;
     uint32_t links_max = s->opt.links_max ? s->opt.links_max : LINKS_MAX;
-    uint32_t half_open_max = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
-    if (s->links >= links_max || (s->half_open >= half_open_max && !make_room(s))) {
-        refuse(s, SHERD_EBUSY, s->links >= links_max ? "too many connections"
-                                                     : "too many unfinished handshakes");
+    if (s->links - s->half_open >= links_max) {
+        refuse(s, SHERD_EBUSY, "too many connections");
         return;
     }
     int err = sherd__link_make(&l, s->opt.loop, LINK_SHAKING,
@@ -184,6 +262,14 @@ static void take_connection(sherd_listener *s)
         return;
     }
     sherd__address_text((struct sockaddr *)&addr, l->address, sizeof l->address);
+    source_of((struct sockaddr *)&addr, &l->source);
+    l->source.named = s->opt.named && s->opt.named(s->opt.ctx, l->address);
+    if (!find_place(s, &l->source)) {
+        if (s->opt.rejected)
+            s->opt.rejected(s->opt.ctx, SHERD_EBUSY, l->address, "too many unfinished handshakes");
+        sherd__link_shut(l);
+        return;
+    }
     l->context = sherd__tls_context_share(s->context);
     remember(s, l);
     sherd__link_begin(l);

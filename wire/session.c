@@ -39,6 +39,8 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     sherd_session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->opt = *opt;
+    s->open.table.key = opt->table_key;
+    s->open.table.budget = opt->budget;
     s->now_ms = s->start_ms = s->ping_ms = s->stats.last_heard_ms = opt->now_ms;
     sherd__buf_init(&s->controls, SHERD__CONTROLS_MAX + SHERD__OFFER_MAX, 0);
     s->offer = sherd__alloc(SHERD__OFFER_MAX);
@@ -215,7 +217,7 @@ static bool record_open(const sherd_session *s)
     return s->head_len || s->phase == SHERD__IN_CONTROL || s->phase == SHERD__IN_SKIP;
 }
 
-uint64_t sherd__session_deadline(const sherd_session *s)
+static uint64_t next_clock(const sherd_session *s)
 {
     if (s->ended) return s->told ? UINT64_MAX : 0;
     if (leaving(s)) return bye_sent(s) ? 0 : s->bye_ms + SHERD__DEAD_MS;
@@ -226,6 +228,13 @@ uint64_t sherd__session_deadline(const sherd_session *s)
     if (record_open(s)) at = sooner(at, s->record_ms + SHERD__STALL_MS);
     if (s->arrival.active) at = sooner(at, s->arrival.window_ms + SHERD__STALL_MS);
     return at;
+}
+
+uint64_t sherd__session_deadline(const sherd_session *s)
+{
+    bool answers = sherd__session_ready(s) && s->opt.role == SHERD__NODE &&
+                   sherd__tasks_given_up(&s->open);
+    return answers ? 0 : next_clock(s);
 }
 
 /* Moves the peer's clocks so that whatever is due is due in SHERD__LATE_MS. */
@@ -275,7 +284,8 @@ void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event)
 {
     sherd__event_clear(event);
     clock_to(s, now_ms);
-    uint64_t due = sherd__session_deadline(s);
+    sherd__answer_cancelled(s, SHERD__ANSWERS_TICK);
+    uint64_t due = next_clock(s);
     if (s->now_ms < due) return;
     if (!s->ended && !leaving(s) && !s->graced && s->now_ms - due > SHERD__LATE_MS) {
         forgive(s, s->now_ms - due);
@@ -403,9 +413,10 @@ static int cancel_job(sherd_session *s, uint64_t job)
 {
     int err = push_cancel(s, job, 0, 0);
     if (err) return err;
-    for (size_t i = 0; i < s->open.cap; i++)
-        while (s->open.slots[i].used && s->open.slots[i].task.job == job)
-            if (cancel_open(s, &s->open.slots[i])) break; /* else another moved into the slot */
+    for (sherd__open_task *o = sherd__tasks_first(&s->open, job), *next; o; o = next) {
+        next = sherd__tasks_next(o);
+        (void)cancel_open(s, o);
+    }
     return SHERD_OK;
 }
 

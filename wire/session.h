@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/grouped.h"
 #include "crypto/fragment.h"
 #include "sherd/err.h"
 #include "sherd/windows.h"
@@ -152,6 +153,10 @@ typedef struct sherd__session_options {
     /** Gives back what place gave: for bodies cut off midway, and when the fragment is freed. */
     void (*unplace)(void *ctx, uint8_t *bytes, uint64_t len);
     void *place_ctx;
+    /** Node: of the table of open tasks, whose names the peer chooses, and what it counts in. A
+     *  task that finds no room there is refused with SHERD_ENOMEM. */
+    sherd__table_key table_key;
+    sherd__budget budget;
     /** Sees every plaintext byte: out = true for bytes we send. May be NULL. */
     void (*tap)(void *ctx, bool out, const uint8_t *bytes, size_t len);
     void *tap_ctx;

@@ -106,19 +106,12 @@ void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
         t->flags &= ~(uint32_t)SHERD__DROP_RIGHT;
 }
 
-static bool any_open(const sherd_session *s, uint64_t job)
-{
-    for (size_t i = 0; i < s->open.cap; i++)
-        if (s->open.slots[i].used && s->open.slots[i].task.job == job) return true;
-    return false;
-}
-
 int sherd__session_forget(sherd_session *s, uint64_t job)
 {
     int err = SHERD_OK, taken;
     if (job == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
         return SHERD_EINVAL; /* a session that is over, or leaves, has let go of everything */
-    if (any_open(s, job)) err = sherd__session_cancel(s, job, 0, 0);
+    if (sherd__tasks_first(&s->open, job)) err = sherd__session_cancel(s, job, 0, 0);
     taken = take_back(s, job, 0);
     if (taken)
         return sherd__session_end(s, taken, true, "cannot end a body that is under way");

@@ -252,7 +252,11 @@ static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
     if (err == SHERD_EBUSY)
         return sherd__session_end(s, SHERD_EFRAME, true, "more than %u open tasks",
                                   SHERD__TASKS_MAX);
-    if (err) return sherd__session_end(s, err, true, "no memory for a task");
+    if (err) {
+        sherd__refusal r = { .job = t.job, .task = t.task, .attempt = t.attempt, .code = err,
+                             .text = "no room in the table of tasks" };
+        return answer_refuse(s, &r);
+    }
     event->kind = SHERD__EV_TASK;
     event->job = t.job;
     event->number = t.task;
@@ -296,14 +300,24 @@ static int cancel_one(sherd_session *s, sherd__open_task *open)
     return answer_refuse(s, &r);
 }
 
+static int answer_cancelled(sherd_session *s, unsigned most)
+{
+    sherd__open_task *open;
+    int err = SHERD_OK;
+    while (!err && most-- && (open = sherd__tasks_given_up(&s->open))) err = cancel_one(s, open);
+    return err;
+}
+
+void sherd__answer_cancelled(sherd_session *s, unsigned most)
+{
+    if (s->opt.role == SHERD__NODE && sherd__session_ready(s)) (void)answer_cancelled(s, most);
+}
+
+/* A job of many tasks is answered over the records and ticks that follow. */
 static int cancel_job(sherd_session *s)
 {
-    for (size_t i = 0; i < s->open.cap; i++)
-        while (s->open.slots[i].used && s->open.slots[i].task.job == s->rec.job) {
-            int err = cancel_one(s, &s->open.slots[i]); /* may move another into this slot */
-            if (err) return err;
-        }
-    return SHERD_OK;
+    sherd__tasks_give_up(&s->open, s->rec.job);
+    return answer_cancelled(s, SHERD__ANSWERS_AT_ONCE);
 }
 
 static int cancel_done(sherd_session *s, sherd__event *event)
@@ -432,6 +446,7 @@ static int record_begin(sherd_session *s)
     s->stats.records_in++;
     if (sherd__size_counts(s->rec.type)) s->stats.work_in += SHERD__RECORD_BYTES + s->rec.body_len;
     int err = check_state(s);
+    if (!err && s->opt.role == SHERD__NODE) err = answer_cancelled(s, SHERD__ANSWERS_RECORD);
     if (err) return err;
     if (!sherd__record_name(s->rec.type)) s->phase = SHERD__IN_SKIP;
     else if (s->rec.part && (s->rec.type == SHERD__REC_PUT || s->rec.type == SHERD__REC_RESULT))

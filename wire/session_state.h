@@ -15,6 +15,10 @@
 #define SHERD__OFFER_MAX (SHERD__CHUNK + 8u * 1024u)
 /* Control records that our own calls may queue. */
 #define SHERD__CONTROLS_MAX (64u * 1024u * 1024u)
+/* REFUSEs that a CANCEL of a whole job gives at once, each later record, and each tick. */
+#define SHERD__ANSWERS_AT_ONCE 512u
+#define SHERD__ANSWERS_RECORD 16u
+#define SHERD__ANSWERS_TICK 2048u
 /* A tick that comes this much too late says that we, not the peer, were asleep. */
 #define SHERD__LATE_MS 1000u
 
@@ -111,6 +115,8 @@ void sherd__event_clear(sherd__event *event);
 /** Takes at most one record's worth of bytes; *used counts also on failure. */
 int sherd__session_take(sherd_session *s, const uint8_t *in, size_t len, size_t *used,
                         sherd__event *event) SHERD_MUST;
+/** REFUSEs for up to `most` tasks of jobs that the coordinator has cancelled. */
+void sherd__answer_cancelled(sherd_session *s, unsigned most);
 /** Gives the arriving body's memory back; what still comes of it is skipped. */
 void sherd__arrival_skip(sherd_session *s);
 

@@ -112,7 +112,7 @@ static void random_names_match_a_plain_table(void **state)
             have[j][n] = true;
             count++;
         }
-        assert_int_equal(s.blocks, count);
+        assert_int_equal(s.table.len, count);
         assert_int_equal(alive, count);
     }
     sherd__store_fini(&s);

@@ -49,7 +49,7 @@ static void it_agrees_with_a_plain_list_through_random_changes(void **state)
             in[k] = false;
             len--;
         }
-        assert_int_equal(t.len, len);
+        assert_int_equal(t.table.len, len);
     }
     for (uint32_t k = 0; k < NAMES; k++)
         assert_int_equal(sherd__tasks_find(&t, 1 + k % 3, 1 + k / 3 % 9, k / 27) != NULL, in[k]);
@@ -83,7 +83,7 @@ static void a_failed_growth_leaves_it_as_it_was(void **state)
         sherd__alloc_fail_nth(0);
         if (err) {
             assert_int_equal(err, SHERD_ENOMEM);
-            assert_int_equal(t.len, n);
+            assert_int_equal(t.table.len, n);
             assert_null(sherd__tasks_find(&t, 1, n + 1, 0));
             if (n > 0) break;
             assert_int_equal(sherd__tasks_add(&t, &name, n), SHERD_OK);

@@ -1,0 +1,333 @@
+/*
+ * What one coordinator can make a node do for a few bytes: records about jobs that are not there,
+ * jobs of very many tasks and blocks, tasks that take no time. Counted in freed things and in
+ * processor time, beside a table that is full.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "node/worker.h"
+#include "sherd/mat.h"
+#include "tests/support/joined.h"
+
+#define MB ((uint64_t)1 << 20)
+
+enum { TASKS = 130000, BLOCKS = 100000, CANCELS = 2900 /* 93 KB */,
+       OTHER = 8, LONG = 100 /* of a matrix whose square is no task for the loop's thread */ };
+
+typedef struct peer {
+    joined j;
+    uint32_t results, refusals;
+} peer;
+
+static sherd_executor *executor;
+static sherd__worker *worker;
+static unsigned wakes;
+
+static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    (void)ctx, (void)left, (void)right, (void)d;
+    memset(out, 0, t->result.len);
+    return SHERD_OK;
+}
+
+static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
+
+static void note_wake(void *ctx)
+{
+    (void)ctx;
+    wakes++;
+}
+
+static void start(double gflops, bool turns)
+{
+    sherd__worker_options o = { .backend = &fake, .memory = 1024 * MB };
+    o.caps.gflops = gflops;
+    if (turns) o.wake = note_wake;
+    assert_int_equal(sherd__executor_new_inline(&executor), SHERD_OK);
+    o.executor = executor;
+    assert_int_equal(sherd__worker_new(&worker, &o), SHERD_OK);
+    wakes = 0;
+}
+
+static void hear(void *ctx, sherd__event *e)
+{
+    peer *p = ctx;
+    p->results += e->kind == SHERD__EV_RESULT;
+    p->refusals += e->kind == SHERD__EV_REFUSED;
+}
+
+static void join(peer *p)
+{
+    memset(p, 0, sizeof *p);
+    joined_open(&p->j, worker, hear, p);
+}
+
+static uint64_t used(void)
+{
+    return sherd__worker_memory(worker)->used;
+}
+
+/* Turns of the loop until none is asked for any more; how many. */
+static unsigned turns(void)
+{
+    unsigned n = 0;
+    while (wakes) {
+        wakes = 0;
+        sherd__worker_poll(worker);
+        n++;
+    }
+    return n;
+}
+
+static void stop(void)
+{
+    do (void)turns();
+    while (sherd__executor_drain(executor));
+    (void)turns();
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
+    sherd__executor_free(executor);
+    assert_int_equal(used(), 0);
+    sherd__worker_free(worker);
+}
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void put_empty(peer *p, uint64_t job, uint32_t number)
+{
+    joined_put(&p->j, job, number, SHERD_F64, 0, 0, "");
+}
+
+static void ask_of(peer *p, uint64_t job, uint32_t number, uint32_t block, uint64_t rows)
+{
+    sherd__task t = { .job = job, .task = number, .attempt = 1, .op = SHERD__OP_TIMES,
+                      .left = block, .right = block,
+                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = rows,
+                                  .cols = rows, .len = 8 * rows * rows } };
+    assert_int_equal(sherd__session_task(p->j.co, &t), SHERD_OK);
+}
+
+static void ask(peer *p, uint64_t job, uint32_t number)
+{
+    ask_of(p, job, number, 1, 0);
+}
+
+/* Very many tasks that wait behind two that are with the compute thread. */
+static void fill(peer *p, uint64_t job, uint32_t tasks)
+{
+    static const double numbers[LONG * LONG];
+    joined_put(&p->j, OTHER, 1, SHERD_F64, LONG, LONG, numbers);
+    for (uint32_t k = 1; k <= 2; k++) ask_of(p, OTHER, k, 1, LONG);
+    put_empty(p, job, 1);
+    joined_exchange(&p->j);
+    for (uint32_t k = 1; k <= tasks; k++) {
+        ask(p, job, k);
+        if (k % 1000 == 0) joined_exchange(&p->j);
+    }
+    joined_exchange(&p->j);
+    assert_int_equal(p->refusals, 0);
+}
+
+static void records_about_absent_jobs_cost_nothing_beside_many_tasks(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, false);
+    join(&p);
+    fill(&p, 9, TASKS);
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, TASKS + 2);
+    double from = cpu_s();
+    for (uint32_t k = 0; k < CANCELS; k++)
+        assert_int_equal(sherd__session_cancel(p.j.co, 1000 + k, 0, 0), SHERD_OK);
+    joined_exchange(&p.j);
+    double cancels = cpu_s() - from;
+    for (uint32_t k = 0; k < CANCELS; k++)
+        assert_int_equal(sherd__session_drop(p.j.co, 1000 + k, 0), SHERD_OK);
+    joined_exchange(&p.j);
+    double drops = cpu_s() - from - cancels;
+    print_message("# %d CANCELs: %.1f ms, %d DROPs: %.1f ms\n", CANCELS, 1e3 * cancels, CANCELS,
+                  1e3 * drops);
+    assert_true(cancels < 0.25 && drops < 0.25);
+    assert_int_equal(sherd__worker_stats_of(worker)->queued, TASKS + 2);
+    joined_cut(&p.j);
+    stop();
+}
+
+static void a_cancelled_job_of_many_tasks_is_freed_in_slices(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    fill(&p, 9, TASKS);
+    sherd_session *no = p.j.no;
+    sherd__event e = { .kind = SHERD__EV_CANCEL, .job = 9, .task = { .job = 9 } };
+    const sherd__worker_stats *st = sherd__worker_stats_of(worker);
+    sherd__worker_event(p.j.client, no, &e);
+    assert_true(st->queued >= TASKS - 600 && wakes);
+    uint64_t most = 0;
+    while (wakes) {
+        uint64_t before = st->queued;
+        wakes = 0;
+        sherd__worker_poll(worker);
+        if (before - st->queued > most) most = before - st->queued;
+    }
+    assert_true(most > 0 && most <= 15000);
+    assert_true(st->queued <= 2); /* with the compute thread */
+    joined_cut(&p.j);
+    stop();
+}
+
+/* The session's answers, too: some at once, the rest with its clock. */
+static void a_cancelled_job_is_answered_in_slices(void **s)
+{
+    enum { SOME = 20000 };
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    fill(&p, 9, SOME);
+    /* Not through the coordinator's session, which would swallow the answers. */
+    uint8_t bytes[32] = { 0 };
+    const uint8_t *from;
+    size_t taken;
+    sherd__event e;
+    assert_int_equal(sherd__session_cancel(p.j.co, 9, 0, 0), SHERD_OK);
+    assert_int_equal(sherd__session_pending(p.j.co, 1, &from), sizeof bytes);
+    memcpy(bytes, from, sizeof bytes);
+    sherd__session_sent(p.j.co, sizeof bytes);
+    assert_int_equal(sherd__session_feed(p.j.no, bytes, sizeof bytes, 1, &taken, &e), SHERD_OK);
+    assert_int_equal(e.kind, SHERD__EV_CANCEL);
+    sherd__worker_event(p.j.client, p.j.no, &e);
+    uint64_t before = sherd__session_stats_of(p.j.no)->refusals;
+    assert_true(before > 0 && before < 1000);
+    unsigned ticks = 0;
+    while (sherd__session_deadline(p.j.no) == 0) {
+        sherd__session_tick(p.j.no, 1, &e);
+        assert_int_equal(e.kind, SHERD__EV_NONE);
+        uint64_t now = sherd__session_stats_of(p.j.no)->refusals;
+        assert_true(now - before <= 4096);
+        before = now;
+        ticks++;
+    }
+    assert_int_equal(before, SOME);
+    assert_true(ticks > 4);
+    joined_cut(&p.j);
+    stop();
+}
+
+static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    for (uint32_t k = 1; k <= BLOCKS; k++) {
+        put_empty(&p, 9, k);
+        if (k % 1000 == 0) joined_exchange(&p.j);
+    }
+    uint64_t full = used();
+    assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
+    joined_exchange(&p.j);
+    assert_true(used() > full - full / 50 && wakes);
+    put_empty(&p, 9, 1); /* its names are free at once */
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 0);
+    wakes = 0;
+    sherd__worker_poll(worker);
+    assert_true(wakes && used() > full - full / 20);
+    /* Room that only those blocks could give is given. */
+    uint64_t want = 1024 * MB - used() + full / 40;
+    joined_put(&p.j, 9, 7, SHERD_U8, 1, want - want / 8, memset(sherd__alloc(want), 0, want));
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 0);
+    joined_cut(&p.j);
+    stop();
+}
+
+static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
+{
+    enum { SOME = 20000 };
+    (void)s;
+    peer p;
+    start(1e9, true);
+    join(&p);
+    put_empty(&p, 9, 1);
+    for (uint32_t k = 1; k <= SOME; k++) ask(&p, 9, k);
+    joined_exchange(&p.j);
+    assert_true(p.results < 2000 && wakes);
+    uint32_t before = p.results, most = 0;
+    while (wakes) {
+        wakes = 0;
+        sherd__worker_poll(worker);
+        joined_exchange(&p.j);
+        if (p.results - before > most) most = p.results - before;
+        before = p.results;
+    }
+    assert_int_equal(p.results, SOME);
+    assert_true(most < 2000);
+    joined_cut(&p.j);
+    stop();
+}
+
+static void a_client_that_leaves_much_behind_is_freed_in_slices(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    fill(&p, 9, TASKS);
+    uint64_t full = used();
+    joined_cut(&p.j);
+    assert_true(sherd__worker_stats_of(worker)->queued > TASKS - 3000);
+    assert_true(used() > full / 4);
+    assert_true(turns() > 10);
+    stop();
+}
+
+static void tables_are_counted_and_their_keys_are_secret(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, false);
+    sherd__session_options a = { .role = SHERD__NODE }, b = a, none = a;
+    sherd__worker_session(worker, &a);
+    sherd__worker_session(worker, &b);
+    assert_memory_not_equal(&a.table_key, &b.table_key, sizeof a.table_key);
+    assert_memory_not_equal(&a.table_key, &none.table_key, sizeof a.table_key);
+    join(&p);
+    uint64_t before = used();
+    fill(&p, 9, 1000);
+    /* A task: what the loop keeps and its result's buffer, counted before; and two tables. */
+    assert_true(used() - before > 1000 * (576 + 600 + 200));
+    joined_cut(&p.j);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_about_absent_jobs_cost_nothing_beside_many_tasks),
+        cmocka_unit_test(a_cancelled_job_of_many_tasks_is_freed_in_slices),
+        cmocka_unit_test(a_cancelled_job_is_answered_in_slices),
+        cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
+        cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
+        cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
+        cmocka_unit_test(tables_are_counted_and_their_keys_are_secret),
+    };
+    return cmocka_run_group_tests_name("node/flood", tests, NULL, NULL);
+}
