@@ -11,6 +11,8 @@
 #define RETRY_MS 300u          /* between attempts to reach a node again */
 #define RETRIES_MAX 5u         /* of one job; a node that was lost earlier is tried once per job */
 #define RETRY_LATER_MS 2000u   /* where a job lasts, behind those */
+#define SHUT_MS UINT64_C(30000) /* an expelled node that was silent is given nothing for so long */
+#define SHUT_DOUBLED 7u
 #define STEADY_MS 10000u       /* up for so long, a node is then worth quick attempts again */
 #define SOFTWARE "sherd " SHERD_VERSION
 
@@ -192,6 +194,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
         n->retry_ms = now + RETRY_MS;
     } else if (lasting && !n->banned && !n->expelled && !c->closing) {
         n->retry_ms = now + RETRY_LATER_MS;
+        if (n->retry_ms < n->shut_until_ms) n->retry_ms = n->shut_until_ms;
     }
     if (c->work.ops) c->work.ops->node_down(c->work.ctx, n->index, again, why, now);
 }
@@ -249,11 +252,21 @@ static void job_touch(void *ctx, uint32_t node)
     c->nodes[node].touched = true;
 }
 
+/* Each time twice as long: a node that delivers nothing costs each work its deadline, and one that
+ * was stopped for a while may be of use again. */
+static void shut_out(pool_node *n, uint64_t now_ms)
+{
+    uint32_t times = n->silences < SHUT_DOUBLED ? n->silences : SHUT_DOUBLED;
+    n->silences++;
+    n->shut_until_ms = now_ms + (SHUT_MS << times);
+}
+
 static void job_expel(void *ctx, uint32_t node, int code, const char *why)
 {
     sherd_cluster *c = ctx;
     pool_node *n = &c->nodes[node];
     if (code == SHERD_EWRONG) ban(c, n);
+    else shut_out(n, uv_now(&c->loop));
     n->retries = RETRIES_MAX;
     n->expelled = true;
     if (n->link) sherd__link_close(n->link, code, why);
@@ -271,6 +284,8 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
     out->id = sherd__entropy_u64(&c->entropy) | 1; /* 0 is no job */
     out->nodes = c->count;
     out->domain = c->domain_of;
+    out->deliveries = &c->nodes[0].delivery;
+    out->deliveries_stride = sizeof *c->nodes;
     out->owner = (sherd__job_owner){ job_touch, job_expel, sherd__cluster_log, job_name, c };
 }
 
@@ -293,7 +308,7 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
  * again but not waited for. */
 static bool awaited(const pool_node *n)
 {
-    return !n->banned && !n->absent && !n->given_up;
+    return !n->banned && !n->absent && !n->given_up && !n->shut_until_ms;
 }
 
 /* The calling thread has the job back. */
@@ -346,7 +361,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {
             /* One that was lost before is asked once more while the others begin. */
-            if (!n->banned && !n->absent && !n->link) n->retry_ms = now;
+            if (!n->banned && !n->absent && !n->link && now >= n->shut_until_ms) n->retry_ms = now;
             if (n->banned) work.ops->node_barred(work.ctx, i);
             work.ops->node_down(work.ctx, i, awaited(n), n->last_text, now);
         }
@@ -426,6 +441,8 @@ void sherd__cluster_on_tick(uv_timer_t *h)
         if (!n->link && n->retry_ms && now >= n->retry_ms) connect_node(c, n);
     }
     if (c->work.ops) {
+        for (uint32_t i = 0; i < c->count; i++)
+            if (c->nodes[i].link) sherd__link_measure(c->nodes[i].link);
         check_deadlines(c, now);
         c->work.ops->tick(c->work.ctx, now);
         job_moved(c);

@@ -34,6 +34,9 @@ typedef struct pool_node {
     bool absent;               /* a local node that never listened, and is no more */
     bool given_up;             /* it was not reached, and nothing more was tried at once */
     bool expelled;             /* from the job that runs */
+    sherd__delivery delivery;
+    uint32_t silences;         /* works that it was expelled from for want of answers */
+    uint64_t shut_until_ms;    /* it is given nothing before, since its last silence */
     uint64_t up_ms;            /* since when it is up */
     uint64_t sessions;         /* so far: the number of the current one */
     uint32_t retries;

@@ -5,7 +5,6 @@
  */
 #include "scheduler/job.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +12,6 @@
 #include "core/diag.h"
 #include "scheduler/job_internal.h"
 
-/* A node that holds tasks but answers none for this long has failed, heartbeats or not: the base,
- * and how many times the usual time of a task. The end of it is fixed, since that usual time is
- * made of what nodes say: they shall not buy each other patience by being slow. */
-#define OVERDUE_MS 10000u
-#define OVERDUE_FACTOR 30.0
-#define OVERDUE_MAX_MS 60000.0
-#define MOVED_BYTES 4096u
 #define REFUSALS_MAX 4u
 
 static void end_with(sherd_job *j, int err, const char *hint, const char *text)
@@ -118,7 +110,8 @@ void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
         else if (err)
             sherd__job_stop(j, err, NULL, "cannot send a task to %s: %s", sherd__job_name(j, node),
                             sherd_strerror(err));
-        else c->state = CELL_SENT;
+        else job_cell_becomes(j, c, CELL_SENT);
+        if (!err) sherd__job_owes(j, node, j->now_ms);
         j->o.owner.touch(j->o.owner.ctx, node);
     }
 out:
@@ -232,6 +225,7 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
     n->session_number = session_number;
     n->state = NODE_UP;
     n->progress_ms = now_ms;
+    sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
     if (j->shape.windows.window &&
         !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
         if (!gone)
@@ -308,8 +302,7 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
     if (e->task.task == 0 || ordinal >= j->cells_len) return;
     job_cell *c = &j->cells[ordinal];
     if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
-    double took = (double)(now_ms - c->since_ms);
-    j->task_ms = j->task_ms > 0 ? 0.9 * j->task_ms + 0.1 * took : took;
+    sherd__job_answered(j, node, now_ms);
     n->progress_ms = now_ms;
     n->refusals = 0;
     int err = sherd__job_judge(j, ordinal, e->fragment);
@@ -318,7 +311,8 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
         return;
     }
     e->fragment = NULL;
-    c->state = CELL_JUDGING;
+    job_cell_becomes(j, c, CELL_JUDGING);
+    sherd__job_owes(j, node, now_ms);
 }
 
 void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
@@ -332,20 +326,8 @@ void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now
     e->fragment = NULL;
 }
 
-/* A large block over a slow link takes its time: while bytes of work move, the node is not mute.
- * What PONGs bring does not count. */
-static void notice_bytes(job_node *n, uint64_t now_ms)
-{
-    uint64_t queued = sherd__session_queued(n->session);
-    uint64_t in = sherd__session_stats_of(n->session)->bytes_in;
-    if (queued < n->queued || in - n->bytes_in >= MOVED_BYTES) n->progress_ms = now_ms;
-    if (in - n->bytes_in >= MOVED_BYTES || in < n->bytes_in) n->bytes_in = in;
-    n->queued = queued;
-}
-
 void sherd__job_tick(sherd_job *j, uint64_t now_ms)
 {
-    double patience = fmin(OVERDUE_MS + OVERDUE_FACTOR * j->task_ms, OVERDUE_MAX_MS);
     bool gone = false;
     j->now_ms = now_ms;
     for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
@@ -354,14 +336,8 @@ void sherd__job_tick(sherd_job *j, uint64_t now_ms)
             n->state = NODE_GONE;
             gone = true;
         }
-        if (n->state != NODE_UP) continue;
-        notice_bytes(n, now_ms);
-        bool mute = n->under_way && (double)(now_ms - n->progress_ms) > patience;
-        if (mute || sherd__job_trial_failed(j, n, patience)) {
-            j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, "it answers no task");
-            sherd__job_node_down(j, i, false, "it answers no task", now_ms);
-        }
     }
+    if (!j->done) sherd__job_late(j, now_ms);
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
@@ -399,7 +375,7 @@ void sherd__job_rest(sherd_job *j)
         n->session = NULL;
         n->state = NODE_AWAY;
         n->back_until_ms = 0;
-        n->under_way = n->refusals = 0;
+        n->under_way = n->sent = n->refusals = 0;
     }
 }
 

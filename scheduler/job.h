@@ -13,6 +13,7 @@
 
 #include "core/executor.h"
 #include "crypto/scheme.h"
+#include "scheduler/deadline.h"
 #include "scheduler/ledger.h"
 #include "sherd/cluster.h"
 #include "wire/session.h"
@@ -42,6 +43,9 @@ typedef struct sherd__job_options {
     const uint32_t *domain;      /* per node; copied */
     uint32_t depth;              /* cells under way per node; ordered, threshold: positions between
                                     the first that is open and the last that is begun */
+    sherd__delivery *deliveries; /* of each node; the loop thread's, outlive the job. NULL: its
+                                    own */
+    size_t deliveries_stride;    /* bytes from one to the next */
     uint64_t memory;             /* a node that declares less has no part in it; 0: all have */
     uint32_t return_ms;          /* how long a lost node's work waits for it to come back */
     bool strict;                 /* a wrong answer fails the job */

@@ -28,12 +28,13 @@ typedef struct job_node {
     node_state state;
     uint32_t domain;
     uint64_t back_until_ms; /* away: when it counts as gone; 0: not heard of yet */
-    uint64_t progress_ms;   /* last answer, bytes moved, or first task after idleness */
+    uint64_t progress_ms;   /* last answer, or first task after idleness */
     uint64_t heard_ms;      /* last answer, needed or not, or the session's beginning */
     uint64_t mute_ms;       /* on trial in earlier runs since then */
     job_trial trial;
-    uint64_t queued, bytes_in; /* of its session, when last looked at */
     uint32_t under_way;     /* its cells hiding, sent or judging */
+    uint32_t sent;          /* of these: it owes their answers */
+    sherd__delivery *delivery;
     uint32_t depth;
     uint32_t refusals;      /* in a row, of one task at a time */
     uint32_t refused_upto;  /* attempts that were made when the last refusal was counted */
@@ -69,7 +70,9 @@ struct sherd_job {
     uint32_t *accepted_at; /* threshold: accepted answers by position */
     uint32_t attempts, blocks;
     uint32_t pieces;       /* of work that the executor holds */
-    double task_ms;        /* moving average of a task's time */
+    sherd__delivery *deliveries; /* where the owner has none */
+    sherd__delivery_peers peers; /* as of the last tick */
+    double *medians;       /* room for them */
     uint64_t now_ms;       /* as last told */
     bool finishing, done, starved;
     uint32_t alive;        /* starved: domains whose share could still be answered then */
@@ -80,6 +83,15 @@ struct sherd_job {
 };
 
 #define NOBODY UINT32_MAX
+
+/* A cell that a node has: whether the node owes its answer is counted. */
+static inline void job_cell_becomes(sherd_job *j, job_cell *c, cell_state state)
+{
+    job_node *n = &j->nodes[c->node];
+    if (state == CELL_SENT) n->sent++;
+    if (c->state == CELL_SENT) n->sent--;
+    c->state = (uint8_t)state;
+}
 
 enum { LEFT_NONE, LEFT_HELD, LEFT_MAKING }; /* MAKING: a piece of work brings it */
 
@@ -128,6 +140,14 @@ static inline size_t job_left_at(const sherd_job *j, sherd__cell c)
     uint32_t lefts = j->shape.lefts ? j->shape.lefts : j->shape.panels;
     return (size_t)c.slot * lefts + j->shape.left_from + c.panel;
 }
+
+/* job_late.c: of a node that is up. owes: after its cells have changed; answered: before; excused:
+ * a task of it is not wanted any more. */
+void sherd__job_excused(sherd_job *j, uint32_t node);
+void sherd__job_owes(sherd_job *j, uint32_t node, uint64_t now_ms);
+void sherd__job_answered(sherd_job *j, uint32_t node, uint64_t now_ms);
+/** Expels those that are past their deadline. */
+void sherd__job_late(sherd_job *j, uint64_t now_ms);
 
 /* job.c: the job fails with this, unless it is done; a line for people; a node's name. */
 void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)

@@ -66,12 +66,18 @@ static int allocate(sherd_job *j)
     j->owner = sherd__calloc(j->shape.slots, sizeof *j->owner);
     j->todo_from = sherd__calloc(j->shape.slots, sizeof *j->todo_from);
     j->dead = sherd__calloc(job_dead_bytes(j), 1);
+    j->medians = sherd__calloc(j->o.nodes, sizeof *j->medians);
+    if (!j->o.deliveries) j->deliveries = sherd__calloc(j->o.nodes, sizeof *j->deliveries);
+    if (!j->medians || (!j->o.deliveries && !j->deliveries)) return SHERD_ENOMEM;
     if (!j->nodes || !j->owner || !j->todo_from || !j->dead || allocate_cells(j) ||
         allocate_holds(j))
         return SHERD_ENOMEM;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];
         n->depth = j->o.depth;
+        n->delivery = j->deliveries ? &j->deliveries[i]
+                                    : (void *)((char *)j->o.deliveries +
+                                               i * j->o.deliveries_stride);
         n->domain = j->o.domain[i];
         if (j->shape.left_stays && !(n->lefts = sherd__calloc(job_lefts(j), 1)))
             return SHERD_ENOMEM;
@@ -110,6 +116,8 @@ void sherd__job_free(sherd_job *j)
     free_cells(j);
     sherd__free(j->nodes);
     sherd__free(j->owner);
+    sherd__free(j->deliveries);
+    sherd__free(j->medians);
     sherd__free(j->todo_from);
     sherd__free(j->dead);
     sherd__free(j);

@@ -10,7 +10,7 @@
 void sherd__job_cell_done(sherd_job *j, uint64_t ordinal)
 {
     j->nodes[j->cells[ordinal].node].under_way--;
-    j->cells[ordinal].state = CELL_DONE;
+    job_cell_becomes(j, &j->cells[ordinal], CELL_DONE);
 }
 
 void sherd__job_back(sherd_job *j, uint64_t ordinal)
@@ -23,7 +23,7 @@ void sherd__job_back(sherd_job *j, uint64_t ordinal)
         return;
     }
     j->nodes[c->node].under_way--;
-    c->state = CELL_TODO;
+    job_cell_becomes(j, c, CELL_TODO);
     if (pos < j->todo_from[slot]) j->todo_from[slot] = pos;
     j->stats.repeated++;
 }
@@ -37,6 +37,7 @@ void sherd__job_close_position(sherd_job *j, uint64_t pos)
         if (c->state == CELL_TODO) c->state = CELL_DONE;
         if (c->state != CELL_HIDING && c->state != CELL_SENT) continue;
         job_node *n = &j->nodes[c->node];
+        bool owed = c->state == CELL_SENT && n->state == NODE_UP;
         if (c->state == CELL_SENT && n->state == NODE_UP && !sherd__job_trial_begin(j, ordinal)) {
             /* A session that has just ended has cancelled everything by itself. */
             (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)ordinal + 1, c->attempt);
@@ -44,6 +45,7 @@ void sherd__job_close_position(sherd_job *j, uint64_t pos)
             j->stats.cancelled++;
         }
         sherd__job_cell_done(j, ordinal);
+        if (owed) sherd__job_excused(j, c->node);
     }
     while (j->fold_pos < job_positions(j) && job_closed(j, j->fold_pos)) j->fold_pos++;
 }

@@ -232,6 +232,7 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
     const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
     m->asked--;
     m->w.accepted++;
+    if (e->task.op != SHERD__OP_HIDE) sherd__work_heard(&j->w, node, j->now_ms);
     switch (e->task.op) {
     case SHERD__OP_JOIN: take_card(j, node, bytes); break;
     case SHERD__OP_SEAL:
@@ -482,7 +483,7 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
     j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
                                 .owner = opt->owner, .changed = opt->changed,
                                 .changed_ctx = opt->changed_ctx, .busy = busy, .wanted = "",
-                                .silent = "does not answer" };
+                                .silent = "does not answer", .apart = true };
     j->opened_step = UINT64_MAX;
     sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);

@@ -389,7 +389,8 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
     j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
                                 .owner = opt->owner, .changed = opt->changed,
                                 .changed_ctx = opt->changed_ctx, .busy = busy,
-                                .wanted = "gradients of ", .silent = "computes no gradient" };
+                                .wanted = "gradients of ",
+                                .silent = "computes no gradient", .apart = true };
     j->posted_last = &j->posted;
     j->back_last = &j->back;
     j->open = opt->nodes;

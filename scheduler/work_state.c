@@ -1,20 +1,23 @@
 /*
- * What works of training share. Patience is a multiple of what answers have taken, and runs anew
- * whenever bytes move: a slow link is no silent node. Before the first answer nobody knows how long
- * one takes, so it is long.
+ * What works of training share. Where others have answered what a node is asked at the same time,
+ * its deadline follows from them (scheduler/deadline.h). Else it is a multiple of what answers have
+ * taken, and before the first answer, when nobody knows how long one takes, it is long. Bytes of
+ * work pay for time either way: a slow link is no silent node.
  */
 #include "scheduler/work_state.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "core/diag.h"
 
 #define PATIENCE_MS 60000.0 /* at least */
+#define FLOOR_MS 20000.0    /* likewise, where others have answered */
 #define PATIENCE_FIRST_MS 600000.0
 #define PATIENCE_TIMES 30.0
-#define MOVED_BYTES 65536u
+#define MOVED_BYTES 4096u   /* more than questions and answers of how far it is */
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
@@ -57,18 +60,51 @@ void sherd__work_waiting(const void *ctx, uint64_t now_ms, char *out, size_t siz
 
 /* ---- patience -------------------------------------------------------------------------------- */
 
+static sherd__delivery_peers peers_of(sherd__work_state *w)
+{
+    sherd__delivery_peers p = { 0 };
+    double room[64];
+    if (w->len > 0)
+        sherd__delivery_peers_of(&p, &sherd__work_node_at(w, 0)->delivery, w->stride,
+                                 w->len < 64 ? w->len : 64, room);
+    return p;
+}
+
 void sherd__work_asked(sherd__work_state *w, uint32_t node, uint64_t now_ms)
 {
     sherd__work_node *n = sherd__work_node_at(w, node);
     n->since_ms = n->progress_ms = now_ms;
-    n->queued = sherd__session_queued(n->session);
-    n->bytes_in = sherd__session_stats_of(n->session)->bytes_in;
+    n->moved = sherd__session_moved(n->session);
+    sherd__delivery_owes(&n->delivery, false, n->moved, now_ms);
+    sherd__delivery_owes(&n->delivery, true, n->moved, now_ms);
+}
+
+void sherd__work_heard(sherd__work_state *w, uint32_t node, uint64_t now_ms)
+{
+    sherd__work_node *n = sherd__work_node_at(w, node);
+    sherd__delivery_peers p = peers_of(w);
+    n->answered_ms = now_ms;
+    sherd__delivery_made(&n->delivery, &p, sherd__session_moved(n->session), now_ms);
 }
 
 void sherd__work_took(sherd__work_state *w, uint32_t node, uint64_t now_ms)
 {
     double took = (double)(now_ms - sherd__work_node_at(w, node)->since_ms);
     w->usual_ms = w->usual_ms > 0 ? 0.9 * w->usual_ms + 0.1 * took : took + 1;
+    sherd__work_heard(w, node, now_ms);
+}
+
+/* As many others as not have answered since the node was asked. */
+static bool others_have(const sherd__work_state *w, const sherd__work_node *n)
+{
+    uint32_t others = 0, have = 0;
+    for (uint32_t i = 0; i < w->len; i++) {
+        const sherd__work_node *o = sherd__work_node_at(w, i);
+        if (o == n || !o->session) continue;
+        others++;
+        have += o->answered_ms > n->since_ms;
+    }
+    return have > 0 && 2 * have >= others;
 }
 
 static double patience(const sherd__work_state *w)
@@ -78,18 +114,33 @@ static double patience(const sherd__work_state *w)
     return ms > PATIENCE_MS ? ms : PATIENCE_MS;
 }
 
+static bool late(const sherd__work_state *w, const sherd__work_node *n,
+                 const sherd__delivery_peers *p, uint64_t now_ms)
+{
+    if (!w->apart) return (double)(now_ms - n->progress_ms) > patience(w);
+    double allowed = patience(w);
+    if (others_have(w, n))
+        allowed = fmin(allowed, FLOOR_MS - SHERD__DELIVERY_FLOOR_MS +
+                                    sherd__delivery_allowed(&n->delivery, p));
+    return sherd__delivery_late(&n->delivery, p, allowed);
+}
+
 void sherd__work_tick(void *ctx, uint64_t now_ms)
 {
     sherd__work_state *w = ctx;
+    sherd__delivery_peers p = peers_of(w);
     for (uint32_t i = 0; i < w->len && !w->done; i++) {
         sherd__work_node *n = sherd__work_node_at(w, i);
-        if (!n->session || !w->busy(n)) continue;
-        uint64_t queued = sherd__session_queued(n->session);
-        uint64_t in = sherd__session_stats_of(n->session)->bytes_in;
-        if (queued < n->queued || in - n->bytes_in >= MOVED_BYTES) n->progress_ms = now_ms;
-        n->queued = queued;
-        n->bytes_in = in;
-        if ((double)(now_ms - n->progress_ms) <= patience(w)) continue;
+        if (!n->session) continue;
+        uint64_t moved = sherd__session_moved(n->session);
+        if (moved < n->moved) n->moved = moved;
+        if (moved - n->moved >= MOVED_BYTES) {
+            n->progress_ms = now_ms;
+            n->moved = moved;
+        }
+        sherd__delivery_owes(&n->delivery, w->busy(n), moved, now_ms);
+        sherd__delivery_charge(&n->delivery, &p, moved, now_ms);
+        if (!w->busy(n) || !late(w, n, &p, now_ms)) continue;
         n->silent = true;
         w->owner.expel(w->owner.ctx, i, SHERD_ESILENT, w->silent);
     }

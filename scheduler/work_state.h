@@ -9,6 +9,7 @@
 #ifndef SCHEDULER_WORK_STATE_H
 #define SCHEDULER_WORK_STATE_H
 
+#include "scheduler/deadline.h"
 #include "scheduler/work.h"
 
 /** First member of what a work notes of a node. */
@@ -17,7 +18,9 @@ typedef struct sherd__work_node {
     bool heard;             /* it came up, or is known not to */
     bool silent;            /* it has been expelled for want of patience */
     uint64_t since_ms;      /* when it was last asked */
-    uint64_t progress_ms, queued, bytes_in; /* when bytes last moved, and how many had */
+    uint64_t answered_ms;   /* when it last answered */
+    uint64_t progress_ms, moved; /* when bytes of work last moved, and how many had */
+    sherd__delivery delivery;
     uint64_t accepted;      /* answers */
 } sherd__work_node;
 
@@ -32,6 +35,7 @@ typedef struct sherd__work_state {
     void *changed_ctx;
     /** An answer of this node is awaited. */
     bool (*busy)(const sherd__work_node *n);
+    bool apart;             /* no node's answer waits for another node */
     const char *wanted;     /* "gradients of ": what it is asked for, before its name */
     const char *silent;     /* "computes no gradient": what is said of one that takes too long */
     double usual_ms;        /* moving average of what an answer takes; 0: not known */
@@ -52,12 +56,15 @@ void sherd__work_stop(sherd__work_state *w, int err, const char *hint, const cha
 void sherd__work_forget(sherd__work_state *w, uint32_t node);
 /** It has been asked, now: its patience begins. */
 void sherd__work_asked(sherd__work_state *w, uint32_t node, uint64_t now_ms);
-/** It has answered what it was asked at since_ms. */
+/** It has answered something. */
+void sherd__work_heard(sherd__work_state *w, uint32_t node, uint64_t now_ms);
+/** It has answered what it was asked at since_ms, and what is usual follows from such answers. */
 void sherd__work_took(sherd__work_state *w, uint32_t node, uint64_t now_ms);
 
 /* As in sherd__work_ops. */
 
-/** Expels busy nodes of which no byte has moved for longer than patience. */
+/** Expels busy nodes that are past their deadline: where as many others as not have answered since,
+ *  and answers wait for nobody else, by what those took; else by what answers have taken so far. */
 void sherd__work_tick(void *ctx, uint64_t now_ms);
 bool sherd__work_done(const void *ctx, int *err, sherd_diag *d);
 void sherd__work_fail(void *ctx, int err, const char *hint, const char *message);

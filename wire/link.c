@@ -16,10 +16,12 @@
  * socket.
  */
 #include <assert.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "core/alloc.h"
@@ -571,6 +573,15 @@ void sherd__link_close(sherd_link *l, int code, const char *reason)
     l->deadline = uv_now(l->loop) + SHERD__LINK_FLUSH_MS;
     pump(l);
     sherd__link_arm(l);
+}
+
+void sherd__link_measure(sherd_link *l)
+{
+    const uint8_t *p;
+    int fd, unsent = 0;
+    if (!l->session || !l->tcp_open || uv_fileno((uv_handle_t *)&l->tcp, &fd) != 0) return;
+    if (ioctl(fd, SIOCOUTQ, &unsent) == 0 && unsent >= 0)
+        sherd__session_unsent(l->session, (uint64_t)unsent + sherd__tls_pending(l->tls, &p));
 }
 
 sherd_session *sherd__link_session(sherd_link *l)

@@ -76,6 +76,9 @@ uint16_t sherd__listener_port(const sherd_listener *l);
 /** Stops accepting; links live on. */
 void sherd__listener_close(sherd_listener *l);
 
+/** Asks the system how much of what was sent has not been taken by the peer yet, and tells the
+ *  session (sherd__session_unsent). */
+void sherd__link_measure(sherd_link *l);
 /** NULL until the connection is up (SHERD__EV_READY, or a server's first event). */
 sherd_session *sherd__link_session(sherd_link *l);
 const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l);

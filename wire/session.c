@@ -327,6 +327,17 @@ const sherd__session_stats *sherd__session_stats_of(const sherd_session *s)
     return &s->stats;
 }
 
+void sherd__session_unsent(sherd_session *s, uint64_t bytes)
+{
+    s->stats.unsent = bytes;
+}
+
+uint64_t sherd__session_moved(const sherd_session *s)
+{
+    uint64_t out = s->stats.moved_out;
+    return s->stats.moved_in + out - sooner(out, s->stats.unsent);
+}
+
 /* ---- what is called ---- */
 
 static bool may_send(const sherd_session *s, sherd__role role)

@@ -134,6 +134,9 @@ typedef struct sherd__event {
 typedef struct sherd__session_stats {
     uint64_t bytes_in, bytes_out;
     uint64_t work_in, work_out; /* of these, PUT, TASK and RESULT: what wire/size.h foretells */
+    uint64_t moved_in, moved_out; /* bytes of bodies that have come, of those asked for; of blocks
+                                     and tasks that have been handed to the transport */
+    uint64_t unsent;              /* of the latter, as sherd__session_unsent was told last */
     uint64_t records_in, records_out;
     uint64_t tasks, results, refusals;
     uint64_t last_heard_ms;
@@ -218,6 +221,12 @@ bool sherd__session_ready(const sherd_session *s);
 /** What the peer has said of itself; of a session that is or was ready. */
 const sherd__hello *sherd__session_peer(const sherd_session *s);
 const sherd__session_stats *sherd__session_stats_of(const sherd_session *s);
+/** The transport still holds so many of the bytes that it took over: they have not arrived. */
+void sherd__session_unsent(sherd_session *s, uint64_t bytes);
+/** Bytes of work that have moved, both ways: those of answers that were asked for, as they come,
+ *  and of blocks and tasks that have left the transport. Heartbeats, unknown records and refusals
+ *  are none. May decrease while the transport takes more than it sends. */
+uint64_t sherd__session_moved(const sherd_session *s);
 /** Bytes of fragments and control messages that wait in the session, not yet offered. */
 uint64_t sherd__session_queued(const sherd_session *s);
 

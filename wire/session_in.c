@@ -477,6 +477,7 @@ static int take_chunk(sherd_session *s, const uint8_t *in, size_t len, size_t *u
     size_t n = s->left < len ? (size_t)s->left : len;
     if (a->bytes && n && in != a->bytes + a->got) memcpy(a->bytes + a->got, in, n);
     a->got += n;
+    s->stats.moved_in += n;
     s->left -= n;
     *used += n;
     if (s->left) return SHERD_OK;

@@ -129,7 +129,9 @@ static void offer_record(sherd_session *s, const sherd__record *r)
     sherd__record_pack(r, s->offer + s->offer_len);
     s->offer_len += SHERD__RECORD_BYTES + (size_t)r->body_len;
     s->stats.records_out++;
-    if (sherd__size_counts(r->type)) s->stats.work_out += SHERD__RECORD_BYTES + r->body_len;
+    if (!sherd__size_counts(r->type)) return;
+    s->stats.work_out += SHERD__RECORD_BYTES + r->body_len;
+    s->offer_work += SHERD__RECORD_BYTES + (size_t)r->body_len;
 }
 
 static void offer_pings(sherd_session *s)
@@ -221,6 +223,7 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
                         .body_len = len });
     if (bytes) {
         s->offer_len -= len; /* the body is not there, it follows */
+        s->offer_work -= len;
         s->lent = bytes + item->offset;
         s->lent_len = len;
     }
@@ -254,7 +257,7 @@ static bool offer_bulk(sherd_session *s)
 
 static void offer_fill(sherd_session *s)
 {
-    s->offer_len = s->offer_sent = 0;
+    s->offer_len = s->offer_sent = s->offer_work = 0;
     if (s->bye_offered) return; /* nothing follows a goodbye */
     if (s->stats.records_out == 0) offer_controls(s); /* nothing overtakes HELLO or WELCOME */
     offer_pings(s);
@@ -284,6 +287,9 @@ void sherd__session_sent(sherd_session *s, size_t n)
     assert(n <= (lent ? s->lent_len - s->lent_sent : s->offer_len - s->offer_sent));
     if (n && s->opt.tap) s->opt.tap(s->opt.tap_ctx, true, from, n);
     s->stats.bytes_out += n;
+    size_t work = lent ? n : n < s->offer_work ? n : s->offer_work;
+    if (!lent) s->offer_work -= work;
+    s->stats.moved_out += work;
     if (!lent) s->offer_sent += n;
     else if ((s->lent_sent += n) == s->lent_len) sherd__lent_done(s);
 }

@@ -94,6 +94,7 @@ struct sherd_session {
     char bye_text[SHERD__TEXT_MAX];
     uint8_t *offer; /* SHERD__OFFER_MAX */
     size_t offer_len, offer_sent;
+    size_t offer_work; /* of the rest of the offer: bytes of blocks, tasks and results */
     /* A chunk that lies in memory follows the offer from where it lies. */
     const uint8_t *lent;
     size_t lent_len, lent_sent;

@@ -22,7 +22,8 @@
 #define END_MS 120000u
 
 static const char *const fault_names[] = { "none", "kill", "cut", "stop", "pause", "lie", "garbage",
-                                           "twice", "drop", "slow", "collude" };
+                                           "twice", "drop", "slow", "collude", "freeze", "chatter",
+                                           "drip" };
 
 const char *sim_fault_name(sim_fault f)
 {

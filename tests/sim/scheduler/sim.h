@@ -25,6 +25,9 @@ typedef enum sim_fault {
     SIM_DROP,    /* bytes on their way, to it or from it, are lost */
     SIM_SLOW,    /* from then on all that it sends takes two seconds more */
     SIM_COLLUDE, /* lies that agree with those of others who do: all residues doubled */
+    SIM_FREEZE,  /* its loop lives and computes nothing any more */
+    SIM_CHATTER, /* it hears nothing and sends unknown records and PINGs all the time */
+    SIM_DRIP,    /* from then on 100 bytes a second leave it */
     SIM_FAULTS
 } sim_fault;
 

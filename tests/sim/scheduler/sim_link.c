@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim_state.h"
+#include "wire/record.h"
 
 #define RETRY_MS 300u
 
@@ -34,6 +35,31 @@ static void pipe_push(sim *s, pipe_end *p, uint32_t more_ms, const uint8_t *byte
     p->tail = &seg->next;
 }
 
+/* A few bytes at a time. */
+static void drip(sim *s, sim_node *n, const uint8_t *bytes, size_t len)
+{
+    enum { DROP = 50, DROP_MS = 500 };
+    for (size_t at = 0; at < len; at += DROP) {
+        uint64_t after = n->up.last_ms > s->now ? n->up.last_ms - s->now : 0;
+        pipe_push(s, &n->up, (uint32_t)after + DROP_MS, bytes + at,
+                  len - at < DROP ? len - at : DROP);
+    }
+}
+
+/* An unknown record that may be skipped, and as many PINGs as make as many bytes. */
+static void chatter(sim *s, sim_node *n)
+{
+    static uint8_t bytes[SHERD__RECORD_BYTES + 4100 + 130 * SHERD__RECORD_BYTES];
+    sherd__record r = { .type = 0x7777, .flags = 1, .body_len = 4100 };
+    sherd__record_pack(&r, bytes);
+    for (uint32_t i = 0; i < 130; i++) {
+        sherd__record ping = { .type = SHERD__REC_PING, .number = i + 1 };
+        sherd__record_pack(&ping, bytes + SHERD__RECORD_BYTES * (i + 1) + 4100);
+    }
+    if (n->here && sherd__session_ready(n->here)) pipe_push(s, &n->up, 0, bytes, sizeof bytes);
+    n->chatter_ms = s->now + 3000;
+}
+
 /* Takes what a session wants sent, in pieces of random size. */
 static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool from_node)
 {
@@ -41,7 +67,8 @@ static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool
     size_t len;
     while (session && (len = sherd__session_pending(session, s->now, &bytes)) > 0) {
         size_t part = len > 200 && sim_below(s, 4) == 0 ? 1 + (size_t)sim_below(s, len) : len;
-        pipe_push(s, to, from_node ? n->slow_ms : 0, bytes, part);
+        if (from_node && n->dripping) drip(s, n, bytes, part);
+        else pipe_push(s, to, from_node ? n->slow_ms : 0, bytes, part);
         if (from_node && part == len) {
             free(n->last);
             n->last = memcpy(malloc(len), bytes, len);
@@ -143,7 +170,7 @@ static void deliver_here(sim *s, sim_node *n, segment *seg)
 
 static void deliver_there(sim *s, sim_node *n, segment *seg)
 {
-    for (size_t at = 0; at < seg->len && n->there;) {
+    for (size_t at = 0; at < seg->len && n->there && !n->chatter_ms;) {
         size_t used = 0;
         sherd__event e;
         int err = sherd__session_feed(n->there, seg->bytes + at, seg->len - at, s->now, &used, &e);
@@ -155,6 +182,10 @@ static void deliver_there(sim *s, sim_node *n, segment *seg)
             n->there = NULL;
             break_connection(s, n);
             return;
+        }
+        if (n->frozen && (e.kind == SHERD__EV_TASK || e.kind == SHERD__EV_BLOCK)) {
+            sherd__fragment_free(e.fragment);
+            continue;
         }
         sherd__worker_event(n->client, n->there, &e);
         while (sherd__executor_drain(n->executor)) {}
@@ -197,6 +228,9 @@ static void strike(sim *s, sim_node *n)
     case SIM_DROP: lose_bytes(n->up.head ? &n->up : &n->down); break;
     case SIM_SLOW: n->slow_ms = 2000; break;
     case SIM_COLLUDE: n->colluding = true; break;
+    case SIM_CHATTER: n->chatter_ms = s->now; /* fall through */
+    case SIM_FREEZE: n->frozen = true; break;
+    case SIM_DRIP: n->dripping = true; break;
     default: break;
     }
     n->fault = SIM_NONE;
@@ -218,6 +252,7 @@ uint64_t sim_next_time(const sim *s, uint64_t tick)
         if (n->down.head && !n->stopped) at = least(at, n->down.head->at_ms);
         if (n->here) at = least(at, sherd__session_deadline(n->here));
         if (n->retry_ms) at = least(at, n->retry_ms);
+        if (n->chatter_ms) at = least(at, n->chatter_ms);
     }
     return at > s->now ? at : s->now;
 }
@@ -242,6 +277,7 @@ void sim_move(sim *s, sim_node *n)
     if (n->resume_ms && s->now >= n->resume_ms) n->stopped = false, n->resume_ms = 0;
     if (n->retry_ms && s->now >= n->retry_ms) sim_connect(s, n);
     if (n->fault && (n->down.head || n->up.head) && n->pieces++ >= n->fault_at) strike(s, n);
+    if (n->chatter_ms && s->now >= n->chatter_ms) chatter(s, n);
     if (!n->stopped && (seg = due(s, &n->down))) {
         deliver_there(s, n, seg);
         drop(seg);

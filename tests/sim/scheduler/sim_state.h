@@ -32,6 +32,8 @@ typedef struct sim_node {
     sherd_session *here, *there; /* coordinator's end, node's end */
     pipe_end down, up;           /* to the node, from it */
     bool dead, stopped, lying, colluding, banned;
+    bool frozen, dripping;
+    uint64_t chatter_ms;         /* when it sends the next; 0: it does not */
     uint32_t slow_ms;
     uint64_t resume_ms, retry_ms;
     unsigned retries;

@@ -106,6 +106,43 @@ static void a_node_that_pauses_changes_nothing(void **s)
     one_fault_of_any_kind(SIM_PAUSE, 4000, 60);
 }
 
+/* Its session lives: what ends it is that it delivers nothing. */
+static void deadlines(sim_fault fault, uint64_t first, unsigned runs, uint64_t most_ms)
+{
+    unsigned struck = 0, lost = 0;
+    for (uint64_t seed = first; seed < first + runs; seed++) {
+        sim_options o = drawn(seed);
+        sim_outcome r;
+        o.faulty = 1;
+        o.fault = fault;
+        o.fault_early = true;
+        must_be_right(&o, &r);
+        if (r.virtual_ms > most_ms) describe_failure(&o, &r, "it took too long");
+        assert_int_equal(r.banned, 0);
+        struck += r.struck;
+        lost += r.lost;
+    }
+    assert_true(struck > runs / 2 && lost > runs / 4);
+}
+
+static void a_node_that_lives_and_computes_nothing_is_lost(void **s)
+{
+    (void)s;
+    deadlines(SIM_FREEZE, 50000, 60, 15000);
+}
+
+static void heartbeats_and_unknown_records_buy_no_time(void **s)
+{
+    (void)s;
+    deadlines(SIM_CHATTER, 51000, 60, 15000);
+}
+
+static void answers_that_drip_are_late(void **s)
+{
+    (void)s;
+    deadlines(SIM_DRIP, 52000, 60, 90000);
+}
+
 static void a_node_that_sends_garbage_changes_nothing(void **s)
 {
     (void)s;
@@ -259,6 +296,9 @@ int main(void)
         cmocka_unit_test(a_connection_cut_anywhere_changes_nothing),
         cmocka_unit_test(a_node_that_stops_changes_nothing),
         cmocka_unit_test(a_node_that_pauses_changes_nothing),
+        cmocka_unit_test(a_node_that_lives_and_computes_nothing_is_lost),
+        cmocka_unit_test(heartbeats_and_unknown_records_buy_no_time),
+        cmocka_unit_test(answers_that_drip_are_late),
         cmocka_unit_test(a_node_that_sends_garbage_changes_nothing),
         cmocka_unit_test(an_answer_that_comes_twice_changes_nothing),
         cmocka_unit_test(a_liar_is_named_and_changes_nothing),

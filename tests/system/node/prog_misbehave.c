@@ -18,6 +18,7 @@
  *     nan       a speed that is no number, inf: without an end, minus: below zero
  *     minor     WELCOME of another minor version        leaves    BYE in place of WELCOME
  *     breaks    closes in place of WELCOME
+ *     frozen    its loop lives and its compute thread stands still
  *     idle      bytes that are no record, 0.2 s and more behind its last result
  *     rewrite   SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, then refuses; after that it behaves
  *     rewind    the same, but it ends the session, which takes its blocks with it
@@ -26,7 +27,7 @@
  *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
  * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin
- * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello
+ * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello,--wrap=sherd__executor_submit
  */
 #include <math.h>
 #include <signal.h>
@@ -38,6 +39,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "core/executor.h"
 #include "crypto/fragment_make.h"
 #include "matrix/residue_limbs.h"
 #include "sherd/mat.h"
@@ -60,6 +62,8 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 
 int __real_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
 int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
+int __real_sherd__executor_submit(sherd_executor *e, sherd_work *w);
+int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w);
 size_t __real_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 void __real_sherd__link_begin(sherd_link *l);
@@ -251,6 +255,18 @@ size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello)
     if (is("minor")) h.minor_min = h.minor_max = SHERD__MINOR + 1;
     if (is("breaks")) raise(SIGKILL);
     return __real_sherd__message_hello(body, &h);
+}
+
+static void stand_still(sherd_work *w)
+{
+    (void)w;
+    for (;;) sleep(3600);
+}
+
+int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w)
+{
+    if (serving && is("frozen") && after == 0) w->run = stand_still;
+    return __real_sherd__executor_submit(e, w);
 }
 
 static void misbehave_before_listening(void)

@@ -250,6 +250,15 @@ static void without_any_node_the_job_ends(void **state)
     world_stop(&w);
 }
 
+/* As the cluster's loop does: a step of seconds would be this process that slept. */
+static void pass_time(world *w, uint64_t ms)
+{
+    for (uint64_t until = w->now + ms; w->now < until;) {
+        w->now += until - w->now < 100 ? until - w->now : 100;
+        sherd__job_tick(w->job, w->now);
+    }
+}
+
 static void a_node_that_answers_no_task_is_expelled(void **state)
 {
     (void)state;
@@ -257,13 +266,11 @@ static void a_node_that_answers_no_task_is_expelled(void **state)
     char text[200];
     world_start(&w, 2, 1, 2, 1, 1, false);
     world_work(&w, 1);
-    w.now += 9000;
-    sherd__job_tick(w.job, w.now);
+    pass_time(&w, 9000);
     sherd__job_waiting(w.job, w.now, text, sizeof text);
     assert_non_null(strstr(text, "waiting 9 s for node-2"));
     assert_int_equal(w.ends[1].expelled, 0);
-    w.now += 1100;
-    sherd__job_tick(w.job, w.now);
+    pass_time(&w, 1100);
     assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
     world_work(&w, 1);
     world_must_be_done(&w, SHERD_OK);
@@ -276,13 +283,11 @@ static void slow_answers_buy_a_silent_node_a_minute_at_most(void **state)
     world w = { 0 };
     world_start(&w, 2, 1, 2, 1, 1, false);
     world_settle(&w);
-    w.now += 9000; /* 30 times what node-1 took would be four and a half minutes */
+    pass_time(&w, 9000); /* 30 times what node-1 took would be four and a half minutes */
     world_work(&w, 1);
-    w.now += 50900;
-    sherd__job_tick(w.job, w.now);
+    pass_time(&w, 50900);
     assert_int_equal(w.ends[1].expelled, 0);
-    w.now += 200;
-    sherd__job_tick(w.job, w.now);
+    pass_time(&w, 200);
     assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
     world_work(&w, 1);
     world_must_be_done(&w, SHERD_OK);

@@ -117,6 +117,32 @@ static void a_body_that_hardly_moves_is_a_stall_and_a_slow_one_is_not(void **sta
     assert_int_equal(trickle(SHERD__STALL_BYTES / 10 + 600, 60), SHERD_OK);
 }
 
+static void only_bytes_of_work_have_moved(void **state)
+{
+    (void)state;
+    pair p;
+    open_ready(&p);
+    uint8_t body[1000] = { 0 };
+    sherd__record unknown = { .type = 0x77, .flags = 1, .body_len = sizeof body };
+    assert_int_equal(inject(&p, &p.co, &unknown, body), SHERD_OK);
+    for (uint32_t i = 1; i <= 130; i++) {
+        sherd__record ping = { .type = SHERD__REC_PING, .number = i };
+        assert_int_equal(inject(&p, &p.co, &ping, NULL), SHERD_OK);
+    }
+    assert_int_equal(sherd__session_moved(p.co.s), 0);
+    pair_close(&p);
+    open_ready(&p);
+    assert_int_equal(put_block(&p, JOB, 1, 2 * SHERD__CHUNK, 1), SHERD_OK);
+    const uint64_t all = 2 * SHERD__CHUNK;
+    pair_run(&p, SIZE_MAX);
+    uint64_t moved = sherd__session_moved(p.co.s);
+    assert_in_range(moved, all, all + 2000);
+    assert_in_range(sherd__session_moved(p.no.s), all, all + 2000);
+    sherd__session_unsent(p.co.s, 1000); /* the transport has them still */
+    assert_int_equal(sherd__session_moved(p.co.s), moved - 1000);
+    pair_close(&p);
+}
+
 static void held_reading_excuses_the_peer(void **state)
 {
     (void)state;
@@ -175,6 +201,7 @@ int main(void)
         cmocka_unit_test(any_byte_counts_as_life),
         cmocka_unit_test(a_record_that_never_ends_is_a_stall),
         cmocka_unit_test(a_body_that_hardly_moves_is_a_stall_and_a_slow_one_is_not),
+        cmocka_unit_test(only_bytes_of_work_have_moved),
         cmocka_unit_test(held_reading_excuses_the_peer),
         cmocka_unit_test(a_process_that_slept_gives_its_peer_one_second_more),
         cmocka_unit_test(a_pong_without_its_ping_is_unasked),
