@@ -79,8 +79,10 @@ static int read_figures(const summed *s, figures *f, sherd_diag *d)
     const int64_t *from = s->sum + s->g.count;
     double by = s->summer.clip > 0 ? (double)SHERD__PRIVACY_FIGURE : 1;
     if (s->summer.clip == 0 && (from[0] <= 0 || from[2] < 0 || from[2] > from[0]))
-        return sherd__fail(d, SHERD_EWRONG, NULL, "a sum over %lld examples with %lld hits: a node "
-                           "did not do its part, or no node has an example in this batch",
+        return sherd__fail(d, SHERD_EWRONG,
+                           from[0] ? NULL : "give --examples the number of the node that has most",
+                           "a sum over %lld examples with %lld hits: a node did not do its part, "
+                           "or no node has an example in this batch",
                            (long long)from[0], (long long)from[2]);
     f->examples = fmax((double)from[0] / by, 1);
     f->cost = ldexp((double)from[1] / by, -s->scales[s->g.tiers]) / f->examples;
