@@ -1,0 +1,216 @@
+"""
+One allowed coordinator, or many strangers, keep `sherd node` busy: what a good client beside them waits
+for a PONG, and what processor time of the node's loop the flood costs, stay bounded.
+"""
+import os
+import socket
+import sys
+import threading
+import time
+
+import numpy as np
+
+from . import harness, records
+from .coordinator import Coordinator, Ended, Server
+from .harness import report
+from .records import CANCEL, DROP, PING, PUT, TASK, record
+
+# Seconds, several times what is measured: a PONG of the client; processor time of the node's loop.
+WAIT, COST = 3.0, 1.0
+C = 0x9E3779B97F4A7C15
+
+
+def loop_cpu(node):
+    """Processor time of the node's first thread, which is its loop."""
+    pid = node.process.pid
+    with open(f"/proc/{pid}/task/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Canary(threading.Thread):
+    """PINGs every 10 ms; waits: how long each PONG took."""
+
+    def __init__(self, node, me):
+        super().__init__(daemon=True)
+        self.c = Coordinator(node.port, me, node.pins)
+        self.waits, self.fault, self.over = [], None, threading.Event()
+
+    def run(self):
+        try:
+            for n in range(1, 1 << 30):
+                if self.over.is_set():
+                    break
+                began = time.monotonic()
+                self.c.ping(n)
+                while not self.c.pongs or self.c.pongs[-1] < n:
+                    self.c.take(30)
+                self.waits.append(time.monotonic() - began)
+                time.sleep(0.01)
+            self.c.close()
+        except Exception as error:
+            self.fault = repr(error)
+
+
+def busy(c):
+    """Leaves the computing thread at work for some seconds, and 60,000 tiny tasks behind that."""
+    x = np.ones((1200, 1200))
+    left = c.put(x)
+    for _ in range(4):
+        c.task(1, left, left, (1200, 1200))
+    one = c.put(np.ones((1, 1)))
+    body = records.encode(records.TASK_BODY, {
+        "op": 1, "flags": 0, "left": one, "right": one, "primes": [], "result": {
+            "origin": 2, "dtype": 1, "encoding": 0, "primes": 0, "groups": 0, "rows": 1, "cols": 1,
+            "len": 8}})
+    c.send(b"".join(record(TASK, body, c.job, n, 1) for n in range(100, 60100)))
+
+
+DESCRIPTION = records.encode(records.DESCRIPTION, {
+    "origin": 1, "dtype": records.U8, "encoding": 0, "primes": 0, "groups": 0, "rows": 1, "cols": 1,
+    "len": 1})
+
+
+def block(job, number):
+    return record(PUT, DESCRIPTION, job, number, 0) + record(PUT, b"x", job, number, 1)
+
+
+def heard(c, number):
+    """Until the node has handled all that was sent before."""
+    c.ping(number)
+    while not c.pongs or c.pongs[-1] < number:
+        try:
+            c.take(60)
+        except KeyError:
+            pass  # answers of tasks that were sent by hand
+
+
+def cancels(c):
+    busy(c)
+    c.send(b"".join(record(CANCEL, b"", 999, 0, 0) for _ in range(3000)))
+
+
+def cancels_of_tasks(c):
+    busy(c)
+    c.send(b"".join(record(CANCEL, b"", 999, n, 1) for n in range(1, 20000)))
+
+
+def drops(c):
+    busy(c)
+    c.send(b"".join(block(c.job, 1000 + n) for n in range(20000)))
+    c.send(b"".join(record(DROP, b"", 999, 0) for _ in range(3000)))
+
+
+def many_blocks(c):
+    for _ in range(3):
+        c.send(b"".join(block(c.job, 1 + n) for n in range(40000)))
+        c.drop()
+
+
+def colliding_blocks(c):
+    c.send(b"".join(block(0x1234 ^ (n * C & (1 << 64) - 1), n) for n in range(1, 30000)))
+
+
+def colliding_jobs(c):
+    c.send(b"".join(block(1 + (n << 20), 1) for n in range(1, 30000)))
+    c.send(b"".join(record(DROP, b"", 1 + (n << 20), 0) for n in range(1, 30000)))
+
+
+def pings(c):
+    c.send(b"".join(record(PING, number=n) for n in range(1, 50000)))
+
+
+def unknown(c):
+    c.send(b"".join(record(999, bytes(65536), flags=1) for _ in range(300)))
+
+
+def tiny_records(c):
+    c.send(b"".join(record(999, b"", flags=1) for _ in range(100000)))
+
+
+FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
+          "20,000 CANCELs of tasks that are not there": cancels_of_tasks,
+          "3,000 DROPs of a job that is not there": drops,
+          "120,000 blocks that are dropped together": many_blocks,
+          "30,000 blocks whose numbers once collided": colliding_blocks,
+          "30,000 jobs that differ in high bits": colliding_jobs,
+          "50,000 PINGs": pings, "300 unknown records of 64 KB": unknown,
+          "100,000 unknown records": tiny_records}
+
+
+def flood(name, me, other):
+    node = Server(f"flood{list(FLOODS).index(name)}", [me, other], "--threads", "1", "--memory",
+                  "256M")
+    canary = Canary(node, other)
+    canary.start()
+    time.sleep(0.1)
+    c = Coordinator(node.port, me, node.pins)
+    before, why = loop_cpu(node), ""
+    try:
+        FLOODS[name](c)
+        heard(c, 60000)
+    except Ended as error:
+        why = f"ended: {error}"
+    cost = loop_cpu(node) - before
+    canary.over.set()
+    canary.join(60)
+    slowest = max(canary.waits, default=99)
+    peak = node.status("VmHWM")
+    print(f"# {name}: {cost:.2f} s of the loop, slowest PONG {slowest * 1000:.0f} ms of "
+          f"{len(canary.waits)}, peak {peak >> 20} MiB {why}", file=sys.stderr)
+    c.link.close(reset=True)
+    ended = node.stop()
+    return (canary.fault is None and cost < COST and slowest < WAIT and peak < 400 << 20 and
+            ended == 0, f"a client beside {name} is served",
+            f"{canary.fault} {cost:.2f} s {slowest:.3f} s {peak >> 20} MiB exit {ended} {why}")
+
+
+def strangers(me):
+    """Half-open connections of other hosts, and handshakes without end of one."""
+    node = Server("strangers", [me], "--threads", "1")
+    stop, held = threading.Event(), []
+
+    def connect():
+        while not stop.is_set():
+            try:
+                sock = socket.create_connection(("127.0.0.1", node.port), 1,
+                                                source_address=("127.0.0.2", 0))
+                held.append(sock)
+            except OSError:
+                time.sleep(0.01)
+            if len(held) > 300:
+                held.pop(0).close()
+
+    crowd = [threading.Thread(target=connect, daemon=True) for _ in range(2)]
+    for one in crowd:
+        one.start()
+    time.sleep(1)
+    waits = []
+    for _ in range(5):
+        began = time.monotonic()
+        while time.monotonic() < began + 8:
+            try:
+                Coordinator(node.port, me, node.pins).close()
+                break
+            except (Ended, OSError):
+                time.sleep(0.02)
+        waits.append(time.monotonic() - began)
+    stop.set()
+    for one in crowd:
+        one.join(5)
+    for sock in held:
+        sock.close()
+    print(f"# strangers: {[round(w, 3) for w in waits]} s to be let in", file=sys.stderr)
+    return (max(waits) < 2, "a coordinator is let in while another host keeps 300 connections open",
+            waits)
+
+
+def main():
+    me, other = harness.identity("me.key"), harness.identity("other.key")
+    harness.everything(lambda name: flood(name, me, other), list(FLOODS), 1)
+    report(*strangers(me))
+    harness.finish()
+
+
+if __name__ == "__main__":
+    main()
