@@ -299,6 +299,42 @@ static int independence(sherd__audit_report *r, const sherd__shares *s, const sh
     return err;
 }
 
+/* Whether masks can be solved for without knowing the operand. */
+static bool enough_shares(const sherd__seen *e)
+{
+    uint32_t have = 0;
+    for (uint32_t i = 0; i < e->code->shares; i++)
+        have += e->residues[(size_t)i * e->code->primes_len] != NULL;
+    return have >= e->code->blocks + e->code->masks;
+}
+
+/* Masks that were used twice at any offset. Of one-time masks, and of a record that lacks shares,
+ * only whoever knows the operand can tell. */
+static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+                   const sherd__audit_options *opt, sherd_diag *d)
+{
+    sherd__seen *seen = sherd__calloc(s->seen_len, sizeof *seen);
+    double ***blocks = sherd__calloc(s->seen_len, sizeof *blocks);
+    int err = seen && blocks ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; i < s->seen_len && !err; i++) {
+        const sherd__seen *e = &s->seen[i];
+        uint64_t entries = (uint64_t)e->rows * e->cols * e->code->blocks;
+        seen[i] = *e;
+        if (!truth || enough_shares(e) || !placed(s, e) || e->cols != truth->a.cols ||
+            entries > TRUTH_MAX || (s->apart && !e->code->one_time))
+            continue;
+        err = cut_blocks(&blocks[i], e, s->share_rows, e->rows, truth);
+        seen[i].blocks = (const double *const *)blocks[i];
+    }
+    if (err) sherd__fail(d, err, NULL, "out of memory for what is known of A");
+    else err = sherd__audit_streams(&r->findings, seen, s->seen_len, opt, d);
+    for (uint32_t i = 0; blocks && i < s->seen_len; i++)
+        free_blocks(blocks[i], s->seen[i].code->blocks);
+    sherd__free(blocks);
+    sherd__free(seen);
+    return err;
+}
+
 /* All encodings, by coalitions of one size; *s says how many were attacked. */
 static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t size,
                       const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
@@ -385,6 +421,7 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     int err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = independence(r, s, truth, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
+    if (!err) err = offsets(r, s, truth, &opt, d);
     if (!err && s->apart) return by_domain(r, s, first, &opt, d);
     return err ? err : by_code(r, s, truth, first, &opt, d);
 }
@@ -422,6 +459,8 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
             if (!again) seen[len++] = more[i].seen[k];
         }
     int err = len > s->seen_len ? sherd__audit_uniformity(&r->findings, seen, len, &opt, d) : 0;
+    if (!err && len > s->seen_len)
+        err = sherd__audit_streams(&r->findings, seen, len, &opt, d);
     sherd__free(seen);
     return err;
 }

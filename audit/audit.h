@@ -100,7 +100,8 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
 
 /**
  * Masks of other products of the record, beside those of the one that was attacked: every encoding
- * by itself, and differences of any two, which show a mask that was used for both. Blocks that are
+ * by itself, and differences of any two and streams of masks, which show one that was used for
+ * both. Blocks that are
  * the same bytes in two products are one encoding that was sent again. Call it after
  * sherd__audit_shares. names: of domains. SHERD_ENOMEM, SHERD_EINVAL.
  */

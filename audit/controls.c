@@ -20,6 +20,7 @@ static const char *const names[SHERD__CONTROLS] = {
     [SHERD__CONTROL_PERMUTE] = "permute",        [SHERD__CONTROL_REUSE] = "mask reuse",
     [SHERD__CONTROL_COALITION] = "T+1 domains",  [SHERD__CONTROL_POINT] = "alpha = beta",
     [SHERD__CONTROL_PRIMES] = "one mask for all primes",
+    [SHERD__CONTROL_OFFSET] = "mask at an offset",
 };
 
 const char *sherd__control_name(sherd__control c)
@@ -125,6 +126,18 @@ static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
     sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
 }
 
+/* The second operand's masks are the first one's from the sixth row on, and then fresh ones. */
+static void shift_masks(sherd__control_view *v, uint32_t prime, const sherd_entropy *e)
+{
+    const memory *m = v->memory;
+    size_t n = entries(v), by = 5 * v->seen[0].cols;
+    if (by > n / 2) by = n / 2;
+    for (uint32_t t = 0; t < v->code.masks; t++) {
+        memmove(m->masks + t * n, m->masks + t * n + by, (n - by) * sizeof *m->masks);
+        sherd__audit_draw(e, v->code.primes[prime], by, m->masks + t * n + n - by);
+    }
+}
+
 /* Columns of a block in clear, shuffled for each share. */
 static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy *e)
 {
@@ -167,7 +180,10 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
     }
     for (uint32_t i = 0; i < v->code.primes_len; i++) {
         draw_masks(v, c, i, e);
-        for (uint32_t s = 0; s < v->seen_len; s++) encode(v, s, i);
+        for (uint32_t s = 0; s < v->seen_len; s++) {
+            if (s > 0 && c == SHERD__CONTROL_OFFSET) shift_masks(v, i, e);
+            encode(v, s, i);
+        }
     }
 }
 
@@ -185,7 +201,7 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
         !sherd__mul(rows, cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;
-    v->seen_len = c == SHERD__CONTROL_REUSE ? 2 : 1;
+    v->seen_len = c == SHERD__CONTROL_REUSE || c == SHERD__CONTROL_OFFSET ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
         v->seen[i] = (sherd__seen){.name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows,

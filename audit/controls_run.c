@@ -54,6 +54,8 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
      * it. */
     if (c != SHERD__CONTROL_COALITION)
         err = sherd__audit_uniformity(&tried, v.seen, v.seen_len, opt, d);
+    if (err == 0 && c != SHERD__CONTROL_COALITION)
+        err = sherd__audit_streams(&tried, v.seen, v.seen_len, opt, d);
     if (err == 0) err = sherd__audit_coalitions(&tried, &v.seen[0], v.coalition, opt, NULL, d);
     if (err == 0) err = report(l, &tried, c, v.coalition);
     sherd__findings_fini(&tried);
@@ -126,8 +128,8 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
-    /* One mask for all primes is left to the statistics: the game's attacker does not join
-     * primes. */
+    /* One mask for all primes, and one at an offset, are left to the statistics: the game's
+     * attacker does not join primes or shift. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         if (!sherd__control_of((sherd__control)c, code)) continue;
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,

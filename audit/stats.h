@@ -27,7 +27,7 @@
 
 typedef struct sherd__finding {
     const char *test; /* stable word for reports, static: "uniformity", "differences", "primes",
-                         "coalition", "reconstruction", "independence", "game", "control",
+                         "coalition", "reconstruction", "independence", "offset", "game", "control",
                          "control game" */
     const char *statistic;  /* what `value` is, static: "chi2 of 256 bins", "advantage" */
     char subject[64];       /* attacked data: "A", "A - B", "A, prime 5931641" */
@@ -119,6 +119,19 @@ typedef struct sherd__audit_options {
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+/**
+ * Masks that were used twice at any offset: in another encoding, operand or prime, or further on in
+ * the same one. Solves for every mask of every encoding, modulo each prime: by the known blocks
+ * (seen.blocks) and T shares, or, where they are not known, by K+T shares; of fewer shares of known
+ * blocks what can be had, the sum of the masks in each. Then looks for equal windows of 8 numbers,
+ * in 4096 steps of their primes, of which content chooses one in 64, at any two places.
+ * Appends a finding for each pair of masks that have a run in common (16 at most), with how long it
+ * is and where; or one that says that there is none, or that nothing could be solved for. Up to
+ * 2^20 residues of a mask and 2^26 in all are looked at: 0.05 us each.
+ * Errors as above.
+ */
+int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
+                         const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
  * What the data tell of each share to one who knows them: uniformity where a block is zero and
  * where it is not, correlation, and a linear attacker that knows every other entry. blocks: K of

@@ -15,7 +15,7 @@
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
 
-static void encode(honest *h, sherd__masks *m, uint32_t prime)
+static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
 {
     const sherd__seen_code *c = &h->code;
     uint32_t p = c->primes[prime], len = c->blocks + c->masks;
@@ -32,8 +32,7 @@ static void encode(honest *h, sherd__masks *m, uint32_t prime)
             continue;
         }
         for (size_t r = 0; r < rows; r++)
-            assert_int_equal(sherd__masks_row(m, SHERD__MASK_LEFT, j - c->blocks, prime, p, r, cols,
-                                              in[j] + r * cols), 0);
+            mask(ctx, j - c->blocks, prime, p, r, cols, in[j] + r * cols);
     }
     for (uint32_t i = 0; i < c->shares; i++) {
         sherd__lcc_encode_weights(&lcc, p, i, w + i * len);
@@ -49,13 +48,28 @@ static void encode(honest *h, sherd__masks *m, uint32_t prime)
     for (uint32_t j = 0; j < len; j++) free(in[j]);
 }
 
+static void fresh(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
+                  double *out)
+{
+    assert_int_equal(sherd__masks_row(ctx, SHERD__MASK_LEFT, t, prime, p, row, cols, out), 0);
+}
+
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed)
 {
-    sherd_entropy_seeded state, mask_state; /* one seed: one key of masks, whatever the code */
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd_entropy_seeded mask_state; /* one seed: one key of masks, whatever the code */
     sherd_entropy key = sherd__entropy_seeded(&mask_state, ~seed);
     sherd__masks *m;
+    assert_int_equal(sherd__masks_new(&m, &key), 0);
+    honest_make_under(h, k, t, n, rows, cols, seed, fresh, m);
+    sherd__masks_free(m);
+}
+
+void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
+                       uint64_t seed, honest_mask *mask, void *ctx)
+{
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, seed);
     h->code = (sherd__seen_code){.blocks = k, .masks = t, .shares = n, .primes_len = 2,
                                  .primes = {5931641, 5931637}};
     size_t views = (size_t)n * h->code.primes_len;
@@ -69,9 +83,7 @@ void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, siz
                             .residues = h->pointers, .domain = h->domains,
                             .blocks = (const double *const *)h->blocks};
     sherd__audit_make_up(&e, h->blocks, k, rows, cols);
-    assert_int_equal(sherd__masks_new(&m, &key), 0);
-    for (uint32_t i = 0; i < h->code.primes_len; i++) encode(h, m, i);
-    sherd__masks_free(m);
+    for (uint32_t i = 0; i < h->code.primes_len; i++) encode(h, mask, ctx, i);
 }
 
 void honest_free(honest *h)

@@ -16,6 +16,12 @@ typedef struct honest {
 /** K blocks of rows x cols values like an image's, encoded for N shares with masks of their own. */
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed);
+/** One row of a mask: canonical residues of p. */
+typedef void honest_mask(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
+                         double *out);
+/** The same under any masks. */
+void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
+                       uint64_t seed, honest_mask *mask, void *ctx);
 void honest_free(honest *h);
 
 #endif

@@ -1,0 +1,405 @@
+/*
+ * Masks that were used twice, at any offset: in another encoding, operand or prime, or further on in
+ * the same one. Whoever knows the operand, or has all shares, can solve for the masks; each is a
+ * stream of residues, row after row. Of two streams that come from one place, the same numbers
+ * stand in a row somewhere, and content says where to look: windows whose hash is 0 modulo 64 are
+ * kept, wherever they are, and sorted. So the lag need not be known, and the cost is that of
+ * sorting a sixty-fourth of what was seen.
+ *
+ * A residue is compared as a fraction of its prime, in 4096 steps: one word of a keystream that is
+ * reduced modulo two primes, or one number below both, gives nearly the same fraction.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/modular.h"
+#include "audit/stats_internal.h"
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "crypto/lagrange.h"
+
+enum {
+    WINDOW = 8,
+    STEPS = 4096,
+    KEEP = 64,              /* one window in so many */
+    RUN_MAX = 4096,         /* longest run that is counted */
+    LOOKS_MAX = 512,        /* equal windows that are followed */
+    STREAM_MAX = 1 << 20,   /* residues of one stream */
+    NAMED_MAX = 16          /* pairs of streams that are named */
+};
+#define TOTAL_MAX ((size_t)1 << 26) /* residues of all */
+
+/* A combination of shares and blocks in which one mask is left, modulo one prime. */
+typedef struct stream {
+    const sherd__seen *seen;
+    uint32_t prime, mask;            /* mask: or, where it is not alone, the share */
+    bool alone;
+    uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
+    size_t len;
+} stream;
+
+typedef struct window {
+    uint64_t hash;
+    uint32_t stream, at;
+} window;
+
+typedef struct streams {
+    stream *list;
+    size_t len, room;
+    window *kept;
+    size_t kept_len, kept_room, total;
+} streams;
+
+static int grow(void **list, size_t *room, size_t len, size_t each)
+{
+    if (len < *room) return SHERD_OK;
+    size_t more = *room ? 2 * *room : 64;
+    void *p = sherd__calloc(more, each);
+    if (p == NULL) return SHERD_ENOMEM;
+    if (*list != NULL) memcpy(p, *list, len * each);
+    sherd__free(*list);
+    *list = p;
+    *room = more;
+    return SHERD_OK;
+}
+
+/* ---- solving --------------------------------------------------------------------------------- */
+
+/* Equations of all shares that are there: what is not known of each on the left, and on the right
+ * which shares it is made of. */
+typedef struct equations {
+    uint32_t rows, unknowns, width; /* width: unknowns + shares */
+    uint32_t *m;
+} equations;
+
+/* To reduced row echelon form; pivot[u]: the row that stands for unknown u, or UINT32_MAX. */
+static void reduce(equations *q, uint32_t p, uint32_t *pivot)
+{
+    uint32_t row = 0;
+    for (uint32_t u = 0; u < q->unknowns; u++) {
+        uint32_t from = row;
+        pivot[u] = UINT32_MAX;
+        while (from < q->rows && q->m[(size_t)from * q->width + u] == 0) from++;
+        if (from == q->rows) continue;
+        uint32_t *at = q->m + (size_t)row * q->width, *with = q->m + (size_t)from * q->width;
+        for (uint32_t c = 0; c < q->width; c++) {
+            uint32_t t = at[c];
+            at[c] = with[c];
+            with[c] = t;
+        }
+        uint64_t inverse = sherd__modular_inverse(at[u], p);
+        for (uint32_t c = 0; c < q->width; c++) at[c] = (uint32_t)(at[c] * inverse % p);
+        for (uint32_t r = 0; r < q->rows; r++) {
+            uint32_t *other = q->m + (size_t)r * q->width;
+            uint64_t times = p - other[u];
+            if (r == row || other[u] == 0) continue;
+            for (uint32_t c = 0; c < q->width; c++)
+                other[c] = (uint32_t)((other[c] + times * at[c]) % p);
+        }
+        pivot[u] = row++;
+    }
+}
+
+/* Where only unknown u is left of a row. */
+static bool isolated(const equations *q, uint32_t row, uint32_t u)
+{
+    if (row == UINT32_MAX) return false;
+    for (uint32_t c = 0; c < q->unknowns; c++)
+        if (c != u && q->m[(size_t)row * q->width + c] != 0) return false;
+    return true;
+}
+
+static int add_stream(streams *s, const stream *one)
+{
+    int err = grow((void **)&s->list, &s->room, s->len, sizeof *s->list);
+    if (err == 0) s->list[s->len++] = *one;
+    return err;
+}
+
+/* What the known blocks are in the combination is taken away. */
+static void subtract_blocks(stream *one, const uint32_t *w, uint32_t blocks, uint32_t coef,
+                            uint32_t p)
+{
+    for (uint32_t j = 0; j < blocks; j++)
+        one->block_coef[j] =
+            (uint32_t)((one->block_coef[j] + (uint64_t)(p - coef) * w[j]) % p);
+}
+
+/* A share by itself, less the blocks: a sum of all masks, if more than one. */
+static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t width)
+{
+    const sherd__seen_code *c = like->seen->code;
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < c->shares && err == 0; i++) {
+        stream one = *like;
+        if (!sherd__seen_has(one.seen, i)) continue;
+        one.alone = false;
+        one.mask = i;
+        one.share_coef[i] = 1;
+        subtract_blocks(&one, w + (size_t)i * width, c->blocks, 1, c->primes[one.prime]);
+        err = add_stream(s, &one);
+    }
+    return err;
+}
+
+/* The masks of an encoding modulo one prime, or what can be had of them. */
+static int solve(streams *s, const sherd__seen *e, uint32_t prime)
+{
+    const sherd__seen_code *c = e->code;
+    uint32_t p = c->primes[prime], all = c->blocks + c->masks, pivot[SHERD__LCC_BLOCKS_MAX];
+    bool known = e->blocks != NULL;
+    equations q = { .unknowns = known ? c->masks : all };
+    q.width = q.unknowns + c->shares;
+    uint32_t *w = sherd__calloc((size_t)c->shares, all * sizeof *w);
+    q.m = sherd__calloc(c->shares, q.width * sizeof *q.m);
+    int err = w && q.m ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; i < c->shares && err == 0; i++) {
+        sherd__modular_weights(c, prime, i, w + (size_t)i * all);
+        if (!sherd__seen_has(e, i)) continue;
+        uint32_t *row = q.m + (size_t)q.rows++ * q.width;
+        memcpy(row, w + (size_t)i * all + (known ? c->blocks : 0), q.unknowns * sizeof *row);
+        row[q.unknowns + i] = 1;
+    }
+    if (err == 0) reduce(&q, p, pivot);
+    size_t n = e->rows * e->cols;
+    stream one = { .seen = e, .prime = prime, .alone = true,
+                   .len = n < STREAM_MAX ? n : STREAM_MAX };
+    bool solved = false;
+    for (uint32_t t = 0; t < c->masks && err == 0; t++) {
+        uint32_t u = known ? t : c->blocks + t;
+        stream mine = one;
+        if (!isolated(&q, pivot[u], u)) continue;
+        const uint32_t *coef = q.m + (size_t)pivot[u] * q.width + q.unknowns;
+        memcpy(mine.share_coef, coef, c->shares * sizeof *coef);
+        for (uint32_t i = 0; known && i < c->shares; i++)
+            subtract_blocks(&mine, w + (size_t)i * all, c->blocks, coef[i], p);
+        mine.mask = t;
+        solved = true;
+        err = add_stream(s, &mine);
+    }
+    if (err == 0 && known && !solved) err = add_sums(s, &one, w, all);
+    sherd__free(w);
+    sherd__free(q.m);
+    return err;
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+/* Which of the 4096 parts of its prime's range residues [at, at+n) of a stream lie in. */
+static void steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
+{
+    const sherd__seen_code *c = s->seen->code;
+    uint32_t p = c->primes[s->prime];
+    uint64_t sum[256];
+    for (size_t from = 0; from < n; from += 256) {
+        size_t some = n - from < 256 ? n - from : 256;
+        memset(sum, 0, sizeof sum);
+        for (uint32_t i = 0; i < c->shares; i++) {
+            if (s->share_coef[i] == 0) continue;
+            const uint32_t *x = sherd__seen_residues(s->seen, i, s->prime) + at + from;
+            for (size_t k = 0; k < some; k++) sum[k] += (uint64_t)s->share_coef[i] * x[k];
+        }
+        for (uint32_t j = 0; j < c->blocks; j++) {
+            if (s->block_coef[j] == 0) continue;
+            const double *x = s->seen->blocks[j] + at + from;
+            for (size_t k = 0; k < some; k++)
+                sum[k] += (uint64_t)s->block_coef[j] * sherd__audit_residue(x[k], p);
+        }
+        for (size_t k = 0; k < some; k++)
+            out[from + k] = (uint32_t)(sum[k] % p * STEPS / p); /* below 2^53, then 2^35 */
+    }
+}
+
+static uint64_t mixed(uint64_t h)
+{
+    h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    h = (h ^ h >> 27) * UINT64_C(0x94d049bb133111eb);
+    return h ^ h >> 31;
+}
+
+/* Keeps the windows of a stream that their content chooses. */
+static int keep_windows(streams *s, uint32_t index)
+{
+    const uint64_t base = UINT64_C(0x9e3779b97f4a7c15);
+    const stream *one = &s->list[index];
+    uint64_t first = 1, hash = 0; /* first: what the oldest number in the window weighs */
+    uint32_t step[2 * STEPS], old[WINDOW] = { 0 };
+    int err = SHERD_OK;
+    for (unsigned i = 1; i < WINDOW; i++) first *= base;
+    for (size_t at = 0; at < one->len && err == 0; at += 2 * STEPS) {
+        size_t n = one->len - at < 2 * STEPS ? one->len - at : 2 * STEPS;
+        steps_of(one, at, n, step);
+        for (size_t i = 0; i < n && err == 0; i++) {
+            uint32_t *oldest = &old[(at + i) % WINDOW];
+            hash = (hash - *oldest * first) * base + step[i];
+            *oldest = step[i];
+            uint64_t h = mixed(hash);
+            if (h % KEEP != 0 || at + i + 1 < WINDOW) continue;
+            err = grow((void **)&s->kept, &s->kept_room, s->kept_len, sizeof *s->kept);
+            if (err == 0)
+                s->kept[s->kept_len++] = (window){ h, index, (uint32_t)(at + i + 1 - WINDOW) };
+        }
+    }
+    s->total += one->len;
+    return err;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    const window *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* ---- what two of them share ------------------------------------------------------------------ */
+
+/* A row of one-time masks may go to several nodes: it is the same row, masked once. */
+static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
+{
+    const sherd__seen *x = a->seen, *y = b->seen;
+    if (!x->code->one_time || x == y || x->row == NULL || y->row == NULL || x->cols != y->cols ||
+        a->prime != b->prime || strcmp(x->name, y->name) != 0)
+        return false;
+    return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
+}
+
+/* How many numbers agree there, in a row, both ways. */
+static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, size_t *back)
+{
+    uint32_t x[WINDOW], y[WINDOW];
+    size_t on = 0;
+    bool same = true;
+    *back = 0;
+    while (same && on < RUN_MAX && i + on < a->len && j + on < b->len) {
+        size_t n = WINDOW, k = 0;
+        if (n > a->len - i - on) n = a->len - i - on;
+        if (n > b->len - j - on) n = b->len - j - on;
+        steps_of(a, i + on, n, x);
+        steps_of(b, j + on, n, y);
+        while (k < n && x[k] == y[k]) k++;
+        same = k == n;
+        on += k;
+    }
+    while (*back < i && *back < j && on + *back < RUN_MAX) {
+        steps_of(a, i - *back - 1, 1, x);
+        steps_of(b, j - *back - 1, 1, y);
+        if (x[0] != y[0]) break;
+        ++*back;
+    }
+    return on + *back;
+}
+
+static void name_stream(char out[64], const stream *s)
+{
+    const sherd__seen_code *c = s->seen->code;
+    char which[24] = "";
+    if (!s->alone && c->masks > 1) snprintf(which, sizeof which, " in share %u", s->mask + 1);
+    else if (c->masks > 1) snprintf(which, sizeof which, " %u", s->mask + 1);
+    snprintf(out, 64, "%s%s of %.20s, prime %u", !s->alone && c->masks > 1 ? "masks" : "mask", which,
+             s->seen->name, c->primes[s->prime]);
+}
+
+/* The chance that any two places of as many uniform numbers have so long a run. */
+static double chance_of(size_t total, size_t run)
+{
+    double p = 2 * log((double)total) - log(2) - (double)run * log(STEPS - 6.0);
+    return p < 0 ? p : 0;
+}
+
+static int found(sherd__findings *l, const streams *s, const window *a, const window *b, size_t run,
+                 size_t back)
+{
+    const stream *x = &s->list[a->stream], *y = &s->list[b->stream];
+    char one[64], other[64];
+    sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
+    int64_t lag = (int64_t)b->at - (int64_t)a->at;
+    name_stream(one, x);
+    name_stream(other, y);
+    f.value = (double)run;
+    f.chance = 0;
+    f.log_p = chance_of(s->total, run);
+    snprintf(f.subject, sizeof f.subject, "%.30s / %.30s", x->seen->name, y->seen->name);
+    snprintf(f.who, sizeof f.who, "shares and operands of the record");
+    snprintf(f.sentence, sizeof f.sentence,
+             "%s and %s are the same for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one,
+             other, run == RUN_MAX ? "at least " : "", run, (size_t)a->at - back,
+             (size_t)b->at - back, (long long)lag,
+             x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
+                                                                                   : "");
+    return sherd__findings_add(l, &f);
+}
+
+/* The longest run of each pair of streams, for the first pairs that have one. */
+static int compare(sherd__findings *l, const streams *s, size_t *pairs)
+{
+    struct { uint32_t a, b; window x, y; size_t run, back; } best[NAMED_MAX];
+    size_t looks = 0, len = 0;
+    int err = SHERD_OK;
+    for (size_t i = 1; i < s->kept_len && looks < LOOKS_MAX; i++) {
+        const window *x = &s->kept[i - 1], *y = &s->kept[i];
+        const stream *a = &s->list[x->stream], *b = &s->list[y->stream];
+        size_t at = 0, back;
+        if (x->hash != y->hash || sent_twice(a, x->at, b, y->at)) continue;
+        while (at < len && (best[at].a != x->stream || best[at].b != y->stream)) at++;
+        if (at == NAMED_MAX || (at < len && best[at].run >= RUN_MAX)) continue;
+        looks++;
+        size_t run = run_at(a, x->at, b, y->at, &back);
+        if (run < WINDOW || (at < len && best[at].run >= run)) continue; /* or hashes agree alone */
+        if (at == len) len++;
+        best[at].a = x->stream;
+        best[at].b = y->stream;
+        best[at].x = *x;
+        best[at].y = *y;
+        best[at].run = run;
+        best[at].back = back;
+    }
+    for (size_t i = 0; i < len && err == 0; i++)
+        err = found(l, s, &best[i].x, &best[i].y, best[i].run, best[i].back);
+    *pairs = len;
+    return err;
+}
+
+static int nothing_found(sherd__findings *l, const streams *s)
+{
+    sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
+    snprintf(f.who, sizeof f.who, "shares and operands of the record");
+    snprintf(f.subject, sizeof f.subject, "%zu streams of masks", s->len);
+    if (s->len == 0) {
+        snprintf(f.sentence, sizeof f.sentence,
+                 "no mask could be solved for: that takes the operand, or as many shares as there "
+                 "are blocks and masks, and the number of each share");
+        return sherd__findings_add(l, &f);
+    }
+    f.value = 0;
+    f.chance = 0;
+    f.log_p = 0;
+    snprintf(f.sentence, sizeof f.sentence,
+             "no two places of %zu streams of masks, %zu residues, have the same %u numbers in a "
+             "row (one place in %u was looked at)", s->len, s->total, WINDOW, KEEP);
+    return sherd__findings_add(l, &f);
+}
+
+int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
+                         const sherd__audit_options *opt, sherd_diag *d)
+{
+    streams s = { 0 };
+    size_t pairs = 0;
+    int err = SHERD_OK;
+    (void)opt; /* nothing is drawn */
+    for (size_t e = 0; e < seen_len && err == 0; e++) {
+        err = sherd__seen_check(&seen[e], d);
+        for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
+            err = solve(&s, &seen[e], q);
+    }
+    for (size_t i = 0; i < s.len && err == 0 && s.total < TOTAL_MAX; i++)
+        err = keep_windows(&s, (uint32_t)i);
+    if (err == 0 && s.kept_len > 1) qsort(s.kept, s.kept_len, sizeof *s.kept, by_hash);
+    if (err == 0) err = compare(l, &s, &pairs);
+    if (err == 0 && pairs == 0) err = nothing_found(l, &s);
+    sherd__free(s.list);
+    sherd__free(s.kept);
+    return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "out of memory") : err;
+}

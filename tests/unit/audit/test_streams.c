@@ -1,0 +1,318 @@
+/*
+ * Masks that were used twice at any offset are found, wherever the second place is; fresh ones are
+ * not accused; and what cannot be solved for is said.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "audit/stats_internal.h"
+#include "core/alloc.h"
+#include "honest.h"
+
+static const sherd__audit_options options = { .seed = 1 };
+
+enum { MOST = 8, ROWS = 48, COLS = 40 };
+
+/* A keystream of words for all encodings: where each mask begins in it, and whether primes have
+ * words of their own. */
+typedef struct shared {
+    uint32_t *word;  /* of 30 bits */
+    size_t len, first[3];
+    bool numbers;    /* the same number modulo each prime, not the same fraction of it */
+    size_t primes;   /* how much further on the next prime's words are; SIZE_MAX: elsewhere */
+    size_t restart;  /* rows until the words begin again; 0: never */
+} shared;
+
+static void words(shared *s, size_t len, uint64_t seed)
+{
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    *s = (shared){ .len = len, .primes = SIZE_MAX };
+    s->word = malloc(len * sizeof *s->word);
+    e.fill(e.ctx, s->word, len * sizeof *s->word);
+    for (size_t i = 0; i < len; i++) s->word[i] >>= 2;
+}
+
+static void of_shared(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
+                      double *out)
+{
+    const shared *s = ctx;
+    if (s->restart) row %= s->restart;
+    size_t at = s->first[t] + row * cols;
+    at += s->primes == SIZE_MAX ? prime * (s->len / 2) : prime * s->primes;
+    for (size_t i = 0; i < cols; i++) {
+        uint64_t w = s->word[(at + i) % s->len];
+        uint64_t r = s->numbers ? w % 5931637 : w * p >> 30;
+        out[i] = r > p / 2 ? (double)r - p : (double)r; /* balanced, as terms are */
+    }
+}
+
+typedef struct audit {
+    honest h[MOST];
+    size_t len;
+    sherd__seen seen[MOST];
+    sherd__findings l;
+} audit;
+
+static void add(audit *a, honest_mask *mask, void *ctx, uint32_t t, size_t rows, size_t cols)
+{
+    static const char *const names[MOST] = { "A", "B", "C", "D", "E", "F", "G", "H" };
+    size_t i = a->len++;
+    honest_make_under(&a->h[i], 3, t, 8, rows, cols, 70 + i, mask, ctx);
+    a->seen[i] = a->h[i].seen;
+    a->seen[i].name = names[i];
+}
+
+static void look(audit *a)
+{
+    sherd__findings_fini(&a->l);
+    memset(&a->l, 0, sizeof a->l);
+    assert_int_equal(sherd__audit_streams(&a->l, a->seen, a->len, &options, NULL), 0);
+    assert_int_equal(sherd__findings_judge(&a->l, SHERD__AUDIT_FAMILY), 0);
+    for (size_t i = 0; i < a->l.len; i++) assert_string_equal(a->l.list[i].test, "offset");
+}
+
+static void done(audit *a)
+{
+    for (size_t i = 0; i < a->len; i++) honest_free(&a->h[i]);
+    sherd__findings_fini(&a->l);
+}
+
+/* Nothing is known of the operands: all shares are there. */
+static void forget(audit *a)
+{
+    for (size_t i = 0; i < a->len; i++) a->seen[i].blocks = NULL;
+}
+
+/* A flagged finding whose sentence has these words. */
+static const sherd__finding *flagged(const audit *a, const char *words)
+{
+    for (size_t i = 0; i < a->l.len; i++)
+        if (a->l.list[i].flagged && strstr(a->l.list[i].sentence, words)) return &a->l.list[i];
+    return NULL;
+}
+
+static size_t count(const audit *a)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a->l.len; i++) n += a->l.list[i].flagged;
+    return n;
+}
+
+static void fresh_masks_have_nothing_in_common(void **state)
+{
+    (void)state;
+    for (uint32_t t = 1; t <= 3; t++) {
+        audit a = { .len = MOST };
+        for (size_t i = 0; i < MOST; i++) {
+            honest_make(&a.h[i], 2, t, 8, 64, 64, 900 + 10 * t + i);
+            a.seen[i] = a.h[i].seen;
+        }
+        for (int known = 1; known >= 0; known--) {
+            if (!known) forget(&a);
+            look(&a);
+            assert_int_equal(a.l.len, 1);
+            assert_false(a.l.list[0].flagged);
+            assert_true(a.l.list[0].value == 0 && a.l.list[0].log_p == 0);
+        }
+        done(&a);
+    }
+}
+
+/* The build of the attack: at one node masks cancel between rows r + 5 and r of two encodings, and
+ * all tests of differences see nothing, since they compare what stands in the same place. */
+static void a_keystream_that_all_encodings_share_five_rows_apart_is_found(void **state)
+{
+    (void)state;
+    audit a = { .len = 0 };
+    shared s[MOST];
+    sherd__findings old = { 0 };
+    for (size_t i = 0; i < MOST; i++) {
+        words(&s[i], (size_t)1 << 15, 5);
+        s[i].first[0] = 5 * i * COLS;
+        add(&a, of_shared, &s[i], 1, ROWS, COLS);
+    }
+    assert_int_equal(sherd__audit_uniformity(&old, a.seen, a.len, &options, NULL), 0);
+    assert_int_equal(sherd__findings_judge(&old, SHERD__AUDIT_FAMILY), 0);
+    for (size_t i = 0; i < old.len; i++) assert_false(old.list[i].flagged);
+    for (int known = 1; known >= 0; known--) {
+        if (!known) forget(&a);
+        look(&a);
+        assert_true(count(&a) >= 7);
+        const sherd__finding *f = flagged(&a, "whole rows");
+        assert_non_null(f);
+        assert_true(f->value >= 5 * COLS && f->log_p < -1000);
+    }
+    for (size_t i = 0; i < MOST; i++) free(s[i].word);
+    sherd__findings_fini(&old);
+    done(&a);
+}
+
+/* Operands of different widths, at an offset of 77 numbers. */
+static void a_mask_of_another_operand_is_found(void **state)
+{
+    (void)state;
+    audit a = { .len = 0 };
+    shared s;
+    words(&s, (size_t)1 << 15, 6);
+    add(&a, of_shared, &s, 1, ROWS, COLS);
+    s.first[0] = 77;
+    add(&a, of_shared, &s, 1, 30, 57);
+    look(&a);
+    const sherd__finding *f = flagged(&a, "of B, prime 5931637");
+    assert_non_null(f);
+    assert_true(f->value >= 30 * 57 && flagged(&a, "lag -77") && flagged(&a, "of A, prime 5931641"));
+    free(s.word);
+    done(&a);
+}
+
+static void a_mask_of_another_prime_is_found(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        audit a = { .len = 0 };
+        shared s;
+        words(&s, (size_t)1 << 15, 8);
+        s.primes = i % 2 ? 123 : 0;
+        s.numbers = i >= 2;
+        add(&a, of_shared, &s, 1, ROWS, COLS);
+        look(&a);
+        const sherd__finding *f = flagged(&a, "prime 5931641 and mask of A, prime 5931637");
+        if (!f) f = flagged(&a, "prime 5931637 and mask of A, prime 5931641");
+        assert_non_null(f);
+        assert_true(f->value >= 100); /* a fraction at the edge of a step ends a run */
+        free(s.word);
+        done(&a);
+    }
+}
+
+static void a_mask_that_begins_again_is_found(void **state)
+{
+    (void)state;
+    audit a = { .len = 0 };
+    shared s;
+    words(&s, (size_t)1 << 15, 9);
+    s.restart = 16;
+    add(&a, of_shared, &s, 1, ROWS, COLS);
+    look(&a);
+    assert_int_equal(count(&a), 2); /* modulo both primes */
+    assert_true(flagged(&a, "whole rows")->value >= 16 * COLS);
+    free(s.word);
+    done(&a);
+}
+
+/* T = 2: each mask by itself, of two shares; of one share their sum alone. */
+static void one_of_two_masks_is_found_and_of_one_share_both_together(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        audit a = { .len = 0 };
+        shared s, other;
+        words(&s, (size_t)1 << 15, 10);
+        words(&other, (size_t)1 << 15, both ? 10 : 11);
+        s.first[1] = 4000;
+        add(&a, of_shared, &s, 2, ROWS, COLS);
+        other.first[0] = both ? 3 * COLS : 9000;
+        other.first[1] = 4000 + 3 * COLS;
+        if (!both) memcpy(other.word + 4000, s.word + 4000, 6000 * sizeof *s.word);
+        add(&a, of_shared, &other, 2, ROWS, COLS);
+        look(&a);
+        assert_non_null(flagged(&a, "mask 2 of A, prime 5931641 and mask 2 of B, prime 5931641"));
+        const sherd__finding *one =
+            flagged(&a, "mask 1 of A, prime 5931641 and mask 1 of B, prime 5931641");
+        assert_true((one != NULL) == both);
+        for (uint32_t i = 0; i < 8; i++) /* the record of one domain */
+            for (size_t e = 0; i != 3 && e < 2; e++)
+                for (uint32_t q = 0; q < 2; q++) a.h[e].pointers[2 * i + q] = NULL;
+        look(&a);
+        one = flagged(&a, "masks in share 4 of A, prime 5931641 and masks in share 4 of B");
+        assert_true((one != NULL) == both);
+        forget(&a); /* nor the operand */
+        look(&a);
+        assert_int_equal(a.l.len, 1);
+        assert_false(a.l.list[0].flagged);
+        assert_non_null(strstr(a.l.list[0].sentence, "no mask could be solved for"));
+        free(s.word);
+        free(other.word);
+        done(&a);
+    }
+}
+
+/* Rows of one-time masks: the same row at two nodes is no reuse, the same mask of two rows is. */
+static void a_masked_row_may_go_to_two_nodes(void **state)
+{
+    (void)state;
+    enum { N = 20 * COLS };
+    static const sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 2,
+                                           .primes = { 5931641, 5931637 }, .one_time = true };
+    for (int reuse = 0; reuse < 2; reuse++) {
+        uint32_t row[2][20], *x = malloc(4 * N * sizeof *x);
+        const uint32_t *at[4] = { x, x + N, x + 2 * N, x + 3 * N };
+        double *data = malloc(2 * N * sizeof *data);
+        const double *block[2] = { data, data + N };
+        sherd__seen seen[2];
+        sherd__findings l = { 0 };
+        sherd_entropy_seeded state_;
+        sherd_entropy e = sherd__entropy_seeded(&state_, 12);
+        for (uint32_t q = 0; q < 2; q++) sherd__audit_draw(&e, code.primes[q], N, x + q * N);
+        for (size_t i = 0; i < 2 * N; i++)
+            data[i] = reuse || i < N ? (double)sherd__entropy_below(&e, 256) : data[i - N];
+        for (uint32_t q = 0; q < 2; q++)
+            for (size_t i = 0; i < N; i++) {
+                uint32_t mask = x[q * N + i], p = code.primes[q];
+                x[q * N + i] = (mask + (uint32_t)data[i]) % p;
+                x[(2 + q) * N + i] = (mask + (uint32_t)data[N + i]) % p;
+            }
+        for (uint32_t i = 0; i < 20; i++) row[0][i] = i, row[1][i] = reuse ? 20 + i : i;
+        for (int d = 0; d < 2; d++)
+            seen[d] = (sherd__seen){ .name = "A", .code = &code, .rows = 20, .cols = COLS,
+                                     .residues = at + 2 * d, .row = row[d], .blocks = &block[d] };
+        assert_int_equal(sherd__audit_streams(&l, seen, 2, &options, NULL), 0);
+        assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
+        assert_int_equal(l.list[0].flagged, reuse);
+        sherd__findings_fini(&l);
+        free(x);
+        free(data);
+    }
+}
+
+static void a_failed_allocation_is_said(void **state)
+{
+    (void)state;
+    audit a = { .len = 0 };
+    shared s;
+    int err = SHERD_ENOMEM;
+    words(&s, (size_t)1 << 15, 13);
+    add(&a, of_shared, &s, 2, 10, 10);
+    for (size_t nth = 1; err; nth++) {
+        sherd__findings l = { 0 };
+        sherd__alloc_fail_nth(nth);
+        err = sherd__audit_streams(&l, a.seen, 1, &options, NULL);
+        sherd__alloc_fail_nth(0);
+        assert_true(err == 0 || err == SHERD_ENOMEM);
+        sherd__findings_fini(&l);
+    }
+    free(s.word);
+    done(&a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fresh_masks_have_nothing_in_common),
+        cmocka_unit_test(a_keystream_that_all_encodings_share_five_rows_apart_is_found),
+        cmocka_unit_test(a_mask_of_another_operand_is_found),
+        cmocka_unit_test(a_mask_of_another_prime_is_found),
+        cmocka_unit_test(a_mask_that_begins_again_is_found),
+        cmocka_unit_test(one_of_two_masks_is_found_and_of_one_share_both_together),
+        cmocka_unit_test(a_masked_row_may_go_to_two_nodes),
+        cmocka_unit_test(a_failed_allocation_is_said),
+    };
+    return cmocka_run_group_tests_name("audit/streams", tests, NULL, NULL);
+}
