@@ -116,6 +116,9 @@ int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;
 /** What the report says: its fields, for a JSON object that has schema and ok already.
  *  SHERD_ENOMEM. */
 int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;
+/** What no audit sees, for people: sentences from 0 on, NULL behind the last one. Every report says
+ *  them. */
+const char *sherd__audit_unseen(size_t i);
 /** How many findings are flagged, controls apart. */
 size_t sherd__audit_flagged(const sherd__audit_report *r);
 

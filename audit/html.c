@@ -243,7 +243,13 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     }
     int err = pictures(&p, &r->gallery, width);
     put_all(&p, r);
-    put(&p, "</body></html>\n");
+    put(&p, "<h2>What no audit sees</h2>\n<ul>\n");
+    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++) {
+        put(&p, "<li>");
+        put_text(&p, sherd__audit_unseen(i));
+        put(&p, "</li>\n");
+    }
+    put(&p, "</ul>\n</body></html>\n");
     if (!p.err) p.err = sherd__buf_append(&p.b, "", 1);
     if (err || p.err) {
         sherd__buf_fini(&p.b);

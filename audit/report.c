@@ -68,9 +68,22 @@ static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i
     return NULL;
 }
 
+const char *sherd__audit_unseen(size_t i)
+{
+    static const char *const unseen[] = {
+        "refusals: what was refused, when, and in which words",
+        "timing: when anything was sent, and how long it took",
+        "links among members of a training: records have what coordinator and nodes sent each other",
+        "masks shared with an encoding that is not in the record, or whose masks it does not give",
+        "a keystream whose key somebody knows, and a bias too small for the sample",
+    };
+    return i < sizeof unseen / sizeof *unseen ? unseen[i] : NULL;
+}
+
 int sherd__audit_json(const sherd__audit_report *r, json_t *into)
 {
     json_t *scopes = json_array(), *findings = json_array(), *warnings = json_array();
+    json_t *unseen = json_array();
     int bad = json_object_set_new(into, "subject", json_string(r->subject));
     bad |= json_object_set_new(into, "form", json_string(r->form));
     bad |= json_object_set_new(into, "rows", json_integer((json_int_t)r->rows));
@@ -92,6 +105,7 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
     bad |= json_object_set_new(into, "coalitions", scopes);
     bad |= json_object_set_new(into, "findings", findings);
     bad |= json_object_set_new(into, "warnings", warnings);
+    bad |= json_object_set_new(into, "unseen", unseen);
     for (uint32_t i = 0; i < r->scopes_len; i++) {
         const sherd__audit_scope *s = &r->scopes[i];
         json_t *o = json_pack("{s:I, s:s, s:I}", "size", (json_int_t)s->size, "unit", unit_of(s),
@@ -104,5 +118,7 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
         bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
     for (uint32_t i = 0; i < r->warnings_len; i++)
         bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
+    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++)
+        bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(i)));
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }

@@ -192,5 +192,8 @@ void sherd__audit_tell(const sherd__auditing *a)
     else
         printf("\nNothing found beyond chance (Holm over %zu tests, family-wise %.0e).\n",
                r->findings.tests, SHERD__AUDIT_FAMILY);
+    printf("Not seen by any audit:\n");
+    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++)
+        printf("  %s\n", sherd__audit_unseen(i));
     if (r->cut) printf("%s\n", r->reach);
 }

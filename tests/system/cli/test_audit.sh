@@ -94,7 +94,11 @@ run audit share $SIDE --json -q --html page.html
 assert d['form'].startswith('share') and d['flagged'] == 0
 assert all(f['control'] for f in d['findings'] if f['flagged'])
 controls = [f for f in d['findings'] if f['test'] == 'control']
-assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta'} <= {f['subject'] for f in controls}
+offset = [f for f in d['findings'] if f['test'] == 'offset']
+assert len(offset) == 1 and offset[0]['value'] == 0 and 'streams of masks' in offset[0]['sentence'], offset
+assert [s.split(':')[0] for s in d['unseen']][:3] == ['refusals', 'timing', 'links among members of a training']
+assert all(s in open('page.html').read() for s in d['unseen']) and 'streams of masks' in open('page.html').read()
+assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta', 'mask at an offset'} <= {f['subject'] for f in controls}
 assert any(f['test'] == 'labels' for f in d['findings']) and any(f['test'] == 'game' for f in d['findings'])"
 report $? "a record of share: nothing beyond chance, every negative control flagged"
 [ "$(stat -c %a page.html)" = 600 ] && py "import re, base64
@@ -143,7 +147,9 @@ of = {f['test'] for f in d['findings'] if f['size'] == 1}
 assert {'verbatim', 'columns', 'labels', 'rebuilding', 'independence', 'uniformity', 'differences'} <= of, of
 assert sum(f['test'] == 'game' for f in d['findings']) == 2
 controls = {f['subject'] for f in d['findings'] if f['test'] == 'control'}
-assert controls == {'permute', 'mask reuse', 'one mask for all primes'}, controls
+assert controls == {'permute', 'mask reuse', 'one mask for all primes', 'mask at an offset'}, controls
+offset = [f for f in d['findings'] if f['test'] == 'offset']
+assert len(offset) == 1 and offset[0]['value'] == 0 and ' 4 streams of masks' in offset[0]['sentence'], offset
 games = [f for f in d['findings'] if f['test'] == 'control game']
 assert len(games) == 4 and all(f['flagged'] and f['value'] > .9 for f in games)"
 report $? "blind is attacked as values, by who knows the data and in games, with controls of its own"

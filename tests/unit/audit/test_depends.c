@@ -182,10 +182,19 @@ static void masks_of_one_product_in_another_are_found(void **state)
     sherd__audit_report_fini(&r);
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code, ROWS, COLS, NULL, 6),
                      0);
+    size_t all = reuse(&r, &v.seen[0], &v.seen[1]), offset = 0, differences = 0;
+    for (size_t i = 0; i < r.findings.len; i++) {
+        differences += r.findings.list[i].flagged && !strcmp(r.findings.list[i].test, "differences");
+        offset += r.findings.list[i].flagged && !strcmp(r.findings.list[i].test, "offset");
+    }
+    assert_true(differences > 0 && offset > 0 && all == differences + offset);
+    sherd__audit_report_fini(&r);
+    sherd__control_fini(&v);
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_OFFSET, &h[0].code, ROWS, COLS, NULL,
+                                         6), 0);
     assert_true(reuse(&r, &v.seen[0], &v.seen[1]) > 0);
     for (size_t i = 0; i < r.findings.len; i++)
-        if (r.findings.list[i].flagged)
-            assert_string_equal(r.findings.list[i].test, "differences");
+        if (r.findings.list[i].flagged) assert_string_equal(r.findings.list[i].test, "offset");
     sherd__audit_report_fini(&r);
     sherd__control_fini(&v);
     for (unsigned i = 0; i < 2; i++) honest_free(&h[i]);
