@@ -49,9 +49,10 @@ void sherd__control_fini(sherd__control_view *v);
 /**
  * Runs the audit's own attacks and games on every control, and appends findings with `control` set:
  * for each its smallest p-value (times the number of tests) and by which attack, and for all but
- * the last two also two games on made-up operands. Call it in every audit; after judging, each must be
- * flagged. Codes of more than 8 blocks or T+3 shares are stood for by ones of that size. blocks
- * NULL, or fewer than 1024 entries each: made-up ones. Runs those that sherd__control_of names.
+ * the last two also two games on made-up operands. Call it in every audit; after judging, each
+ * must be flagged. Codes of more than 8 blocks or T+3 shares are replaced by ones of that size.
+ * blocks NULL, or fewer than 1024 entries each: made-up ones. Runs those that sherd__control_of
+ * names.
  */
 int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                           size_t cols, const double *const *blocks,

@@ -73,7 +73,7 @@ const char *sherd__audit_unseen(size_t i)
     static const char *const unseen[] = {
         "refusals: what was refused, when, and in which words",
         "timing: when anything was sent, and how long it took",
-        "links among members of a training: records have what coordinator and nodes sent each other",
+        "links among members of a training: no record has them",
         "masks shared with an encoding that is not in the record, or whose masks it does not give",
         "a keystream whose key somebody knows, and a bias too small for the sample",
     };

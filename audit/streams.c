@@ -1,6 +1,6 @@
 /*
- * Masks that were used twice, at any offset: in another encoding, operand or prime, or further on in
- * the same one. Whoever knows the operand, or has all shares, can solve for the masks; each is a
+ * Masks that were used twice, at any offset: in another encoding, operand or prime, or further on
+ * in the same one. Who knows the operand, or has all shares, can solve for the masks; each is a
  * stream of residues, row after row. Of two streams that come from one place, the same numbers
  * stand in a row somewhere, and content says where to look: windows whose hash is 0 modulo 64 are
  * kept, wherever they are, and sorted. So the lag need not be known, and the cost is that of
@@ -298,8 +298,8 @@ static void name_stream(char out[64], const stream *s)
     char which[24] = "";
     if (!s->alone && c->masks > 1) snprintf(which, sizeof which, " in share %u", s->mask + 1);
     else if (c->masks > 1) snprintf(which, sizeof which, " %u", s->mask + 1);
-    snprintf(out, 64, "%s%s of %.20s, prime %u", !s->alone && c->masks > 1 ? "masks" : "mask", which,
-             s->seen->name, c->primes[s->prime]);
+    snprintf(out, 64, "%s%s of %.20s, prime %u", !s->alone && c->masks > 1 ? "masks" : "mask",
+             which, s->seen->name, c->primes[s->prime]);
 }
 
 /* The chance that any two places of as many uniform numbers have so long a run. */

@@ -184,8 +184,9 @@ static void masks_of_one_product_in_another_are_found(void **state)
                      0);
     size_t all = reuse(&r, &v.seen[0], &v.seen[1]), offset = 0, differences = 0;
     for (size_t i = 0; i < r.findings.len; i++) {
-        differences += r.findings.list[i].flagged && !strcmp(r.findings.list[i].test, "differences");
-        offset += r.findings.list[i].flagged && !strcmp(r.findings.list[i].test, "offset");
+        const sherd__finding *f = &r.findings.list[i];
+        differences += f->flagged && !strcmp(f->test, "differences");
+        offset += f->flagged && !strcmp(f->test, "offset");
     }
     assert_true(differences > 0 && offset > 0 && all == differences + offset);
     sherd__audit_report_fini(&r);
