@@ -14,6 +14,8 @@
 #include "learn/circle_plan.h"
 #include "learn/secure.h"
 #include "node/check.h"
+#include "node/gradient.h"
+#include "node/store.h"
 #include "sherd/mat.h"
 #include "wire/link_state.h"
 #include "wire/messages.pb.h"
@@ -381,6 +383,7 @@ static void every_time_and_limit_has_this_value(void **state)
         CONSTANT(SHERD__PING_MS), CONSTANT(SHERD__DEAD_MS),
         CONSTANT(SHERD__STALL_MS), CONSTANT(SHERD__STALL_BYTES), CONSTANT(SHERD__CHUNK),
         CONSTANT(SHERD__CONTROL_MAX), CONSTANT(SHERD__UNKNOWN_MAX), CONSTANT(SHERD__TASKS_MAX),
+        CONSTANT(SHERD__BLOCKS_MAX), CONSTANT(SHERD__ROUNDS_MAX),
         CONSTANT(SHERD__TEXT_MAX), CONSTANT(SHERD__PRIMES_MAX),
         CONSTANT(SHERD__PRIME_MIN), CONSTANT(SHERD__PRIME_MAX),
         CONSTANT(SHERD__WINDOW_MAX), CONSTANT(SHERD__GROUPS_MAX),
