@@ -12,6 +12,7 @@
 #include "cli/bus.h"
 #include "cli/environment.h"
 #include "cli/help.h"
+#include "cli/limit.h"
 #include "cli/node.h"
 #include "cli/options.h"
 #include "cli/process.h"
@@ -92,6 +93,7 @@ static int run(sherd__cli *cli, int argc, char **argv, sherd_diag *d)
         return 0;
     }
     sherd__bus_start(cli);
+    sherd__limit_start(cli);
     if (cli->verb != &sherd__verb_doctor) sherd__env_warn(cli, environ); /* doctor lists them */
     return cli->verb->run(cli, d);
 }

@@ -295,7 +295,8 @@ const char *sherd__cli_seconds(double s, char out[24]);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/** The first SIGINT, SIGTERM or SIGHUP that came, else 0. Any thread, and cheap. */
+/** The first SIGINT, SIGTERM or SIGHUP that came; SIGALRM where --timeout was over before
+ *  (limit.h); else 0. Any thread, and cheap. */
 int sherd__cli_interrupted(void);
 /** A descriptor that becomes readable at the same moment; never read from it. */
 int sherd__cli_interrupt_fd(void);

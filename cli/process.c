@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -23,14 +24,24 @@
 static atomic_int first_signal;
 static atomic_int signal_fd = -1;
 
+static bool stop(int sig)
+{
+    int saved = errno, none = 0, fd = atomic_load(&signal_fd);
+    uint64_t one = 1;
+    if (!atomic_compare_exchange_strong(&first_signal, &none, sig)) return none == SIGALRM;
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0) errno = saved;
+    return true;
+}
+
+void sherd__process_late(void)
+{
+    (void)stop(SIGALRM);
+}
+
 static void on_signal(int sig)
 {
-    int saved = errno, none = 0;
-    if (atomic_compare_exchange_strong(&first_signal, &none, sig)) {
-        int fd = atomic_load(&signal_fd);
-        uint64_t one = 1;
-        if (fd >= 0 && write(fd, &one, sizeof one) < 0) errno = saved;
-    } else {
+    int saved = errno;
+    if (!stop(sig)) {
         signal(sig, SIG_DFL);
         raise(sig); /* delivered when this handler returns */
     }

@@ -12,5 +12,8 @@
  * dumps and ptrace by other processes of the user, since the memory holds operands and seeds.
  */
 void sherd__process_start(void);
+/** As a first signal would: from here on sherd__cli_interrupted is SIGALRM, and whoever waits for a
+ *  signal is woken. */
+void sherd__process_late(void);
 
 #endif

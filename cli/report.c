@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/limit.h"
 #include "cli/progress.h"
 #include "core/alloc.h"
 
@@ -261,6 +263,13 @@ static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
 int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     sherd_diag mine = *d;
+    sherd__limit_ending();
+    if (err == SHERD_EINTERRUPTED && sherd__cli_interrupted() == SIGALRM) {
+        mine = (sherd_diag){0};
+        err = sherd__fail(&mine, SHERD_ETIMEOUT, "give it more with --timeout",
+                          "the time of --timeout is over; %s",
+                          *d->message ? d->message : sherd_strerror(err));
+    }
     sherd__progress_clear();
     bool told = err != 0 && cli->json && tell_json(cli, err, &mine);
     if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || told)) {

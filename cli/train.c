@@ -7,12 +7,14 @@
 
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/applies.h"
+#include "cli/limit.h"
 #include "cli/model.h"
 #include "cli/paths.h"
 #include "cli/plot.h"
@@ -142,8 +144,9 @@ static int on_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd_d
 
 static bool interrupted(void *ctx)
 {
+    int sig = sherd__cli_interrupted();
     (void)ctx;
-    return sherd__cli_interrupted() != 0;
+    return sig != 0 && sig != SIGALRM;
 }
 
 /* The network's own multiplier, cut off by --timeout between steps as within them. */
@@ -156,6 +159,7 @@ static bool stop_asked(void *ctx)
                                             : late         ? SHERD_ETIMEOUT
                                                            : 0,
                                             &t->stopped_by);
+    if (t->stopped) sherd__limit_heard();
     return t->stopped != 0;
 }
 

@@ -1,0 +1,135 @@
+/*
+ * A thread that waits for the end of the time or for a signal. What knows of the timeout ends by
+ * itself. Half a second later all that asks for signals, or waits for one, is told as by a signal;
+ * a second later the thread ends the process. It uses system calls alone and words that were put
+ * together beforehand, since other threads may hold any lock, stdio's too; and it writes to nobody
+ * who does not read.
+ */
+#include "cli/limit.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/node.h"
+#include "cli/process.h"
+#include "cli/report.h"
+#include "core/clock.h"
+
+#define SOFT_MS 500        /* for what knows of the timeout by itself, and tells more */
+#define LATE_MS 1400       /* for what is told to stop then */
+#define HEARD_MS 3000      /* of a signal */
+#define PUT_AWAY_MS 30000  /* of a signal, where that has been heard */
+#define TELL_MS 100        /* for a reader to take the words */
+#define STACK (128 * 1024)
+
+typedef struct sentence {
+    char text[640];
+    int code;
+} sentence;
+
+static sentence timeout, interrupt;
+static int words_fd;
+static int64_t end_ms;     /* INT64_MAX: no such time */
+static atomic_bool ending, heard;
+
+static int least(int64_t ms)
+{
+    return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms;
+}
+
+__attribute__((noreturn))
+static void tell(const sentence *s)
+{
+    struct pollfd to = {.fd = words_fd, .events = POLLOUT};
+    /* A pipe that can be written to takes 4096 bytes. */
+    if (!atomic_load(&ending) && poll(&to, 1, TELL_MS) == 1 && (to.revents & POLLOUT))
+        (void)!write(words_fd, s->text, strlen(s->text));
+    _exit(s->code);
+}
+
+static void *watch(void *none)
+{
+    (void)none;
+    struct pollfd signal_came = {.fd = sherd__cli_interrupt_fd(), .events = POLLIN};
+    int64_t came = INT64_MAX;
+    for (;;) {
+        int64_t now = sherd__clock_ms();
+        int sig = sherd__cli_interrupted();
+        if (came == INT64_MAX && sig && sig != SIGALRM) came = now;
+        int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
+        int64_t more = atomic_load(&heard) ? PUT_AWAY_MS : HEARD_MS;
+        if (came != INT64_MAX && came + more < due) due = came + more;
+        if (now >= due) tell(due == late ? &timeout : &interrupt);
+        if (came == INT64_MAX && late != INT64_MAX) {
+            if (now >= end_ms + SOFT_MS) sherd__process_late();
+            else due = end_ms + SOFT_MS;
+        }
+        /* Once it came it stays readable; `heard` may be said at any time. */
+        int wait = due == INT64_MAX ? -1 : least(due - now);
+        if (came != INT64_MAX && wait > 200) wait = 200;
+        (void)poll(&signal_came, !sig && signal_came.fd >= 0, wait);
+    }
+}
+
+static void choose(sentence *s, const sherd__cli *cli, int err, const char *message,
+                   const char *hint)
+{
+    char title[sizeof cli->title];
+    s->code = sherd_err_exit(err);
+    if (!cli->json) {
+        snprintf(s->text, sizeof s->text, "sherd: %s: %s%s%s\n", cli->title, message,
+                 *hint ? "\n  try: " : "", hint);
+        return;
+    }
+    snprintf(title, sizeof title, "%s", cli->title);
+    for (char *p = title; *p != '\0'; p++)
+        if (*p == ' ') *p = '-';
+    snprintf(s->text, sizeof s->text,
+             "{\"schema\":\"sherd/%s/1\",\"ok\":false,\"error\":{\"code\":%d,\"name\":\"%s\","
+             "\"error\":\"%s\",\"message\":\"%s\",\"hint\":\"%s\"}}\n",
+             title, s->code, sherd__exit_name(s->code), sherd_err_name(err), message, hint);
+}
+
+static uint32_t timeout_of(const sherd__cli *cli)
+{
+    for (const sherd__option *o = cli->verb->options; o != NULL && o->name != NULL; o++)
+        if (strcmp(o->name, "timeout") == 0) return sherd__opt_time_ms(cli, "timeout");
+    return 0;
+}
+
+void sherd__limit_start(const sherd__cli *cli)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, before;
+    /* A node ends when its coordinators have been told, within bounds of its own. */
+    if (cli->verb == &sherd__verb_node || cli->verb == &sherd__verb_bench_node) return;
+    uint32_t ms = timeout_of(cli);
+    end_ms = ms ? sherd__clock_ms() + ms : INT64_MAX;
+    words_fd = cli->json ? STDOUT_FILENO : STDERR_FILENO;
+    choose(&timeout, cli, SHERD_ETIMEOUT, "the time of --timeout is over",
+           "give it more with --timeout");
+    choose(&interrupt, cli, SHERD_EINTERRUPTED, "interrupted", "");
+    if (pthread_attr_init(&attr)) return;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    (void)!pthread_create(&thread, &attr, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+}
+
+void sherd__limit_heard(void)
+{
+    atomic_store(&heard, true);
+}
+
+void sherd__limit_ending(void)
+{
+    atomic_store(&ending, true);
+}

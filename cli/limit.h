@@ -1,0 +1,21 @@
+/* The end of a run's time, whatever it waits for. */
+#ifndef CLI_LIMIT_H
+#define CLI_LIMIT_H
+
+#include "cli/cli.h"
+
+/**
+ * From here on the process ends at the latest 1.4 s after --timeout, where the verb has one, and
+ * 3 s after the first SIGINT, SIGTERM or SIGHUP: with the exit code of a timeout or an interrupt
+ * and one sentence, on stderr or as --json asks. What waits, reads or computes looks at both by
+ * itself and ends sooner, in better words; this is for what cannot: a full pipe behind stdout, a
+ * system call or a library that does not return. Nothing is tidied, as in cli/bus.h. Called once,
+ * when cli knows its options; cli stays put. Without memory for a thread there is no such end.
+ */
+void sherd__limit_start(const sherd__cli *cli);
+/** The signal has been heard, and what has been made so far is put away: half a minute for that. */
+void sherd__limit_heard(void);
+/** The run tells how it ended: whoever cannot be told is left without a word. */
+void sherd__limit_ending(void);
+
+#endif

@@ -1,0 +1,106 @@
+#!/bin/sh
+# --timeout ends every verb within two seconds of it, and the first Ctrl-C is heard, whatever the
+# command waits for or reads: a silent pipe, /dev/zero, a node whose compute thread stands still, a
+# pipe that nobody reads. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+LIAR=$(realpath "$R/${B:-build/plain}/tests/system/node/prog_misbehave")
+mkfifo silent full
+sleep 600 >silent &
+holder=$!
+sleep 600 <full &
+reader=$!
+trap 'kill $holder $reader 2>/dev/null; wait; rm -rf "$T"' EXIT
+/usr/bin/python3 -c "
+import numpy as np
+r = np.random.RandomState(1)
+np.save('A.npy', r.randn(300, 200)); np.save('B.npy', r.randn(200, 900))
+x = r.randn(6000, 50); np.savez('d.npz', x=x, y=(x[:, 0] > 0).astype(int))" 2>err
+cat >net.conf <<'E'
+input = 50
+layer = dense 300
+layer = tanh
+layer = dense 2
+loss = cross-entropy
+data = file
+weights = normal 0.1
+batch = all
+order = shuffled
+epochs = 100000
+rate = 0.1
+E
+now() { date +%s%N | cut -c1-13; }
+# Two seconds; a busy machine may take longer to start and to end a process, by as long as it takes
+# for one that does nothing.
+began=$(now)
+"$S" multiply A.npy B.npy -n 2 -o C.npy >out 2>err </dev/null
+idle=$(($(now) - began))
+ends() { # code, ms that were given, words; then a command
+    want=$1 given=$2 words=$3
+    shift 3
+    began=$(now)
+    "$@" >out 2>err </dev/null
+    code=$?
+    took=$(($(now) - began))
+    [ $code = "$want" ] && [ $took -lt $((given + 2000 + idle)) ] &&
+        grep -q -- "$words" err out && return
+    echo "# exit $code after $took ms (of $given, idle $idle): $*"
+    return 1
+}
+
+ends 124 1000 'time of --timeout is over; silent: .*its writer' \
+    "$S" multiply silent B.npy -o C.npy -n 2 --timeout 1
+report $? "an operand that is a silent pipe"
+ends 124 1000 'time' "$S" multiply A.npy silent -o C.npy -n 2 --timeout 1 --json
+report $? "the same, told as JSON"
+ends 124 1000 'time' "$S" multiply /dev/zero B.npy -o C.npy -n 2 --timeout 1
+report $? "an operand that never ends"
+ends 124 1000 'time' "$S" multiply silent B.npy --dry-run -n 2 --timeout 1
+report $? "a forecast of a silent pipe"
+ends 124 1000 'time' "$S" plan silent B.npy -n 2 --timeout 1
+report $? "a plan of a silent pipe"
+ends 124 1000 'time' "$S" apply tanh silent -o C.npy -n 2 --timeout 1
+report $? "an element-wise operation on a silent pipe"
+ends 124 1000 'time' "$S" demo --timeout 1
+report $? "a demonstration"
+full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
+ends 124 1000 'time\|took' full || [ $code = 124 ]
+report $? "a result for a pipe that nobody reads"
+for how in "--aggregate ring" "--aggregate halving-doubling" "" "--async"; do
+    SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 3000 'time' "$LIAR" train net.conf \
+        --data d.npz -n 4 --by gradients $how --timeout 3 --progress none
+    report $? "training by gradients $how where a node computes nothing"
+done
+SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 2000 'time' "$LIAR" multiply A.npy B.npy -o C.npy -n 4 \
+    --scheme permute --timeout 2
+report $? "a product where a node computes nothing"
+
+heard() { # words, then a command that is interrupted once it has begun
+    words=$1
+    shift
+    "$@" >out 2>err </dev/null &
+    pid=$!
+    sleep 0.5
+    kill -INT $pid
+    began=$(now)
+    wait $pid
+    code=$?
+    took=$(($(now) - began))
+    [ $code = 130 ] && [ $took -lt $((4000 + idle)) ] && grep -q -- "$words" err && return
+    echo "# exit $code, $took ms after the signal: $*"
+    return 1
+}
+ok=0
+# A shell has its background jobs ignore SIGINT; env gives it its default again.
+i="env --default-signal=INT"
+heard interrupted $i "$S" multiply silent B.npy -o C.npy -n 2 || ok=1
+heard interrupted $i "$S" multiply silent B.npy -n 2 --dry-run || ok=1
+heard interrupted $i "$S" plan silent B.npy -n 2 || ok=1
+heard interrupted $i "$S" prepare silent -o m --rows 5 || ok=1
+heard interrupted $i "$S" verify silent A.npy B.npy || ok=1
+heard interrupted $i "$S" predict silent A.npy -o p.npy || ok=1
+heard interrupted $i "$S" demo || ok=1
+heard interrupted $i "$S" bench || ok=1
+report $ok "the first Ctrl-C is heard"
+[ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]
+report $? "nothing is left behind"
+echo "1..$n"
