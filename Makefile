@@ -214,6 +214,7 @@ messages: ## generate wire/messages.pb.[ch] from wire/messages.proto (needs nano
 	nanopb_generator.py -q --no-timestamp wire/messages.proto
 
 fuzz: ## each fuzz target with clang for FUZZ_SECS
+	@tools/setup.sh fuzz
 	@FUZZ_SECS=$(FUZZ_SECS) CPPFLAGS="$(CPPFLAGS)" LDLIBS="$(LDLIBS)" tools/fuzz.sh $(T)
 
 mutants: ## break the code in known ways: each must turn its test red

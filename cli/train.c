@@ -63,20 +63,6 @@ static int read_recipe(sherd__train *t, sherd_diag *d)
     return 0;
 }
 
-/* Outputs of the recipe's network, which also tells whether its layers fit. */
-static int width_of(const char *name, const sherd__recipe *r, size_t *width, sherd_diag *d)
-{
-    sherd__network *n;
-    sherd_diag mine = {0};
-    int err = sherd__recipe_network(r, 1, &n, &mine);
-    if (err)
-        return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s", name,
-                           mine.message);
-    *width = sherd__network_width(n);
-    sherd__network_free(n);
-    return 0;
-}
-
 static int prepare(sherd__train *t, sherd_diag *d)
 {
     sherd__cli *cli = t->cli;
@@ -102,12 +88,13 @@ static int prepare(sherd__train *t, sherd_diag *d)
     if (!err) err = read_seed(t, d);
     if (!err) err = sherd__train_keep_open(t, d);
     if (!err) err = sherd__train_share_seed(t, d);
-    if (!err) err = width_of(t->name, &t->recipe, &width, d);
+    if (!err) err = sherd__train_weigh(t, 0, &width, d);
     if (!err)
         err = t->secure != NULL
                   ? sherd__train_secure_data(t, width, d)
                   : sherd__data_load(&t->data, &t->recipe, sherd__opt_text(cli, "data"), width,
                                      t->seed, d);
+    if (!err) err = sherd__train_weigh(t, t->data.train.x.rows, &width, d);
     if (!err && t->secure != NULL)
         err = sherd__train_secure_trainer(t, d);
     else if (!err)
@@ -129,6 +116,7 @@ static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r,
     (void)d;
     t->examples += r->examples > 0 ? r->examples : s->len;
     if (isnan(t->first_cost)) t->first_cost = r->cost;
+    sherd__train_pace(t);
     sherd__train_progress(t);
     return 0;
 }
@@ -234,7 +222,9 @@ static int run(sherd__train *t, sherd_diag *d)
 {
     const char *output = sherd__opt_text(t->cli, "output");
     int err = output != NULL ? sherd__model_room(output, sherd__trainer_network(t->trainer), d) : 0;
-    if (!err) err = open_run(t, d);
+    if (err) return err;
+    sherd__train_foretell(t);
+    err = open_run(t, d);
     if (err) return err;
     sherd__train_say_start(t);
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(t->cli, "progress");

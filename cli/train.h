@@ -1,5 +1,6 @@
 /*
- * `sherd train`, in eight files: options and the order of things (train.c), --by gradients
+ * `sherd train`, in these files: options and the order of things (train.c), what it takes of memory
+ * and time (train_weigh.c), --by gradients
  * (train_gradients.c, train_circle.c), what is said, logged and drawn (train_tell.c), the same
  * training here beside it (train_check.c), checkpoints (train_checkpoint.c), what a record needs
  * (train_record.c), and recipes by name (train_recipes.c).
@@ -65,6 +66,7 @@ typedef struct sherd__train {
     sherd__train_epoch last; /* the last complete epoch */
     double first_cost;       /* of the first step of this run, before its update; NAN: none yet */
     bool plotted;            /* --plot was drawn */
+    bool foretold;           /* that it takes long was said, or was found not to be so */
     sherd__told_epoch *told; /* one for each epoch that was told */
     size_t told_len, told_cap;
     json_t *result;          /* --json: what is told once all else has ended; or NULL */
@@ -94,6 +96,8 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** The same stepper for --check, in one thread here. */
 int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd__stepper *out,
                            sherd_diag *d) SHERD_MUST;
+/** Threads of this process that make gradients; 0: none. */
+uint32_t sherd__train_by_threads(const sherd__train *t);
 /** What decides its bits: "gradients of 8 shards, fixed point of 17 bits". */
 void sherd__train_by_name(const sherd__train *t, char *out, size_t size);
 void sherd__train_by_print(const sherd__train *t);
@@ -146,6 +150,17 @@ json_t *sherd__train_circle_json(const sherd__train *t);
 json_t *sherd__train_circle_links(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_circle_free(sherd__train_circle *c);
+
+/* ---- what it takes (train_weigh.c) ----------------------------------------------------------- */
+
+/** Compares what this process needs at least with the memory that is there; examples: 0 before the
+ *  data are read. *width: outputs of the network. SHERD_ENOMEM, and what is wrong with its shape. */
+int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width,
+                       sherd_diag *d) SHERD_MUST;
+/** Before the first step: warns where passes timed here make it more than a day. */
+void sherd__train_foretell(sherd__train *t);
+/** After each step: the same by the pace of the first ones, which the way to nodes is part of. */
+void sherd__train_pace(sherd__train *t);
 
 /* ---- records (train_record.c) ---------------------------------------------------------------- */
 

@@ -183,6 +183,11 @@ static void fill(const sherd__train *t, sherd__gradients_options *o, sherd__trai
     o->optimiser = sherd__trainer_optimiser(trainer);
 }
 
+uint32_t sherd__train_by_threads(const sherd__train *t)
+{
+    return t->by != NULL && t->by->in_process ? t->by->threads : 0;
+}
+
 static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned count,
                    sherd_diag *d)
 {

@@ -13,6 +13,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "core/memory.h"
 #include "core/wipe.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
@@ -210,11 +211,15 @@ static int make_room(sherd__work *w, sherd_diag *d)
     if (!sherd__mul(w->rows, w->cols, &bytes) || !sherd__mul(bytes, sizeof *w->c, &bytes))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a result of %zu x %zu is too large", w->rows,
                            w->cols);
-    w->c = sherd__alloc(bytes);
-    if (w->c == NULL)
+    uint64_t there = sherd__memory_available();
+    if (bytes <= there) w->c = sherd__alloc(bytes);
+    if (w->c == NULL) {
+        char takes[24], has[24];
         return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
-                           "out of memory for the result: %zu x %zu, %zu bytes", w->rows, w->cols,
-                           bytes);
+                           "out of memory for the result: %zu x %zu are %s, and %s are available",
+                           w->rows, w->cols, sherd__cli_bytes(bytes, takes),
+                           sherd__cli_bytes(there, has));
+    }
     if (strcmp(path, "-") == 0) path = "/dev/stdout"; /* words go to stderr */
     return sherd_npy_writer_new(&w->writer, path, SHERD_F64, w->rows, w->cols, d);
 }

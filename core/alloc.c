@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "core/bytes.h"
+#include "core/memory.h"
 
 static atomic_size_t count, fail_at;
 
@@ -21,10 +22,13 @@ static int fails_now(void)
     return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1 == at;
 }
 
-/* No object is larger: asking for one is refused here, not left to an allocator's goodwill. */
+#define ASKED_FROM ((size_t)256 << 20)
+
+/* No object is larger than PTRDIFF_MAX. What is large is compared with what there is: the system
+ * grants more, and kills who fills it. */
 static int absurd(size_t n)
 {
-    return n > PTRDIFF_MAX;
+    return n > PTRDIFF_MAX || (n >= ASKED_FROM && n > sherd__memory_available());
 }
 
 void *sherd__alloc(size_t n)

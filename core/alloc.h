@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL. */
+/** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL: here and below also where n is
+ *  256 MiB or more and more than there is (core/memory.h). */
 void *sherd__alloc(size_t n);
 /** The same for megabytes that will be filled soon: with huge pages where the system has them, the
  *  first touch costs half. */

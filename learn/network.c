@@ -154,14 +154,12 @@ static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag 
     return SHERD_OK;
 }
 
-int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sherd_diag *d)
+/* Shapes, and no memory but for them. n is zeroed; on failure the caller's to free as ever. */
+static int begin(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d)
 {
     size_t size = 0;
-    *out = NULL;
     int err = check_spec(spec, &size, d);
     if (err != 0) return err;
-    sherd__network *n = sherd__calloc(1, sizeof *n);
-    if (n == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network");
     n->len = spec->len;
     n->batch = spec->batch;
     n->size = size;
@@ -170,8 +168,34 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
     n->l2 = spec->l2;
     n->layers = sherd__calloc(n->len, sizeof *n->layers);
     n->outs = sherd__calloc(n->len, sizeof *n->outs);
-    if (n->layers == NULL || n->outs == NULL) err = SHERD_ENOMEM;
-    if (err == 0) err = fit(n, spec, d);
+    return n->layers == NULL || n->outs == NULL ? SHERD_ENOMEM : fit(n, spec, d);
+}
+
+int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out, sherd_diag *d)
+{
+    sherd__network n = { 0 };
+    room r = { 0 };
+    size_t numbers, told, bytes;
+    int err = begin(&n, spec, d);
+    if (err == 0) {
+        size_t size = sherd_dtype_size(n.dtype);
+        bool fits = lay_out(&n, &r) && sherd__mul(n.count, 2 * size, &numbers) &&
+                    sherd__mul(n.dtype == SHERD_F32 ? n.batch : 0, n.width * sizeof *n.told,
+                               &told) &&
+                    sherd__add(r.used, numbers, &bytes) && sherd__add(bytes, told, &bytes);
+        *out = (sherd__network_weight){ n.count, n.width, fits ? bytes : SIZE_MAX };
+    }
+    sherd__free(n.layers);
+    sherd__free(n.outs);
+    return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "no memory for a network") : err;
+}
+
+int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sherd_diag *d)
+{
+    *out = NULL;
+    sherd__network *n = sherd__calloc(1, sizeof *n);
+    if (n == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network");
+    int err = begin(n, spec, d);
     if (err == 0 && !allocate(n)) err = SHERD_ENOMEM;
     if (err != 0) {
         sherd__network_free(n);

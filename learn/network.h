@@ -55,6 +55,16 @@ typedef struct sherd__network_hooks {
     void *ctx;
 } sherd__network_hooks;
 
+/** What a network takes. */
+typedef struct sherd__network_weight {
+    size_t count; /* parameters */
+    size_t width; /* outputs of an example */
+    size_t bytes; /* of memory; SIZE_MAX: too many to count */
+} sherd__network_weight;
+
+/** What sherd__network_new would take, and its errors, without taking it. */
+int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out,
+                         sherd_diag *d) SHERD_MUST;
 /**
  * Fits the layers to each other and takes all memory; parameters are 0. *out is the caller's
  * (sherd__network_free), NULL on failure. SHERD_EINVAL: no layer, batch or input, a negative l2, no

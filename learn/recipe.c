@@ -212,12 +212,24 @@ int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_b
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
+static sherd__network_spec spec_of(const sherd__recipe *r, size_t batch)
+{
+    return (sherd__network_spec){ .in = r->in, .layers = r->layers, .len = r->len, .batch = batch,
+                                  .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total,
+                                  .dtype = r->precision };
+}
+
 int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network **out, sherd_diag *d)
 {
-    sherd__network_spec spec = { .in = r->in, .layers = r->layers, .len = r->len, .batch = batch,
-                                 .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total,
-                                 .dtype = r->precision };
+    sherd__network_spec spec = spec_of(r, batch);
     return sherd__network_new(&spec, out, d);
+}
+
+int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
+                        sherd_diag *d)
+{
+    sherd__network_spec spec = spec_of(r, batch);
+    return sherd__network_weigh(&spec, out, d);
 }
 
 bool sherd__recipe_member(const sherd__network *n, size_t i, bool biases, char name[16])

@@ -77,6 +77,12 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     spec.dtype = r->precision;
     if (err == 0)
         err = sherd__optimiser_init(&t->optimiser, &spec, sherd__network_count(t->network), d);
+    size_t steps = (size_t)r->steps;
+    if (err == 0 && steps == 0 && !sherd__mul((size_t)r->epochs, t->order.per_epoch, &steps))
+        err = sherd__fail(d, SHERD_EINVAL, "fewer epochs",
+                          "%" PRIu64 " epochs of %zu steps are too many to count", r->epochs,
+                          (size_t)t->order.per_epoch);
+    t->steps = steps;
     if (err == 0 && !take_memory(t))
         err = sherd__fail(d, SHERD_ENOMEM, "a smaller batch needs less",
                           "no memory for batches of %zu examples", t->order.batch);
@@ -84,7 +90,6 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
         sherd__trainer_free(t);
         return err;
     }
-    t->steps = r->steps > 0 ? r->steps : r->epochs * t->order.per_epoch;
     sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(t->network, &e, r->weights);
     sherd__wipe(&state, sizeof state);

@@ -325,7 +325,8 @@ int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragme
 
 void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wanted)
 {
-    c->running = c->unwanted = false;
+    c->running = false;
+    c->unwanted = false;
     if (c->forget) {
         sherd__circle_leave(c);
         return;

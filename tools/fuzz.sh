@@ -46,5 +46,5 @@ for f in tests/fuzz/fuzz_*.c; do
         failed=$((failed + 1)); echo "  FAIL  $name"; tail -40 "build/fuzz/$name.log"
     fi
 done
-echo "fuzz: $passed passed, $failed failed"
+echo "fuzz: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

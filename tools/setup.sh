@@ -3,6 +3,7 @@
 #
 #   tools/setup.sh build          what building needs (tools/packages-build.txt)
 #   tools/setup.sh test           that and what the tests need (tools/packages-test.txt)
+#   tools/setup.sh fuzz           that and what `make fuzz` needs (marked for:fuzz there)
 #   tools/setup.sh --check build  installs nothing: names what is missing and fails
 #
 # Trusts dpkg to know what is there. On another system a package counts as present when the
@@ -14,13 +15,15 @@ check=no
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
 case "${1:-}" in
 build) lists=tools/packages-build.txt ;;
-test) lists="tools/packages-build.txt tools/packages-test.txt" ;;
-*) echo "usage: tools/setup.sh [--check] build|test" >&2; exit 2 ;;
+test | fuzz) lists="tools/packages-build.txt tools/packages-test.txt" ;;
+*) echo "usage: tools/setup.sh [--check] build|test|fuzz" >&2; exit 2 ;;
 esac
+wanted='s/[#?].*//'
+[ "$1" != fuzz ] || wanted='s/^? *\(.*for:fuzz\)/\1/; s/[#?].*//'
 
 packages() {
     # shellcheck disable=SC2086
-    sed 's/[#?].*//' $lists | awk 'NF { print $1 }'
+    sed "$wanted" $lists | awk 'NF { print $1 }'
 }
 
 debian() {
@@ -39,7 +42,7 @@ missing_by_dpkg() {
 
 missing_by_look() {
     # shellcheck disable=SC2086
-    sed 's/[#?].*//' $lists | while read -r name marks; do
+    sed "$wanted" $lists | while read -r name marks; do
         [ -n "$name" ] || continue
         for mark in $marks; do
             case $mark in

@@ -1,0 +1,173 @@
+/*
+ * What a training takes, said before its first step. Memory: what this process cannot do without,
+ * counted with overflow checked and compared with what there is. Time: passes of such a network
+ * over some of the examples, timed here and now, and then the first steps themselves. Both figures
+ * are the least: a run needs that much in any case.
+ */
+#include "cli/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/nodes.h"
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/memory.h"
+#include "sherd/multiplier.h"
+
+#define DAY 86400.0
+#define REHEARSED_S 0.02    /* passes are timed for so long, or one of them */
+#define REHEARSED_ROWS 256u /* examples of such a pass, at most */
+#define WATCHED_S 3.0       /* of steps, before their pace is believed, ... */
+#define WATCHED_STEPS 2u    /* ... and how many */
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* *sum += count * size; UINT64_MAX where it wraps. */
+static void plus(uint64_t *sum, uint64_t count, uint64_t size)
+{
+    size_t bytes, all;
+    *sum = sherd__mul(count, size, &bytes) && sherd__add(*sum, bytes, &all) ? all : UINT64_MAX;
+}
+
+static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size)
+{
+    uint64_t bytes = 0, vectors = r->optimiser.method == SHERD__ADAM       ? 2
+                                  : r->optimiser.method == SHERD__MOMENTUM ? 1 : 0;
+    plus(&bytes, count, vectors * size);
+    return bytes;
+}
+
+/* Networks of this process: the one that is trained, those of --check, those of its threads. */
+static int weigh_networks(const sherd__train *t, size_t batch, sherd__network_weight *w,
+                          uint64_t *need, sherd_diag *d)
+{
+    const sherd__recipe *r = &t->recipe;
+    int err = sherd__recipe_weigh(r, batch, w, d);
+    if (err) return err;
+    plus(need, 1, w->bytes);
+    plus(need, 1, of_optimiser(r, w->count, sherd_dtype_size(r->precision)));
+    if (sherd__opt_flag(t->cli, "check")) { /* the same training here, and in float64 */
+        plus(need, 2, w->bytes);
+        plus(need, 2, of_optimiser(r, w->count, sherd_dtype_size(r->precision)));
+    }
+    plus(need, sherd__train_by_threads(t), 2 * sizeof(double) * w->count);
+    return 0;
+}
+
+/* Examples that are generated; those of files are there. */
+static void weigh_examples(const sherd__recipe *r, uint64_t *need)
+{
+    uint64_t inputs = 0;
+    plus(&inputs, r->in.height * r->in.width, r->in.channels);
+    if (r->data == SHERD__DATA_SPIRAL) inputs = 2;
+    if (r->data == SHERD__DATA_PARABOLA) inputs = 1;
+    if (r->data < SHERD__DATA_SPIRAL) return;
+    uint64_t each = sizeof(uint32_t);
+    plus(&each, inputs, sizeof(double));
+    plus(need, r->examples, each);
+}
+
+int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+{
+    char takes[24], has[24];
+    const sherd__recipe *r = &t->recipe;
+    sherd__network_weight w;
+    sherd_diag mine = {0};
+    uint64_t need = 0, there = sherd__memory_available();
+    size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
+    int err = weigh_networks(t, batch, &w, &need, &mine);
+    if (err)
+        return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s",
+                           t->name, mine.message);
+    *width = w.width;
+    if (examples == 0 && t->secure == NULL) weigh_examples(r, &need);
+    if (need <= there) return 0;
+    return sherd__fail(d, SHERD_ENOMEM,
+                       "fewer or narrower layers, a smaller batch or fewer examples need less",
+                       "%s: training takes %s of memory or more (%zu parameters), and %s are "
+                       "available", t->name, sherd__cli_bytes(need, takes), w.count,
+                       sherd__cli_bytes(there, has));
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* "3.2 days", "12 years" */
+static const char *long_time(double seconds, char out[32])
+{
+    double days = seconds / DAY, years = days / 365.25;
+    if (days < 999) snprintf(out, 32, "%.3g days", days);
+    else snprintf(out, 32, "%.3g years", years);
+    return out;
+}
+
+/* Seconds of one pass both ways over an example; 0 where that cannot be found out. */
+static double rehearse(const sherd__train *t)
+{
+    const sherd__dataset *data = &t->data.train;
+    sherd__network *n = NULL;
+    sherd__engine here = {.products = {0}};
+    size_t rows = sherd__trainer_order(t->trainer)->batch;
+    double all = 0, least = INFINITY, cost;
+    if (rows > REHEARSED_ROWS) rows = REHEARSED_ROWS;
+    if (rows > data->x.rows) rows = data->x.rows;
+    if (rows == 0) return 0;
+    sherd__dataset part = sherd__dataset_part(data, 0, rows);
+    sherd__batch b = {.x = part.x, .targets = part.targets};
+    int err = sherd__recipe_network(&t->recipe, rows, &n, NULL);
+    if (!err) err = sherd_multiplier_local(0, &here.products, NULL);
+    while (!err && all < REHEARSED_S) {
+        double began = sherd__clock_s();
+        err = sherd__network_learn(n, here, &b, &cost, NULL, NULL);
+        double took = sherd__clock_s() - began;
+        all += took;
+        least = fmin(least, took);
+    }
+    sherd_multiplier_free(here.products);
+    sherd__network_free(n);
+    return err ? 0 : least / (double)rows;
+}
+
+/* Who shares the work of a step. */
+static double hands(const sherd__train *t)
+{
+    uint32_t nodes = sherd__train_by_threads(t);
+    const sherd__collective *others = sherd__train_others();
+    if (others != NULL) return (double)others->size;
+    if (nodes == 0 && t->over.nodes && sherd__nodes_count(&nodes, NULL, t->cli, NULL) != 0)
+        nodes = 1;
+    return nodes > 1 ? nodes : 1;
+}
+
+static uint64_t steps_left(const sherd__train *t)
+{
+    uint64_t all = sherd__trainer_steps(t->trainer), made = sherd__trainer_state(t->trainer)->step;
+    return all > made ? all - made : 0;
+}
+
+void sherd__train_foretell(sherd__train *t)
+{
+    char text[32];
+    if (!sherd__train_is_first()) return;
+    double step = rehearse(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
+    double all = step * (double)steps_left(t);
+    if (all < DAY) return;
+    t->foretold = true;
+    sherd__cli_warn(t->cli, "this training takes %s or more: %" PRIu64 " steps, whose passes take "
+                    "%.2g s each by what was measured here", long_time(all, text), steps_left(t),
+                    step);
+}
+
+void sherd__train_pace(sherd__train *t)
+{
+    char text[32];
+    uint64_t made = sherd__trainer_state(t->trainer)->step - t->first_step;
+    double took = sherd__clock_s() - t->began;
+    if (t->foretold || made < WATCHED_STEPS || took < WATCHED_S || !sherd__train_is_first()) return;
+    double step = took / (double)made, all = step * (double)steps_left(t);
+    t->foretold = true; /* once */
+    if (all < DAY) return;
+    sherd__cli_warn(t->cli, "this training takes another %s: %" PRIu64 " steps, and the first %"
+                    PRIu64 " took %.2g s each", long_time(all, text), steps_left(t), made, step);
+}

@@ -1,0 +1,73 @@
+#!/bin/sh
+# What cannot be is said at once: memory that is not there, before the first step and before nodes
+# are started; more than a day, with the figure. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+recipe() { # units, epochs
+    cat <<END
+data = spiral
+classes = 2
+examples = 100
+input = 2
+layer = dense $1
+layer = relu
+layer = dense $1
+layer = relu
+layer = dense 2
+loss = cross-entropy
+rate = 0.1
+batch = 10
+epochs = $2
+END
+}
+recipe 1000000 3 >large.conf
+recipe 5 100000000000 >long.conf
+recipe 5 20 | sed 's/spiral/random/; s/^examples.*/examples = 1000000000/; s/input = 2/input = 100000/' >many.conf
+recipe 1000000000 3 >beyond.conf
+
+: >wrong
+for how in "" "-n 2" "-n 3 --scheme share" "-n 2 --by gradients" "-n 2 --by gradients --in-process" \
+    "-n 3 --by gradients --aggregate ring" "-n 3 --by gradients --aggregate secure --simulate --examples 40"; do
+    # shellcheck disable=SC2086
+    run train large.conf $how
+    [ $code = 1 ] && grep -q 'takes [0-9]* TB of memory or more (1000006000002 parameters), and .* are available' err &&
+        [ "$(grep -c '^sherd: ' err)" = 1 ] || { echo "$how: $code" >>wrong; cat err >>wrong; }
+done
+cat wrong >err
+[ ! -s wrong ]; report $? "weights that do not fit are refused in every way of training, with both figures"
+fails 1 'takes 800 TB of memory' train many.conf; report $? "and examples that are generated"
+fails 1 'takes .* of memory or more (10000000' train beyond.conf; report $? "and a network beyond all memory"
+(ulimit -v 4000000 && OPENBLAS_NUM_THREADS=1 "$S" train many.conf --examples 8000 >out 2>err </dev/null); code=$?
+[ $code = 1 ] && grep -q 'takes 6.4 GB of memory or more' err; report $? "limits of the address space count"
+
+# tells WHAT OPTIONS...: the warning comes, and the run is ended then
+tells() {
+    words=$1
+    shift
+    "$S" train long.conf "$@" >out 2>err </dev/null &
+    pid=$!
+    await grep -q "warning: this training takes $words" err
+    told=$?
+    kill -TERM $pid
+    wait $pid
+    code=$?
+    [ $told = 0 ] && grep -q "takes $words[0-9.e+]* \(days\|years\)" err && [ "$(grep -c 'this training takes' err)" = 1 ]
+}
+tells '' -q; report $? "more than a day is told with the figure, by passes timed here"
+for how in "-n 2 --batch 1" "-n 2 --by gradients --batch 2" "-n 2 --by gradients --in-process --batch 2" \
+    "-n 3 --by gradients --aggregate ring --batch 3"; do
+    # shellcheck disable=SC2086
+    tells '' $how; report $? "and under train $how"
+done
+run train spiral --epochs 2 -q; [ $code = 0 ] && ! grep -q 'this training takes' err
+report $? "a short training is told nothing"
+
+/usr/bin/python3 - <<'END'
+import numpy as np
+np.save("A.npy", np.ones((60000, 2)))
+np.save("B.npy", np.ones((2, 60000)))
+END
+(ulimit -v 4000000 && OPENBLAS_NUM_THREADS=1 "$S" multiply A.npy B.npy -o C.npy -n 2 >out 2>err </dev/null); code=$?
+[ $code = 1 ] && grep -q 'out of memory for the result: 60000 x 60000 are 29 GB, and .* are available' err && [ ! -e C.npy ]
+report $? "a product whose result does not fit is refused before nodes are started"
+echo "1..$n"
