@@ -73,6 +73,7 @@ int sherd__chain_open(sherd__chain **out, const char *folder, bool go_on, sherd_
     }
     c->fd = -1;
     int err = open_folder(c, d);
+    if (!err) sherd__file_sweep(c->fd);
     if (!err) err = sherd__chain_walk(folder, &c->walked, d);
     if (!err && !go_on && c->walked.len > 0)
         err = sherd__fail(d, SHERD_EINVAL, "resume it, or name another folder",

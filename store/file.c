@@ -10,8 +10,10 @@
  */
 #include "store/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +87,30 @@ static bool sweep(int dir, const char *name)
     }
     close(fd);
     return gone;
+}
+
+/* ".NAME.sherd-7" */
+static bool is_hidden(const char *name)
+{
+    const char *end = strrchr(name, '-');
+    static const char mark[] = ".sherd";
+    return name[0] == '.' && end && end - name > (ptrdiff_t)sizeof mark - 1 &&
+           memcmp(end - (sizeof mark - 1), mark, sizeof mark - 1) == 0 && end[1] &&
+           strspn(end + 1, "0123456789") == strlen(end + 1);
+}
+
+void sherd__file_sweep(int dir)
+{
+    int fd = dup(dir);
+    DIR *all = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!all) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    rewinddir(all);
+    for (struct dirent *e; (e = readdir(all)) != NULL;)
+        if (is_hidden(e->d_name)) (void)sweep(dir, e->d_name);
+    closedir(all);
 }
 
 static int link_as(const sherd__file *f, const char *name)

@@ -73,6 +73,10 @@ const char *sherd__path_tail(const char *path);
  *  short writes. 0 or an errno. */
 int sherd__write_all(int fd, int64_t offset, const void *bytes, size_t len) SHERD_MUST;
 
+/** Removes the hidden names that writers who were killed have left in a folder of ours (open as
+ *  `dir`); what a living one writes stays, and a name that cannot be removed. */
+void sherd__file_sweep(int dir);
+
 /** Syncs a folder: what makes a rename or a removal in it last. */
 int sherd__file_sync_folder(const char *folder, sherd_diag *d) SHERD_MUST;
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -400,6 +401,38 @@ static void a_folder_is_added_to_by_one_process_and_in_ascending_order(void **st
     assert_int_equal(sherd__chain_walk(in("nowhere"), &r, NULL), SHERD_EOPEN);
 }
 
+/* A kill between linkat and rename leaves the hidden name; its writer's lock is gone with it. */
+static void what_a_killed_writer_left_is_removed_by_the_next_run(void **s)
+{
+    (void)s;
+    static const char *const left[] = { ".head.sherd-0", ".checkpoint-000000000007.npz.sherd-12" };
+    static const char *const stay[] = { ".head.sherd-1", ".head.sherd-", "head.sherd-0", ".sherd-0",
+                                        ".head.sherd-0x", ".head-0" };
+    sherd__chain *c;
+    char path[512];
+    assert_int_equal(sherd__chain_open(&c, folder, false, NULL), 0);
+    assert_int_equal(add(c, 1, NULL), 0);
+    sherd__chain_close(c);
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, i < 2 ? left[i] : stay[i - 2]);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, stay[0]);
+    int writer = open(path, O_RDWR | O_CLOEXEC); /* one that lives */
+    assert_int_equal(flock(writer, LOCK_EX), 0);
+    assert_int_equal(sherd__chain_open(&c, folder, true, NULL), 0);
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, i < 2 ? left[i] : stay[i - 2]);
+        assert_int_equal(access(path, F_OK) == 0, i >= 2);
+    }
+    sherd__chain *other; /* the folder's own lock is still held */
+    assert_int_equal(sherd__chain_open(&other, folder, true, NULL), SHERD_EBUSY);
+    sherd__chain_close(c);
+    close(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup(a_folder_that_may_not_last_is_not_begun, fresh),
         cmocka_unit_test_setup(a_writer_goes_on_after_a_failure_without_a_gap, fresh),
         cmocka_unit_test_setup(want_of_memory_is_told_and_leaves_the_chain, fresh),
+        cmocka_unit_test_setup(what_a_killed_writer_left_is_removed_by_the_next_run, fresh),
         cmocka_unit_test_setup(a_folder_is_added_to_by_one_process_and_in_ascending_order, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -1,0 +1,21 @@
+/*
+ * A limit on threads as OpenBLAS meets it: none can be started in a process whose environment does
+ * not say OPENBLAS_NUM_THREADS=1.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
+                                                          const pthread_attr_t *attr,
+                                                          void *(*run)(void *), void *ctx);
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *ctx)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    const char *alone = getenv("OPENBLAS_NUM_THREADS");
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return alone && strcmp(alone, "1") == 0 ? real(thread, attr, run, ctx) : EAGAIN;
+}
