@@ -1,4 +1,4 @@
-/* Threads are tried before OpenBLAS starts its own; see cli/early.h. No library but libc has begun. */
+/* Tries threads before OpenBLAS starts its own; see cli/early.h. Only libc has begun then. */
 #include "cli/early.h"
 
 #include <pthread.h>

@@ -154,7 +154,7 @@ void sherd__train_circle_free(sherd__train_circle *c);
 /* ---- what it takes (train_weigh.c) ----------------------------------------------------------- */
 
 /** Compares what this process needs at least with the memory that is there; examples: 0 before the
- *  data are read. *width: outputs of the network. SHERD_ENOMEM, and what is wrong with its shape. */
+ *  data are read. *width: outputs of the network. SHERD_ENOMEM; errors of sherd__network_weigh. */
 int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width,
                        sherd_diag *d) SHERD_MUST;
 /** Before the first step: warns where passes timed here make it more than a day. */
