@@ -336,7 +336,7 @@ void sherd__worker_pump(sherd__worker *w)
             continue;
         }
         w->stats.cancelled++;
-        w->turn_us += 0.2;
+        w->turn_us += 1;
         sherd__worker_release(t);
     }
     w->pumping = false;

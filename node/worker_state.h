@@ -13,7 +13,7 @@
 #define RUNNING_MAX 2u
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
-#define REAP_TURN 2048u /* tasks and blocks that are freed in a turn */
+#define REAP_TURN 1024u /* tasks and blocks that are freed in a turn */
 #define REAP_RELIEF 16384u /* where memory is wanted */
 #define REAP_AT_ONCE 512u /* tasks that a CANCEL frees at once */
 

@@ -543,7 +543,8 @@ static void on_timer(uv_timer_t *timer)
     sherd__link_arm(l);
 }
 
-/* The timer is moved only to an earlier time: a later one is found out when it fires. */
+/* The timer is moved only to an earlier time: a later one is found out when it fires. What is due
+ * is due in a millisecond: libuv runs a timer of none again and again before it polls. */
 void sherd__link_arm(sherd_link *l)
 {
     uint64_t at = l->deadline, now = uv_now(l->loop);
@@ -554,7 +555,7 @@ void sherd__link_arm(sherd_link *l)
     }
     if (at >= l->armed) return;
     l->armed = at;
-    (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 0, 0);
+    (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 1, 0);
 }
 
 /* ---- the owner's side ---- */

@@ -18,7 +18,7 @@
 /* REFUSEs that a CANCEL of a whole job gives at once, each later record, and each tick. */
 #define SHERD__ANSWERS_AT_ONCE 512u
 #define SHERD__ANSWERS_RECORD 16u
-#define SHERD__ANSWERS_TICK 2048u
+#define SHERD__ANSWERS_TICK 512u
 /* A tick that comes this much too late says that we, not the peer, were asleep. */
 #define SHERD__LATE_MS 1000u
 

@@ -1,0 +1,187 @@
+/*
+ * What a good coordinator waits beside one that attacks the same node, each with a key of its own.
+ * Waiting is counted in processor time of the node's loop between the question and its answer, so
+ * that a busy machine changes nothing; wall time is printed.
+ */
+#include "tests/support/send_signal.h"
+#include "tests/system/node/proc.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+enum {
+    LONG = 1800,      /* rows of the products that keep the compute thread busy */
+    LONGS = 60,
+    TASKS = 130000,   /* that wait behind them */
+    RECORDS = 2900,   /* 93 KB of CANCELs */
+    FLOOD = 300,      /* connections that begin no handshake */
+    MOST_MS = 100
+};
+
+static char folder[64], key_path[96], allow_path[96];
+static hub bad, good;
+static proc node;
+static uint32_t asked;
+static double worst_ms;
+
+static void write_files(void)
+{
+    sherd_identity *id;
+    char text[2][SHERD__FINGERPRINT_TEXT], lines[400];
+    strcpy(folder, "/tmp/sherd-canary-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(key_path, sizeof key_path, "%s/node.key", folder);
+    snprintf(allow_path, sizeof allow_path, "%s/allow.txt", folder);
+    assert_int_equal(sherd__identity_new(&id), SHERD_OK);
+    assert_int_equal(sherd__identity_save(id, key_path, NULL), SHERD_OK);
+    sherd__identity_free(id);
+    sherd__fingerprint_text(sherd__identity_fingerprint(bad.me), text[0]);
+    sherd__fingerprint_text(sherd__identity_fingerprint(good.me), text[1]);
+    snprintf(lines, sizeof lines, "* key=%s role=coordinator\n* key=%s role=coordinator\n", text[0],
+             text[1]);
+    write_text(allow_path, lines);
+}
+
+static int begin(void **s)
+{
+    (void)s;
+    const char *argv[] = { "sherd", "node", "--listen", "127.0.0.1:0", "--key", key_path,
+                           "--allow", allow_path, "--selftest", "quick", "--memory", "3G", NULL };
+    bool found;
+    sherd_diag d = { .code = 0 };
+    hub_open(&bad);
+    hub_open(&good);
+    write_files();
+    proc_spawn(&node, command_under_test(), argv, NULL);
+    if (!proc_line(&node, 20000)) return -1;
+    return sherd__peer_parse(&node.peer, &found, node.line, "line", &d);
+}
+
+static int end(void **s)
+{
+    (void)s;
+    char line[128];
+    send_signal(node.pid, SIGKILL);
+    proc_wait(&node, 10000);
+    hub_close(&bad);
+    hub_close(&good);
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line);
+}
+
+/* Processor time of the node's first thread, which is its loop. */
+static double loop_ms(void)
+{
+    char path[80];
+    unsigned long long ns = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid, (long)node.pid);
+    FILE *f = fopen(path, "re");
+    if (!f || fscanf(f, "%llu", &ns) != 1) skip();
+    fclose(f);
+    return 1e-6 * (double)ns;
+}
+
+/* A question whose answer is a refusal. */
+static void probe(tie *t, const char *beside)
+{
+    double from = loop_ms();
+    int64_t began = clock_ms();
+    uint32_t before = t->refused;
+    tie_ask(t, 7, ++asked, 1, 1);
+    hub_wait(&good, t->refused, before + 1, 60000);
+    double ms = loop_ms() - from;
+    if (ms > worst_ms) worst_ms = ms;
+    if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", beside, ms);
+    if (ms > 20) print_message("# %s: %.1f ms of the loop, %d ms in all\n", beside, ms,
+                               (int)(clock_ms() - began));
+}
+
+/* Sends what the attacker has queued and a question of its own, with questions of the canary until
+ * that is answered: all before it is handled then. */
+static void push(tie *a, tie *canary, const char *what)
+{
+    uint32_t before = a->refused;
+    worst_ms = 0;
+    tie_ask(a, 7, ++asked, 1, 1);
+    while (a->refused == before) {
+        uv_run(&bad.loop, UV_RUN_NOWAIT);
+        probe(canary, what);
+        if (a->closed) fail_msg("%s: the attacker's session is over: %s", what, a->text);
+    }
+    print_message("# %s: at most %.1f ms\n", what, worst_ms);
+}
+
+static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
+{
+    (void)s;
+    tie a, canary;
+    tie_up(&bad, &a, &node.peer);
+    tie_up(&good, &canary, &node.peer);
+    sherd_session *session = sherd__link_session(a.link);
+    tie_put(&a, 8, 1, LONG, LONG, 1);
+    tie_put(&a, 8, 2, LONG, LONG, 1);
+    for (uint32_t k = 1; k <= LONGS; k++) tie_ask(&a, 8, k, LONG, LONG);
+    tie_put(&a, 9, 1, 1, 1, 1);
+    tie_put(&a, 9, 2, 1, 1, 1);
+    for (uint32_t k = 1; k <= TASKS; k++) {
+        sherd__task t = tie_task(9, k, 1, 1);
+        assert_int_equal(sherd__session_task(session, &t), SHERD_OK);
+        if (k % 10000 == 0) push(&a, &canary, "tiny tasks");
+    }
+    for (uint32_t k = 0; k < RECORDS; k++)
+        assert_int_equal(sherd__session_cancel(session, 1000 + k, 0, 0), SHERD_OK);
+    push(&a, &canary, "93 KB of CANCELs of absent jobs");
+    for (uint32_t k = 0; k < RECORDS; k++)
+        assert_int_equal(sherd__session_drop(session, 1000 + k, 0), SHERD_OK);
+    push(&a, &canary, "93 KB of DROPs of absent jobs");
+    assert_int_equal(sherd__session_cancel(session, 9, 0, 0), SHERD_OK);
+    push(&a, &canary, "a CANCEL of 130,000 tasks");
+    assert_int_equal(sherd__session_drop(session, 9, 0), SHERD_OK);
+    push(&a, &canary, "a DROP of their blocks");
+    tie_down(&bad, &a);
+    tie_down(&good, &canary);
+}
+
+/* Not from the good client's address. */
+static int stranger(void)
+{
+    struct sockaddr_in from = { .sin_family = AF_INET,
+                                .sin_addr = { htonl(INADDR_LOOPBACK + 0x700) } };
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(node.peer.port),
+                              .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    (void)!connect(fd, (struct sockaddr *)&to, sizeof to);
+    return fd;
+}
+
+static void a_flood_of_handshakes_keeps_no_good_client_out(void **s)
+{
+    (void)s;
+    int fd[FLOOD];
+    tie canary, late;
+    tie_up(&good, &canary, &node.peer);
+    for (int i = 0; i < FLOOD; i++) fd[i] = stranger();
+    worst_ms = 0;
+    for (unsigned i = 0; i < 20; i++) probe(&canary, "300 handshakes");
+    double from = loop_ms();
+    int64_t began = clock_ms();
+    tie_up(&good, &late, &node.peer); /* fails where it is turned away */
+    print_message("# 300 handshakes: at most %.1f ms; a client came in after %.1f ms of the loop, "
+                  "%d ms in all\n", worst_ms, loop_ms() - from, (int)(clock_ms() - began));
+    assert_true(loop_ms() - from < MOST_MS);
+    for (int i = 0; i < FLOOD; i++) close(fd[i]);
+    tie_down(&good, &late);
+    tie_down(&good, &canary);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_flood_of_handshakes_keeps_no_good_client_out),
+        cmocka_unit_test(a_canary_is_served_beside_a_coordinator_that_floods),
+    };
+    return cmocka_run_group_tests_name("node/canary", tests, begin, end);
+}
