@@ -11,6 +11,7 @@
 #define RETRY_MS 300u          /* between attempts to reach a node again */
 #define RETRIES_MAX 5u         /* of one job; a node that was lost earlier is tried once per job */
 #define RETRY_LATER_MS 2000u   /* where a job lasts, behind those */
+#define STALLS_MAX 2u          /* sessions in a row that end in silence, until a node is shut out */
 #define SHUT_MS UINT64_C(30000) /* an expelled node that was silent is given nothing for so long */
 #define SHUT_DOUBLED 7u
 #define STEADY_MS 10000u       /* up for so long, a node is then worth quick attempts again */
@@ -165,6 +166,15 @@ static const char *cause(const pool_node *n, const char *text)
     return strncmp(text, address, (size_t)len) == 0 ? text + len : text;
 }
 
+/* Each time twice as long: a node that delivers nothing costs each work its deadline, and one that
+ * was stopped for a while may be of use again. */
+static void shut_out(pool_node *n, uint64_t now_ms)
+{
+    uint32_t times = n->silences < SHUT_DOUBLED ? n->silences : SHUT_DOUBLED;
+    n->silences++;
+    n->shut_until_ms = now_ms + (SHUT_MS << times);
+}
+
 /* A session ended, or never began: may the node come back? */
 static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *e)
 {
@@ -185,6 +195,10 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     }
     bool lasting = c->work.ops && c->work.ops->lasting;
     if (lasting && was_up && !n->expelled && now - n->up_ms >= STEADY_MS) n->retries = 0;
+    if (was_up && e->err == SHERD_ESILENT && !n->expelled && ++n->stalls >= STALLS_MAX) {
+        shut_out(n, now);
+        n->retries = RETRIES_MAX;
+    }
     bool again = !n->banned && !c->closing && n->retries < RETRIES_MAX &&
                  (was_up || e->err == SHERD_ECLOSED || e->err == SHERD_ENET) &&
                  e->err != SHERD_EINTERRUPTED;
@@ -227,6 +241,8 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
         pthread_mutex_unlock(&c->lock);
         break;
     case SHERD__EV_RESULT:
+        n->stalls = 0;
+        /* fall through */
     case SHERD__EV_REFUSED:
         if (c->work.ops) c->work.ops->event(c->work.ctx, n->index, e, now);
         break;
@@ -250,15 +266,6 @@ static void job_touch(void *ctx, uint32_t node)
 {
     sherd_cluster *c = ctx;
     c->nodes[node].touched = true;
-}
-
-/* Each time twice as long: a node that delivers nothing costs each work its deadline, and one that
- * was stopped for a while may be of use again. */
-static void shut_out(pool_node *n, uint64_t now_ms)
-{
-    uint32_t times = n->silences < SHUT_DOUBLED ? n->silences : SHUT_DOUBLED;
-    n->silences++;
-    n->shut_until_ms = now_ms + (SHUT_MS << times);
 }
 
 static void job_expel(void *ctx, uint32_t node, int code, const char *why)
@@ -357,6 +364,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
         pool_node *n = &c->nodes[i];
         if (n->up && now - n->up_ms >= STEADY_MS) n->retries = 0;
         n->expelled = false;
+        n->stalls = 0;
         if (usable(n)) {
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {

@@ -35,6 +35,7 @@ typedef struct pool_node {
     bool given_up;             /* it was not reached, and nothing more was tried at once */
     bool expelled;             /* from the job that runs */
     sherd__delivery delivery;
+    uint32_t stalls;           /* sessions that ended in silence since it last answered a task */
     uint32_t silences;         /* works that it was expelled from for want of answers */
     uint64_t shut_until_ms;    /* it is given nothing before, since its last silence */
     uint64_t up_ms;            /* since when it is up */
