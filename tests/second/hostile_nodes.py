@@ -20,12 +20,6 @@ SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
 SLOW = ("mute", "dead", "silent", "drip", "never", "without a", "again", "no more")
 
 
-def later(name):
-    """Kinds that hold plain and permute up until --timeout when they are beside good nodes."""
-    return name in ("answers without a body", "answers with a header that drips",
-                    "answers and drips")
-
-
 def main():
     me = harness.identity("me.key")
     harness.operands()
@@ -43,8 +37,6 @@ def main():
         if beside:
             nodes.insert(i // 4 % 5, bad[0])
         scheme = SCHEMES[i % (2 if any(word in name for word in SLOW) else 4)]
-        if beside and later(name):
-            scheme = SCHEMES[2 + i % 2]
         timeout = BESIDE if beside else ALONE
         where = f"{i}{'b' if beside else 'a'}"
         harness.node_file(f"{where}.nodes", nodes)
