@@ -72,6 +72,18 @@ static void fill_standard_descriptors(void)
     }
 }
 
+/* libuv and libsodium abort where a system call fails that they cannot do without
+ * (docs/ARCHITECTURE.md); abort() ends the process when this returns. */
+static void on_abort(int sig)
+{
+    static const char text[] =
+        "sherd: a library ended the command: a system call failed that it cannot do without; each "
+        "output is complete, or as it was\n"
+        "  try: look at limits on memory and descriptors, and at what denies system calls\n";
+    (void)sig;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) return;
+}
+
 static void catch_signals(void)
 {
     static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
@@ -85,6 +97,7 @@ static void catch_signals(void)
         if (sigaction(caught[i], NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
         sigaction(caught[i], &act, NULL);
     }
+    signal(SIGABRT, on_abort);
     signal(SIGPIPE, SIG_IGN); /* writes fail with EPIPE */
     signal(SIGXFSZ, SIG_IGN); /* and with EFBIG */
 }

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define SHERD_VERSION "0.1.0"
+#define SHERD_VERSION "0.2.0"
 
 /** SHERD_VERSION as it was when the library was built. */
 SHERD_API const char *sherd_version(void);

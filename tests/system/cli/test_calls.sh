@@ -1,0 +1,36 @@
+#!/bin/sh
+# System calls that fail, from the first one or a later one on: no end without a sentence, nothing
+# of an earlier output lost, no run without an end. Speaks TAP.
+b=$(realpath "${B:-build/plain}")
+. "$(dirname "$0")/../../support/tap.sh"
+case ${SAN:-} in ?*) echo "1..0 # SKIP sanitizers end the process where a call fails"; exit 77 ;; esac
+
+/usr/bin/python3 - <<'END'
+import numpy as np
+np.save("A.npy", np.arange(600.0).reshape(30, 20))
+np.save("B.npy", np.ones((20, 10)))
+END
+run multiply A.npy B.npy -o right.npy -n 2 --bits 20
+[ $code = 0 ]; report $? "a product where all calls succeed"
+
+# process, call, from: done and right, or an error in words; C as before or complete.
+broken() {
+    cp B.npy C.npy
+    CALLS_IN=$1 CALLS_NAME=$2 CALLS_FROM=$3 CALLS_FILE=$T/calls LD_PRELOAD=$b/tests/system/cli/preload_calls.so \
+        timeout -k 5 60 "$S" multiply A.npy B.npy -o C.npy -n 2 --bits 20 --timeout 20 >out 2>err </dev/null
+    code=$?
+    if [ $code = 0 ]; then cmp -s C.npy right.npy; return; fi
+    [ $code -ne 124 ] || return 1
+    [ $code -ne 137 ] && grep -q '^sherd: ' err && { cmp -s C.npy B.npy || cmp -s C.npy right.npy; }
+}
+
+for at in command node; do
+    for call in epoll_ctl epoll_create1 epoll_pwait epoll_wait eventfd socket ftruncate mmap getrandom pwrite write; do
+        worst=0
+        for from in 1 2 3 6 12; do
+            broken $at $call $from || { worst=1; echo "# $at: $call fails from call $from on: exit $code"; break; }
+        done
+        report $worst "$at: $call fails: a sentence, and the output as it was or complete"
+    done
+done
+echo "1..$n"
