@@ -20,6 +20,7 @@ typedef struct kept {
 } kept;
 
 struct sherd__pool {
+    sherd__pool *of; /* this is a share of that one; NULL: it has buffers of its own */
     sherd__pool_stats stats;
     bool sole;
     bool dirty; /* some kept buffers are not wiped */
@@ -86,10 +87,22 @@ int sherd__pool_new(sherd__pool **out, uint64_t budget)
     return SHERD_OK;
 }
 
+int sherd__pool_share(sherd__pool **out, sherd__pool *of, uint64_t limit)
+{
+    int err = sherd__pool_new(out, limit);
+    if (!err) (*out)->of = of;
+    return err;
+}
+
+void sherd__pool_limit(sherd__pool *p, uint64_t limit)
+{
+    p->stats.budget = limit;
+}
+
 void sherd__pool_free(sherd__pool *p)
 {
     if (!p) return;
-    sherd__pool_trim(p);
+    if (!p->of) sherd__pool_trim(p);
     sherd__free(p);
 }
 
@@ -101,24 +114,43 @@ uint64_t sherd__pool_cost(uint64_t len)
     return rounded + SHERD__POOL_OVERHEAD;
 }
 
-bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
+/* Whether len more bytes are within the budget; else it is counted as refused. */
+static bool fits(sherd__pool *p, uint64_t len)
 {
+    const sherd__pool *top = p->of ? p->of : p;
     sherd__pool_stats *s = &p->stats;
-    if (len > s->budget - s->used && len <= s->budget && p->relieve) p->relieve(p->relieve_ctx);
-    if (len > s->budget - s->used) {
-        s->refused++;
-        return false;
+    for (int try = 0; try < 2; try++) {
+        if (s->used <= s->budget && len <= s->budget - s->used) return true;
+        if (try == 0 && len <= s->budget && top->relieve) top->relieve(top->relieve_ctx);
     }
-    uint64_t room = s->budget - s->used - s->kept;
-    if (len > room) shrink(p, len - room);
+    s->refused++;
+    if (p->of) p->of->stats.refused++;
+    return false;
+}
+
+static void count(sherd__pool_stats *s, uint64_t len)
+{
     s->used += len;
     if (s->used > s->peak) s->peak = s->used;
+}
+
+bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
+{
+    if (!fits(p, len)) return false;
+    if (p->of) {
+        if (!sherd__pool_reserve(p->of, len)) return false;
+    } else {
+        uint64_t room = p->stats.budget - p->stats.used - p->stats.kept;
+        if (len > room) shrink(p, len - room);
+    }
+    count(&p->stats, len);
     return true;
 }
 
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len)
 {
     p->stats.used -= len;
+    if (p->of) sherd__pool_unreserve(p->of, len);
 }
 
 static bool take(void *pool, uint64_t len)
@@ -149,6 +181,11 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
         p->stats.refused++;
         return NULL;
     }
+    if (p->of) {
+        uint8_t *bytes = fits(p, cost) ? sherd__pool_get(p->of, len) : NULL;
+        if (bytes) count(&p->stats, cost);
+        return bytes;
+    }
     kept **list = &p->lists[class_of(len, &rounded)];
     kept *k = *list;
     if (k) { /* leaves `kept` before it enters `used`: nothing needs to shrink for it */
@@ -171,6 +208,11 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     if (!bytes) return;
     uint64_t cost = sherd__pool_cost(len), rounded;
     unsigned class = class_of(len, &rounded);
+    if (p->of) {
+        p->stats.used -= cost;
+        sherd__pool_give(p->of, bytes, len);
+        return;
+    }
     if (p->sole) p->dirty = true;
     else sherd__wipe(bytes, len);
     p->stats.used -= cost;

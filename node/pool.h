@@ -30,6 +30,14 @@ typedef struct sherd__pool_stats {
 } sherd__pool_stats;
 
 int sherd__pool_new(sherd__pool **out, uint64_t budget) SHERD_MUST;
+/**
+ * Some of `of`, which outlives it: what is taken through *out counts in both, and may come to
+ * `limit` bytes there. Buffers are kept by `of`; sole, relief and trim are for that one.
+ * SHERD_ENOMEM.
+ */
+int sherd__pool_share(sherd__pool **out, sherd__pool *of, uint64_t limit) SHERD_MUST;
+/** Another limit of such a share: what is beyond it stays until it is given back. */
+void sherd__pool_limit(sherd__pool *p, uint64_t limit);
 /** Every buffer must have been given back. NULL is allowed. */
 void sherd__pool_free(sherd__pool *p);
 

@@ -185,13 +185,13 @@ static uint64_t features_of(const server *s)
            (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 
-static void describe_session(const server *s, sherd__session_options *o)
+static void describe_session(const server *s, uint64_t memory, sherd__session_options *o)
 {
     sherd__hello *h = &o->hello;
     o->role = SHERD__NODE;
     *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = features_of(s),
                          .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
-                         .memory = s->opt->memory, .gflops = s->caps.gflops,
+                         .memory = memory, .gflops = s->caps.gflops,
                          .residue_gflops = s->caps.residue_gflops };
     memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
     memcpy(h->backend, s->caps.name, sizeof h->backend);
@@ -216,16 +216,22 @@ static bool is_named(void *ctx, const char *peer_address)
     return false;
 }
 
-/* One key may not have all connections, where others may come. */
+/* What one key may have of `all` connections or bytes: not the last quarter, where others may
+ * come. */
+static uint64_t part_of(const server *s, const sherd__fingerprint *key, uint64_t all)
+{
+    for (size_t i = 0; i < s->allowed.len; i++)
+        if (strcmp(s->allowed.list[i].role, "node") != 0 &&
+            !sherd__fingerprint_equal(&s->allowed.list[i].key, key))
+            return all - all / 4;
+    return all;
+}
+
 static bool has_enough(const server *s, const sherd__fingerprint *key)
 {
     uint32_t most = s->opt->connections_max ? s->opt->connections_max : CONNECTIONS, have = 0;
-    bool others = false;
-    for (size_t i = 0; i < s->allowed.len && !others; i++)
-        others = strcmp(s->allowed.list[i].role, "node") != 0 &&
-                 !sherd__fingerprint_equal(&s->allowed.list[i].key, key);
     for (const conn *c = s->conns; c; c = c->next) have += sherd__fingerprint_equal(&c->key, key);
-    return others && have >= most - most / 4;
+    return have >= part_of(s, key, most);
 }
 
 /* What the coordinator is not told of a refusal. */
@@ -245,7 +251,7 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     server *s = ctx;
     const sherd__peer *p = find_allowed(s, key);
     if (!p && sherd__worker_member(s->worker, key)) {
-        describe_session(s, session);
+        describe_session(s, s->opt->memory, session);
         return sherd__members_accept(s->members, l, key, session, owner);
     }
     if (!p || !sherd__host_matches(p->host, peer_address)) {
@@ -261,7 +267,8 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     c->link = l;
     c->key = *key;
     name_conn(c, p);
-    int err = sherd__worker_join(s->worker, &c->client, c);
+    uint64_t memory = part_of(s, key, s->opt->memory);
+    int err = sherd__worker_join(s->worker, &c->client, c, key, memory);
     if (err) {
         sherd__free(c);
         return err;
@@ -281,8 +288,8 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
         session->tap = s->opt->tap.bytes;
         session->tap_ctx = c->tap;
     }
-    describe_session(s, session);
-    sherd__worker_session(s->worker, session);
+    describe_session(s, memory, session);
+    sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;
     *owner = (sherd__link_owner){ on_event, on_closed, c };

@@ -32,14 +32,14 @@ void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
     sherd__pool_give(ctx, bytes, len);
 }
 
-void sherd__worker_session(sherd__worker *w, sherd__session_options *opt)
+void sherd__worker_session(sherd__client *c, sherd__session_options *opt)
 {
     opt->place = place;
     opt->unplace = sherd__worker_unplace;
-    opt->place_ctx = w->pool;
-    opt->block_max = w->opt.memory;
-    sherd__table_key_draw(&opt->table_key, &w->opt.entropy);
-    opt->budget = sherd__pool_budget(w->pool);
+    opt->place_ctx = c->pool;
+    opt->block_max = sherd__pool_stats_of(c->pool)->budget;
+    sherd__table_key_draw(&opt->table_key, &c->worker->opt.entropy);
+    opt->budget = sherd__pool_budget(c->pool);
 }
 
 /* --- tasks ------------------------------------------------------------------------------- */
@@ -69,8 +69,8 @@ void sherd__worker_release(task *t)
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
-    sherd__pool_give(w->pool, t->out, t->what.result.len);
-    sherd__pool_unreserve(w->pool, t->reserved + sizeof *t);
+    sherd__pool_give(t->client->pool, t->out, t->what.result.len);
+    sherd__pool_unreserve(t->client->pool, t->reserved + sizeof *t);
     w->stats.queued--;
     sherd__free(t);
 }
@@ -120,8 +120,7 @@ static int hand_over(task *t)
 {
     sherd__client *c = t->client;
     sherd_fragment *f;
-    int err = sherd__fragment_take(&f, &t->what.result, t->out, sherd__worker_unplace,
-                                   c->worker->pool);
+    int err = sherd__fragment_take(&f, &t->what.result, t->out, sherd__worker_unplace, c->pool);
     if (err) return err;
     t->out = NULL;
     sherd__worker_count(c->worker, &t->what);
@@ -204,6 +203,27 @@ static void count_clients(sherd__worker *w)
     sherd__pool_sole(w->pool, w->clients && !w->clients->next);
 }
 
+/* The holder of the key, with `memory` bytes from now on. NULL where there is no memory for one. */
+static tenant *tenant_of(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory)
+{
+    for (tenant *t = w->tenants; key && t; t = t->next) {
+        if (!t->named || !sherd__fingerprint_equal(&t->key, key)) continue;
+        sherd__pool_limit(t->pool, memory);
+        return t;
+    }
+    tenant *t = sherd__calloc(1, sizeof *t);
+    if (!t) return NULL;
+    if (sherd__pool_share(&t->pool, w->pool, memory)) {
+        sherd__free(t);
+        return NULL;
+    }
+    t->named = key != NULL;
+    if (key) t->key = *key;
+    t->next = w->tenants;
+    w->tenants = t;
+    return t;
+}
+
 static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
@@ -272,7 +292,7 @@ static double us_of(const sherd__worker *w, const task *t)
 /* Turns the reservation into the buffer of the result. */
 static int take_buffer(task *t)
 {
-    sherd__pool *pool = t->client->worker->pool;
+    sherd__pool *pool = t->client->pool;
     sherd__pool_unreserve(pool, t->reserved);
     t->reserved = 0;
     t->out = sherd__pool_get(pool, t->what.result.len);
@@ -379,7 +399,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (sherd__circle_op(what->op)) return sherd__worker_circle(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
-    sherd__secure_site site = { .self = w->opt.self, .pool = w->pool, .store = &c->store };
+    sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store };
     if (!c->secure && sherd__secure_new(&c->secure, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__secure_admit(c->secure, what, left, right, d);
@@ -398,11 +418,11 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
     if (err) return err;
     bool secure = sherd__secure_op(what->op);
     uint64_t cost = sherd__pool_cost(what->result.len);
-    bool room = cost <= w->opt.memory && sherd__pool_reserve(w->pool, cost + sizeof(task));
+    bool room = cost <= w->opt.memory && sherd__pool_reserve(c->pool, cost + sizeof(task));
     task *t = room ? sherd__calloc(1, sizeof *t) : NULL;
     if (!t) {
-        const sherd__pool_stats *m = sherd__pool_stats_of(w->pool);
-        if (room) sherd__pool_unreserve(w->pool, cost + sizeof(task));
+        const sherd__pool_stats *m = sherd__pool_stats_of(c->pool);
+        if (room) sherd__pool_unreserve(c->pool, cost + sizeof(task));
         if (secure) sherd__secure_done(c->secure);
         return sherd__fail(d, SHERD_ENOMEM, NULL,
                            "no room for a result of %llu bytes: %llu of %llu are in use",
@@ -523,17 +543,23 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
 
 /* --- beginning and end ------------------------------------------------------------------- */
 
-int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag)
+int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
+                       const sherd__fingerprint *key, uint64_t memory)
 {
-    sherd__client *c = *out = sherd__calloc(1, sizeof *c);
+    *out = NULL;
+    tenant *t = tenant_of(w, key, memory ? memory : w->opt.memory);
+    sherd__client *c = t ? sherd__calloc(1, sizeof *c) : NULL;
     if (!c) return SHERD_ENOMEM;
+    *out = c;
+    c->tenant = t;
+    c->pool = t->pool;
     c->worker = w;
     c->tag = tag;
     sherd__store_init(&c->store);
     sherd__table_key_draw(&c->store.table.key, &w->opt.entropy);
     c->tasks.key = c->store.table.key;
-    c->tasks.budget = c->store.table.budget = sherd__pool_budget(w->pool);
-    c->site = (sherd__gradient_site){ .pool = w->pool, .store = &c->store,
+    c->tasks.budget = c->store.table.budget = sherd__pool_budget(c->pool);
+    c->site = (sherd__gradient_site){ .pool = c->pool, .store = &c->store,
                                       .gflops = w->opt.caps.gflops, .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx, .clock = w->opt.clock };
     c->next = w->clients;
@@ -571,6 +597,11 @@ void sherd__worker_free(sherd__worker *w)
     if (!w) return;
     w->opt.wake = NULL;
     reap(w, SIZE_MAX);
+    for (tenant *t; (t = w->tenants);) {
+        w->tenants = t->next;
+        sherd__pool_free(t->pool);
+        sherd__free(t);
+    }
     sherd__pool_free(w->pool);
     sherd__free(w);
 }

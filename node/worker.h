@@ -3,11 +3,11 @@
  * and refusals out through the sessions, products on an executor. The server (node/server.h) and
  * the simulation drive the same object.
  *
- * Every session is one client with its own blocks and its own queue; clients take turns. Memory is
- * reserved when a task arrives, so that an accepted task cannot fail for want of it later; what
- * does not fit is refused, with the reason. A task small enough not to hold up the loop runs at
- * once on the calling thread when nothing else runs: a hop to the compute thread costs more than it
- * does.
+ * Every session is one client with its own blocks and its own queue. Keys take turns, and so do the
+ * clients of one key in its turns. Memory is reserved when a task arrives, so that an accepted task
+ * cannot fail for want of it later; what does not fit is refused, with the reason. A task small
+ * enough not to hold up the loop runs at once on the calling thread when nothing else runs: a hop
+ * to the compute thread costs more than it does.
  *
  * One thread (the loop's) makes all calls here, and drains the executor.
  */
@@ -73,11 +73,15 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt) SHE
 /** All clients have seen SHERD__EV_CLOSED, and the executor is drained. NULL is allowed. */
 void sherd__worker_free(sherd__worker *w);
 
-/** Sets place, unplace and block_max of a node's session: arriving bodies come from the budget. */
-void sherd__worker_session(sherd__worker *w, sherd__session_options *opt);
-
-/** A new session. `tag` comes back in flush. */
-int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag) SHERD_MUST;
+/**
+ * A new session of the holder of `key`, whose sessions take one turn together and may have `memory`
+ * bytes of the budget (0: all of it). key NULL: a session that has its own. `tag` comes back in
+ * flush. SHERD_ENOMEM.
+ */
+int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
+                       const sherd__fingerprint *key, uint64_t memory) SHERD_MUST;
+/** Sets place, unplace and block_max of its session, and the rest that the budget has to do with. */
+void sherd__worker_session(sherd__client *c, sherd__session_options *opt);
 /** The session never came to be (no event was ever given): forgets the client. */
 void sherd__worker_leave(sherd__client *c);
 /**

@@ -21,7 +21,7 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
     sherd__worker *w = c->worker;
     sherd__circle_site site = { .identity = w->opt.self.identity, .peers = w->opt.self.peers,
                                 .links = w->opt.links, .coordinator = is_coordinator,
-                                .coordinator_ctx = w, .pool = w->pool, .store = &c->store };
+                                .coordinator_ctx = w, .pool = c->pool, .store = &c->store };
     if (!c->circle && sherd__circle_new(&c->circle, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__circle_admit(c->circle, what, left, right, d);

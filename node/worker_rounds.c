@@ -17,11 +17,11 @@ static void answer_round(sherd__client *c, sherd__round *r)
     const char *why;
     while (sherd__round_next(r, &what, &bytes)) {
         sherd_fragment *f;
-        int err = sherd__fragment_take(&f, &what.result, bytes, sherd__worker_unplace, w->pool);
+        int err = sherd__fragment_take(&f, &what.result, bytes, sherd__worker_unplace, c->pool);
         c->asked--;
         w->stats.queued--;
         if (err) {
-            sherd__pool_give(w->pool, bytes, what.result.len);
+            sherd__pool_give(c->pool, bytes, what.result.len);
             sherd__worker_refuse(c, &what, err, "");
             continue;
         }

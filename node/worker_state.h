@@ -37,8 +37,22 @@ typedef struct task {
     char text[SHERD__TEXT_MAX];
 } task;
 
+/* The holder of a key: all sessions of it share one part of the budget and one turn. It stays as
+ * long as the worker: sessions and answers under way point to its pool, and the allow-list bounds
+ * how many there are. */
+typedef struct tenant {
+    sherd__fingerprint key;
+    bool named;                      /* key counts: else it is of one client */
+    sherd__pool *pool;
+    sherd__client *last;             /* of a ring of clients with queued tasks: whose turn was last */
+    struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
+    struct tenant *next;             /* all tenants */
+} tenant;
+
 struct sherd__client {
     sherd__worker *worker;
+    tenant *tenant;
+    sherd__pool *pool;               /* the tenant's */
     sherd_session *session; /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
@@ -54,7 +68,7 @@ struct sherd__client {
     task *rounds;                    /* of these, rounds */
     uint32_t running;                /* with the executor */
     bool closed;
-    sherd__client *turn_next;        /* ring of clients with queued tasks; NULL: not in it */
+    sherd__client *turn_next;        /* ring of the tenant's with queued tasks; NULL: not in it */
     sherd__client *prev, *next;      /* all clients */
 };
 
@@ -63,7 +77,8 @@ struct sherd__worker {
     sherd__pool *pool;
     sherd__worker_stats stats;
     sherd__client *clients;
-    sherd__client *last;             /* whose turn was last; its turn_next is the next one's */
+    tenant *tenants;
+    tenant *last;                    /* whose turn was last; its turn_next is the next one's */
     sherd__client *inside;           /* whose event is being handled: its link flushes after it */
     task *running[RUNNING_MAX];
     uint32_t running_len;

@@ -35,7 +35,7 @@ static void stream_free(void *ctx)
 static int stream_fragment(task *t, sherd__fragment_source source, uint64_t memory,
                            sherd_fragment **out)
 {
-    sherd__pool *pool = t->client->worker->pool;
+    sherd__pool *pool = t->client->pool;
     uint64_t counted = memory + sizeof(stream) + SHERD__POOL_OVERHEAD;
     int err = SHERD_ENOMEM;
     stream *s = NULL;

@@ -1,29 +1,42 @@
 /*
- * Whose turn it is: clients with queued tasks stand in a ring, and each is served its oldest task
- * before any is served twice, so that a client with many tasks delays another by one of them.
+ * Whose turn it is: holders of keys with queued tasks stand in a ring, and each is served a task
+ * before any is served twice, so that one with many tasks, or many sessions, delays another by one
+ * of them. A key's sessions take its turns in the same way.
  */
 #include "node/worker_state.h"
 
 void sherd__worker_enter(sherd__worker *w, sherd__client *c)
 {
+    tenant *t = c->tenant;
     if (c->turn_next) return;
-    if (w->last) {
-        c->turn_next = w->last->turn_next;
-        w->last->turn_next = c;
-    } else {
-        c->turn_next = c;
-    }
-    w->last = c;
+    c->turn_next = t->last ? t->last->turn_next : c;
+    if (t->last) t->last->turn_next = c;
+    t->last = c;
+    if (t->turn_next) return;
+    t->turn_next = w->last ? w->last->turn_next : t;
+    if (w->last) w->last->turn_next = t;
+    w->last = t;
+}
+
+static void leave(sherd__worker *w, tenant *t)
+{
+    tenant *before = t;
+    while (before->turn_next != t) before = before->turn_next;
+    before->turn_next = t->turn_next;
+    if (w->last == t) w->last = before == t ? NULL : before;
+    t->turn_next = NULL;
 }
 
 void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c)
 {
+    tenant *t = c->tenant;
     if (!c->turn_next) return;
     sherd__client *before = c;
     while (before->turn_next != c) before = before->turn_next;
     before->turn_next = c->turn_next;
-    if (w->last == c) w->last = before == c ? NULL : before;
+    if (t->last == c) t->last = before == c ? NULL : before;
     c->turn_next = NULL;
+    if (!t->last) leave(w, t);
 }
 
 void sherd__worker_queue(sherd__client *c, task *t)
@@ -88,9 +101,11 @@ void sherd__worker_drop_rounds(sherd__client *c, bool all)
 task *sherd__worker_next(sherd__worker *w)
 {
     if (!w->last) return NULL;
-    sherd__client *c = w->last->turn_next;
+    tenant *holder = w->last->turn_next;
+    sherd__client *c = holder->last->turn_next;
     task *t = c->head;
-    if (t->next) w->last = c;
+    if (t->next) holder->last = c;
     unqueue(c, t);
+    if (holder->last) w->last = holder;
     return t;
 }

@@ -54,9 +54,9 @@ static void join(peer *p, sherd__worker *w)
     sherd__session_options co = { .role = SHERD__COORDINATOR, .now_ms = NOW },
                            no = { .role = SHERD__NODE, .now_ms = NOW };
     *p = (peer){ .worker = w };
-    sherd__worker_session(w, &no);
     int err = sherd__session_new(&p->co, &co);
-    if (!err) err = sherd__worker_join(w, &p->client, p);
+    if (!err) err = sherd__worker_join(w, &p->client, p, NULL, 0);
+    if (!err) sherd__worker_session(p->client, &no);
     if (!err) err = sherd__session_new(&p->no, &no);
     if (err) abort();
 }

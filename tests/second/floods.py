@@ -165,6 +165,30 @@ def flood(name, me, other):
             f"{canary.fault} {cost:.2f} s {slowest:.3f} s {peak >> 20} MiB exit {ended} {why}")
 
 
+def fill(me, other):
+    """One key fills what it may have from several connections; another is served from the rest."""
+    budget = 64 << 20
+    node = Server("fill", [me, other], "--threads", "1", "--memory", str(budget))
+    many = [Coordinator(node.port, me, node.pins, job=n + 1) for n in range(3)]
+    part = budget - budget // 4
+    told = [c.welcome["memory"] for c in many]
+    for n in range(40):
+        many[n % 3].put(np.ones((512, 512)))  # 2 MiB
+    for c in many:
+        heard(c, 1)
+    refused = sum(len(c.refused_blocks) for c in many)
+    good = Coordinator(node.port, other, node.pins, job=9)
+    x = np.ones((300, 300))
+    left = good.put(x)
+    answer = good.wait(good.task(1, left, left, (300, 300)))
+    fine = np.array_equal(answer, x @ x)
+    for c in many + [good]:
+        c.close()
+    print(f"# fill: told {told}, refused {refused} of 40", file=sys.stderr)
+    return (told == [part] * 3 and 16 <= refused <= 20 and fine and node.stop() == 0,
+            "a key that fills its part of the memory leaves another key's", (told, refused, fine))
+
+
 def strangers(me):
     """Half-open connections of other hosts, and handshakes without end of one."""
     node = Server("strangers", [me], "--threads", "1")
@@ -208,6 +232,7 @@ def strangers(me):
 def main():
     me, other = harness.identity("me.key"), harness.identity("other.key")
     harness.everything(lambda name: flood(name, me, other), list(FLOODS), 1)
+    report(*fill(me, other))
     report(*strangers(me))
     harness.finish()
 

@@ -22,14 +22,20 @@ static void keep_text(void *ctx, const sherd__refusal *r)
 
 void joined_open(joined *j, sherd__worker *w, void (*hear)(void *, sherd__event *), void *ctx)
 {
+    joined_open_as(j, w, NULL, 0, hear, ctx);
+}
+
+void joined_open_as(joined *j, sherd__worker *w, const sherd__fingerprint *key, uint64_t memory,
+                    void (*hear)(void *, sherd__event *), void *ctx)
+{
     *j = (joined){ .worker = w, .hear = hear, .ctx = ctx };
     sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
     assert_int_equal(sherd__session_new(&j->co, &o), SHERD_OK);
     o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
-    sherd__worker_session(w, &o);
+    assert_int_equal(sherd__worker_join(w, &j->client, j, key, memory), SHERD_OK);
+    sherd__worker_session(j->client, &o);
     o.withheld = keep_text;
     o.withheld_ctx = j;
-    assert_int_equal(sherd__worker_join(w, &j->client, j), SHERD_OK);
     assert_int_equal(sherd__session_new(&j->no, &o), SHERD_OK);
     joined_exchange(j);
     assert_true(sherd__session_ready(j->co) && sherd__session_ready(j->no));

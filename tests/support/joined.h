@@ -19,6 +19,9 @@ typedef struct joined {
 
 /** A client of `w`, READY at both ends; what the coordinator's session hears goes to `hear`. */
 void joined_open(joined *j, sherd__worker *w, void (*hear)(void *, sherd__event *), void *ctx);
+/** The same for the holder of a key and its part of the budget (sherd__worker_join). */
+void joined_open_as(joined *j, sherd__worker *w, const sherd__fingerprint *key, uint64_t memory,
+                    void (*hear)(void *, sherd__event *), void *ctx);
 
 /** Moves what one side offers, out to the node or back; bytes moved. */
 size_t joined_move(joined *j, bool out);

@@ -236,8 +236,8 @@ static void start_node(world *w, uint32_t i)
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     s.hello.features = SHERD__FEATURE_CIRCLE;
     s.hello.memory = w->memory;
-    sherd__worker_session(n->worker, &s);
-    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n, NULL, 0), 0);
+    sherd__worker_session(n->client, &s);
     assert_int_equal(sherd__session_new(&n->no, &s), 0);
 }
 

@@ -89,8 +89,8 @@ void secure_connect(sim_node *n)
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA |
                        (n->older ? 0 : SHERD__FEATURE_CONFIRM);
-    sherd__worker_session(n->worker, &s);
-    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n, NULL, 0), 0);
+    sherd__worker_session(n->client, &s);
     assert_int_equal(sherd__session_new(&n->no, &s), 0);
     n->sessions++;
     n->up = true;

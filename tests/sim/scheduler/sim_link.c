@@ -90,12 +90,11 @@ void sim_connect(sim *s, sim_node *n)
         sherd__job_node_down(s->job, n->index, false, "cannot connect", s->now);
         return;
     }
-    sherd__worker_session(n->worker, &there);
     sim_pipe_clear(&n->down);
     sim_pipe_clear(&n->up);
-    if (sherd__worker_join(n->worker, &n->client, n) || sherd__session_new(&n->here, &here) ||
-        sherd__session_new(&n->there, &there))
-        abort();
+    if (sherd__worker_join(n->worker, &n->client, n, NULL, 0)) abort();
+    sherd__worker_session(n->client, &there);
+    if (sherd__session_new(&n->here, &here) || sherd__session_new(&n->there, &there)) abort();
     sim_note(s, "connect %u", n->index);
 }
 

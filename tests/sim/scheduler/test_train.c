@@ -111,8 +111,8 @@ static void connect(sim *s, sim_node *n)
     o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = s->now,
                                   .hello = { .minor_max = SHERD__MINOR, .memory = 64 << 20,
                                              .features = SHERD__FEATURE_GRADIENTS } };
-    sherd__worker_session(n->worker, &o);
-    assert_int_equal(sherd__worker_join(n->worker, &n->client, n), 0);
+    assert_int_equal(sherd__worker_join(n->worker, &n->client, n, NULL, 0), 0);
+    sherd__worker_session(n->client, &o);
     assert_int_equal(sherd__session_new(&n->no, &o), 0);
 }
 

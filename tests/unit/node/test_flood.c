@@ -305,11 +305,11 @@ static void tables_are_counted_and_their_keys_are_secret(void **s)
     peer p;
     start(0, false);
     sherd__session_options a = { .role = SHERD__NODE }, b = a, none = a;
-    sherd__worker_session(worker, &a);
-    sherd__worker_session(worker, &b);
+    join(&p);
+    sherd__worker_session(p.j.client, &a);
+    sherd__worker_session(p.j.client, &b);
     assert_memory_not_equal(&a.table_key, &b.table_key, sizeof a.table_key);
     assert_memory_not_equal(&a.table_key, &none.table_key, sizeof a.table_key);
-    join(&p);
     uint64_t before = used();
     fill(&p, 9, 1000);
     /* A task: what the loop keeps and its result's buffer, counted before; and two tables. */

@@ -92,6 +92,15 @@ static void join(peer *p)
     joined_open(&p->j, worker, hear, p);
 }
 
+/* As the holder of a key of this one byte. */
+static void join_as(peer *p, uint8_t key, uint64_t memory)
+{
+    sherd__fingerprint whole;
+    memset(&whole, key, sizeof whole);
+    memset(p, 0, sizeof *p);
+    joined_open_as(&p->j, worker, &whole, memory, hear, p);
+}
+
 static void cut(peer *p)
 {
     joined_cut(&p->j);
@@ -339,6 +348,71 @@ static void blocks_of_a_dead_session_stay_until_the_compute_thread_is_done(void 
     stop(); /* drains, and finds nothing used */
 }
 
+static void sessions_of_one_key_share_its_turns(void **s)
+{
+    enum { SESSIONS = 5 };
+    (void)s;
+    peer many[SESSIONS], one;
+    start(&fake, NULL, SLOW, 64 * MB);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        join_as(&many[i], 1, 0);
+        small_blocks(&many[i], 9);
+        for (uint32_t k = 1; k <= 4; k++) ask(&many[i], 9, k, 200, 200);
+        joined_exchange(&many[i].j);
+    }
+    join_as(&one, 2, 0);
+    small_blocks(&one, 9);
+    for (uint32_t k = 101; k <= 104; k++) ask(&one, 9, k, 200, 200);
+    joined_exchange(&one.j);
+    while (sherd__executor_drain(executor)) {}
+    assert_int_equal(ran_len, 4 * SESSIONS + 4);
+    for (uint32_t k = 2; k < 8; k++) assert_true((ran[k] > 100) != (ran[k + 1] > 100));
+    settle(&one);
+    assert_int_equal(one.results_len, 4);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        settle(&many[i]);
+        assert_int_equal(many[i].results_len, 4);
+        cut(&many[i]);
+    }
+    cut(&one);
+    stop();
+}
+
+static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
+{
+    (void)s;
+    peer a, b, other;
+    start(&fake, NULL, SLOW, 4 * MB);
+    join_as(&a, 1, 3 * MB);
+    put(&a, 9, 1, 400, 400, 1); /* 1.25 MB each, as they are counted */
+    settle(&a);
+    join_as(&b, 1, 3 * MB);
+    put(&b, 9, 1, 400, 400, 1);
+    put(&b, 9, 2, 400, 400, 1); /* the third is beyond it */
+    settle(&b);
+    assert_int_equal(a.refusals_len, 0);
+    assert_int_equal(b.refusals_len, 1);
+    assert_int_equal(b.refusals[0].block, 2);
+    assert_int_equal(b.refusals[0].code, SHERD_EREFUSED);
+    join_as(&other, 2, 3 * MB);
+    put(&other, 9, 1, 300, 300, 1);
+    settle(&other);
+    assert_int_equal(other.refusals_len, 0);
+    cut(&a); /* what it had is the key's again, */
+    put(&b, 9, 2, 400, 400, 1);
+    settle(&b);
+    assert_int_equal(b.refusals_len, 1);
+    cut(&b);
+    join_as(&a, 1, 2 * MB); /* and a smaller part goes for what comes */
+    put(&a, 9, 1, 400, 400, 1);
+    put(&a, 9, 2, 400, 400, 1);
+    settle(&a);
+    assert_int_equal(a.refusals_len, 1);
+    cut(&a);
+    cut(&other);
+    stop();
+}
+
 static void over_budget_blocks_and_results_are_refused_and_the_rest_goes_on(void **s)
 {
     (void)s;
@@ -490,6 +564,8 @@ int main(void)
         cmocka_unit_test(another_session_cannot_name_a_block),
         cmocka_unit_test(a_second_block_of_one_name_is_refused),
         cmocka_unit_test(sessions_take_turns),
+        cmocka_unit_test(sessions_of_one_key_share_its_turns),
+        cmocka_unit_test(sessions_of_one_key_share_its_part_of_the_budget),
         cmocka_unit_test(a_cancelled_task_is_not_run_and_not_answered_twice),
         cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_is_done),
         cmocka_unit_test(over_budget_blocks_and_results_are_refused_and_the_rest_goes_on),
