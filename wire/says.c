@@ -1,4 +1,5 @@
-/* See says.h. A text is compared as a whole: what is formatted into one never matches. */
+/* See says.h. A text is compared as a whole, or replaced by a general one: what is formatted into
+ * it goes nowhere. */
 #include "wire/says.h"
 
 #include <stddef.h>
@@ -22,6 +23,13 @@ static const char *const table[] = {
     "the work is done",
     "this node takes no part in aggregation",
     "this node takes no part in circles",
+};
+
+/* Texts with words like these have details, and are said without them. */
+static const struct { const char *words, *text; } general[] = {
+    { "none of this node's peers", "a member is none of this node's peers" },
+    { "training diverged", "a number is not finite: training diverged" },
+    { "the examples have", "the examples have other columns than the network takes" },
 };
 
 static const char *sentence(int code)
@@ -48,5 +56,7 @@ const char *sherd__says(int code, const char *text)
     if (strncmp(text, "policy: ", 8) == 0) return text;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(text, table[i]) == 0) return text;
+    for (size_t i = 0; i < sizeof general / sizeof *general; i++)
+        if (strstr(text, general[i].words)) return general[i].text;
     return sentence(code);
 }
