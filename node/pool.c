@@ -25,7 +25,7 @@ struct sherd__pool {
     bool sole;
     bool dirty; /* some kept buffers are not wiped */
     kept *lists[CLASSES];
-    void (*relieve)(void *ctx);
+    bool (*relieve)(void *ctx);
     void *relieve_ctx;
 };
 
@@ -117,12 +117,8 @@ uint64_t sherd__pool_cost(uint64_t len)
 /* Whether len more bytes are within the budget; else it is counted as refused. */
 static bool fits(sherd__pool *p, uint64_t len)
 {
-    const sherd__pool *top = p->of ? p->of : p;
     sherd__pool_stats *s = &p->stats;
-    for (int try = 0; try < 2; try++) {
-        if (s->used <= s->budget && len <= s->budget - s->used) return true;
-        if (try == 0 && len <= s->budget && top->relieve) top->relieve(top->relieve_ctx);
-    }
+    if (s->used <= s->budget && len <= s->budget - s->used) return true;
     s->refused++;
     if (p->of) p->of->stats.refused++;
     return false;
@@ -168,10 +164,16 @@ sherd__budget sherd__pool_budget(sherd__pool *p)
     return (sherd__budget){ take, give, p };
 }
 
-void sherd__pool_relief(sherd__pool *p, void (*relieve)(void *ctx), void *ctx)
+void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx), void *ctx)
 {
     p->relieve = relieve;
     p->relieve_ctx = ctx;
+}
+
+bool sherd__pool_relieve(sherd__pool *p)
+{
+    const sherd__pool *top = p->of ? p->of : p;
+    return top->relieve && top->relieve(top->relieve_ctx);
 }
 
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)

@@ -57,8 +57,14 @@ bool sherd__pool_reserve(sherd__pool *p, uint64_t len);
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
 /** The same for tables of core/grouped.h. */
 sherd__budget sherd__pool_budget(sherd__pool *p);
-/** Called before a request is refused: may give back memory of `p`. */
-void sherd__pool_relief(sherd__pool *p, void (*relieve)(void *ctx), void *ctx);
+/**
+ * relieve gives back memory of `p` that is not needed any more, and says whether it did. It is
+ * called by sherd__pool_relieve alone, never by a request: who asks for memory may hold what it
+ * would free.
+ */
+void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx), void *ctx);
+/** For a request that found no room, where nothing is held: true, and it is worth another try. */
+bool sherd__pool_relieve(sherd__pool *p);
 /** What a buffer of len bytes will count: for reserving one before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);
 

@@ -24,7 +24,8 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     (void)job;
     (void)number;
-    return sherd__pool_get(ctx, len);
+    uint8_t *bytes = sherd__pool_get(ctx, len);
+    return bytes || !sherd__pool_relieve(ctx) ? bytes : sherd__pool_get(ctx, len);
 }
 
 void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
@@ -188,13 +189,14 @@ static bool to_reap(const sherd__client *c)
     return sherd__grouped_given_up(&c->tasks) || sherd__grouped_given_up(&c->store.table);
 }
 
-/* A request finds no room: what is on its way out goes first. */
-static void relieve(void *ctx)
+/* What is on its way out goes at once: true where something did. */
+static bool relieve(void *ctx)
 {
     sherd__worker *w = ctx;
     size_t n = 0;
     for (sherd__client *c = w->clients; c && n < REAP_RELIEF; c = c->next)
         n += reap_client(c, REAP_RELIEF - n);
+    return n > 0;
 }
 
 /* A client counts until the compute thread has let go of its last task, too. */
@@ -380,6 +382,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
     int err = sherd__store_put(&c->store, e->job, e->block, f); /* its session checked the table */
+    if (err == SHERD_ENOMEM && relieve(w)) err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
         (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
     if (err) {
@@ -450,6 +453,7 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd_diag d = { .code = 0 };
     task *t = NULL;
     int err = accept_task(c, &e->task, &t, &d);
+    if (err == SHERD_ENOMEM && relieve(c->worker)) err = accept_task(c, &e->task, &t, &d);
     if (err) {
         sherd__worker_refuse(c, &e->task, err, d.message);
         return;

@@ -48,15 +48,20 @@ static void note_wake(void *ctx)
     wakes++;
 }
 
-static void start(double gflops, bool turns)
+static void start_with(uint64_t memory, double gflops, bool turns)
 {
-    sherd__worker_options o = { .backend = &fake, .memory = 1024 * MB };
+    sherd__worker_options o = { .backend = &fake, .memory = memory };
     o.caps.gflops = gflops;
     if (turns) o.wake = note_wake;
     assert_int_equal(sherd__executor_new_inline(&executor), SHERD_OK);
     o.executor = executor;
     assert_int_equal(sherd__worker_new(&worker, &o), SHERD_OK);
     wakes = 0;
+}
+
+static void start(double gflops, bool turns)
+{
+    start_with(1024 * MB, gflops, turns);
 }
 
 static void hear(void *ctx, sherd__event *e)
@@ -230,17 +235,51 @@ static void a_cancelled_job_is_answered_in_slices(void **s)
     stop();
 }
 
-static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted(void **s)
+/* What a request waits for room with is not freed under it: tasks of a cancelled job drop the block
+ * that a new task names, as soon as room is wanted for that task. */
+static void a_task_over_a_block_that_relief_drops_is_refused(void **s)
 {
+    enum { SIDE = 602, SMALL = 700, LAST = 5000 };
+    static const double numbers[SIDE * SIDE];
     (void)s;
     peer p;
-    start(0, true);
+    start_with(8 * MB, 0, true);
+    join(&p);
+    joined_put(&p.j, OTHER, 1, SHERD_F64, LONG, LONG, numbers);
+    for (uint32_t k = 1; k <= 2; k++) ask_of(&p, OTHER, k, 1, LONG);
+    joined_put(&p.j, 9, 1, SHERD_F64, SIDE, SIDE, numbers);
+    put_empty(&p, 9, 2);
+    joined_exchange(&p.j);
+    sherd__task t = { .job = 9, .task = 1, .attempt = 1, .op = SHERD__OP_TIMES, .left = 1,
+                      .right = 1, .flags = SHERD__DROP_LEFT,
+                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = SIDE,
+                                  .cols = SIDE, .len = 8 * SIDE * SIDE } };
+    assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
+    for (uint32_t k = 2; k <= SMALL; k++) ask_of(&p, 9, k, 2, 0);
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 0);
+    assert_int_equal(sherd__session_cancel(p.j.co, 9, 0, 0), SHERD_OK);
+    ask_of(&p, 9, LAST, 1, SIDE);
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 1);
+    assert_int_equal(p.results, 0);
+    joined_cut(&p.j);
+    stop();
+}
+
+static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted(void **s)
+{
+    const uint64_t budget = 160 * MB;
+    (void)s;
+    peer p;
+    start_with(budget, 0, true);
     join(&p);
     for (uint32_t k = 1; k <= BLOCKS; k++) {
         put_empty(&p, 9, k);
         if (k % 1000 == 0) joined_exchange(&p.j);
     }
     uint64_t full = used();
+    assert_int_equal(p.refusals, 0);
     assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
     joined_exchange(&p.j);
     assert_true(used() > full - full / 50 && wakes);
@@ -251,9 +290,11 @@ static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_want
     sherd__worker_poll(worker);
     assert_true(wakes && used() > full - full / 20);
     /* Room that only those blocks could give is given. */
-    uint64_t want = 1024 * MB - used() + full / 40;
-    joined_put(&p.j, 9, 7, SHERD_U8, 1, want - want / 8, memset(sherd__alloc(want), 0, want));
+    uint64_t want = budget - used() + full / 40;
+    uint8_t *bytes = sherd__calloc(want, 1);
+    joined_put(&p.j, 9, 7, SHERD_U8, 1, want - want / 8, bytes);
     joined_exchange(&p.j);
+    sherd__free(bytes);
     assert_int_equal(p.refusals, 0);
     joined_cut(&p.j);
     stop();
@@ -324,6 +365,7 @@ int main(void)
         cmocka_unit_test(records_about_absent_jobs_cost_nothing_beside_many_tasks),
         cmocka_unit_test(a_cancelled_job_of_many_tasks_is_freed_in_slices),
         cmocka_unit_test(a_cancelled_job_is_answered_in_slices),
+        cmocka_unit_test(a_task_over_a_block_that_relief_drops_is_refused),
         cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
         cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
