@@ -285,7 +285,8 @@ typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_d
 
 /*
  * For most of the nodes: without domains of little memory, as far as the others are enough, where
- * the work fits only without them or is in more than twice as many tasks for their sake.
+ * the work fits only without them or is in more than twice as many tasks for their sake. Fewer
+ * nodes have larger shares each, so what does not fit into the fewest may fit into more.
  */
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
@@ -294,15 +295,19 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
     uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
     uint32_t chosen = most, tried = most;
     double fewest = INFINITY, tasks = 0;
+    sherd_diag first = { 0 }; /* of the fewest: no node that declares little decides on it */
     for (uint32_t i = most + 1; i-- > 0;) {
         sherd__nodes fewer = *all;
         sherd_diag why = { 0 };
         fewer.usable -= i;
         if (i) fewer.budgets += i;
         tried = i;
-        int err = try(ctx, &fewer, &tasks, i == most ? d : &why);
-        if (err && (i == most || err != SHERD_EFEWNODES)) {
-            if (d) *d = i == most ? *d : why;
+        int err = try(ctx, &fewer, &tasks, &why);
+        if (i == most) first = why;
+        bool found = fewest < INFINITY;
+        if (err == SHERD_EFEWNODES && !found && i > 0) continue;
+        if (err && (!found || err != SHERD_EFEWNODES)) {
+            if (d) *d = err == SHERD_EFEWNODES ? first : why;
             return err;
         }
         if (err || tasks > 2 * fewest) break;

@@ -294,12 +294,40 @@ static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
     free(x);
 }
 
+/* The fewest nodes that decode, three, would each keep a whole operand; five keep half of it. */
+static void more_nodes_keep_what_the_fewest_have_no_room_for(void **state)
+{
+    (void)state;
+    enum { ROWS = 400, COLS = 300 };
+    double *x = calloc((size_t)ROWS * COLS, sizeof *x);
+    sherd__prepared p;
+    sherd_product_options o = coded();
+    sherd_view a = sherd_view_c(x, SHERD_F64, ROWS, COLS);
+    assert_int_equal(sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &five, &o, NULL),
+                     SHERD_OK);
+    const uint64_t kept = p.kept_bytes;
+    sherd__prepared_fini(&p);
+    for (int fits = 0; fits < 2; fits++) {
+        const uint64_t room = fits ? 5 * kept / 2 : 3 * kept / 2;
+        const uint64_t budgets[5] = { room, room, room, room, room };
+        sherd__nodes n = five;
+        n.budgets = budgets;
+        n.memory = room;
+        int err = sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o, NULL);
+        assert_int_equal(err, fits ? SHERD_OK : SHERD_EFEWNODES);
+        if (!err) assert_int_equal(p.code.blocks, 2);
+        sherd__prepared_fini(&p);
+    }
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_under_way_fit_the_smallest_node),
         cmocka_unit_test(a_domain_that_is_not_up_is_a_spare_one),
         cmocka_unit_test(as_many_as_are_spare_may_say_that_they_have_no_room),
+        cmocka_unit_test(more_nodes_keep_what_the_fewest_have_no_room_for),
         cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
         cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
