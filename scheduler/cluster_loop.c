@@ -40,6 +40,7 @@ static sherd_node_state state_of(const pool_node *n)
     if (n->banned) return SHERD_NODE_BANNED;
     if (n->expelled) return SHERD_NODE_LOST; /* its goodbye may still be under way */
     if (usable(n)) return SHERD_NODE_UP;
+    if (n->given_up) return SHERD_NODE_LOST; /* it is tried again, and nobody waits for it */
     return n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
 }
 
@@ -192,6 +193,8 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
             sherd__cluster_say(c, SHERD_LOG_WARN, "%s broke the protocol: %s: banned", n->label,
                                why);
         ban(c, n);
+    } else if (was_up && !c->work.ops && !c->closing && !n->banned && !n->expelled) {
+        sherd__cluster_say(c, SHERD_LOG_WARN, "%s lost: %s", n->label, why);
     }
     bool lasting = c->work.ops && c->work.ops->lasting;
     if (lasting && was_up && !n->expelled && now - n->up_ms >= STEADY_MS) n->retries = 0;

@@ -258,6 +258,7 @@ void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *wh
         if (!j->err)
             sherd__job_say(j, SHERD_LOG_WARN, "%s lost: %s", sherd__job_name(j, node), why);
     }
+    n->absent = !back && n->back_until_ms == 0 && !n->session_number;
     n->back_until_ms = now_ms + j->o.return_ms;
     lose(j, node, !back || j->o.return_ms == 0);
 }

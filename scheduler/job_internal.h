@@ -39,6 +39,7 @@ typedef struct job_node {
     uint32_t refusals;      /* in a row, of one task at a time */
     uint32_t refused_upto;  /* attempts that were made when the last refusal was counted */
     bool convicted;
+    bool absent;            /* it was away when the job began, and is not waited for */
     uint64_t accepted;
     uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
     uint8_t *lefts;         /* LEFT_* by slot and panel of all left blocks that stay, or NULL */

@@ -73,8 +73,8 @@ void sherd__job_reassign(sherd_job *j, uint32_t slot)
     uint32_t to = adopter(j, job_cell_at(j, job_ordinal(j, slot, pos)));
     j->owner[slot] = to;
     if (to != NOBODY) {
-        /* The first of many products has said so of one that never was there. */
-        if (from != NOBODY && from != to && j->nodes[from].session_number)
+        /* Of one that has been missing for long, its owner or the product before has said so. */
+        if (from != NOBODY && from != to && !j->nodes[from].absent)
             sherd__job_say(j, SHERD_LOG_WARN, "%s takes over from %s", sherd__job_name(j, to),
                            sherd__job_name(j, from));
     } else if (!j->shape.threshold && !any_in(j, NODE_AWAY)) {

@@ -286,6 +286,7 @@ static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **st
     }
     sherd_cluster_close(c);
     if (!strstr(told, "going on with 3 of 4 nodes; absent (127.0.0.1:")) fail_msg("%s", told);
+    assert_null(strstr(told, "takes over")); /* it was said before that it has no part */
     int err = open_file(&c, UP + 1, &d); /* where it is needed, why it is not there */
     assert_true(err < 0);
     assert_int_equal(sherd_err_class(err), SHERD_BLAME_PEER);

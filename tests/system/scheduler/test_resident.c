@@ -226,7 +226,7 @@ static void products_of_one_operand_show_each_node_the_same_columns(void **state
 static struct takeover {
     char to[64], from[64];
 } takeovers[8];
-static unsigned takeovers_len;
+static unsigned takeovers_len, losses;
 
 static void note_takeovers(void *ctx, sherd_log_level level, const char *text)
 {
@@ -234,6 +234,7 @@ static void note_takeovers(void *ctx, sherd_log_level level, const char *text)
     char address[64];
     (void)ctx;
     (void)level;
+    losses += strstr(text, ") lost: ") != NULL;
     if (takeovers_len < 8 &&
         sscanf(text, "%63s %63s takes over from %63s", t.to, address, t.from) == 3)
         takeovers[takeovers_len++] = t;
@@ -254,7 +255,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
     sherd_product_options_init(&o);
     o.balanced = true; /* a quarter each; the bound is half */
-    takeovers_len = 0;
+    takeovers_len = losses = 0;
     assert_int_equal(sherd_multiplier_cluster(&m, four, &o, NULL), 0);
     assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
     for (unsigned w = 1; w <= 2; w++) { /* two columns: the operand is sent again */
@@ -265,6 +266,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
             fail_msg("%s", d.message);
     }
     assert_true(takeovers_len >= 2);
+    assert_int_equal(losses, 2); /* between products, too, a lost node is named */
     for (unsigned i = 0; i < takeovers_len; i++)
         for (unsigned j = 0; j < i; j++)
             if (strcmp(takeovers[i].to, takeovers[j].to) == 0)

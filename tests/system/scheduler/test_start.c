@@ -1,6 +1,6 @@
 /*
  * Nodes that are not as expected from the start: unreachable ones are done without, as far as the
- * exposure bound allows; one that turns us away is a mistake to be told; the first lie under
+ * exposure bound allows, and so is one that turns us away, which is named; the first lie under
  * --strict is the end.
  */
 #include <setjmp.h>
@@ -147,11 +147,23 @@ static void where_none_can_be_reached_it_is_exit_5(void **s)
     command_free(&c);
 }
 
-static void a_node_that_turns_us_away_is_no_fault_to_work_around(void **s)
+static void a_node_that_turns_us_away_is_named_and_done_without(void **s)
 {
     (void)s;
     list(4, 0);
-    command c = multiply(6);
+    command c = multiply(0);
+    json_t *root = command_json(&c);
+    assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *n = json_array_get(json_object_get(root, "nodes"), i);
+        assert_string_equal(json_string_value(json_object_get(n, "state")), i < 3 ? "up" : "lost");
+    }
+    must_mention(&c, c.err, "going on with 3 of 4 nodes; n3 (127.0.0.1:");
+    must_mention(&c, c.err, "it does not accept our key");
+    json_decref(root);
+    command_free(&c);
+    list(4, 3); /* no other node is there */
+    c = multiply(6);
     must_mention(&c, c.out, "n3 (127.0.0.1:");
     command_free(&c);
 }
@@ -211,7 +223,7 @@ int main(void)
         cmocka_unit_test(a_node_that_cannot_be_reached_is_named_and_done_without),
         cmocka_unit_test(where_the_bound_forbids_it_is_exit_10),
         cmocka_unit_test(where_none_can_be_reached_it_is_exit_5),
-        cmocka_unit_test(a_node_that_turns_us_away_is_no_fault_to_work_around),
+        cmocka_unit_test(a_node_that_turns_us_away_is_named_and_done_without),
         cmocka_unit_test(strict_ends_with_a_broken_protocol_as_with_a_wrong_number),
         cmocka_unit_test(a_liar_is_counted_once_and_named_once),
     };
