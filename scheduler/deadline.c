@@ -34,7 +34,7 @@ void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery 
             const sherd__delivery *d =
                 (const sherd__delivery *)(const void *)((const char *)first + i * stride);
             double x = rates ? d->rate : d->usual_ms;
-            if (x > 0) room[known++] = x;
+            if (d->up && x > 0) room[known++] = x;
         }
         *(rates ? &out->rate : &out->usual_ms) = median(room, known);
     }
@@ -42,8 +42,18 @@ void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery 
 
 void sherd__delivery_begin(sherd__delivery *d, uint64_t moved, uint64_t now_ms)
 {
-    *d = (sherd__delivery){ .at_ms = now_ms, .moved = moved, .rate = d->rate,
+    *d = (sherd__delivery){ .up = true, .at_ms = now_ms, .moved = moved, .rate = d->rate,
                             .excess_ms = d->excess_ms };
+}
+
+void sherd__delivery_end(sherd__delivery *d)
+{
+    *d = (sherd__delivery){ .rate = d->rate, .excess_ms = d->excess_ms };
+}
+
+void sherd__delivery_expelled(sherd__delivery *d)
+{
+    d->excess_ms = fmin(d->excess_ms, SHERD__DELIVERY_EXCESS_MS / 2);
 }
 
 static double least_rate(const sherd__delivery_peers *peers)

@@ -16,6 +16,7 @@
 
 /** What a node is charged with, in one work after another: to be zeroed once. */
 typedef struct sherd__delivery {
+    bool up;              /* it is a peer of the others */
     bool owes;            /* an answer is awaited */
     uint64_t at_ms;       /* charged until then */
     uint64_t moved;       /* bytes of work that had moved, both ways */
@@ -31,13 +32,18 @@ typedef struct sherd__delivery_peers {
     double usual_ms, rate;
 } sherd__delivery_peers;
 
-/** Medians over those that have delivered, the lower one of an even number: `len` deliveries, each
+/** Medians over those that are up and have delivered, the lower one of an even number: `len` deliveries, each
  *  `stride` bytes from the one before. `room` has space for `len` doubles. */
 void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery *first,
                               size_t stride, uint32_t len, double *room);
 
-/** Another work begins: answers are of another kind. What was in excess is kept. */
+/** It is up for a work: answers are of another kind. What was in excess is kept. */
 void sherd__delivery_begin(sherd__delivery *d, uint64_t moved, uint64_t now_ms);
+/** It is lost, or the work is over: it is no peer until it begins again. */
+void sherd__delivery_end(sherd__delivery *d);
+/** It was late and pays for it. Of its excess so much is kept that half of what is allowed is left
+ *  to it, once it is back. */
+void sherd__delivery_expelled(sherd__delivery *d);
 /** Whether it owes an answer, as of now: time before it does is not charged. */
 void sherd__delivery_owes(sherd__delivery *d, bool owes, uint64_t moved, uint64_t now_ms);
 /** It has answered. */

@@ -201,6 +201,7 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
     }
     forget_blocks(j, n);
     sherd__job_trial_forget(j, n);
+    sherd__delivery_end(n->delivery);
     n->session = NULL;
     n->state = gone ? NODE_GONE : NODE_AWAY;
     if (gone && !j->done) sherd__job_adopt(j);
@@ -373,6 +374,7 @@ void sherd__job_rest(sherd_job *j)
         sherd__job_trial_rest(j, n);
         if (j->shape.left_stays && n->state == NODE_UP && sherd__session_ready(n->session))
             sherd__job_drop_rights(j, i);
+        sherd__delivery_end(n->delivery);
         n->session = NULL;
         n->state = NODE_AWAY;
         n->back_until_ms = 0;

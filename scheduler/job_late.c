@@ -46,6 +46,7 @@ void sherd__job_late(sherd_job *j, uint64_t now_ms)
         double allowed = fmin(sherd__delivery_allowed(d, &j->peers), LATE_MAX_MS);
         if (sherd__delivery_late(d, &j->peers, allowed) ||
             sherd__job_trial_failed(j, n, allowed)) {
+            sherd__delivery_expelled(d);
             j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, "it answers no task");
             sherd__job_node_down(j, i, false, "it answers no task", now_ms);
         }

@@ -64,6 +64,10 @@ static sherd__delivery_peers peers_of(sherd__work_state *w)
 {
     sherd__delivery_peers p = { 0 };
     double room[64];
+    for (uint32_t i = 0; i < w->len; i++) {
+        sherd__work_node *n = sherd__work_node_at(w, i);
+        n->delivery.up = n->session != NULL;
+    }
     if (w->len > 0)
         sherd__delivery_peers_of(&p, &sherd__work_node_at(w, 0)->delivery, w->stride,
                                  w->len < 64 ? w->len : 64, room);
@@ -142,6 +146,7 @@ void sherd__work_tick(void *ctx, uint64_t now_ms)
         sherd__delivery_charge(&n->delivery, &p, moved, now_ms);
         if (!w->busy(n) || !late(w, n, &p, now_ms)) continue;
         n->silent = true;
+        sherd__delivery_expelled(&n->delivery);
         w->owner.expel(w->owner.ctx, i, SHERD_ESILENT, w->silent);
     }
 }

@@ -337,7 +337,8 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
     assert_int_equal(sherd__executor_new_inline(&w->executor), SHERD_OK);
     sherd__job_options jo = { .hiding = &w->hiding, .ledger = w->ledger, .executor = w->executor,
                               .op = SHERD__OP_MULTIPLY, .id = JOB, .nodes = nodes,
-                              .domain = w->domain,
+                              .domain = w->domain, .deliveries = w->deliveries,
+                              .deliveries_stride = sizeof *w->deliveries,
                               .depth = depth, .return_ms = 1500, .strict = strict,
                               .owner = { touch, expel, hear, name, w } };
     assert_int_equal(sherd__job_new(&w->job, &jo), SHERD_OK);

@@ -47,6 +47,7 @@ typedef struct world {
     sherd_executor *executor;
     sherd_job *job;
     end ends[NODES_MAX];
+    sherd__delivery deliveries[NODES_MAX]; /* outlive the job */
     uint32_t nodes;
     uint64_t now;
     uint32_t domain[NODES_MAX]; /* world_start numbers them 0, 1, ..., unless set */

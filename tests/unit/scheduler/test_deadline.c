@@ -19,6 +19,7 @@ typedef struct world {
 static void look(world *w)
 {
     double room[NODES];
+    for (uint32_t i = 0; i < NODES; i++) w->d[i].up = true;
     sherd__delivery_peers_of(&w->peers, w->d, sizeof *w->d, NODES, room);
 }
 
@@ -138,6 +139,56 @@ static void a_process_that_slept_charges_nobody(void **s)
     assert_true(d.charge_ms == 0);
 }
 
+/* Three of five are down: what they took, in this work or an earlier one, is no measure. */
+static void who_is_not_up_has_no_part_in_the_medians(void **s)
+{
+    (void)s;
+    double room[NODES];
+    sherd__delivery d[NODES] = { 0 };
+    sherd__delivery_peers p;
+    for (uint32_t i = 0; i < NODES; i++) {
+        sherd__delivery_begin(&d[i], 0, 0);
+        d[i].usual_ms = i < 2 ? 100 : 90000;
+        d[i].rate = i < 2 ? 50 : 1e-3;
+        if (i >= 2) sherd__delivery_end(&d[i]);
+    }
+    sherd__delivery_peers_of(&p, d, sizeof *d, NODES, room);
+    assert_true(p.usual_ms == 100 && p.rate == 50);
+    sherd__delivery_begin(&d[2], 0, 5000); /* back: its pace is to be measured again */
+    assert_true(d[2].up && d[2].usual_ms == 0);
+    sherd__delivery_peers_of(&p, d, sizeof *d, NODES, room);
+    assert_true(p.usual_ms == 100);
+}
+
+/* An expelled node is not expelled again at the first tick of the next work; one that goes on as
+ * before is, after less than at first. */
+static void who_was_expelled_for_its_excess_has_half_of_it_left(void **s)
+{
+    (void)s;
+    const sherd__delivery_peers p = { .usual_ms = 100 };
+    uint64_t now = 0, took[2];
+    sherd__delivery d = { 0 };
+    for (int work = 0; work < 2; work++) {
+        const uint64_t begun = now;
+        sherd__delivery_begin(&d, 0, now);
+        sherd__delivery_owes(&d, true, 0, now);
+        sherd__delivery_charge(&d, &p, 0, now += 100);
+        assert_false(sherd__delivery_late(&d, &p, sherd__delivery_allowed(&d, &p)));
+        while (!sherd__delivery_late(&d, &p, sherd__delivery_allowed(&d, &p))) {
+            for (unsigned i = 0; i < 90; i++) sherd__delivery_charge(&d, &p, 0, now += 100);
+            sherd__delivery_made(&d, &p, 0, now);
+        }
+        took[work] = now - begun;
+        /* Ending a session buys nothing: what is in excess is kept. */
+        sherd__delivery_end(&d);
+        sherd__delivery_begin(&d, 0, now);
+        assert_true(d.excess_ms > SHERD__DELIVERY_EXCESS_MS - 10000);
+        sherd__delivery_expelled(&d);
+        sherd__delivery_end(&d);
+    }
+    assert_true(took[1] > 20000 && took[1] < took[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +198,8 @@ int main(void)
         cmocka_unit_test(answers_that_are_just_in_time_add_up),
         cmocka_unit_test(a_minority_that_is_slow_moves_no_deadline),
         cmocka_unit_test(a_process_that_slept_charges_nobody),
+        cmocka_unit_test(who_is_not_up_has_no_part_in_the_medians),
+        cmocka_unit_test(who_was_expelled_for_its_excess_has_half_of_it_left),
     };
     return cmocka_run_group_tests_name("scheduler/deadline", tests, NULL, NULL);
 }

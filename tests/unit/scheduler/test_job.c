@@ -294,6 +294,44 @@ static void slow_answers_buy_a_silent_node_a_minute_at_most(void **state)
     world_stop(&w);
 }
 
+/* Neither to another work nor to the nodes that are left. */
+static void a_pace_is_no_measure_once_its_node_or_job_is_gone(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    world_start(&w, 3, 1, 3, 1, 1, false);
+    world_settle(&w);
+    pass_time(&w, 9000);
+    world_work(&w, NOBODY);
+    world_must_be_done(&w, SHERD_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(w.deliveries[i].up && w.deliveries[i].usual_ms > 1000);
+    world_part(&w, 0, true, false);
+    assert_true(!w.deliveries[0].up && w.deliveries[0].usual_ms == 0);
+    assert_true(w.deliveries[1].up);
+    sherd__job_end(w.job);
+    sherd__job_rest(w.job);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(!w.deliveries[i].up && w.deliveries[i].usual_ms == 0);
+    world_stop(&w);
+}
+
+static void an_expelled_node_is_given_another_chance_by_the_next_job(void **state)
+{
+    (void)state;
+    world w = { 0 };
+    w.deliveries[1].excess_ms = SHERD__DELIVERY_EXCESS_MS + 1000; /* of earlier works */
+    world_start(&w, 2, 1, 2, 1, 1, false);
+    world_settle(&w);
+    pass_time(&w, 100);
+    assert_int_equal(w.ends[1].expelled, SHERD_ESILENT);
+    assert_true(w.deliveries[1].excess_ms > 0);
+    assert_true(w.deliveries[1].excess_ms <= SHERD__DELIVERY_EXCESS_MS / 2);
+    world_work(&w, 1);
+    world_must_be_done(&w, SHERD_OK);
+    world_stop(&w);
+}
+
 static void a_wrong_answer_bans_its_node_or_ends_a_strict_job(void **state)
 {
     (void)state;
@@ -410,6 +448,8 @@ int main(void)
         T(without_any_node_the_job_ends),
         T(a_node_that_answers_no_task_is_expelled),
         T(slow_answers_buy_a_silent_node_a_minute_at_most),
+        T(a_pace_is_no_measure_once_its_node_or_job_is_gone),
+        T(an_expelled_node_is_given_another_chance_by_the_next_job),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
         T(a_node_whose_answers_are_all_wrong_is_one_liar),
         cmocka_unit_test(a_node_whose_answers_are_all_wrong_is_one_liar),
