@@ -115,17 +115,23 @@ static double cells_of(const sherd__plan *plan, const sherd__plan_input *in)
            ceil((double)in->rows_longest / (double)plan->panel_rows);
 }
 
+size_t sherd__plan_spared(size_t len)
+{
+    return (len - 1) / 2;
+}
+
 int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
                     const uint64_t *rooms, size_t len, sherd_diag *d)
 {
+    const size_t most = sherd__plan_spared(len);
     double fewest = INFINITY;
-    for (size_t i = len; i-- > 0;) {
+    for (size_t i = most + 1; i-- > 0;) {
         sherd__plan_input now = *in;
         sherd__plan plan;
         now.node_memory = rooms[i];
-        if (rooms[0] < rooms[len - 1]) now.smallest = NULL;
-        int err = sherd__plan_make(&plan, &now, i == len - 1 ? d : NULL);
-        if (err && i == len - 1) return err;
+        if (rooms[0] < rooms[most]) now.smallest = NULL;
+        int err = sherd__plan_make(&plan, &now, i == most ? d : NULL);
+        if (err && i == most) return err;
         double cells = err ? 0 : cells_of(&plan, in);
         if (err || (cells > 2 * fewest && plan.cell_bytes < SMALL_CELL)) break;
         fewest = fmin(fewest, cells);

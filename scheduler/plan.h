@@ -38,11 +38,15 @@ const char *sherd__plan_bytes_text(double bytes, char out[16]);
 /** SHERD_EFEWNODES, with what would be enough, where a node cannot hold a single row and column. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
 
+/** How many of `len` nodes may be passed over: fewer than half. len is at least 1. */
+size_t sherd__plan_spared(size_t len);
 /**
- * Plans for most of the nodes, of which one may declare too little memory, by mistake or to hold
- * the work up: `rooms` is what each has, ascending; in->node_memory is not read. Nodes at the low
- * end are passed over where the work fits only without them, or is in more than twice as many cells
- * below 1 MB for their sake. *counted: what those that remain have at least. len is at least 1.
+ * Plans for most of the nodes, of which one may declare too little memory or too much, by mistake,
+ * to hold the work up or to be given all of it: `rooms` is what each has, ascending;
+ * in->node_memory is not read. At the low end sherd__plan_spared of them at most are passed over,
+ * where the work fits only without them, or is in more than twice as many cells below 1 MB for
+ * their sake. *counted: what those that remain have at least. len is at least 1. SHERD_EFEWNODES as
+ * sherd__plan_make, where the work does not fit at most of them.
  */
 int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
                     const uint64_t *rooms, size_t len, sherd_diag *d) SHERD_MUST;

@@ -408,9 +408,9 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Rows of a panel of an element-wise operation: as a product of one column each way. Nodes that a
- * row does not fit into, or that have others take more than twice as many panels, are passed over;
- * the most that one has counts, whatever that is. */
+/* Rows of a panel of an element-wise operation: as a product of one column each way. Fewer than half
+ * of the nodes are passed over, where a row does not fit into them or they have others take more
+ * than twice as many panels; what the others have counts, whatever that is. */
 static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
                        const sherd__nodes *nodes, const sherd_product_options *opt)
 {
@@ -419,7 +419,7 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned ari
     double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
     double cell = (double)memory / 2 / (3.0 * p->slots);
     if (cell > 0x1p23) cell = 0x1p23;
-    for (size_t i = nodes->rooms ? nodes->rooms_len : 1; i-- > 0;) {
+    for (size_t i = sherd__plan_spared(nodes->rooms ? nodes->rooms_len : 1) + 1; i-- > 0;) {
         double node = fmin(0.3 * (double)rooms[i] / 3, cell);
         if (most > 0 && (node < row || (2 * node < most && node < SMALL_APPLY))) break;
         most = fmax(most, node);

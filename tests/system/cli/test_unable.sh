@@ -57,6 +57,20 @@ for by in "--scheme plain" "--scheme permute" "--scheme share --mode exact" "--b
     report $ok "a training $by does without it"
 done
 
+# One that says that it has 2^60 bytes is not given the work of the others, who have what is usual.
+/usr/bin/python3 -c "
+import numpy as np
+r = np.random.RandomState(2)
+np.save('L.npy', r.randint(-9, 9, (3000, 400)).astype(float))
+np.save('R.npy', r.randint(-9, 9, (400, 30)).astype(float))
+" 2>err
+for verb in "multiply L.npy R.npy --scheme plain" "multiply L.npy R.npy --scheme permute" \
+    "apply sigmoid L.npy"; do
+    with vast $verb -o C.npy -n 4 --node-memory 300K --json
+    [ $code = 0 ] && grep -q '"nodes_lost":0,' out && ! grep -q 'counts as lost' err
+    report $? "$verb: one that declares a huge memory does not stand alone"
+done
+
 with nan multiply A.npy B.npy -o C.npy -n 3 --scheme share
 [ $code = 5 ] && grep -q '2 of 3 nodes are up; node-3 (.*speed of nan' err
 report $? "where the others are not enough, the error names it"

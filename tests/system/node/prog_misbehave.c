@@ -240,6 +240,7 @@ int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options 
     sherd__session_options o = *opt;
     if (is("poor")) o.hello.memory = 64;
     if (is("one")) o.hello.memory = 1;
+    if (is("vast")) o.hello.memory = UINT64_C(1) << 60;
     if (is("older")) o.hello.features &= ~(uint64_t)SHERD__FEATURE_WINDOWS;
     int err = __real_sherd__session_new(out, &o);
     if (!err && is("leaves")) sherd__session_bye(*out, SHERD_EREFUSED, "not today");

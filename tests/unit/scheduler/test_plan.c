@@ -107,25 +107,32 @@ static void small_work_is_one_cell_and_large_work_overlaps(void **state)
     assert_true(p.panel_rows < 20000);
 }
 
-static void nodes_that_would_cut_the_work_small_are_passed_over(void **state)
+static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
 {
     (void)state;
-    const uint64_t much = UINT64_C(1) << 30;
-    const struct { uint64_t rooms[4], counted; } cases[] = {
-        { { much, much, much, much }, much },       { { 1, much, much, much }, much },
-        { { 0, 64, much, much }, much },            { { 40000, much, much, much }, much },
-        { { much / 8, much, much, much }, much / 8 }, /* cells are large enough for it */
-        { { 1, 1, 1, much }, much },                { { 1, 1, 1, 1 }, 0 },
+    const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60, small = 40000;
+    const struct { size_t len; uint64_t rooms[5], counted; } cases[] = {
+        { 4, { much, much, much, much }, much },       { 4, { 1, much, much, much }, much },
+        { 5, { 0, 64, much, much, much }, much },      { 4, { small, much, much, much }, much },
+        { 4, { much / 8, much, much, much }, much / 8 }, /* cells are large enough for it */
+        { 4, { small, small, small, vast }, small }, /* one that says so is not given all of it */
+        { 4, { small, small, vast, vast }, small },    { 3, { small, small, vast }, small },
+        { 2, { small, vast }, small },                 { 1, { small }, small },
+        { 4, { 1, 1, much, much }, 0 },                { 4, { 1, 1, 1, vast }, 0 },
+        { 2, { 1, vast }, 0 },                         { 4, { 1, 1, 1, 1 }, 0 },
     };
     sherd__plan_input in = { .n = 6000, .k = 700, .m = 128, .slots = 4, .widest = 200,
                              .rows_kept = 1, .rows_longest = 6000, .size_a = 8, .size_b = 8,
-                             .memory = 1 << 28 };
+                             .memory = 1 << 28, .smallest = "node-1" };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__plan p;
+        sherd_diag d = { 0 };
         uint64_t counted = 0;
-        int err = sherd__plan_fit(&p, &counted, &in, cases[i].rooms, 4, NULL);
+        int err = sherd__plan_fit(&p, &counted, &in, cases[i].rooms, cases[i].len, &d);
         assert_int_equal(err, cases[i].counted ? SHERD_OK : SHERD_EFEWNODES);
         assert_int_equal(counted, cases[i].counted);
+        if (err)
+            assert_non_null(strstr(d.message, "the work does not fit: node-1 has 1 bytes"));
     }
 }
 
@@ -152,7 +159,7 @@ int main(void)
         cmocka_unit_test(a_cut_fits_both_memories_and_covers_everything),
         cmocka_unit_test(more_memory_is_never_refused_where_less_was_enough),
         cmocka_unit_test(small_work_is_one_cell_and_large_work_overlaps),
-        cmocka_unit_test(nodes_that_would_cut_the_work_small_are_passed_over),
+        cmocka_unit_test(fewer_than_half_of_the_nodes_are_passed_over),
         cmocka_unit_test(nothing_to_do_is_a_plan_too),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

@@ -484,6 +484,28 @@ static void every_failed_allocation_is_survived(void **state)
     }
 }
 
+static void element_wise_work_is_cut_for_most_of_the_nodes(void **state)
+{
+    (void)state;
+    const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60;
+    const struct { uint64_t rooms[4], counted; } cases[] = {
+        { { 4000, 4000, 4000, vast }, 4000 }, { { 4000, 4000, vast, vast }, 4000 },
+        { { 4000, much, much, much }, much }, { { 1, much, much, much }, much },
+        { { much, much, much, vast }, much },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__nodes some = nodes;
+        sherd_product_options o = options();
+        sherd__prepared p;
+        some.rooms = cases[i].rooms;
+        some.rooms_len = 4;
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &some, &o, NULL),
+                         SHERD_OK);
+        assert_int_equal(p.node_memory, cases[i].counted);
+        sherd__prepared_fini(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +524,7 @@ int main(void)
         cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
         cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
         cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(element_wise_work_is_cut_for_most_of_the_nodes),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }
