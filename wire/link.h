@@ -59,8 +59,8 @@ typedef struct sherd__listen_options {
     /** A connection that never became one: reason says why (plain text, TLS 1.2, key not allowed,
      *  handshake timeout), code is SHERD_E*. May be NULL. */
     void (*rejected)(void *ctx, int code, const char *peer_address, const char *reason);
-    /** Whether the allow-list names the address of this peer: such a one goes before others while
-     *  many handshakes are under way. May be NULL: it names none. */
+    /** Whether the allow-list names the address of this peer: a quarter of the half-open places is
+     *  kept for such, and a quarter for others. May be NULL: it names none, and none is kept. */
     bool (*named)(void *ctx, const char *peer_address);
     void *ctx;
     uint32_t half_open_max; /* connections still in handshake, all together; 0: 64 */

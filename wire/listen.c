@@ -6,9 +6,11 @@
  * /48). Who is beyond its own share takes the place of its own oldest, if that has had a quarter of
  * a second, which is a hundred times what an honest handshake needs; else it is refused. When all
  * places are taken, the prefix with the most gives one up to a newcomer from one with fewer, at
- * once. An address that the allow-list names has no share, and takes the place of one that it does
- * not name. So a host keeps others out only as long as it brings its load from very many prefixes,
- * again every quarter of a second, and does not keep out those who are named.
+ * once. Addresses that the allow-list names, and all others, count apart: each of the two classes
+ * has a quarter of the places that the other cannot take, and takes places of the other only after
+ * that time, since an address proves no key. So a host keeps others out only as long as it brings
+ * its load from very many prefixes, again every quarter of a second, and keeps those that are named
+ * out only from addresses that are named.
  *
  * libuv stops listening until a connection that it reports is accepted: one that we have no place
  * or memory for is accepted into a spare handle and closed.
@@ -120,14 +122,19 @@ static void source_of(const struct sockaddr *addr, sherd__source *out)
     memcpy(out->bytes, out->v4 ? v6->s6_addr + 12 : v6->s6_addr, out->v4 ? 4 : 16);
 }
 
+static bool same_class(const sherd__source *a, const sherd__source *b)
+{
+    return a->named == b->named;
+}
+
 static bool same_address(const sherd__source *a, const sherd__source *b)
 {
-    return a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 4 : 8) == 0;
+    return same_class(a, b) && a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 4 : 8) == 0;
 }
 
 static bool same_prefix(const sherd__source *a, const sherd__source *b)
 {
-    return a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 3 : 6) == 0;
+    return same_class(a, b) && a->v4 == b->v4 && memcmp(a->bytes, b->bytes, a->v4 ? 3 : 6) == 0;
 }
 
 typedef bool same_fn(const sherd__source *a, const sherd__source *b);
@@ -165,34 +172,35 @@ static bool any(const sherd__source *a, const sherd__source *b)
     return true;
 }
 
-/* All places are taken: one for `of`, of the prefix that has the most; or of who had its time. */
-static bool make_room(sherd_listener *s, const sherd__source *of)
+/* All places, or those of its class, are taken: one for `of`, of the prefix of its class that has
+ * the most, or of one that had its time. */
+static bool make_room(sherd_listener *s, const sherd__source *of, bool class_full)
 {
     sherd_link *victim = NULL;
     uint32_t most = 0;
     for (sherd_link *l = s->oldest; l; l = l->newer) {
-        if (l->owned || l->source.named) continue;
+        if (l->owned || !same_class(&l->source, of)) continue;
         uint32_t n = count(s, &l->source, same_prefix);
         if (n <= most) continue;
         most = n;
         victim = l;
     }
-    if (victim && (of->named || most > count(s, of, same_prefix) + 1)) {
+    if (victim && most > count(s, of, same_prefix) + 1) {
         give_up(s, victim);
         return true;
     }
-    return replace_own(s, of, any);
+    return replace_own(s, of, class_full ? same_class : any);
 }
 
 /* Whether there is, now, a place for one more half-open connection from there. */
 static bool find_place(sherd_listener *s, const sherd__source *of)
 {
     uint32_t all = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
-    if (!of->named && count(s, of, same_address) >= (all + 1) / 2)
-        return replace_own(s, of, same_address);
-    if (!of->named && count(s, of, same_prefix) >= all - all / 4)
-        return replace_own(s, of, same_prefix);
-    return s->half_open < all || make_room(s, of);
+    uint32_t most = all - all / 4;
+    if (count(s, of, same_address) >= (all + 1) / 2) return replace_own(s, of, same_address);
+    if (count(s, of, same_prefix) >= most) return replace_own(s, of, same_prefix);
+    bool class_full = s->opt.named && count(s, of, same_class) >= most;
+    return (!class_full && s->half_open < all) || make_room(s, of, class_full);
 }
 
 /* ---- connections ---- */

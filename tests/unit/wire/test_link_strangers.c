@@ -232,27 +232,42 @@ static int socket_from(const world *w, unsigned a, unsigned b, unsigned c)
     return fd;
 }
 
+/* Addresses that the allow-list names: how they begin; the good client's is 127.0.0.1. */
+static const char *named_as;
+
 static bool named_one(void *ctx, const char *address)
 {
     (void)ctx;
-    return strncmp(address, "127.0.0.1:", 10) == 0;
+    return strncmp(address, named_as, strlen(named_as)) == 0;
 }
 
 enum { MANY = 300, HALF_OPEN = 64 };
 
-/* A flood from where `from` says, and then a good client: how many of the flood are left. */
-static int flood(bool named, int expected, void (*from)(int i, unsigned at[3]))
+static void listen_with_names(world *w, const char *as)
 {
-    int fd[MANY], alive = 0;
+    sherd__listen_options o = { .loop = &w->loop, .identity = link_id_n, .allow = link_allow,
+                                .accept = link_on_accept, .rejected = link_on_rejected,
+                                .named = named_one, .ctx = w };
+    named_as = as;
+    sherd__listener_close(w->listener);
+    assert_int_equal(sherd__listener_new(&w->listener, &o, "127.0.0.1", 0, NULL), 0);
+}
+
+static int count_alive(const int *fd, int len)
+{
+    int alive = 0;
+    for (int i = 0; i < len; i++) alive += !link_is_closed(fd[i]);
+    return alive;
+}
+
+/* A flood from where `from` says, and then a good client: how many of the flood are left. named:
+ * which addresses are, or NULL. */
+static int flood(const char *named, int expected, void (*from)(int i, unsigned at[3]))
+{
+    int fd[MANY];
     world w;
     link_world_open(&w);
-    if (named) {
-        sherd__listen_options o = { .loop = &w.loop, .identity = link_id_n, .allow = link_allow,
-                                    .accept = link_on_accept, .rejected = link_on_rejected,
-                                    .named = named_one, .ctx = &w };
-        sherd__listener_close(w.listener);
-        assert_int_equal(sherd__listener_new(&w.listener, &o, "127.0.0.1", 0, NULL), 0);
-    }
+    if (named) listen_with_names(&w, named);
     for (int i = 0; i < MANY; i++) {
         unsigned at[3];
         from(i, at);
@@ -262,7 +277,7 @@ static int flood(bool named, int expected, void (*from)(int i, unsigned at[3]))
     assert_true(link_run_until(&w, &w.rejected, MANY - expected, 200)); /* no time for the oldest */
     link_connect_as(&w, link_id_c, link_id_n);
     assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
-    for (int i = 0; i < MANY; i++) alive += !link_is_closed(fd[i]);
+    int alive = count_alive(fd, MANY);
     for (int i = 0; i < MANY; i++) close(fd[i]);
     link_world_close(&w);
     return alive;
@@ -287,8 +302,8 @@ static void many_prefixes(int i, unsigned at[3])
 static void a_host_that_brings_300_handshakes_leaves_places_for_others(void **s)
 {
     (void)s;
-    assert_in_range(flood(false, HALF_OPEN / 2, one_address), HALF_OPEN / 2 - 1, HALF_OPEN / 2);
-    assert_in_range(flood(false, HALF_OPEN - HALF_OPEN / 4, one_prefix),
+    assert_in_range(flood(NULL, HALF_OPEN / 2, one_address), HALF_OPEN / 2 - 1, HALF_OPEN / 2);
+    assert_in_range(flood(NULL, HALF_OPEN - HALF_OPEN / 4, one_prefix),
                     HALF_OPEN - HALF_OPEN / 4 - 1, HALF_OPEN - HALF_OPEN / 4);
 }
 
@@ -301,8 +316,40 @@ static void few_prefixes(int i, unsigned at[3])
 static void an_address_from_elsewhere_or_named_goes_before_a_flood(void **s)
 {
     (void)s;
-    assert_in_range(flood(false, HALF_OPEN, few_prefixes), HALF_OPEN - 1, HALF_OPEN);
-    assert_in_range(flood(true, HALF_OPEN, many_prefixes), HALF_OPEN - 1, HALF_OPEN);
+    assert_in_range(flood(NULL, HALF_OPEN, few_prefixes), HALF_OPEN - 1, HALF_OPEN);
+    assert_in_range(flood("127.0.0.1:", HALF_OPEN - HALF_OPEN / 4, many_prefixes),
+                    HALF_OPEN - HALF_OPEN / 4 - 1, HALF_OPEN - HALF_OPEN / 4);
+}
+
+/* An address proves no key: the good client is named with the flood, or a stranger. */
+static void a_flood_from_named_addresses_leaves_places_for_others(void **s)
+{
+    (void)s;
+    const int most = HALF_OPEN - HALF_OPEN / 4;
+    assert_in_range(flood("127.0.", HALF_OPEN / 2, one_address), HALF_OPEN / 2 - 1, HALF_OPEN / 2);
+    assert_in_range(flood("127.0.7.", HALF_OPEN / 2, one_address), HALF_OPEN / 2 - 1,
+                    HALF_OPEN / 2);
+    assert_in_range(flood("127.0.", most, one_prefix), most - 1, most);
+    assert_in_range(flood("127.0.7.", most, one_prefix), most - 1, most);
+    assert_in_range(flood("127.", most, few_prefixes), most - 1, most);
+}
+
+static void a_named_address_leaves_others_the_time_for_their_handshakes(void **s)
+{
+    (void)s;
+    enum { OTHERS = HALF_OPEN - HALF_OPEN / 4, NAMED = 40 };
+    int other[OTHERS], named[NAMED];
+    world w;
+    link_world_open(&w);
+    listen_with_names(&w, "127.0.7.1:");
+    for (int i = 0; i < OTHERS; i++) other[i] = socket_from(&w, 1 + (unsigned)i / 2, 7, 1);
+    for (int i = 0; i < NAMED; i++) named[i] = socket_from(&w, 0, 7, 1);
+    assert_true(link_run_until(&w, &w.rejected, OTHERS + NAMED - HALF_OPEN, WAIT_MS));
+    assert_int_equal(count_alive(other, OTHERS), OTHERS);
+    assert_int_equal(count_alive(named, NAMED), HALF_OPEN - OTHERS);
+    for (int i = 0; i < OTHERS; i++) close(other[i]);
+    for (int i = 0; i < NAMED; i++) close(named[i]);
+    link_world_close(&w);
 }
 
 int main(void)
@@ -319,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out),
         cmocka_unit_test(a_host_that_brings_300_handshakes_leaves_places_for_others),
         cmocka_unit_test(an_address_from_elsewhere_or_named_goes_before_a_flood),
+        cmocka_unit_test(a_flood_from_named_addresses_leaves_places_for_others),
+        cmocka_unit_test(a_named_address_leaves_others_the_time_for_their_handshakes),
     };
     return cmocka_run_group_tests_name("wire/link_strangers", tests, link_keys_make,
                                        link_keys_free);
