@@ -35,6 +35,11 @@ static int refused(sherd_diag *d, const char *why)
     return sherd__fail(d, SHERD_EEXPOSURE, NULL, "policy: %s", why);
 }
 
+static int unwritten(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EIO, NULL, "policy: this node cannot write its ledger");
+}
+
 static const char other_members[] =
     "this node has given the same sum to other members (--any-roster)";
 
@@ -63,9 +68,7 @@ int sherd__policy_charge(const sherd__policy *p, sherd__ledger_ref ledger, const
     if (was.keys && !p->any_roster &&
         (c->threshold < was.threshold || !is_part(c->keys, c->nodes, was.keys, was.nodes)))
         return refused(d, other_members);
-    if (ops->charge(ledger.ctx, c, &own))
-        return sherd__fail(d, SHERD_EIO, NULL, "policy: this node cannot write its ledger");
-    return SHERD_OK;
+    return ops->charge(ledger.ctx, c, &own) ? unwritten(d) : SHERD_OK;
 }
 
 int sherd__policy_confirm(const sherd__policy *p, sherd__ledger_ref ledger,
@@ -76,4 +79,14 @@ int sherd__policy_confirm(const sherd__policy *p, sherd__ledger_ref ledger,
     if (was.opened && !p->any_roster && memcmp(was.opened, members, SHERD__LEDGER_DIGEST))
         return refused(d, other_members);
     return SHERD_OK;
+}
+
+int sherd__policy_open(const sherd__policy *p, sherd__ledger_ref ledger,
+                       const uint8_t about[SHERD__LEDGER_DIGEST],
+                       const uint8_t members[SHERD__LEDGER_DIGEST], sherd_diag *d)
+{
+    sherd_diag own = { 0 };
+    int err = ledger.ops->bind(ledger.ctx, about, members, &own);
+    if (err == SHERD_EEXPOSURE) return p->any_roster ? SHERD_OK : refused(d, other_members);
+    return err ? unwritten(d) : SHERD_OK;
 }

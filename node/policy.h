@@ -59,7 +59,8 @@ typedef struct sherd__ledger_ops {
     sherd__charged (*charged)(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST]);
     /** Synced when it returns. A failure: nothing may be sent. */
     int (*charge)(void *ctx, const sherd__charge *c, sherd_diag *d);
-    /** A sum of `about` is opened over the members of this digest. Synced likewise. */
+    /** A sum of `about` is opened over the members of this digest. Synced likewise.
+     *  SHERD_EEXPOSURE where one was over others: that one stays. */
     int (*bind)(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST],
                 const uint8_t members[SHERD__LEDGER_DIGEST], sherd_diag *d);
 } sherd__ledger_ops;
@@ -79,15 +80,23 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
  *
  * A sum that is asked for again may be among fewer of the same members, if no fewer open it: any U
  * of the first ones and any U' >= U of a part of them have an honest node in common, since
- * 2U > N + T, and a node that has opened a sum over one set confirms no other
- * (sherd__policy_confirm). So of one `about` one set at most is ever opened.
+ * 2U > N + T, and a node that was asked to open one set opens no other
+ * (sherd__policy_open), in whatever session. So of one `about` the sums that this node gives to are
+ * opened over one set at most.
  */
 int sherd__policy_charge(const sherd__policy *p, sherd__ledger_ref ledger, const sherd__charge *c,
                          sherd_diag *d) SHERD_MUST;
 /** Whether a sum of what was charged under `about` may be opened over these members:
- *  SHERD_EEXPOSURE where one was over others. */
+ *  SHERD_EEXPOSURE where one was over others. Binds nothing: what is opened is opened by
+ *  sherd__policy_open. */
 int sherd__policy_confirm(const sherd__policy *p, sherd__ledger_ref ledger,
                           const uint8_t about[SHERD__LEDGER_DIGEST],
                           const uint8_t members[SHERD__LEDGER_DIGEST], sherd_diag *d) SHERD_MUST;
+/** Before a node answers for these members: binds what was charged under `about` to them. The same
+ *  SHERD_EEXPOSURE, since another session may have opened it between; SHERD_EIO where the ledger
+ *  cannot be written. */
+int sherd__policy_open(const sherd__policy *p, sherd__ledger_ref ledger,
+                       const uint8_t about[SHERD__LEDGER_DIGEST],
+                       const uint8_t members[SHERD__LEDGER_DIGEST], sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -282,19 +282,17 @@ static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sh
     return err;
 }
 
-/* From now on no sum of the same is confirmed over others than these survivors. */
+/* From now on this node answers for the same over no others than these survivors. What it confirmed
+ * holds nothing yet: another session may have opened the same since. */
 static int bind_survivors(sherd__secure *s, sherd_diag *d)
 {
     uint32_t len = 0;
-    uint8_t roster[SHERD__ABOUT];
-    const sherd__ledger_ref *l = &s->site.self.ledger;
+    uint8_t members[SHERD__ABOUT];
     const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
-    sherd_diag own = { 0 };
     if (s->plan.x) return SHERD_OK;
-    int err = digest_members(s, who, len, roster, d);
-    if (!err && l->ops->bind(l->ctx, s->charged, roster, &own))
-        err = sherd__fail(d, SHERD_EIO, NULL, "policy: this node cannot write its ledger");
-    return err;
+    int err = digest_members(s, who, len, members, d);
+    return err ? err : sherd__policy_open(s->site.self.policy, s->site.self.ledger, s->charged,
+                                          members, d);
 }
 
 static int open_sum(sherd__secure *s, const uint8_t *pieces, uint8_t *out, sherd_diag *d)

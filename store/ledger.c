@@ -240,10 +240,12 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
     return SHERD_OK;
 }
 
+/* The first one stays: files of older versions may have another behind it. */
 static int apply_bind(sherd__ledger *l, const uint8_t *about, const uint8_t *members)
 {
     known *k = make_known(l, about);
     if (!k) return SHERD_ENOMEM;
+    if (k->bound) return SHERD_OK;
     k->bound = true;
     memcpy(k->opened, members, sizeof k->opened);
     return SHERD_OK;
@@ -435,6 +437,8 @@ int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
     char text[200], a[HEX + 1], m[HEX + 1];
     const sherd__ledger_known was = sherd__ledger_known_of(l, about);
     if (was.opened && !memcmp(was.opened, members, SHERD__LEDGER_KEY)) return SHERD_OK;
+    if (was.opened)
+        return sherd__fail(d, SHERD_EEXPOSURE, NULL, "this sum was opened over other members");
     sodium_bin2hex(a, sizeof a, about, SHERD__LEDGER_KEY);
     sodium_bin2hex(m, sizeof m, members, SHERD__LEDGER_KEY);
     int n = snprintf(text, sizeof text, "bind %s %s\n", a, m);

@@ -66,7 +66,7 @@ sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
 sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l);
 
 /** Both last when they return; to bind once more is nothing new. SHERD_EIO, SHERD_ENOMEM: nothing
- *  may be sent. */
+ *  may be sent. SHERD_EEXPOSURE: ABOUT is bound to other MEMBERS, and stays so. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d) SHERD_MUST;
 int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
                        const uint8_t members[SHERD__LEDGER_KEY], sherd_diag *d) SHERD_MUST;

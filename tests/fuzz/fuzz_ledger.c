@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                .about = { 9 }, .keys = keys, .nodes = 2, .threshold = 2 };
     uint64_t job = sherd__ledger_job(l, 3);
     assert(sherd__ledger_charge(l, &u, NULL) == 0);
-    assert(sherd__ledger_bind(l, u.about, keys[0], NULL) == 0);
+    const uint8_t *opened = sherd__ledger_known_of(l, u.about).opened;
+    bool other = opened && memcmp(opened, keys[0], sizeof keys[0]) != 0;
+    assert(sherd__ledger_bind(l, u.about, keys[0], NULL) == (other ? SHERD_EEXPOSURE : 0));
     sherd__ledger_close(l);
     assert(sherd__ledger_open(&l, path, NULL) == 0);
     assert(sherd__ledger_all(l).uploads == was.uploads + 1);
@@ -56,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     assert(sherd__ledger_spent(l, 5, 100) >= before && sherd__ledger_spent(l, 7, 9) >= 0.5);
     const sherd__ledger_known k = sherd__ledger_known_of(l, u.about);
     assert(k.nodes == 2 && k.threshold == 2 && !memcmp(k.keys, keys, sizeof keys));
-    assert(k.opened && !memcmp(k.opened, keys[0], sizeof keys[0]));
+    assert(k.opened && !memcmp(k.opened, keys[0], sizeof keys[0]) == !other);
     sherd__ledger_close(l);
     return 0;
 }

@@ -63,6 +63,9 @@ static int bind_to(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST],
 {
     memory_ledger *l = ctx;
     (void)d;
+    const sherd__charged was = charged(ctx, about);
+    if (was.opened)
+        return memcmp(was.opened, members, SHERD__LEDGER_DIGEST) ? SHERD_EEXPOSURE : SHERD_OK;
     if (l->full || l->binds == MEMORY_LEDGER_MAX) return SHERD_EIO;
     memcpy(l->bound[l->binds][0], about, SHERD__LEDGER_DIGEST);
     memcpy(l->bound[l->binds++][1], members, SHERD__LEDGER_DIGEST);

@@ -138,20 +138,28 @@ static void the_same_sum_is_among_the_same_members(void **s)
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 
-static void a_sum_that_was_opened_is_confirmed_over_the_same(void **s)
+static void a_sum_that_was_opened_is_opened_over_the_same(void **s)
 {
     (void)s;
     sherd__policy p = policy_of_tests;
     static const uint8_t about[SHERD__LEDGER_DIGEST] = { 1 }, members[SHERD__LEDGER_DIGEST] = { 2 },
                          others[SHERD__LEDGER_DIGEST] = { 3 };
+    sherd_diag d = { 0 };
     memset(&ledger, 0, sizeof ledger);
     sherd__ledger_ref l = memory_ledger_ref(&ledger);
     assert_int_equal(sherd__policy_confirm(&p, l, about, others, NULL), 0);
-    assert_int_equal(l.ops->bind(l.ctx, about, members, NULL), 0);
+    assert_int_equal(sherd__policy_open(&p, l, about, members, NULL), 0);
     assert_int_equal(sherd__policy_confirm(&p, l, about, members, NULL), 0);
+    assert_int_equal(sherd__policy_open(&p, l, about, members, NULL), 0);
     assert_int_equal(sherd__policy_confirm(&p, l, about, others, NULL), SHERD_EEXPOSURE);
+    assert_int_equal(sherd__policy_open(&p, l, about, others, &d), SHERD_EEXPOSURE);
+    assert_string_equal(d.message, "policy: this node has given the same sum to other members "
+                                   "(--any-roster)");
     p.any_roster = true;
     assert_int_equal(sherd__policy_confirm(&p, l, about, others, NULL), 0);
+    assert_int_equal(sherd__policy_open(&p, l, about, others, NULL), 0);
+    ledger.full = true;
+    assert_int_equal(sherd__policy_open(&p, l, others, others, NULL), SHERD_EIO);
 }
 
 static void what_cannot_be_charged_is_not_given(void **s)
@@ -171,7 +179,7 @@ int main(void)
         cmocka_unit_test(uploads_are_charged_until_the_budget_is_spent),
         cmocka_unit_test(rounds_of_a_job_and_of_a_day_are_bounded),
         cmocka_unit_test(the_same_sum_is_among_the_same_members),
-        cmocka_unit_test(a_sum_that_was_opened_is_confirmed_over_the_same),
+        cmocka_unit_test(a_sum_that_was_opened_is_opened_over_the_same),
         cmocka_unit_test(what_cannot_be_charged_is_not_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

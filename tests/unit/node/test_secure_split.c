@@ -1,8 +1,8 @@
 /*
  * A coordinator that lies about who is in a sum: it tells some nodes of one set of survivors and
  * the others of another, has T members that sign and answer whatever it likes, and passes on what
- * it pleases. The honest nodes are the real ones, and no two sets get an answer from any of them.
- * And what is in a sum that is opened well.
+ * it pleases, in one session with each node or in two. The honest nodes are the real ones, and no
+ * two sets get an answer from any of them. And what is in a sum that is opened well.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,14 @@
 static const char text[] = "input = 2\nlayer = dense 1\nloss = squared\ntargets = values\n"
                            "data = file\nepochs = 1\nrate = 0.5\n";
 enum { COUNT = 3, LEN = COUNT + SHERD__SECURE_EXTRA, MOST = 7, ROWS = 6, JOB = 9, TEXT = 1,
-       PLAN = 2, ROSTER = 3, FIRST = 10 };
+       PLAN = 2, ROSTER = 3, FIRST = 10, LINKS = 2 };
+
+/* A session with a node. */
+typedef struct link {
+    joined j;
+    uint32_t tasks, next_block;
+    uint8_t *pieces;
+} link;
 
 typedef struct party {
     sherd_identity *identity;
@@ -34,19 +41,18 @@ typedef struct party {
     memory_ledger ledger;
     sherd_executor *executor;
     sherd__worker *worker;
-    joined j;
-    uint32_t tasks, next_block;
+    link links[LINKS];
     int refused;
     uint8_t *result;  /* of the last task */
-    uint8_t *pieces;
     uint8_t upload[8 * LEN], answer[8 * LEN];
 } party;
 
 static party parties[MOST];
 static sherd__aggregate a;
 static double params[COUNT] = { 0.5, -0.25, 0.125 }, clip, noise; /* clip, noise: of the plan */
-static uint8_t cards[MOST * SHERD__SECURE_CARD], roster[SHERD__ABOUT], about[SHERD__ABOUT],
-    bound[SHERD__ABOUT];
+static unsigned on, links = 1; /* the session that is used, of how many with each */
+static uint8_t cards[LINKS][MOST * SHERD__SECURE_CARD], roster[LINKS][SHERD__ABOUT],
+    about[LINKS][SHERD__ABOUT], bound[LINKS][SHERD__ABOUT];
 
 /* ---- questions ----------------------------------------------------------------------------- */
 
@@ -65,27 +71,29 @@ static void hear(void *ctx, sherd__event *e)
 static int ask(party *p, uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                uint64_t cols)
 {
-    sherd__task t = { .job = JOB, .task = ++p->tasks, .attempt = 1, .op = op, .left = left,
+    joined *j = &p->links[on].j;
+    sherd__task t = { .job = JOB, .task = ++p->links[on].tasks, .attempt = 1, .op = op, .left = left,
                       .right = right,
                       .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
                                   .cols = cols,
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     p->refused = 1;
-    assert_int_equal(sherd__session_task(p->j.co, &t), 0);
-    joined_settle(&p->j, p->executor);
+    assert_int_equal(sherd__session_task(j->co, &t), 0);
+    joined_settle(j, p->executor);
     return p->refused;
 }
 
 static uint32_t put(party *p, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
 {
-    joined_put(&p->j, JOB, p->next_block, dtype, rows, cols, bytes);
-    return p->next_block++;
+    link *l = &p->links[on];
+    joined_put(&l->j, JOB, FIRST + l->next_block, dtype, rows, cols, bytes);
+    return FIRST + l->next_block++;
 }
 
 static void start(uint32_t i)
 {
     party *p = &parties[i];
-    *p = (party){ .next_block = FIRST };
+    *p = (party){ 0 };
     assert_int_equal(sherd__identity_new(&p->identity), 0);
     for (size_t k = 0; k < ROWS * 3; k++) p->examples[k] = (double)draw() / 0x1p32;
     p->own.x = sherd_view_c(p->examples, SHERD_F64, i + 1 < ROWS ? i + 1 : ROWS, 3);
@@ -96,52 +104,63 @@ static void start(uint32_t i)
                                           .policy = &policy_of_tests,
                                           .ledger = memory_ledger_ref(&p->ledger) } };
     assert_int_equal(sherd__worker_new(&p->worker, &o), 0);
-    joined_open(&p->j, p->worker, hear, p);
+    for (unsigned k = 0; k < links; k++) joined_open(&p->links[k].j, p->worker, hear, p);
 }
 
 static void stop(void)
 {
     for (uint32_t i = 0; i < a.nodes; i++) {
         party *p = &parties[i];
-        joined_cut(&p->j);
+        for (unsigned k = 0; k < links; k++) {
+            joined_cut(&p->links[k].j);
+            free(p->links[k].pieces);
+        }
         assert_int_equal(sherd__worker_memory(p->worker)->used, 0);
         sherd__worker_free(p->worker);
         sherd__executor_free(p->executor);
         sherd__identity_free(p->identity);
         free(p->result);
-        free(p->pieces);
     }
 }
 
-/* All join, and know one another. */
-static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
+/* All join in the session that is used, and know one another. */
+static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
 {
     uint8_t training[SHERD__ABOUT], more[SHERD__SECURE_TRAINING];
     sherd__secure_plan all = { .recipe = TEXT, .nodes = nodes, .threshold = survivors,
                                .colluding = colluding, .rows = ROWS, .places = ROWS,
                                .clip = clip, .noise = noise };
     sherd__secure_training(more, &all);
-    a = (sherd__aggregate){ nodes, survivors, colluding, LEN };
     for (uint32_t i = 0; i < nodes; i++) {
         uint8_t plan[8 * SHERD__SECURE_PLAN];
         sherd__secure_plan p = all;
         p.self = i;
-        start(i);
+        joined *j = &parties[i].links[on].j;
         sherd__secure_plan_write(plan, &p);
-        joined_put(&parties[i].j, JOB, TEXT, SHERD_U8, 1, sizeof text - 1, text);
-        joined_put(&parties[i].j, JOB, PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
+        joined_put(j, JOB, TEXT, SHERD_U8, 1, sizeof text - 1, text);
+        joined_put(j, JOB, PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
         assert_int_equal(ask(&parties[i], SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1,
                              SHERD__SECURE_CARD), 0);
-        memcpy(cards + i * SHERD__SECURE_CARD, parties[i].result, SHERD__SECURE_CARD);
+        memcpy(cards[on] + i * SHERD__SECURE_CARD, parties[i].result, SHERD__SECURE_CARD);
     }
     for (uint32_t i = 0; i < nodes; i++) {
-        joined_put(&parties[i].j, JOB, ROSTER, SHERD_U8, nodes, SHERD__SECURE_CARD, cards);
+        joined_put(&parties[i].links[on].j, JOB, ROSTER, SHERD_U8, nodes, SHERD__SECURE_CARD,
+                   cards[on]);
         assert_int_equal(ask(&parties[i], SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1), 0);
     }
     sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 },
                                                         { more, sizeof more } }, 2);
-    sherd__about(roster, (const sherd__about_part[]){ { training, sizeof training },
-                                                      { cards, nodes * SHERD__SECURE_CARD } }, 2);
+    sherd__about(roster[on], (const sherd__about_part[]){
+                                 { training, sizeof training },
+                                 { cards[on], nodes * SHERD__SECURE_CARD } }, 2);
+}
+
+static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
+{
+    a = (sherd__aggregate){ nodes, survivors, colluding, LEN };
+    for (uint32_t i = 0; i < nodes; i++) start(i);
+    for (on = links; on-- > 0;) join(nodes, survivors, colluding);
+    on = 0;
 }
 
 /* Pieces and uploads of all, under parameters of their own or again under those of `as`. */
@@ -151,18 +170,18 @@ static void give_as(uint64_t round, uint64_t as)
     uint64_t sealing[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
     size_t sealed = sherd__aggregate_sealed_len(&a);
     params[1] = (double)as / 64;
-    sherd__about(about, (const sherd__about_part[]){ { roster, sizeof roster },
-                                                     { hiding, sizeof hiding },
-                                                     { params, sizeof params } }, 3);
-    sherd__about(bound, (const sherd__about_part[]){ { roster, sizeof roster },
-                                                     { about, sizeof about } }, 2);
-    memcpy(sealing + 2, about, sizeof about);
+    sherd__about(about[on], (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                                         { hiding, sizeof hiding },
+                                                         { params, sizeof params } }, 3);
+    sherd__about(bound[on], (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                                         { about[on], SHERD__ABOUT } }, 2);
+    memcpy(sealing + 2, about[on], SHERD__ABOUT);
     for (uint32_t i = 0; i < a.nodes; i++) {
         party *p = &parties[i];
         uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_SEAL, sealing);
         assert_int_equal(ask(p, SHERD__OP_SEAL, at, 0, SHERD_U8, a.nodes, sealed), 0);
-        free(p->pieces);
-        p->pieces = p->result;
+        free(p->links[on].pieces);
+        p->links[on].pieces = p->result;
         p->result = NULL;
         at = put(p, SHERD_I64, 1, SHERD__SECURE_HIDE + 2, hiding);
         (void)put(p, SHERD_F64, 1, COUNT, params);
@@ -178,8 +197,8 @@ static void give(uint64_t round)
 
 /* ---- two sets of survivors: all, and all but member 0 -------------------------------------- */
 
-static uint8_t signatures[2][MOST][SHERD__SECURE_SIGNATURE];
-static bool has_signed[2][MOST];
+static uint8_t signatures[LINKS][2][MOST][SHERD__SECURE_SIGNATURE];
+static bool has_signed[LINKS][2][MOST];
 
 static uint32_t list_of(unsigned set, uint32_t *list)
 {
@@ -192,10 +211,20 @@ static void sign(uint64_t round, unsigned set, uint32_t i)
 {
     uint32_t list[MOST], len = list_of(set, list);
     uint8_t statement[SHERD__CONFIRMATION];
-    sherd__confirmation(statement, JOB, round, bound, list, len);
+    sherd__confirmation(statement, JOB, round, bound[on], list, len);
     assert_int_equal(sherd__identity_sign(parties[i].identity, statement, sizeof statement,
-                                          signatures[set][i]), 0);
-    has_signed[set][i] = true;
+                                          signatures[on][set][i]), 0);
+    has_signed[on][set][i] = true;
+}
+
+/* T members sign for both. */
+static void collude(uint64_t round)
+{
+    memset(has_signed[on], 0, sizeof has_signed[on]);
+    for (uint32_t i = a.nodes - a.colluding; i < a.nodes; i++) {
+        sign(round, 0, i);
+        sign(round, 1, i);
+    }
 }
 
 static int confirm(uint64_t round, unsigned set, uint32_t i)
@@ -207,8 +236,8 @@ static int confirm(uint64_t round, unsigned set, uint32_t i)
     uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question);
     int err = ask(p, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
     if (err) return err;
-    memcpy(signatures[set][i], p->result, SHERD__SECURE_SIGNATURE);
-    has_signed[set][i] = true;
+    memcpy(signatures[on][set][i], p->result, SHERD__SECURE_SIGNATURE);
+    has_signed[on][set][i] = true;
     return 0;
 }
 
@@ -223,14 +252,14 @@ static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
     party *p = &parties[i];
     for (uint32_t k = 0; k < a.nodes; k++) {
         uint64_t *at = question + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * told;
-        unsigned from = has_signed[set][k] ? set : !set;
-        if (!has_signed[from][k] || (from != set && !mixed)) continue;
+        unsigned from = has_signed[on][set][k] ? set : !set;
+        if (!has_signed[on][from][k] || (from != set && !mixed)) continue;
         at[0] = k;
-        memcpy(at + 1, signatures[from][k], SHERD__SECURE_SIGNATURE);
+        memcpy(at + 1, signatures[on][from][k], SHERD__SECURE_SIGNATURE);
         told++;
     }
     for (uint32_t k = 0; k < len; k++)
-        memcpy(pieces + k * sealed, parties[list[k]].pieces + i * sealed, sealed);
+        memcpy(pieces + k * sealed, parties[list[k]].links[on].pieces + i * sealed, sealed);
     uint32_t at = put(p, SHERD_I64, 1, SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * told,
                       question);
     (void)put(p, SHERD_U8, len, sealed, pieces);
@@ -244,18 +273,13 @@ static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
 static void split(uint64_t round, unsigned told, uint32_t answers[2])
 {
     uint32_t honest = a.nodes - a.colluding, all[2] = { a.colluding, a.colluding };
-    memset(has_signed, 0, sizeof has_signed);
     answers[0] = answers[1] = 0;
-    for (uint32_t i = 0; i < a.nodes; i++) {
+    collude(round);
+    for (uint32_t i = 0; i < honest; i++) {
         unsigned set = told >> i & 1;
-        if (i < honest) {
-            assert_int_equal(confirm(round, set, i), 0);
-            assert_int_equal(confirm(round, !set, i), SHERD_EINVAL);
-            all[set]++;
-        } else {
-            sign(round, 0, i);
-            sign(round, 1, i);
-        }
+        assert_int_equal(confirm(round, set, i), 0);
+        assert_int_equal(confirm(round, !set, i), SHERD_EINVAL);
+        all[set]++;
     }
     for (uint32_t i = 0; i < honest; i++) {
         unsigned set = told >> i & 1;
@@ -310,11 +334,7 @@ static void no_two_sets_of_the_same_sum_are_opened_in_two_rounds(void **s)
                 for (unsigned turn = 0; turn < 2; turn++) {
                     unsigned told = turn ? second : first;
                     give_as(++round, as);
-                    memset(has_signed, 0, sizeof has_signed);
-                    for (uint32_t i = honest; i < a.nodes; i++) {
-                        sign(round, 0, i);
-                        sign(round, 1, i);
-                    }
+                    collude(round);
                     for (uint32_t i = 0; i < honest; i++)
                         refused += confirm(round, told >> i & 1, i) != 0;
                     for (unsigned set = 0; set < 2; set++) {
@@ -332,6 +352,55 @@ static void no_two_sets_of_the_same_sum_are_opened_in_two_rounds(void **s)
     assert_true(again > 10 && refused > 100);
 }
 
+/* The same in two sessions with each, over the same members: both have given and confirmed before
+ * either is opened. Opened member by member, or session by session. */
+static void no_two_sets_of_the_same_sum_are_opened_in_two_sessions(void **s)
+{
+    (void)s;
+    static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 } };
+    unsigned again = 0, refused = 0;
+    links = LINKS;
+    for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
+        draw_state = 70 + q;
+        meet(shapes[q][0], shapes[q][1], shapes[q][2]);
+        const uint32_t honest = a.nodes - a.colluding;
+        for (unsigned k = 0; k < 2u << 2 * honest; k++) {
+            const unsigned told[LINKS] = { k >> 1 & ((1u << honest) - 1), k >> (honest + 1) };
+            uint32_t opened[2] = { 0, 0 }, answers[LINKS][2] = { { 0 } };
+            bool asked[MOST][2] = { { false } }, answered[MOST][2] = { { false } };
+            for (on = 0; on < links; on++) give(k + 1);
+            for (on = 0; on < links; on++) {
+                collude(k + 1);
+                for (uint32_t i = 0; i < honest; i++)
+                    assert_int_equal(confirm(k + 1, told[on] >> i & 1, i), 0);
+            }
+            for (unsigned turn = 0; turn < links * honest; turn++) {
+                uint32_t i = k & 1 ? turn / links : turn % honest;
+                on = k & 1 ? turn % links : turn / honest;
+                unsigned set = told[on] >> i & 1;
+                int err = open_set(k + 1, set, i, false);
+                answers[on][set] += !err;
+                answered[i][set] |= !err;
+                assert_int_equal(err == SHERD_EEXPOSURE, asked[i][!set]);
+                asked[i][set] = true;
+                refused += err == SHERD_EEXPOSURE;
+                if (err == SHERD_EEXPOSURE) /* and again */
+                    assert_int_equal(open_set(k + 1, set, i, false), SHERD_EEXPOSURE);
+            }
+            for (uint32_t i = 0; i < honest; i++) assert_false(answered[i][0] && answered[i][1]);
+            for (on = 0; on < links; on++)
+                for (unsigned set = 0; set < 2; set++)
+                    opened[set] += answers[on][set] + a.colluding >= a.threshold;
+            assert_true(opened[0] == 0 || opened[1] == 0);
+            again += opened[0] + opened[1] == 2;
+        }
+        on = 0;
+        stop();
+    }
+    links = 1;
+    assert_true(again > 10 && refused > 100);
+}
+
 /* ---- what is opened when nobody lies ------------------------------------------------------- */
 
 /* The sum of a round over one of the sets; gives how many examples the nodes of it have. */
@@ -341,7 +410,7 @@ static int64_t sum_of(uint64_t round, unsigned set, int64_t *sum)
     const uint64_t *answers[MOST];
     uint32_t who[MOST], list[MOST], len = list_of(set, list);
     int64_t rows = 0;
-    memset(has_signed, 0, sizeof has_signed);
+    memset(has_signed[on], 0, sizeof has_signed[on]);
     for (uint32_t i = 0; i < a.nodes; i++) assert_int_equal(confirm(round, set, i), 0);
     for (uint32_t i = 0; i < len; i++) {
         uint64_t x[LEN];
@@ -419,15 +488,15 @@ static void who_was_told_of_other_members_confirms_nothing(void **s)
     draw_state = 51;
     meet(5, 4, 1);
     give(1);
-    memset(has_signed, 0, sizeof has_signed);
-    memcpy(was, bound, sizeof was);
-    cards[3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 were told of another member 3 */
-    sherd__about(other, (const sherd__about_part[]){ { roster, sizeof roster },
-                                                     { cards, sizeof cards } }, 2);
-    sherd__about(bound, (const sherd__about_part[]){ { other, sizeof other },
-                                                     { about, sizeof about } }, 2);
+    memset(has_signed[on], 0, sizeof has_signed[on]);
+    memcpy(was, bound[on], sizeof was);
+    cards[on][3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 were told of another member 3 */
+    sherd__about(other, (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                                     { cards[on], sizeof cards[on] } }, 2);
+    sherd__about(bound[on], (const sherd__about_part[]){ { other, sizeof other },
+                                                         { about[on], SHERD__ABOUT } }, 2);
     for (uint32_t i = 1; i < 5; i++) sign(1, 0, i);
-    memcpy(bound, was, sizeof was);
+    memcpy(bound[on], was, sizeof was);
     assert_int_equal(confirm(1, 0, 0), 0);
     assert_int_equal(open_set(1, 0, 0, false), SHERD_EAUTH);
     for (uint32_t i = 1; i < 5; i++) sign(1, 0, i);
@@ -440,6 +509,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_sets_of_a_round_are_answered_for_whoever_is_told_what),
         cmocka_unit_test(no_two_sets_of_the_same_sum_are_opened_in_two_rounds),
+        cmocka_unit_test(no_two_sets_of_the_same_sum_are_opened_in_two_sessions),
         cmocka_unit_test(one_set_that_all_confirm_is_opened_by_any_u_answers),
         cmocka_unit_test(each_round_has_noise_of_every_node_in_it),
         cmocka_unit_test(who_was_told_of_other_members_confirms_nothing),

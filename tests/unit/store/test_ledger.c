@@ -130,6 +130,9 @@ static void rosters_and_opened_sums_are_remembered(void **s)
             assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
         unsigned before = syncs;
         if (k % 5 == 0) assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
+        if (k % 5 == 0)
+            assert_int_equal(sherd__ledger_bind(l, u.about, members[!(k % 2)], NULL),
+                             SHERD_EEXPOSURE);
         assert_int_equal(syncs, before); /* nothing new */
     }
     for (unsigned again = 0; again < 2; again++) {
