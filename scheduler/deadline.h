@@ -32,8 +32,8 @@ typedef struct sherd__delivery_peers {
     double usual_ms, rate;
 } sherd__delivery_peers;
 
-/** Medians over those that are up and have delivered, the lower one of an even number: `len` deliveries, each
- *  `stride` bytes from the one before. `room` has space for `len` doubles. */
+/** Medians over those that are up and have delivered, the lower one of an even number: `len`
+ *  deliveries, each `stride` bytes from the one before. `room` has space for `len` doubles. */
 void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery *first,
                               size_t stride, uint32_t len, double *room);
 
