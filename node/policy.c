@@ -8,6 +8,13 @@
 #include "core/diag.h"
 #include "crypto/privacy.h"
 
+/* Every round of an epoch, the last one too. */
+static bool few_rows(const sherd__policy *p, const sherd__secure_plan *plan)
+{
+    uint64_t last = plan->places % plan->rows;
+    return plan->rows < p->rows_min || (last > 0 && last < p->rows_min);
+}
+
 int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, bool peers,
                        sherd_diag *d)
 {
@@ -21,9 +28,10 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums that "
                            "withstand at least %u colluding nodes (--min-colluding)",
                            p->colluding_min);
-    if (plan->rows < p->rows_min)
+    if (few_rows(p, plan))
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
-                           "least %" PRIu64 " examples of each node (--min-rows)", p->rows_min);
+                           "least %" PRIu64 " examples of each node, the last of an epoch too "
+                           "(--min-rows)", p->rows_min);
     if (isfinite(p->epsilon) && !(plan->noise > 0))
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums with "
                            "noise only (--epsilon)");
@@ -57,6 +65,8 @@ int sherd__policy_charge(const sherd__policy *p, sherd__ledger_ref ledger, const
 {
     const sherd__ledger_ops *ops = ledger.ops;
     sherd_diag own = { 0 };
+    if (c->rows < p->rows_min)
+        return refused(d, "this node gives no round of so few examples (--min-rows)");
     if (ops->rounds(ledger.ctx, c->job) >= p->rounds_max)
         return refused(d, "the rounds that this node gives one training are over (--max-rounds)");
     if (ops->today(ledger.ctx) >= p->rounds_day)

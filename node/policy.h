@@ -17,7 +17,7 @@
 
 typedef struct sherd__policy {
     uint32_t nodes_min, colluding_min; /* of a plan */
-    uint64_t rows_min;                 /* places of a round */
+    uint64_t rows_min;                 /* places of every round, the last of an epoch too */
     uint64_t rounds_max, rounds_day;   /* uploads for one job; in one day (UTC) for all */
     double epsilon, delta;             /* budget of every example; epsilon infinite: no bound, and
                                           rounds without noise */
@@ -74,9 +74,9 @@ typedef struct sherd__ledger_ref {
 int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, bool peers,
                        sherd_diag *d) SHERD_MUST;
 /**
- * Charges an upload, or refuses it: SHERD_EEXPOSURE, more rounds than are allowed, a budget that
- * would be exceeded, or the same sum as before among other members; SHERD_EIO where the ledger
- * cannot be written. Every upload is charged, whether it will be part of a sum or not.
+ * Charges an upload, or refuses it: SHERD_EEXPOSURE, fewer places or more rounds than are allowed,
+ * a budget that would be exceeded, or the same sum as before among other members; SHERD_EIO where
+ * the ledger cannot be written. Every upload is charged, whether it will be part of a sum or not.
  *
  * A sum that is asked for again may be among fewer of the same members, if no fewer open it: any U
  * of the first ones and any U' >= U of a part of them have an honest node in common, since

@@ -55,8 +55,14 @@ train
     [ "$(grep -c 'it takes no part' err)" = 4 ]
 report $? "a node with data gives nothing without noise, unless its owner says so"
 train --clip 1 --noise 2 --batch 64
-[ $code = 7 ] && grep -q 'policy: .* at least 32 examples of each node (--min-rows)' err
+[ $code = 7 ] && grep -q 'policy: .* at least 32 examples of each node, the last of an epoch too (--min-rows)' err
 report $? "nor to a round of few examples"
+places=65
+train --clip 1 --noise 2 --batch 128
+[ $code = 7 ] && grep -q 'policy: .* at least 32 examples of each node, the last of an epoch too (--min-rows)' err &&
+    tr '\n' ' ' <err | grep -q 'the last round of an epoch goes over 1 of the 65 places .*--examples 96'
+report $? "nor where the last round of an epoch is of few, and it is said what to change"
+places=64
 train --noise 2
 [ $code = 2 ] && grep -q -- '--noise needs --clip' err
 report $? "noise needs a norm that it covers"

@@ -34,6 +34,8 @@ static void a_plan_is_held_against_the_policy(void **s)
 {
     (void)s;
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
+    static const char few[] = "policy: this node takes part in rounds of at least 32 examples of "
+                              "each node, the last of an epoch too (--min-rows)";
     sherd__policy p = usual;
     sherd__secure_plan q = plan();
     assert_int_equal(sherd__policy_join(&p, &q, true, NULL), 0);
@@ -52,13 +54,21 @@ static void a_plan_is_held_against_the_policy(void **s)
     p.colluding_min = 2;
     refuses(&p, &q, true, "at least 2 colluding nodes (--min-colluding)");
     p = usual;
-    q.rows = 31;
-    refuses(&p, &q, true, "at least 32 examples of each node (--min-rows)");
+    for (uint64_t last = 0; last < q.rows; last++) { /* places of an epoch's last round */
+        q.places = 2 * q.rows + last;
+        if (last == 0 || last >= 32) assert_int_equal(sherd__policy_join(&p, &q, true, NULL), 0);
+        else refuses(&p, &q, true, few);
+    }
+    q.rows = 32;
+    q.places = 33;
+    refuses(&p, &q, true, few);
+    q.rows = q.places = 31;
+    refuses(&p, &q, true, few);
 }
 
 static sherd__charge charge_of(uint8_t about, double rho)
 {
-    sherd__charge c = { .job = 7, .first = 0, .rows = 10, .rho = rho, .keys = all, .nodes = 5,
+    sherd__charge c = { .job = 7, .first = 0, .rows = 32, .rho = rho, .keys = all, .nodes = 5,
                         .threshold = 4 };
     c.about[0] = about;
     return c;
@@ -85,11 +95,25 @@ static void uploads_are_charged_until_the_budget_is_spent(void **s)
     }
     assert_int_equal(ledger.len, 3);
     sherd__charge c = charge_of(9, rho);
-    c.first = 10; /* other places */
+    c.first = 32; /* other places */
     assert_int_equal(charge(&p, &c, ""), 0);
     c = charge_of(10, INFINITY);
     c.first = 100;
     assert_int_equal(charge(&p, &c, "budget is spent"), SHERD_EEXPOSURE);
+}
+
+static void a_round_of_few_places_is_not_charged(void **s)
+{
+    (void)s;
+    const sherd__policy p = SHERD__POLICY_DEFAULT;
+    sherd__charge c = charge_of(1, 0);
+    memset(&ledger, 0, sizeof ledger);
+    c.rows = 31;
+    assert_int_equal(charge(&p, &c, "policy: this node gives no round of so few examples "
+                                    "(--min-rows)"), SHERD_EEXPOSURE);
+    assert_int_equal(ledger.len, 0);
+    c.rows = 32;
+    assert_int_equal(charge(&p, &c, ""), 0);
 }
 
 static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
@@ -177,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_is_held_against_the_policy),
         cmocka_unit_test(uploads_are_charged_until_the_budget_is_spent),
+        cmocka_unit_test(a_round_of_few_places_is_not_charged),
         cmocka_unit_test(rounds_of_a_job_and_of_a_day_are_bounded),
         cmocka_unit_test(the_same_sum_is_among_the_same_members),
         cmocka_unit_test(a_sum_that_was_opened_is_opened_over_the_same),
