@@ -345,7 +345,7 @@ static const sherd__option options[] = {
     {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
              "and --colluding together]"},
-    {.name = "clip", .type = SHERD__REAL, .arg = "C", .min = 1e-100, .max = 1e100,
+    {.name = "clip", .type = SHERD__REAL, .arg = "C", .min = 1e-30, .max = 1e30,
      .help = "--aggregate secure: scale each example's gradient down to this norm"},
     {.name = "noise", .type = SHERD__REAL, .arg = "S", .min = 1e-6, .max = SHERD__PRIVACY_NOISE_MAX,
      .help = "--aggregate secure: nodes add noise of S times what one example can change, for "

@@ -8,10 +8,12 @@
  *     is no label;
  *   - what does not fit saturates. A gradient that is not finite counts as zero.
  *
- * With a clipping norm each example is graded alone, its gradient is scaled down to that norm,
- * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h), and their norm is checked in
- * integers before they are added. So replacing one example by none changes the sum by a vector of
- * bounded norm, exactly. Without it, examples are graded in batches, in float64.
+ * With a clipping norm each example is graded alone, its gradient is scaled down to that norm and
+ * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h). The norm counts numbers of any
+ * size and is rounded up. Besides, squares of each example's integers are summed: an example
+ * beyond sherd__privacy_gradient_bound would be graded again as an empty place, and none is known. So
+ * replacing one example by none changes the sum by a vector of bounded norm, exactly. Without a
+ * clipping norm, examples are graded in batches, in float64.
  *
  * Public: the shape of the network and the numbers of columns. Private: everything else.
  */
@@ -27,6 +29,10 @@
  *  would. */
 #define SHERD__OWN_CHUNK 256u
 
+/** Range of clipping norms: with them, factors of examples are normal numbers. */
+#define SHERD__OWN_CLIP_LEAST 0x1p-100
+#define SHERD__OWN_CLIP_MOST 0x1p100
+
 /** As read; borrowed. x has at least one row. */
 typedef struct sherd__own {
     sherd_view x; /* examples x numbers */
@@ -38,7 +44,7 @@ typedef struct sherd__own_options {
     const sherd__own *data;
     bool values;            /* targets are values; else labels */
     double divide;          /* inputs are divided by it */
-    double clip;            /* norm of one example's gradient at most; 0: no clipping */
+    double clip;            /* norm of one example's gradient at most, in that range; 0: none */
 } sherd__own_options;
 
 typedef struct sherd__own_grader sherd__own_grader;

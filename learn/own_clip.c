@@ -5,6 +5,12 @@
  * of a convolution has as many rows as output pixels: it is made and kept until the factor is
  * known, which all layers decide together.
  *
+ * x and dy may be any finite numbers, so their squares may be beyond float64 or 0. Each is scaled
+ * by a power of two to entries of about 1 before it is squared, and what is added up is made of these
+ * scaled numbers: what the norm does not see is not in the vector. Squares of each example's
+ * integers are summed besides, and an example beyond sherd__privacy_gradient_bound is made absent,
+ * by a second pass over the chunk.
+ *
  * What an example adds depends on nothing but itself and the parameters: products are chains of
  * sums by ascending k, whatever other rows there are (matrix/tiled.h). Rows that are absent have
  * gradients of zeros, but for parameters that overflow; the factor 0 sees to those.
@@ -23,6 +29,7 @@
 
 #define BLOCK 32u        /* columns that are added up together */
 #define CHUNK_MOST 64u
+#define POWER_MOST 1000  /* exponents of scales, either way: their powers of two are normal */
 #define NEAREST 0x1.8p52 /* added and taken off, it rounds a number below 2^51 to a whole one */
 
 /* What a pass left of a layer with parameters. */
@@ -32,6 +39,9 @@ struct sherd__own_tier {
     const double *x;   /* dense: chunk x rows, borrowed until the next pass */
     double *dy;        /* dense: chunk x cols */
     double *each;      /* else: chunk x (rows x cols + cols), the gradients */
+    /* of each example: x counts as x 2^-x_power times 2^x_power; dy, or the gradient, is kept as
+     * what it is times 2^-power */
+    int32_t x_power[CHUNK_MOST], power[CHUNK_MOST];
 };
 
 static size_t each_len(const sherd__own_tier *t)
@@ -45,7 +55,7 @@ int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *
                      sherd_diag *d)
 {
     sherd__form in = r->in;
-    *kept = 0;
+    *kept = clips ? BLOCK : 0;
     *chunk = clips ? CHUNK_MOST : SHERD__OWN_CHUNK;
     for (size_t i = 0; i < r->len && clips; i++) {
         sherd__layer l = { .spec = r->layers[i], .in = in };
@@ -77,7 +87,8 @@ int sherd__own_clip_new(sherd__own_grader *g)
     g->norms = sherd__calloc(g->chunk, sizeof *g->norms);
     g->by = sherd__calloc(g->chunk, sizeof *g->by);
     g->slope = sherd__calloc(g->width, sizeof *g->slope);
-    if (!g->apart || !g->norms || !g->by || !g->slope) return SHERD_ENOMEM;
+    g->squared = sherd__calloc(g->chunk * BLOCK, sizeof *g->squared);
+    if (!g->squared || !g->apart || !g->norms || !g->by || !g->slope) return SHERD_ENOMEM;
     for (size_t i = 0; i < sherd__network_len(g->network); i++) {
         const sherd__layer *l = sherd__network_layer(g->network, i);
         size_t numbers;
@@ -107,18 +118,54 @@ void sherd__own_clip_free(sherd__own_grader *g)
     sherd__free(g->norms);
     sherd__free(g->by);
     sherd__free(g->slope);
+    sherd__free(g->squared);
 }
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
+static int clamped(int e)
+{
+    return e < -POWER_MOST ? -POWER_MOST : e > POWER_MOST ? POWER_MOST : e;
+}
+
+/* 2^e, e at most POWER_MOST either way. */
+static double power_of_two(int e)
+{
+    uint64_t bits = (uint64_t)(e + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The e, clamped, with which entries of x 2^-e are below 1, one of them 1/2 or more. */
 SHERD__CLONES
-static double squares(const double *restrict x, size_t n)
+static int power_of(const double *x, size_t n)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= INT64_MAX;
+        most = bits > most ? bits : most;
+    }
+    return clamped((int)(most >> 52) - 1022);
+}
+
+SHERD__CLONES
+static void scale(double *restrict x, size_t n, double by)
+{
+    for (size_t i = 0; i < n; i++) x[i] *= by;
+}
+
+/* Squared norm of x by. */
+SHERD__CLONES
+static double squares(const double *restrict x, size_t n, double by)
 {
     double part[8] = { 0 }, sum = 0;
     size_t whole = n / 8 * 8;
     for (size_t i = 0; i < whole; i += 8)
-        for (size_t k = 0; k < 8; k++) part[k] += x[i + k] * x[i + k];
-    for (size_t i = whole; i < n; i++) sum += x[i] * x[i];
+        for (size_t k = 0; k < 8; k++) part[k] += (x[i + k] * by) * (x[i + k] * by);
+    for (size_t i = whole; i < n; i++) sum += (x[i] * by) * (x[i] * by);
     for (size_t k = 0; k < 8; k++) sum += part[k];
     return sum;
 }
@@ -134,12 +181,20 @@ static void sum_biases(const sherd__own_tier *t, const double *dy, size_t rows, 
     for (size_t j = 0; j < t->cols && t->total; j++) to[j] = all;
 }
 
-static double bias_squares(const sherd__own_tier *t, const double *dy)
+static double bias_norm(const sherd__own_tier *t, const double *dy)
 {
     double all = 0;
-    if (!t->total) return squares(dy, t->cols);
+    if (!t->total) return sqrt(squares(dy, t->cols, 1));
     for (size_t j = 0; j < t->cols; j++) all += dy[j];
-    return all * all * (double)t->cols;
+    return fabs(all) * sqrt((double)t->cols);
+}
+
+/* Adds a part of example i's gradient, of norm `norm` 2^power: squares are of norms in units of the
+ * clipping norm, so that what is lost of them below float64 is nothing beside 1. */
+static void add_norm(sherd__own_grader *g, size_t i, double norm, int power)
+{
+    norm *= power_of_two(power) / g->unit;
+    g->norms[i] += norm * norm;
 }
 
 /* The gradient of example i of a convolution, of so many rows. */
@@ -153,7 +208,9 @@ static int make_each(sherd__own_grader *g, sherd__own_tier *t, sherd_view x, con
                        .b = sherd_view_c(from, SHERD_F64, rows, t->cols) };
     int err = sherd__local_multiply(g->products, &p, d);
     sum_biases(t, from, rows, to + t->rows * t->cols);
-    g->norms[i] += squares(to, each_len(t));
+    t->power[i] = power_of(to, each_len(t));
+    scale(to, each_len(t), power_of_two(-t->power[i]));
+    add_norm(g, i, sqrt(squares(to, each_len(t), 1)), t->power[i]);
     return err;
 }
 
@@ -170,73 +227,112 @@ static int take(void *ctx, const sherd__layer *l, sherd_view x, const double *dy
     }
     t->x = x.data;
     memcpy(t->dy, dy, examples * t->cols * sizeof *dy);
-    for (size_t i = 0; i < examples; i++)
-        g->norms[i] += squares(t->x + i * t->rows, t->rows) * squares(dy + i * t->cols, t->cols) +
-                       bias_squares(t, dy + i * t->cols);
+    for (size_t i = 0; i < examples; i++) {
+        const double *of = t->x + i * t->rows;
+        double *slope = t->dy + i * t->cols;
+        t->x_power[i] = power_of(of, t->rows);
+        t->power[i] = power_of(slope, t->cols);
+        scale(slope, t->cols, power_of_two(-t->power[i]));
+        double norm = sqrt(squares(of, t->rows, power_of_two(-t->x_power[i])) *
+                           squares(slope, t->cols, 1));
+        add_norm(g, i, norm, clamped(t->x_power[i] + t->power[i]));
+        add_norm(g, i, bias_norm(t, slope), t->power[i]);
+    }
     return SHERD_OK;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* sum[j] += rint(a[e] dy[e][j]) over examples. Numbers beyond the units are none of a clipped
- * gradient: they come from a norm that overflowed. */
+/* sum[j] += rint(a[e] dy[e][j]) over examples, and their squares to BLOCK sums of each example, that
+ * are exact below 2^53. Numbers beyond the units are none of a clipped gradient: they come from a
+ * norm that overflowed. */
 SHERD__CLONES
 static void add_block(double *restrict sum, const double *restrict a, const double *restrict dy,
-                      size_t examples, size_t cols, size_t n)
+                      size_t examples, size_t cols, size_t n, double *restrict squared)
 {
     const double most = 2.0 * (double)SHERD__PRIVACY_UNITS;
     double part[BLOCK] = { 0 };
-    for (size_t e = 0; e < examples; e++, dy += cols)
+    for (size_t e = 0; e < examples; e++, dy += cols, squared += BLOCK)
         for (size_t j = 0; j < n; j++) {
             double v = a[e] * dy[j];
             v = fabs(v) <= most ? v : 0;
-            part[j] += (v + NEAREST) - NEAREST;
+            v = (v + NEAREST) - NEAREST;
+            part[j] += v;
+            squared[j] += v * v;
         }
     for (size_t j = 0; j < n; j++) sum[j] += part[j];
 }
 
-static void add_row(double *sum, const double *a, const double *dy, size_t examples, size_t cols)
+static void add_row(double *sum, const double *a, const double *dy, size_t examples, size_t cols,
+                    double *squared)
 {
     size_t j = 0;
-    for (; j + BLOCK <= cols; j += BLOCK) add_block(sum + j, a, dy + j, examples, cols, BLOCK);
-    if (j < cols) add_block(sum + j, a, dy + j, examples, cols, cols - j);
+    for (; j + BLOCK <= cols; j += BLOCK)
+        add_block(sum + j, a, dy + j, examples, cols, BLOCK, squared);
+    if (j < cols) add_block(sum + j, a, dy + j, examples, cols, cols - j, squared);
+}
+
+/* What turns an example's scaled numbers into integers before they are rounded. */
+static double factor(const sherd__own_grader *g, size_t e, int power)
+{
+    return g->by[e] / g->unit * power_of_two(power);
 }
 
 static void add_dense(const sherd__own_grader *g, const sherd__own_tier *t, size_t examples,
                       double *sum)
 {
-    double a[CHUNK_MOST];
+    double a[CHUNK_MOST], by[CHUNK_MOST], x_by[CHUNK_MOST];
+    for (size_t e = 0; e < examples; e++) {
+        by[e] = factor(g, e, clamped(t->x_power[e] + t->power[e]));
+        x_by[e] = power_of_two(-t->x_power[e]);
+    }
     for (size_t i = 0; i < t->rows; i++) {
-        for (size_t e = 0; e < examples; e++) a[e] = t->x[e * t->rows + i] * g->by[e];
-        add_row(sum + i * t->cols, a, t->dy, examples, t->cols);
+        for (size_t e = 0; e < examples; e++) a[e] = t->x[e * t->rows + i] * x_by[e] * by[e];
+        add_row(sum + i * t->cols, a, t->dy, examples, t->cols, g->squared);
     }
     sum += t->rows * t->cols;
     for (size_t e = 0; e < examples && t->total; e++)
         sum_biases(t, t->dy + e * t->cols, 1, t->dy + e * t->cols);
-    add_row(sum, g->by, t->dy, examples, t->cols);
+    for (size_t e = 0; e < examples; e++) by[e] = factor(g, e, t->power[e]);
+    add_row(sum, by, t->dy, examples, t->cols, g->squared);
 }
 
 /* Gradients that were made: one example after the other. */
 static void add_each(const sherd__own_grader *g, const sherd__own_tier *t, size_t examples,
                      double *sum)
 {
-    for (size_t e = 0; e < examples; e++)
-        add_row(sum, &g->by[e], t->each + e * each_len(t), 1, each_len(t));
+    for (size_t e = 0; e < examples; e++) {
+        double by = factor(g, e, t->power[e]);
+        add_row(sum, &by, t->each + e * each_len(t), 1, each_len(t), g->squared + e * BLOCK);
+    }
 }
 
-/* Each example's factor units/C min(1, C/|g|), from its squared norm: rounded up by more than sums
- * of so many terms err. A norm that is no number is a factor of 0. What the pass has are parts of a
- * mean over all examples. */
+/* Each example's factor units min(1, C/|g|), from its squared norm in units of C: rounded up by
+ * more than sums of so many terms err. A norm that is no number is a factor of 0. */
 static void choose_factors(sherd__own_grader *g, size_t examples)
 {
     const double slack = 1 + 0x1p-50 * (double)(g->count + g->inputs + 64);
-    const double clip = g->clip / (double)examples;
     for (size_t i = 0; i < examples; i++) {
         double norm = sqrt(g->norms[i]) * slack;
         bool fine = norm < HUGE_VAL && !g->absent[i];
-        double by = (double)SHERD__PRIVACY_UNITS / (fine && norm > clip ? norm : clip);
+        double by = (double)SHERD__PRIVACY_UNITS / (fine && norm > 1 ? norm : 1);
         g->by[i] = fine ? by : 0;
     }
+}
+
+/* Whether all are within the bound. Those that are not are absent from now on. */
+static bool all_bounded(sherd__own_grader *g, size_t examples)
+{
+    const double bound = (double)sherd__privacy_gradient_bound(g->count);
+    bool all = true;
+    for (size_t e = 0; e < examples; e++) {
+        double sum = 0;
+        for (size_t j = 0; j < BLOCK; j++) sum += g->squared[e * BLOCK + j];
+        bool fine = sum <= bound;
+        g->absent[e] |= !fine;
+        all &= fine;
+    }
+    return all;
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -260,21 +356,32 @@ static int add_figures(sherd__own_grader *g, size_t i, const double *y, double c
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-static int grade_chunk(sherd__own_grader *g, size_t examples, double cost_by, int64_t *out,
-                       sherd_diag *d)
+/* A pass, and its sum of rounded gradients. */
+static int sum_chunk(sherd__own_grader *g, size_t examples, sherd__own_figures *f, sherd_diag *d)
 {
-    sherd__own_figures f;
     memset(g->norms, 0, examples * sizeof *g->norms);
+    memset(g->squared, 0, examples * BLOCK * sizeof *g->squared);
     memset(g->sum, 0, g->count * sizeof *g->sum);
     g->examples = examples;
-    int err = sherd__own_learn(g, examples, &f, d);
+    g->unit = g->clip / (double)examples; /* a pass has parts of a mean over all examples */
+    int err = sherd__own_learn(g, examples, f, d);
     if (err) return err;
     choose_factors(g, examples);
     for (size_t t = 0; t < g->tiers; t++) {
         const sherd__own_tier *of = &g->apart[t];
         (of->dense ? add_dense : add_each)(g, of, examples, g->sum + g->at[t]);
     }
-    for (size_t i = 0; i < g->count; i++) out[i] += (int64_t)g->sum[i];
+    return SHERD_OK;
+}
+
+static int grade_chunk(sherd__own_grader *g, size_t examples, double cost_by, int64_t *out,
+                       sherd_diag *d)
+{
+    sherd__own_figures f;
+    int err;
+    do err = sum_chunk(g, examples, &f, d);
+    while (!err && !all_bounded(g, examples));
+    for (size_t i = 0; i < g->count && !err; i++) out[i] += (int64_t)g->sum[i];
     for (size_t i = 0; i < examples && !err; i++)
         err = add_figures(g, i, f.y + i * g->width, cost_by, out + g->count, d);
     return err;

@@ -26,7 +26,9 @@ struct sherd__own_grader {
     double *sum;           /* count numbers: of gradients; with clipping, whole numbers */
     /* with clipping */
     sherd__own_tier *apart;
+    double unit;           /* clip, of the pass under way */
     double *norms, *by;    /* of each example of the chunk: its squared norm, its factor */
+    double *squared;       /* likewise: sums of squares of its integers */
     double *slope;         /* width numbers of scratch */
     size_t examples;       /* of the pass under way */
     sherd__loss loss;

@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "learn/own.h"
 
 static const char tag[16] = "sherd seal key 1";
 
@@ -37,10 +38,11 @@ void sherd__secure_plan_write(uint8_t out[8 * SHERD__SECURE_PLAN], const sherd__
 static int check_privacy(const sherd__secure_plan *p, sherd_diag *d)
 {
     uint64_t most = UINT64_C(1) << (sherd__secure_room(p->nodes) - 19);
-    if (!(p->clip == 0 || (p->clip >= 0x1p-500 && p->clip <= 0x1p500)) ||
+    if (!(p->clip == 0 || (p->clip >= SHERD__OWN_CLIP_LEAST && p->clip <= SHERD__OWN_CLIP_MOST)) ||
         !(p->noise >= 0 && p->noise <= SHERD__PRIVACY_NOISE_MAX))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with a clipping norm of %g and a noise "
-                           "multiplier of %g: expected 0 or a norm, and 0 to %g", p->clip, p->noise,
+                           "multiplier of %g: expected 0 or %g to %g, and 0 to %g", p->clip,
+                           p->noise, SHERD__OWN_CLIP_LEAST, SHERD__OWN_CLIP_MOST,
                            SHERD__PRIVACY_NOISE_MAX);
     if (p->noise > 0 && p->clip == 0)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with noise and without a clipping norm");

@@ -27,8 +27,9 @@ static const char *const texts[] = {
     "rate = 1\n",
     "input = 6 x 6 x 1\nlayer = conv2d 3 window 3\nlayer = relu\nlayer = max-pool 2\n"
     "layer = dense 4\nloss = cross-entropy\ndata = file\nepochs = 1\nrate = 1\n",
+    "input = 6\nlayer = dense 3\nloss = cross-entropy\ndata = file\nepochs = 1\nrate = 1\n",
 };
-enum { TEXTS = 3, ROWS = 700, COLS = 40, COUNT_MAX = 96 };
+enum { TEXTS = 4, ROWS = 700, COLS = 40, COUNT_MAX = 96 };
 
 static double examples[ROWS * COLS];
 static sherd__recipe recipe;
@@ -265,6 +266,85 @@ static void one_example_changes_the_sum_by_a_bounded_vector(void **s)
     }
 }
 
+static void grade_with(const double *params, double clip, uint64_t rows, int64_t *out)
+{
+    sherd__own_grader *g = begin(clip);
+    memcpy(sherd__own_params(g), params, count * sizeof *params);
+    assert_int_equal(sherd__own_grade(g, 0, rows, figures, 50, out, NULL), 0);
+    sherd__own_free(g);
+}
+
+/* A softmax whose bias is 373 above the others: slopes of 1e-162, whose squares are 0. Inputs bring
+ * the gradient from far below the clipping norm to far above it. */
+static void the_norm_counts_slopes_whose_squares_are_zero(void **s)
+{
+    (void)s;
+    const double clips[] = { SHERD__OWN_CLIP_LEAST, 1, SHERD__OWN_CLIP_MOST };
+    draw_state = 50;
+    make(3, 1);
+    for (unsigned bias = 399; bias >= 360; bias -= 13)
+        for (unsigned c = 0; c < 3; c++)
+            for (int e = 300; e < 800; e++) {
+                int64_t out[COUNT_MAX + 3];
+                double params[COUNT_MAX] = { 0 }, units = 0x1p18;
+                for (size_t i = 0; i < inputs; i++) examples[i] = ldexp(1, e);
+                examples[inputs] = 1;
+                params[count - 2] = bias;
+                grade_with(params, clips[c], 1, out);
+                /* Two labels have slopes exp(-bias), and the own one at most their sum. */
+                double norm = sqrt(2.0 * (double)inputs) * ldexp(exp(-(double)bias), e);
+                assert_true(norm_of(out, count) <=
+                            sqrt((double)sherd__privacy_gradient_bound(count)));
+                if (norm > clips[c]) assert_true(norm_of(out, count) > 0.999 * units);
+                if (norm < clips[c] * 0x1p-30) assert_true(norm_of(out, count) == 0);
+                assert_int_equal(out[count], SHERD__PRIVACY_FIGURE);
+            }
+}
+
+static double any_number(int least, int most)
+{
+    return ldexp((double)draw() / 0x1p31 - 1, least + (int)(draw() % (unsigned)(most - least)));
+}
+
+/* Numbers of any size in weights and examples. */
+static void no_example_is_beyond_the_bound(void **s)
+{
+    (void)s;
+    for (unsigned seed = 0; seed < 4000; seed++) {
+        int64_t out[COUNT_MAX + 3];
+        double params[COUNT_MAX];
+        draw_state = 5000 + seed;
+        make(seed % TEXTS, 1);
+        int of = (int)(draw() % 2000) - 1050, at = (int)(draw() % 2000) - 1050;
+        for (size_t i = 0; i < count; i++)
+            params[i] = draw() % 8 ? any_number(of, of + 40) : any_number(-1070, 1000);
+        for (size_t i = 0; i < own.x.cols; i++)
+            if (i < inputs || recipe.target_values)
+                examples[i] = draw() % 8 ? any_number(at, at + 40) : any_number(-1070, 1000);
+        double clip = ldexp(1, (int)(draw() % 201) - 100);
+        grade_with(params, clip, 1, out);
+        assert_true(norm_of(out, count) <= sqrt((double)sherd__privacy_gradient_bound(count)));
+    }
+}
+
+static bool plan_may_clip_at(double clip)
+{
+    uint8_t bytes[8 * SHERD__SECURE_PLAN];
+    sherd__secure_plan p = { .recipe = 1, .nodes = 4, .threshold = 3, .colluding = 1, .rows = 32,
+                             .places = 64, .clip = clip }, out;
+    sherd__secure_plan_write(bytes, &p);
+    return sherd__secure_plan_parse(&out, bytes, sizeof bytes, NULL) == SHERD_OK;
+}
+
+static void a_plan_has_a_clipping_norm_of_this_range(void **s)
+{
+    (void)s;
+    const double fine[] = { 0, SHERD__OWN_CLIP_LEAST, 1, SHERD__OWN_CLIP_MOST };
+    const double not[] = { 0x1p-101, 0x1p101, 0x1p-500, -1, 5e-324, INFINITY, NAN };
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) assert_true(plan_may_clip_at(fine[i]));
+    for (size_t i = 0; i < sizeof not / sizeof *not; i++) assert_false(plan_may_clip_at(not[i]));
+}
+
 static void columns_that_do_not_fit_are_refused(void **s)
 {
     (void)s;
@@ -284,6 +364,9 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_saturates),
         cmocka_unit_test(an_example_counts_for_its_clipped_gradient),
         cmocka_unit_test(one_example_changes_the_sum_by_a_bounded_vector),
+        cmocka_unit_test(the_norm_counts_slopes_whose_squares_are_zero),
+        cmocka_unit_test(no_example_is_beyond_the_bound),
+        cmocka_unit_test(a_plan_has_a_clipping_norm_of_this_range),
         cmocka_unit_test(columns_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
