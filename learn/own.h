@@ -11,7 +11,7 @@
  * With a clipping norm each example is graded alone, its gradient is scaled down to that norm and
  * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h). The norm counts numbers of any
  * size and is rounded up. Besides, squares of each example's integers are summed: an example
- * beyond sherd__privacy_gradient_bound would be graded again as an empty place, and none is known. So
+ * beyond sherd__privacy_gradient_bound would be graded again as an empty place; none is known. So
  * replacing one example by none changes the sum by a vector of bounded norm, exactly. Without a
  * clipping norm, examples are graded in batches, in float64.
  *

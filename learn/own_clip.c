@@ -6,8 +6,8 @@
  * known, which all layers decide together.
  *
  * x and dy may be any finite numbers, so their squares may be beyond float64 or 0. Each is scaled
- * by a power of two to entries of about 1 before it is squared, and what is added up is made of these
- * scaled numbers: what the norm does not see is not in the vector. Squares of each example's
+ * by a power of two to entries of about 1 before it is squared, and what is added up is made of
+ * these scaled numbers: what the norm does not see is not in the vector. Squares of each example's
  * integers are summed besides, and an example beyond sherd__privacy_gradient_bound is made absent,
  * by a second pass over the chunk.
  *
@@ -243,7 +243,7 @@ static int take(void *ctx, const sherd__layer *l, sherd_view x, const double *dy
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* sum[j] += rint(a[e] dy[e][j]) over examples, and their squares to BLOCK sums of each example, that
+/* sum[j] += rint(a[e] dy[e][j]) over examples, and squares to BLOCK sums of each example, that
  * are exact below 2^53. Numbers beyond the units are none of a clipped gradient: they come from a
  * norm that overflowed. */
 SHERD__CLONES
