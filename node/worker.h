@@ -80,7 +80,7 @@ void sherd__worker_free(sherd__worker *w);
  */
 int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                        const sherd__fingerprint *key, uint64_t memory) SHERD_MUST;
-/** Sets place, unplace and block_max of its session, and the rest that the budget has to do with. */
+/** Sets place, unplace and block_max of its session, and what else the budget has to do with. */
 void sherd__worker_session(sherd__client *c, sherd__session_options *opt);
 /** The session never came to be (no event was ever given): forgets the client. */
 void sherd__worker_leave(sherd__client *c);

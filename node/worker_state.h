@@ -44,7 +44,7 @@ typedef struct tenant {
     sherd__fingerprint key;
     bool named;                      /* key counts: else it is of one client */
     sherd__pool *pool;
-    sherd__client *last;             /* of a ring of clients with queued tasks: whose turn was last */
+    sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
     struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
     struct tenant *next;             /* all tenants */
 } tenant;

@@ -1,7 +1,7 @@
 /*
- * System calls that fail: of the calls of $CALLS_NAME in the process that $CALLS_IN says ("command":
- * all but `sherd node`, "node": that one), those from number $CALLS_FROM on fail with the error that
- * a full machine gives. At its end $CALLS_FILE, where set, is told how many there were.
+ * System calls that fail: of the calls of $CALLS_NAME in the process that $CALLS_IN says (node:
+ * `sherd node`, command: all others), those from number $CALLS_FROM on fail with the error that a
+ * full machine gives. At its end $CALLS_FILE, where set, is told how many there were.
  */
 #include <dlfcn.h>
 #include <errno.h>
