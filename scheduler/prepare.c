@@ -408,9 +408,9 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Rows of a panel of an element-wise operation: as a product of one column each way. Fewer than half
- * of the nodes are passed over, where a row does not fit into them or they have others take more
- * than twice as many panels; what the others have counts, whatever that is. */
+/* Rows of a panel of an element-wise operation: as a product of one column each way. Fewer than
+ * half of the nodes are passed over, where a row does not fit into them or they have others take
+ * more than twice as many panels; what the others have counts, whatever that is. */
 static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
                        const sherd__nodes *nodes, const sherd_product_options *opt)
 {

@@ -1,7 +1,7 @@
 /*
  * System calls that fail: of the calls of $CALLS_NAME in the process that $CALLS_IN says (node:
  * `sherd node`, command: all others), those from number $CALLS_FROM on fail with the error that a
- * full machine gives. At its end $CALLS_FILE, where set, is told how many there were.
+ * full machine gives.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,15 +28,6 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     const char *in = getenv("CALLS_IN");
     bool node = argc > 1 && strcmp(argv[1], "node") == 0;
     here = !in || node == (strcmp(in, "node") == 0);
-}
-
-__attribute__((destructor)) static void end(void)
-{
-    const char *path = getenv("CALLS_FILE");
-    FILE *f = path && here ? fopen(path, "w") : NULL;
-    if (!f) return;
-    fprintf(f, "%ld\n", atomic_load(&calls));
-    fclose(f);
 }
 
 static bool fails(const char *name, int error)
