@@ -139,10 +139,7 @@ class Session(gradient.Session):
             self.answer(job, number, attempt, task, body)
         except Refused as error:
             self.send(records.refuse(job, number, attempt, 2, error.code, error.text))
-        self.answered += 1
-        for bit, side in ((1, "left"), (2, "right")):
-            if task.get("flags", 0) & bit:
-                self.blocks.pop((job, task[side]), None)
+        self.done(job, task)
         return None
 
     def meet(self, job, plan, roster, _result):

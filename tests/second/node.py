@@ -115,6 +115,10 @@ class Session:
             self.answer(job, number, attempt, task, self.compute(job, task))
         except Refused as error:
             self.send(records.refuse(job, number, attempt, 2, error.code, error.text))
+        self.done(job, task)
+
+    def done(self, job, task):
+        """A task has been answered: counts it, and drops the blocks that its flags name."""
         self.answered += 1
         for bit, side in ((1, "left"), (2, "right")):
             if task.get("flags", 0) & bit:
