@@ -1,0 +1,205 @@
+"""
+A coordinator of docs/PROTOCOL.md, "Secure aggregation": asks members for a sum, and opens it.
+"""
+import struct
+
+import numpy as np
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from . import records, secure
+from .coordinator import Ended, Refusal
+from .network import Recipe
+from .secure import CONFIRM, FORMAT, HIDE, JOIN, OPEN, Q, ROSTER, SEAL
+
+RECIPE, PLAN, CARDS, QUESTION, PARAMETERS, PIECES = range(1, 7)  # numbers of blocks
+
+
+def bits(number):
+    """An f64 as it travels among integers."""
+    return struct.unpack("<q", struct.pack("<d", number))[0]
+
+
+def numbers(*values):
+    return np.array([values], "<i8")
+
+
+def interpolated(at, values):
+    """Coefficients of the polynomials below degree len(at), modulo Q, with values[i] at at[i]."""
+    out = [np.zeros(len(values[0]), object) for _ in at]
+    for i, x in enumerate(at):
+        basis, below = [1], 1
+        for j, other in enumerate(at):
+            if i == j:
+                continue
+            basis = [(a - other * b) % Q for a, b in zip([0] + basis, basis + [0])]
+            below = below * (x - other) % Q
+        inverse = pow(below, -1, Q)
+        for power, factor in enumerate(basis):
+            out[power] = (out[power] + values[i].astype(object) * (factor * inverse)) % Q
+    return out
+
+
+class Sum:
+    """
+    One job over sessions, which are members 0, 1, ... A member that refuses or goes away is out:
+    `lost` has why, by its number.
+    """
+
+    def __init__(self, sessions, text, survivors, colluding=1, places=40, epoch=None, clip=0.0,
+                 noise=0.0, job=1):
+        self.members, self.text, self.job = sessions, text.encode(), job
+        self.n, self.u, self.t = len(sessions), survivors, colluding
+        self.places, self.epoch = places, epoch or places
+        self.clip, self.noise = clip, noise
+        self.recipe = Recipe(text)
+        self.count = sum(layer.count() for layer in self.recipe.tiers)
+        self.length = -(-(self.count + 3) // (self.u - self.t))
+        self.lost = {}
+        for member in sessions:
+            member.job = job
+
+    def ask(self, members, op, make, shape, dtype):
+        """make(member) puts the blocks of a question and says which; the answers, by member."""
+        keys, out = {}, {}
+        for m in members:
+            try:
+                left, right = make(m)
+                keys[m] = self.members[m].task(op, left, right, shape, dtype)
+            except Ended as error:
+                self.lost[m] = error
+        for m, key in keys.items():
+            out[m] = self.answer(m, key)
+        return {m: answer for m, answer in out.items() if answer is not None}
+
+    def answer(self, m, key):
+        try:
+            return self.members[m].wait(key)
+        except (Ended, Refusal) as error:
+            self.lost[m] = error
+            return None
+
+    def put(self, m, number, values):
+        """A block of this number, in the place of an earlier one."""
+        self.members[m].drop(number)
+        self.members[m].put(values, 0, number=number)
+        return number
+
+    def plan(self, m):
+        return numbers(FORMAT, RECIPE, self.n, self.u, self.t, m, self.places, self.epoch,
+                       bits(self.clip), bits(self.noise), 0, 0)
+
+    def join(self):
+        """JOIN and ROSTER: all of them have to be there."""
+        def plan(m):
+            self.put(m, RECIPE, np.frombuffer(self.text, np.uint8)[None])
+            return self.put(m, PLAN, self.plan(m)), 0
+
+        cards = self.ask(range(self.n), JOIN, plan, (1, 128), records.U8)
+        if len(cards) < self.n:
+            return False
+        for m, card in cards.items():
+            self.card(m, card.tobytes())
+        self.cards = b"".join(cards[m].tobytes() for m in range(self.n))
+        self.roster = secure.digest(
+            secure.digest(self.text, struct.pack("<4q", self.places, self.epoch, bits(self.clip),
+                                                 bits(self.noise))), self.cards)
+        block = np.frombuffer(self.cards, np.uint8).reshape(self.n, 128)
+        said = self.ask(range(self.n), ROSTER, lambda m: (PLAN, self.put(m, CARDS, block)), (1, 1),
+                        records.I64)
+        return [int(said[m][0, 0]) for m in sorted(said)] == [self.n] * self.n
+
+    def card(self, m, card):
+        """Whether a card is the node's, whose key TLS has shown."""
+        shown = self.members[m].link.tls.get_peer_certificate().to_cryptography().public_key()
+        assert card[:32] == secure.raw(shown), f"member {m} shows another key"
+        Ed25519PublicKey.from_public_bytes(card[:32]).verify(
+            card[64:], b"sherd seal key 1" + struct.pack(
+                "<Q4I", self.job, self.n, self.u, self.t, m) + card[32:64])
+
+    def questions(self, number, parameters, step=0, scales=None, cost_scale=0):
+        """What SEAL and HIDE of a round are about: the question of HIDE, and that of SEAL."""
+        scales = [0] * len(self.recipe.tiers) if scales is None else scales
+        question = numbers(FORMAT, number, step, *scales, cost_scale)
+        about = secure.digest(self.roster, question.tobytes(), parameters.astype("<f8").tobytes())
+        self.bound = secure.digest(self.roster, about)
+        return question, numbers(FORMAT, number, *struct.unpack("<4q", about))
+
+    def uploads(self, number, parameters, **round_):
+        """SEAL and HIDE: for each member that has answered both, its pieces and its upload."""
+        self.number = number
+        question, seal = self.questions(number, parameters, **round_)
+        keys = {}
+        width = 8 * self.length + 96
+        for m in range(self.n):
+            if m in self.lost:
+                continue
+            try:
+                first = self.members[m].task(SEAL, self.put(m, QUESTION, seal), 0, (self.n, width),
+                                             records.U8)
+                left = self.put(m, QUESTION + 10, question)
+                second = self.members[m].task(
+                    HIDE, left, self.put(m, PARAMETERS, parameters[None]), (1, self.count + 3),
+                    records.I64)
+                keys[m] = first, second
+            except Ended as error:
+                self.lost[m] = error
+        out = {}
+        for m, (first, second) in keys.items():
+            pieces, upload = self.answer(m, first), self.answer(m, second)
+            if pieces is not None and upload is not None:
+                upload = upload.view("<u8")[0]
+                assert (upload < Q).all(), "an upload that is not below q"
+                out[m] = pieces.tobytes(), upload.astype(object)
+        return out
+
+    def confirmed(self, survivors):
+        """CONFIRM: signatures, by member."""
+        question = numbers(FORMAT, self.number, *survivors)
+        said = self.ask([m for m in survivors if m not in self.lost], CONFIRM,
+                        lambda m: (self.put(m, QUESTION, question), 0), (1, 64), records.U8)
+        text = (b"sherd survivors 1".ljust(32, b"\0") + struct.pack("<QQ", self.job, self.number) +
+                secure.digest(self.bound, struct.pack(f"<{len(survivors)}I", *survivors)))
+        for m, signature in list(said.items()):
+            key = Ed25519PublicKey.from_public_bytes(self.cards[128 * m:128 * m + 32])
+            try:
+                key.verify(signature.tobytes(), text)
+            except InvalidSignature:
+                self.lost[m] = Ended(records.EWRONG, "signs something else")
+                del said[m]
+        return {m: signature.tobytes() for m, signature in said.items()}
+
+    def opened(self, uploads, signatures):
+        """OPEN: the sum of the survivors' numbers, or None."""
+        survivors, width = sorted(uploads), 8 * self.length + 96
+        chosen = sorted(signatures)[:self.u]
+        question = numbers(FORMAT, self.number, *(
+            x for m in chosen for x in (m, *struct.unpack("<8q", signatures[m]))))
+
+        def pieces(m):
+            rows = b"".join(uploads[s][0][m * width:(m + 1) * width] for s in survivors)
+            block = np.frombuffer(rows, np.uint8).reshape(len(survivors), width)
+            return self.put(m, QUESTION, question), self.put(m, PIECES, block)
+
+        said = self.ask([m for m in signatures if m not in self.lost], OPEN, pieces,
+                        (1, self.length), records.I64)
+        if len(said) < self.u:
+            return None
+        at = sorted(said)[:self.u]
+        vectors = interpolated([m + 1 for m in at], [said[m].view("<u8")[0] for m in at])
+        mask = np.concatenate(vectors[:self.u - self.t])[:self.count + 3]
+        total = (sum(upload for _, upload in uploads.values()) - mask) % Q
+        return np.array([int(x) - Q if x > Q // 2 else int(x) for x in total], object)
+
+    def round(self, number, parameters, between=lambda what: None, **round_):
+        """
+        A whole round: the sum, or None where too few were left. between("uploads") and
+        between("signatures") are called behind these.
+        """
+        uploads = self.uploads(number, parameters, **round_)
+        between("uploads")
+        if len(uploads) < self.u:
+            return None
+        signatures = self.confirmed(sorted(uploads))
+        between("signatures")
+        return self.opened(uploads, signatures) if len(signatures) >= self.u else None

@@ -1,0 +1,7 @@
+#!/bin/sh
+# A coordinator in Python, from docs/PROTOCOL.md alone, drives nodes in C through secure sums over
+# examples of their own. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
+/usr/bin/python3 -m second.coordinators
