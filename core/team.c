@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "core/alloc.h"
+#include "core/subnormal.h"
 
 #define SPINS 20000 /* 30 to 60 microseconds */
 /* The word: 24 bits of loop, 20 of count, 20 of next. */
@@ -34,6 +35,7 @@ struct sherd__team {
     void (*fn)(void *ctx, size_t i, unsigned thread);
     void *ctx;
     size_t base; /* what the loop's first index stands for */
+    bool flush;  /* the caller's sherd__subnormal_flushed */
     pthread_mutex_t lock;
     pthread_cond_t more, over;
     unsigned threads, started; /* the caller's included */
@@ -70,6 +72,7 @@ static void take(sherd__team *t, unsigned number)
     while (open(word)) {
         if (!atomic_compare_exchange_weak(&t->word, &word, word + 1)) continue;
         size_t count = count_of(word);
+        if (number > 0) (void)sherd__subnormal_flush(t->flush);
         t->fn(t->ctx, t->base + next_of(word), number);
         if (atomic_fetch_add(&t->done, 1) + 1 == count && atomic_load(&t->waiting)) {
             pthread_mutex_lock(&t->lock);
@@ -178,6 +181,7 @@ void sherd__team_run(sherd__team *t, size_t count, void (*fn)(void *ctx, size_t 
     if (!t->begun) start_threads(t);
     t->fn = fn;
     t->ctx = ctx;
+    t->flush = sherd__subnormal_flushed();
     for (t->base = 0; t->base < count; t->base += MOST)
         run_part(t, count - t->base < MOST ? count - t->base : MOST);
 }

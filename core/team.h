@@ -26,8 +26,9 @@ unsigned sherd__team_threads(const sherd__team *t);
 /**
  * fn(ctx, i, thread) for each i below count, once, in any order, several at the same time; all are
  * done on return. `thread` is below sherd__team_threads and the same for all calls that one thread
- * makes: scratch may be picked by it. One loop at a time, from one thread; fn starts no other. t
- * may be NULL: the caller alone, in ascending order.
+ * makes: scratch may be picked by it. All flush subnormal numbers as the caller does
+ * (core/subnormal.h). One loop at a time, from one thread; fn starts no other. t may be NULL: the
+ * caller alone, in ascending order.
  */
 void sherd__team_run(sherd__team *t, size_t count, void (*fn)(void *ctx, size_t i, unsigned thread),
                      void *ctx);

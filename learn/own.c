@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/subnormal.h"
 #include "core/wipe.h"
 #include "learn/own_state.h"
 #include "learn/secure.h"
@@ -225,6 +226,9 @@ static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows,
 int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
                      unsigned room, int64_t *out, sherd_diag *d)
 {
-    return g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
-                       : grade_batches(g, first, rows, scales, room, out, d);
+    bool before = sherd__subnormal_flush(true);
+    int err = g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
+                          : grade_batches(g, first, rows, scales, room, out, d);
+    (void)sherd__subnormal_flush(before);
+    return err;
 }

@@ -6,7 +6,8 @@
  *   - a round grades a fixed number of places. A place behind the last example is graded like any
  *     other and counts as zero; so is an example with a number that is not finite or a target that
  *     is no label;
- *   - what does not fit saturates. A gradient that is not finite counts as zero.
+ *   - what does not fit saturates. A gradient that is not finite counts as zero;
+ *   - subnormal numbers count as zeros (core/subnormal.h), since arithmetic on them takes longer.
  *
  * With a clipping norm each example is graded alone, its gradient is scaled down to that norm and
  * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h). The norm counts numbers of any

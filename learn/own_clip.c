@@ -11,6 +11,11 @@
  * integers are summed besides, and an example beyond sherd__privacy_gradient_bound is made absent,
  * by a second pass over the chunk.
  *
+ * Subnormal numbers count as zeros here. That makes no entry of the vector larger. The norm loses x
+ * and dy that are subnormal, which are zeros in the vector too; squares below 2^-1022 beside one of
+ * at least 2^-44, of scaled numbers; and parts below 2^-511 of the clipping norm, to which it is
+ * compared. The slack in choose_factors is larger than the latter two.
+ *
  * What an example adds depends on nothing but itself and the parameters: products are chains of
  * sums by ascending k, whatever other rows there are (matrix/tiled.h). Rows that are absent have
  * gradients of zeros, but for parameters that overflow; the factor 0 sees to those.

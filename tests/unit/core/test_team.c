@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "core/subnormal.h"
 #include "core/team.h"
 
 #define MANY 5000u
@@ -107,6 +108,31 @@ static void threads_that_sleep_are_woken_and_waited_for(void **s)
     sherd__team_free(t);
 }
 
+static void note_flush(void *ctx, size_t i, unsigned thread)
+{
+    slow(ctx, i, thread);
+    if (sherd__subnormal_flushed()) atomic_fetch_add(&seen.sum, UINT64_C(1) << 32);
+}
+
+static void all_threads_flush_subnormal_numbers_as_the_caller_does(void **s)
+{
+    (void)s;
+    sherd__team *t;
+    (void)sherd__subnormal_flush(true);
+    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    assert_int_equal(sherd__team_new(&t, 4), SHERD_OK);
+    for (unsigned k = 0; k < 6; k++) {
+        memset(&seen, 0, sizeof seen);
+        (void)sherd__subnormal_flush(k % 2);
+        sherd__team_run(t, 16, note_flush, &seen);
+        assert_int_equal(seen.sum >> 32, k % 2 ? 16 : 0);
+        assert_true(seen.highest > 0 || k == 0);
+        assert_int_equal(sherd__subnormal_flushed(), k % 2);
+    }
+    (void)sherd__subnormal_flush(false);
+    sherd__team_free(t);
+}
+
 static void a_team_without_memory_is_none(void **s)
 {
     (void)s;
@@ -124,6 +150,7 @@ int main(void)
         cmocka_unit_test(more_indices_than_a_word_holds_are_done_too),
         cmocka_unit_test(without_a_team_the_caller_works_alone_and_in_order),
         cmocka_unit_test(threads_that_sleep_are_woken_and_waited_for),
+        cmocka_unit_test(all_threads_flush_subnormal_numbers_as_the_caller_does),
         cmocka_unit_test(a_team_without_memory_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

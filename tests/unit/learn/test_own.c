@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/subnormal.h"
 #include "crypto/privacy.h"
 #include "learn/grader.h"
 #include "learn/own.h"
@@ -327,6 +328,57 @@ static void no_example_is_beyond_the_bound(void **s)
     }
 }
 
+/* Slopes of exp(-bias), subnormal from a bias of 709 on, with inputs that make a large gradient of
+ * them: nothing beyond the bound, and what counts as zero does so in norm and sum. */
+static void slopes_that_are_subnormal_stay_within_the_bound(void **s)
+{
+    (void)s;
+    draw_state = 51;
+    make(3, 1);
+    for (unsigned bias = 690; bias <= 750; bias += 3)
+        for (int e = 0; e <= 1020; e += 17)
+            for (int c = -100; c <= 100; c += 50) {
+                int64_t out[COUNT_MAX + 3];
+                double params[COUNT_MAX] = { 0 }, clip = ldexp(1, c);
+                for (size_t i = 0; i < inputs; i++) examples[i] = ldexp(1, i % 2 ? e : -e - 53);
+                examples[inputs] = 1;
+                params[count - 2] = bias;
+                grade_with(params, clip, 1, out);
+                double norm = norm_of(out, count);
+                assert_true(norm <= sqrt((double)sherd__privacy_gradient_bound(count)));
+                if (bias < 702 && e >= 1003 && c < 0) assert_true(norm > 0.999 * 0x1p18);
+            }
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* The gradient by a weight is input times slope, 2^-1060 times 2^900 or so: numbers that fit, but
+ * for the input. */
+static void subnormal_numbers_count_as_zeros_and_only_here(void **s)
+{
+    (void)s;
+    volatile double least = 0x1p-1022;
+    static const int32_t up[] = { 180, 0 };
+    double params[COUNT_MAX] = { 0 };
+    int64_t out[COUNT_MAX + 3];
+    (void)sherd__subnormal_flush(true);
+    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    (void)sherd__subnormal_flush(false);
+    draw_state = 60;
+    make(1, 1);
+    for (unsigned k = 0; k < 2; k++) {
+        for (size_t i = 0; i < inputs; i++) examples[i] = k ? 0x1p-1020 : 0x1p-1030;
+        for (size_t i = inputs; i < own.x.cols; i++) examples[i] = 0x1p880;
+        sherd__own_grader *g = begin(0);
+        memcpy(sherd__own_params(g), params, count * sizeof *params);
+        assert_int_equal(sherd__own_grade(g, 0, 1, up, 50, out, NULL), 0);
+        for (size_t i = 0; i < inputs; i++) assert_int_equal(out[i] != 0, k);
+        sherd__own_free(g);
+        assert_false(sherd__subnormal_flushed());
+        assert_true(least * 0.5 != 0);
+    }
+}
+
 static bool plan_may_clip_at(double clip)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
@@ -366,6 +418,8 @@ int main(void)
         cmocka_unit_test(one_example_changes_the_sum_by_a_bounded_vector),
         cmocka_unit_test(the_norm_counts_slopes_whose_squares_are_zero),
         cmocka_unit_test(no_example_is_beyond_the_bound),
+        cmocka_unit_test(slopes_that_are_subnormal_stay_within_the_bound),
+        cmocka_unit_test(subnormal_numbers_count_as_zeros_and_only_here),
         cmocka_unit_test(a_plan_has_a_clipping_norm_of_this_range),
         cmocka_unit_test(columns_that_do_not_fit_are_refused),
     };
