@@ -31,6 +31,17 @@ void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
     va_end(args);
 }
 
+void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
+{
+    va_list args;
+    char text[sizeof *r->unseen];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (r->unseen_len == sizeof r->unseen / sizeof *r->unseen) sherd__audit_warn(r, "%s", text);
+    else memcpy(r->unseen[r->unseen_len++], text, sizeof text);
+}
+
 size_t sherd__audit_flagged(const sherd__audit_report *r)
 {
     size_t n = 0;
@@ -219,7 +230,6 @@ int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *c
 #define CONTROL_ROWS 32u
 #define CONTROL_COLS 64u
 #define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that an attacker knows */
-#define TRUTH_MAX ((uint64_t)1 << 24) /* entries of A that coalitions are measured against */
 
 /* The first `rows` rows of an encoding's blocks, as A has them: for measuring only. */
 static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, size_t rows,
@@ -308,6 +318,34 @@ static bool enough_shares(const sherd__seen *e)
     return have >= e->code->blocks + e->code->masks;
 }
 
+/* Streams of masks, and of which masks there are none; rows of the first `told` were counted. */
+static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, size_t told,
+                   const sherd__audit_options *opt, sherd_diag *d)
+{
+    const char *where = told > 0 ? " of several products" : "";
+    sherd__streams_reach reach;
+    size_t rows = 0, sent = 0;
+    int err = sherd__audit_streams(&r->findings, seen, len, opt, &reach, d);
+    if (err) return err;
+    for (size_t i = told; i < len; i++) {
+        rows += seen[i].rows;
+        sent += seen[i].rows_sent > seen[i].rows ? seen[i].rows_sent : seen[i].rows;
+    }
+    if (reach.unsolved > 0)
+        sherd__audit_leave_out(
+            r, "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
+            "takes their operand, or K+T numbered shares", reach.unsolved, reach.encodings, where,
+            reach.names);
+    if (reach.sums > 0)
+        sherd__audit_leave_out(r, "masks of %zu of %zu encodings%s, used twice one by one: the "
+                               "record has only their sum in each share", reach.sums,
+                               reach.encodings, where);
+    if (sent > rows)
+        sherd__audit_leave_out(r, "masks of %zu of %zu rows of shares%s: --rows reads more",
+                               sent - rows, sent, where);
+    return SHERD_OK;
+}
+
 /* Masks that were used twice at any offset. Of one-time masks, and of a record that lacks shares,
  * only whoever knows the operand can tell. */
 static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
@@ -318,16 +356,16 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
     int err = seen && blocks ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; i < s->seen_len && !err; i++) {
         const sherd__seen *e = &s->seen[i];
-        uint64_t entries = (uint64_t)e->rows * e->cols * e->code->blocks;
         seen[i] = *e;
         if (!truth || enough_shares(e) || !placed(s, e) || e->cols != truth->a.cols ||
-            entries > TRUTH_MAX || (s->apart && !e->code->one_time))
+            (s->apart && !e->code->one_time))
             continue;
         err = cut_blocks(&blocks[i], e, s->share_rows, e->rows, truth);
         seen[i].blocks = (const double *const *)blocks[i];
     }
-    if (err) sherd__fail(d, err, NULL, "out of memory for what is known of A");
-    else err = sherd__audit_streams(&r->findings, seen, s->seen_len, opt, d);
+    if (err)
+        sherd__fail(d, err, "give fewer --rows", "out of memory for what is known of A");
+    else err = streams(r, seen, s->seen_len, 0, opt, d);
     for (uint32_t i = 0; blocks && i < s->seen_len; i++)
         free_blocks(blocks[i], s->seen[i].code->blocks);
     sherd__free(blocks);
@@ -362,11 +400,11 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
                    size_t first, const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->code.shares;
-    uint64_t entries = (uint64_t)s->seen[0].rows * s->seen[0].cols * s->code.blocks;
+    size_t rows = KNOWN_ENTRIES / s->seen[0].cols + 1; /* of which coalitions take a sample */
     double **blocks = NULL;
     int err = SHERD_OK;
-    if (truth && entries <= TRUTH_MAX &&
-        cut_blocks(&blocks, &s->seen[0], s->share_rows, s->seen[0].rows, truth))
+    if (rows > s->seen[0].rows) rows = s->seen[0].rows;
+    if (truth && cut_blocks(&blocks, &s->seen[0], s->share_rows, rows, truth))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
     if (!err && t > 1) { /* else single nodes are the coalitions of T */
@@ -413,11 +451,14 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
                         const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
-                                 .domain_names = names };
+                                 .domain_names = names, .step = plan->step, .ctx = plan->ctx };
     size_t first = r->findings.len;
     r->colluding = !s->apart ? s->code.masks : plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
-    if (s->left_out[0]) sherd__audit_warn(r, "%s", s->left_out);
+    if (s->left_out[0]) {
+        sherd__audit_warn(r, "%s", s->left_out);
+        sherd__audit_leave_out(r, "masks of what is not attacked: %s", s->left_out);
+    }
     int err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = independence(r, s, truth, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
@@ -445,7 +486,8 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d)
 {
-    sherd__audit_options opt = { .seed = plan->seed, .domain_names = names };
+    sherd__audit_options opt = { .seed = plan->seed, .domain_names = names, .step = plan->step,
+                                 .ctx = plan->ctx };
     size_t all = s->seen_len, len = 0;
     for (size_t i = 0; i < more_len; i++) all += more[i].seen_len;
     sherd__seen *seen = sherd__calloc(all, sizeof *seen);
@@ -459,8 +501,7 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
             if (!again) seen[len++] = more[i].seen[k];
         }
     int err = len > s->seen_len ? sherd__audit_uniformity(&r->findings, seen, len, &opt, d) : 0;
-    if (!err && len > s->seen_len)
-        err = sherd__audit_streams(&r->findings, seen, len, &opt, d);
+    if (!err && len > s->seen_len) err = streams(r, seen, len, s->seen_len, &opt, d);
     sherd__free(seen);
     return err;
 }

@@ -40,11 +40,17 @@ typedef struct sherd__audit_report {
     sherd__gallery gallery; /* of one node */
     char warnings[16][420];
     uint32_t warnings_len, warnings_more; /* more: that found no room */
+    char unseen[8][240];    /* what this audit left out, beside what none sees */
+    uint32_t unseen_len;
 } sherd__audit_report;
 
 void sherd__audit_report_fini(sherd__audit_report *r);
 /** A sentence for the report; the last one that finds room says how many do not. */
 void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** What this audit left out, as "WHAT: how much"; beyond the room for such it is a note. */
+void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** Whether all of a record was there, in the report: cut, covered, reach. */
@@ -116,9 +122,9 @@ int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;
 /** What the report says: its fields, for a JSON object that has schema and ok already.
  *  SHERD_ENOMEM. */
 int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;
-/** What no audit sees, for people: sentences from 0 on, NULL behind the last one. Every report says
- *  them. */
-const char *sherd__audit_unseen(size_t i);
+/** What no audit sees and then what this one left out, for people: sentences from 0 on, NULL behind
+ *  the last one. Every report says them. */
+const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i);
 /** How many findings are flagged, controls apart. */
 size_t sherd__audit_flagged(const sherd__audit_report *r);
 

@@ -47,6 +47,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
 {
     sherd__control_view v;
     sherd__findings tried = {0};
+    sherd__streams_reach reach;
     uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
     int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
     if (err != 0) return err;
@@ -55,7 +56,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
     if (c != SHERD__CONTROL_COALITION)
         err = sherd__audit_uniformity(&tried, v.seen, v.seen_len, opt, d);
     if (err == 0 && c != SHERD__CONTROL_COALITION)
-        err = sherd__audit_streams(&tried, v.seen, v.seen_len, opt, d);
+        err = sherd__audit_streams(&tried, v.seen, v.seen_len, opt, &reach, d);
     if (err == 0) err = sherd__audit_coalitions(&tried, &v.seen[0], v.coalition, opt, NULL, d);
     if (err == 0) err = report(l, &tried, c, v.coalition);
     sherd__findings_fini(&tried);

@@ -243,10 +243,10 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     }
     int err = pictures(&p, &r->gallery, width);
     put_all(&p, r);
-    put(&p, "<h2>What no audit sees</h2>\n<ul>\n");
-    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++) {
+    put(&p, "<h2>What this audit does not see</h2>\n<ul>\n");
+    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++) {
         put(&p, "<li>");
-        put_text(&p, sherd__audit_unseen(i));
+        put_text(&p, sherd__audit_unseen(r, i));
         put(&p, "</li>\n");
     }
     put(&p, "</ul>\n</body></html>\n");

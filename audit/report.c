@@ -68,7 +68,7 @@ static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i
     return NULL;
 }
 
-const char *sherd__audit_unseen(size_t i)
+const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
 {
     static const char *const unseen[] = {
         "refusals: what was refused, when, and in which words",
@@ -77,7 +77,9 @@ const char *sherd__audit_unseen(size_t i)
         "masks shared with an encoding that is not in the record, or whose masks it does not give",
         "a keystream whose key somebody knows, and a bias too small for the sample",
     };
-    return i < sizeof unseen / sizeof *unseen ? unseen[i] : NULL;
+    const size_t all = sizeof unseen / sizeof *unseen;
+    if (i < all) return unseen[i];
+    return i - all < r->unseen_len ? r->unseen[i - all] : NULL;
 }
 
 int sherd__audit_json(const sherd__audit_report *r, json_t *into)
@@ -118,7 +120,7 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
         bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
     for (uint32_t i = 0; i < r->warnings_len; i++)
         bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
-    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++)
-        bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(i)));
+    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++)
+        bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(r, i)));
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }

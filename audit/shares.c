@@ -189,7 +189,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
     s->seen[s->seen_len++] = (sherd__seen){
         .name = name_part(s, part), .code = &s->code,
         .rows = want.kept, .cols = want.cols, .residues = index,
-        .row = part == 0 && s->rows_len ? s->rows[0] : NULL,
+        .row = part == 0 && s->rows_len ? s->rows[0] : NULL, .rows_sent = want.sent,
     };
 }
 
@@ -200,7 +200,8 @@ static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p
     s->domains[domain] = (uint32_t)domain;
     s->seen[s->seen_len++] = (sherd__seen){ .name = name, .code = &s->single, .rows = p->kept,
                                             .cols = p->cols, .residues = index,
-                                            .domain = &s->domains[domain], .row = row };
+                                            .domain = &s->domains[domain], .row = row,
+                                            .rows_sent = p->sent };
     give(s, index, 0, p, s->code.primes_len);
 }
 

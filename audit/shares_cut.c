@@ -196,6 +196,11 @@ static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const he
     s->rows = sherd__calloc(1, sizeof *s->rows);
     if (!s->rows || !(s->rows[0] = sherd__calloc(cells, sizeof **s->rows))) return SHERD_ENOMEM;
     s->rows_len = 1;
+    for (uint32_t i = 0; i < len; i++) {
+        nodes[order[i].domain].a.sent = 0;
+        for (uint64_t p = 0; p < k->panels; p++)
+            nodes[order[i].domain].a.sent += spot_of(k, p).count;
+    }
     name_rows(k, common, rows, kept, s->rows[0]);
     for (uint64_t p = 0; p < k->panels; p++) there += common[p];
     if (there < k->panels || len < s->code.shares)

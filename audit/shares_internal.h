@@ -8,6 +8,7 @@
 typedef struct shares_panel {
     uint32_t *of[SHERD__TABLE_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
+    size_t sent; /* rows, with those that are not read */
 } shares_panel;
 
 /* Where a panel stands: the number of the first task that used it, and its rows. */

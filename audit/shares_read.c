@@ -39,6 +39,7 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
     if (p->cols != 0 && p->cols != cols) return SHERD_OK;
     p->cols = cols;
     p->rows += rows;
+    p->sent += rows;
     if (take == 0) return SHERD_OK;
     if (!sherd__mul(p->kept + take, cols, &bytes) || !sherd__mul(bytes, sizeof **p->of, &bytes))
         return SHERD_ENOMEM;
@@ -76,6 +77,7 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
     uint64_t h = sherd__view_hash(body, (size_t)b->info.len);
     bool is_known = n->known_len == PANELS_MAX;
     for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
+    if (n->known_len == PANELS_MAX) n->a.sent += (size_t)b->info.rows; /* if it is a new one */
     if (!is_known) {
         uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
         if (known) n->known = known;

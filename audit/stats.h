@@ -96,6 +96,9 @@ typedef struct sherd__seen {
                                    NULL: row r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
+    size_t rows_sent;           /* of each share, of which `rows` are here; 0: no more than these */
+    bool unnumbered;            /* one share, whose number is not known: residues[] gives it for
+                                   every number that it may have. Streams of masks alone */
 } sherd__seen;
 
 typedef struct sherd__audit_options {
@@ -104,6 +107,9 @@ typedef struct sherd__audit_options {
     uint32_t rounds;      /* of each game; 0: the default */
     size_t sample;        /* residues that one test looks at, at most; 0: 2^18 */
     const char *const *domain_names; /* [domain]; NULL: numbers, from 1 */
+    /** Called now and then where it may take long; non-zero: SHERD_EINTERRUPTED. NULL: never. */
+    int (*step)(void *ctx, uint32_t done, uint32_t total);
+    void *ctx;
 } sherd__audit_options;
 
 /* --- attacks --------------------------------------------------------------------------------- */
@@ -119,6 +125,14 @@ typedef struct sherd__audit_options {
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+/** How far a search for masks that were used twice got. */
+typedef struct sherd__streams_reach {
+    size_t encodings; /* that were given */
+    size_t unsolved;  /* of these: no mask, nor a sum of them, could be solved for */
+    size_t sums;      /* of these: only sums of several masks */
+    char names[96];   /* of unsolved ones: "B, B (2)", as many as there is room for */
+} sherd__streams_reach;
+
 /**
  * Masks that were used twice at any offset: in another encoding, operand or prime, or further on in
  * the same one. Solves for every mask of every encoding, modulo each prime: by the known blocks
@@ -126,12 +140,14 @@ int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t 
  * blocks what can be had, the sum of the masks in each. Then looks for equal windows of 8 numbers,
  * in 4096 steps of their primes, of which content chooses one in 64, at any two places.
  * Appends a finding for each pair of masks that have a run in common (16 at most), with how long it
- * is and where; or one that says that there is none, or that nothing could be solved for. Up to
- * 2^20 residues of a mask and 2^26 in all are looked at: 0.05 us each.
- * Errors as above.
+ * is and where; or one that says that there is none, or that nothing could be solved for. All
+ * residues are looked at: 0.05 us and a quarter of a byte each. *reach (not NULL): of how many
+ * encodings.
+ * Errors as above; SHERD_EINTERRUPTED.
  */
 int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
-                         const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+                         const sherd__audit_options *opt, sherd__streams_reach *reach,
+                         sherd_diag *d) SHERD_MUST;
 /**
  * What the data tell of each share to one who knows them: uniformity where a block is zero and
  * where it is not, correlation, and a linear attacker that knows every other entry. blocks: K of

@@ -17,6 +17,7 @@
 #include "audit/modular.h"
 #include "audit/stats_internal.h"
 #include "core/alloc.h"
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "crypto/lagrange.h"
 
@@ -26,10 +27,9 @@ enum {
     KEEP = 64,              /* one window in so many */
     RUN_MAX = 4096,         /* longest run that is counted */
     LOOKS_MAX = 512,        /* equal windows that are followed */
-    STREAM_MAX = 1 << 20,   /* residues of one stream */
     NAMED_MAX = 16          /* pairs of streams that are named */
 };
-#define TOTAL_MAX ((size_t)1 << 26) /* residues of all */
+#define STEP_EVERY ((size_t)1 << 20) /* residues between two questions whether to go on */
 
 /* A combination of shares and blocks in which one mask is left, modulo one prime. */
 typedef struct stream {
@@ -37,12 +37,11 @@ typedef struct stream {
     uint32_t prime, mask;            /* mask: or, where it is not alone, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len;
+    size_t len, first;               /* first: in the row of all streams, end to end */
 } stream;
 
 typedef struct window {
-    uint64_t hash;
-    uint32_t stream, at;
+    uint64_t hash, at; /* at: in the row of all streams */
 } window;
 
 typedef struct streams {
@@ -50,16 +49,17 @@ typedef struct streams {
     size_t len, room;
     window *kept;
     size_t kept_len, kept_room, total;
+    const sherd__audit_options *opt;
 } streams;
 
 static int grow(void **list, size_t *room, size_t len, size_t each)
 {
     if (len < *room) return SHERD_OK;
     size_t more = *room ? 2 * *room : 64;
-    void *p = sherd__calloc(more, each);
+    size_t bytes;
+    if (!sherd__mul(more, each, &bytes)) return SHERD_ENOMEM;
+    void *p = sherd__realloc(*list, bytes);
     if (p == NULL) return SHERD_ENOMEM;
-    if (*list != NULL) memcpy(p, *list, len * each);
-    sherd__free(*list);
     *list = p;
     *room = more;
     return SHERD_OK;
@@ -114,8 +114,11 @@ static bool isolated(const equations *q, uint32_t row, uint32_t u)
 static int add_stream(streams *s, const stream *one)
 {
     int err = grow((void **)&s->list, &s->room, s->len, sizeof *s->list);
-    if (err == 0) s->list[s->len++] = *one;
-    return err;
+    if (err) return err;
+    s->list[s->len] = *one;
+    s->list[s->len++].first = s->total;
+    s->total += one->len;
+    return SHERD_OK;
 }
 
 /* What the known blocks are in the combination is taken away. */
@@ -150,6 +153,7 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime)
     const sherd__seen_code *c = e->code;
     uint32_t p = c->primes[prime], all = c->blocks + c->masks, pivot[SHERD__LCC_BLOCKS_MAX];
     bool known = e->blocks != NULL;
+    if (e->unnumbered && !known) return SHERD_OK;
     equations q = { .unknowns = known ? c->masks : all };
     q.width = q.unknowns + c->shares;
     uint32_t *w = sherd__calloc((size_t)c->shares, all * sizeof *w);
@@ -157,15 +161,13 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime)
     int err = w && q.m ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; i < c->shares && err == 0; i++) {
         sherd__modular_weights(c, prime, i, w + (size_t)i * all);
-        if (!sherd__seen_has(e, i)) continue;
+        if (!sherd__seen_has(e, i) || e->unnumbered) continue;
         uint32_t *row = q.m + (size_t)q.rows++ * q.width;
         memcpy(row, w + (size_t)i * all + (known ? c->blocks : 0), q.unknowns * sizeof *row);
         row[q.unknowns + i] = 1;
     }
     if (err == 0) reduce(&q, p, pivot);
-    size_t n = e->rows * e->cols;
-    stream one = { .seen = e, .prime = prime, .alone = true,
-                   .len = n < STREAM_MAX ? n : STREAM_MAX };
+    stream one = { .seen = e, .prime = prime, .alone = true, .len = e->rows * e->cols };
     bool solved = false;
     for (uint32_t t = 0; t < c->masks && err == 0; t++) {
         uint32_t u = known ? t : c->blocks + t;
@@ -219,30 +221,39 @@ static uint64_t mixed(uint64_t h)
     return h ^ h >> 31;
 }
 
+/* SHERD_EINTERRUPTED where the caller says so. */
+static int step(const streams *s, size_t at)
+{
+    const sherd__audit_options *o = s->opt;
+    if (!o->step || at % STEP_EVERY != 0) return SHERD_OK;
+    return o->step(o->ctx, (uint32_t)(at / STEP_EVERY + 1), (uint32_t)(s->total / STEP_EVERY + 1))
+               ? SHERD_EINTERRUPTED
+               : SHERD_OK;
+}
+
 /* Keeps the windows of a stream that their content chooses. */
-static int keep_windows(streams *s, uint32_t index)
+static int keep_windows(streams *s, const stream *one)
 {
     const uint64_t base = UINT64_C(0x9e3779b97f4a7c15);
-    const stream *one = &s->list[index];
     uint64_t first = 1, hash = 0; /* first: what the oldest number in the window weighs */
-    uint32_t step[2 * STEPS], old[WINDOW] = { 0 };
+    uint32_t part[2 * STEPS], old[WINDOW] = { 0 };
     int err = SHERD_OK;
     for (unsigned i = 1; i < WINDOW; i++) first *= base;
     for (size_t at = 0; at < one->len && err == 0; at += 2 * STEPS) {
         size_t n = one->len - at < 2 * STEPS ? one->len - at : 2 * STEPS;
-        steps_of(one, at, n, step);
+        if ((err = step(s, at))) return err;
+        steps_of(one, at, n, part);
         for (size_t i = 0; i < n && err == 0; i++) {
             uint32_t *oldest = &old[(at + i) % WINDOW];
-            hash = (hash - *oldest * first) * base + step[i];
-            *oldest = step[i];
+            hash = (hash - *oldest * first) * base + part[i];
+            *oldest = part[i];
             uint64_t h = mixed(hash);
             if (h % KEEP != 0 || at + i + 1 < WINDOW) continue;
             err = grow((void **)&s->kept, &s->kept_room, s->kept_len, sizeof *s->kept);
             if (err == 0)
-                s->kept[s->kept_len++] = (window){ h, index, (uint32_t)(at + i + 1 - WINDOW) };
+                s->kept[s->kept_len++] = (window){ h, one->first + at + i + 1 - WINDOW };
         }
     }
-    s->total += one->len;
     return err;
 }
 
@@ -250,8 +261,24 @@ static int by_hash(const void *a, const void *b)
 {
     const window *x = a, *y = b;
     if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
-    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
+}
+
+/* A place in a stream. */
+typedef struct place {
+    const stream *of;
+    size_t at;
+} place;
+
+static place place_of(const streams *s, const window *w)
+{
+    size_t low = 0, high = s->len; /* the last that begins there or before */
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (s->list[mid].first <= w->at) low = mid;
+        else high = mid;
+    }
+    return (place){ &s->list[low], (size_t)w->at - s->list[low].first };
 }
 
 /* ---- what two of them share ------------------------------------------------------------------ */
@@ -296,7 +323,8 @@ static void name_stream(char out[64], const stream *s)
 {
     const sherd__seen_code *c = s->seen->code;
     char which[24] = "";
-    if (!s->alone && c->masks > 1) snprintf(which, sizeof which, " in share %u", s->mask + 1);
+    if (s->seen->unnumbered || (!s->alone && c->masks > 1))
+        snprintf(which, sizeof which, " in share %u", s->mask + 1);
     else if (c->masks > 1) snprintf(which, sizeof which, " %u", s->mask + 1);
     snprintf(out, 64, "%s%s of %.20s, prime %u", !s->alone && c->masks > 1 ? "masks" : "mask",
              which, s->seen->name, c->primes[s->prime]);
@@ -309,60 +337,65 @@ static double chance_of(size_t total, size_t run)
     return p < 0 ? p : 0;
 }
 
-static int found(sherd__findings *l, const streams *s, const window *a, const window *b, size_t run,
-                 size_t back)
+/* Two places of the same numbers: the longest run of that pair of streams. */
+typedef struct pair {
+    place x, y;
+    size_t run, back;
+} pair;
+
+static int found(sherd__findings *l, const streams *s, const pair *p)
 {
-    const stream *x = &s->list[a->stream], *y = &s->list[b->stream];
+    const stream *x = p->x.of, *y = p->y.of;
     char one[64], other[64];
     sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
-    int64_t lag = (int64_t)b->at - (int64_t)a->at;
+    int64_t lag = (int64_t)p->y.at - (int64_t)p->x.at;
     name_stream(one, x);
     name_stream(other, y);
-    f.value = (double)run;
+    f.value = (double)p->run;
     f.chance = 0;
-    f.log_p = chance_of(s->total, run);
+    f.log_p = chance_of(s->total, p->run);
     snprintf(f.subject, sizeof f.subject, "%.30s / %.30s", x->seen->name, y->seen->name);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.sentence, sizeof f.sentence,
              "%s and %s are the same for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one,
-             other, run == RUN_MAX ? "at least " : "", run, (size_t)a->at - back,
-             (size_t)b->at - back, (long long)lag,
+             other, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
+             p->y.at - p->back, (long long)lag,
              x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
                                                                                    : "");
     return sherd__findings_add(l, &f);
 }
 
+/* One share read by two of the numbers that it may have is the same where the operand is zero. */
+static bool read_twice(const place *x, const place *y)
+{
+    return x->of->seen == y->of->seen && x->of->seen->unnumbered && x->at == y->at;
+}
+
 /* The longest run of each pair of streams, for the first pairs that have one. */
 static int compare(sherd__findings *l, const streams *s, size_t *pairs)
 {
-    struct { uint32_t a, b; window x, y; size_t run, back; } best[NAMED_MAX];
+    pair best[NAMED_MAX];
     size_t looks = 0, len = 0;
     int err = SHERD_OK;
     for (size_t i = 1; i < s->kept_len && looks < LOOKS_MAX; i++) {
-        const window *x = &s->kept[i - 1], *y = &s->kept[i];
-        const stream *a = &s->list[x->stream], *b = &s->list[y->stream];
-        size_t at = 0, back;
-        if (x->hash != y->hash || sent_twice(a, x->at, b, y->at)) continue;
-        while (at < len && (best[at].a != x->stream || best[at].b != y->stream)) at++;
+        if (s->kept[i - 1].hash != s->kept[i].hash) continue;
+        pair p = { place_of(s, &s->kept[i - 1]), place_of(s, &s->kept[i]), 0, 0 };
+        size_t at = 0;
+        if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y)) continue;
+        while (at < len && (best[at].x.of != p.x.of || best[at].y.of != p.y.of)) at++;
         if (at == NAMED_MAX || (at < len && best[at].run >= RUN_MAX)) continue;
         looks++;
-        size_t run = run_at(a, x->at, b, y->at, &back);
-        if (run < WINDOW || (at < len && best[at].run >= run)) continue; /* or hashes agree alone */
+        p.run = run_at(p.x.of, p.x.at, p.y.of, p.y.at, &p.back);
+        if (p.run < WINDOW || (at < len && best[at].run >= p.run)) continue; /* or hashes alone */
+        best[at] = p;
         if (at == len) len++;
-        best[at].a = x->stream;
-        best[at].b = y->stream;
-        best[at].x = *x;
-        best[at].y = *y;
-        best[at].run = run;
-        best[at].back = back;
     }
-    for (size_t i = 0; i < len && err == 0; i++)
-        err = found(l, s, &best[i].x, &best[i].y, best[i].run, best[i].back);
+    for (size_t i = 0; i < len && err == 0; i++) err = found(l, s, &best[i]);
     *pairs = len;
     return err;
 }
 
-static int nothing_found(sherd__findings *l, const streams *s)
+static int nothing_found(sherd__findings *l, const streams *s, const sherd__streams_reach *reach)
 {
     sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
@@ -377,29 +410,47 @@ static int nothing_found(sherd__findings *l, const streams *s)
     f.chance = 0;
     f.log_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "no two places of %zu streams of masks, %zu residues, have the same %u numbers in a "
-             "row (one place in %u was looked at)", s->len, s->total, WINDOW, KEEP);
+             "no two places of %zu streams of masks, %zu residues of %zu of %zu encodings, have "
+             "the same %u numbers in a row (one place in %u was looked at)", s->len, s->total,
+             reach->encodings - reach->unsolved, reach->encodings, WINDOW, KEEP);
     return sherd__findings_add(l, &f);
 }
 
-int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
-                         const sherd__audit_options *opt, sherd_diag *d)
+/* What could be had of an encoding's masks: streams from `first` on. */
+static void reached(sherd__streams_reach *r, const streams *s, size_t first, const sherd__seen *e)
 {
-    streams s = { 0 };
+    size_t at = strlen(r->names);
+    r->encodings++;
+    if (first < s->len) {
+        r->sums += !s->list[first].alone && e->code->masks > 1;
+        return;
+    }
+    r->unsolved++;
+    if (at + strlen(e->name) + 3 < sizeof r->names)
+        snprintf(r->names + at, sizeof r->names - at, "%s%s", at ? ", " : "", e->name);
+}
+
+int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
+                         const sherd__audit_options *opt, sherd__streams_reach *reach,
+                         sherd_diag *d)
+{
+    streams s = { .opt = opt };
     size_t pairs = 0;
     int err = SHERD_OK;
-    (void)opt; /* nothing is drawn */
+    *reach = (sherd__streams_reach){ 0 };
     for (size_t e = 0; e < seen_len && err == 0; e++) {
+        size_t first = s.len;
         err = sherd__seen_check(&seen[e], d);
         for (uint32_t q = 0; err == 0 && q < seen[e].code->primes_len; q++)
             err = solve(&s, &seen[e], q);
+        reached(reach, &s, first, &seen[e]);
     }
-    for (size_t i = 0; i < s.len && err == 0 && s.total < TOTAL_MAX; i++)
-        err = keep_windows(&s, (uint32_t)i);
+    for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
     if (err == 0 && s.kept_len > 1) qsort(s.kept, s.kept_len, sizeof *s.kept, by_hash);
     if (err == 0) err = compare(l, &s, &pairs);
-    if (err == 0 && pairs == 0) err = nothing_found(l, &s);
+    if (err == 0 && pairs == 0) err = nothing_found(l, &s, reach);
     sherd__free(s.list);
     sherd__free(s.kept);
+    if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
     return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "out of memory") : err;
 }

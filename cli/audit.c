@@ -140,6 +140,11 @@ static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, siz
                           len, a->more_len,
                           a->more_len + 1 < len && a->more_len + 1 == w.rights
                               ? "; --encodings holds them against more" : "");
+    if (a->more_len + 1 < len && !err)
+        sherd__audit_leave_out(&a->report, "masks of %zu of %zu coded products of the record: %s",
+                               len - a->more_len - 1, len,
+                               a->more_len + 1 == w.rights ? "--encodings reads more of them"
+                                                           : "their shares could not be read");
     return err;
 }
 

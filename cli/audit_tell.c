@@ -190,10 +190,11 @@ void sherd__audit_tell(const sherd__auditing *a)
         printf("\nFLAGGED: %zu of %zu findings are beyond chance (Holm over %zu tests, family-wise "
                "%.0e).\n", flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
     else
-        printf("\nNothing found beyond chance (Holm over %zu tests, family-wise %.0e).\n",
-               r->findings.tests, SHERD__AUDIT_FAMILY);
-    printf("Not seen by any audit:\n");
-    for (size_t i = 0; sherd__audit_unseen(i) != NULL; i++)
-        printf("  %s\n", sherd__audit_unseen(i));
+        printf("\nNothing found beyond chance%s (Holm over %zu tests, family-wise %.0e).\n",
+               r->unseen_len ? " in what was looked at" : "", r->findings.tests,
+               SHERD__AUDIT_FAMILY);
+    printf("Not seen by this audit:\n");
+    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++)
+        printf("  %s\n", sherd__audit_unseen(r, i));
     if (r->cut) printf("%s\n", r->reach);
 }

@@ -101,6 +101,15 @@ assert all(s in open('page.html').read() for s in d['unseen']) and 'streams of m
 assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta', 'mask at an offset'} <= {f['subject'] for f in controls}
 assert any(f['test'] == 'labels' for f in d['findings']) and any(f['test'] == 'game' for f in d['findings'])"
 report $? "a record of share: nothing beyond chance, every negative control flagged"
+run audit share $SIDE -q --rows 100 --html some.html
+[ $code = 0 ] && grep -q '^Nothing found beyond chance in what was looked at (Holm' out &&
+    grep -q '^  masks of [0-9]* of [0-9]* rows of shares: --rows reads more' out &&
+    grep -q 'rows of shares: --rows reads more' some.html && run audit share $SIDE -q --rows 100 --json &&
+    py "d = json.load(open('out')); import re
+left, all = [int(x) for s in d['unseen'] for t in re.findall('masks of ([0-9]+) of ([0-9]+) rows of shares', s) for x in t]
+assert 0 < left < all and all - left <= 100 * 2, (left, all)" && run audit share $SIDE -q &&
+    grep -q '^Nothing found beyond chance (Holm' out && ! grep -q '^  masks of [0-9]' out
+report $? "of shares that are read in part, text, page and JSON say how many rows were left out"
 [ "$(stat -c %a page.html)" = 600 ] && py "import re, base64
 p = open('page.html').read()
 assert '://' not in re.sub('base64,[A-Za-z0-9+/=]*', '', p) and '<script' not in p and 'href=' not in p

@@ -58,6 +58,7 @@ typedef struct audit {
     size_t len;
     sherd__seen seen[MOST];
     sherd__findings l;
+    sherd__streams_reach reach;
 } audit;
 
 static void add(audit *a, honest_mask *mask, void *ctx, uint32_t t, size_t rows, size_t cols)
@@ -73,7 +74,7 @@ static void look(audit *a)
 {
     sherd__findings_fini(&a->l);
     memset(&a->l, 0, sizeof a->l);
-    assert_int_equal(sherd__audit_streams(&a->l, a->seen, a->len, &options, NULL), 0);
+    assert_int_equal(sherd__audit_streams(&a->l, a->seen, a->len, &options, &a->reach, NULL), 0);
     assert_int_equal(sherd__findings_judge(&a->l, SHERD__AUDIT_FAMILY), 0);
     for (size_t i = 0; i < a->l.len; i++) assert_string_equal(a->l.list[i].test, "offset");
 }
@@ -234,8 +235,11 @@ static void one_of_two_masks_is_found_and_of_one_share_both_together(void **stat
         look(&a);
         one = flagged(&a, "masks in share 4 of A, prime 5931641 and masks in share 4 of B");
         assert_true((one != NULL) == both);
+        assert_true(a.reach.encodings == 2 && a.reach.sums == 2 && a.reach.unsolved == 0);
         forget(&a); /* nor the operand */
         look(&a);
+        assert_true(a.reach.encodings == 2 && a.reach.sums == 0 && a.reach.unsolved == 2);
+        assert_string_equal(a.reach.names, "A, B");
         assert_int_equal(a.l.len, 1);
         assert_false(a.l.list[0].flagged);
         assert_non_null(strstr(a.l.list[0].sentence, "no mask could be solved for"));
@@ -259,6 +263,7 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
         const double *block[2] = { data, data + N };
         sherd__seen seen[2];
         sherd__findings l = { 0 };
+        sherd__streams_reach reach;
         sherd_entropy_seeded state_;
         sherd_entropy e = sherd__entropy_seeded(&state_, 12);
         for (uint32_t q = 0; q < 2; q++) sherd__audit_draw(&e, code.primes[q], N, x + q * N);
@@ -274,13 +279,64 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
         for (int d = 0; d < 2; d++)
             seen[d] = (sherd__seen){ .name = "A", .code = &code, .rows = 20, .cols = COLS,
                                      .residues = at + 2 * d, .row = row[d], .blocks = &block[d] };
-        assert_int_equal(sherd__audit_streams(&l, seen, 2, &options, NULL), 0);
+        assert_int_equal(sherd__audit_streams(&l, seen, 2, &options, &reach, NULL), 0);
         assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
         assert_int_equal(l.list[0].flagged, reuse);
         sherd__findings_fini(&l);
         free(x);
         free(data);
     }
+}
+
+/* However long a mask is, all of it is looked at. */
+static void a_mask_that_is_used_again_far_behind_is_found(void **state)
+{
+    (void)state;
+    enum { N = (1 << 20) + 2048, RUN = 700 };
+    static const sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1,
+                                           .primes = { 5931641 }, .one_time = true };
+    uint32_t *x = malloc(N * sizeof *x);
+    const uint32_t *at[1] = { x };
+    double *data = calloc(N, sizeof *data);
+    const double *block[1] = { data };
+    sherd__findings l = { 0 };
+    sherd__streams_reach reach;
+    sherd_entropy_seeded state_;
+    sherd_entropy e = sherd__entropy_seeded(&state_, 14);
+    sherd__audit_draw(&e, code.primes[0], N, x);
+    memcpy(x + N - RUN, x + 5, RUN * sizeof *x);
+    const sherd__seen seen = { .name = "A", .code = &code, .rows = 1, .cols = N, .residues = at,
+                               .blocks = block };
+    assert_int_equal(sherd__audit_streams(&l, &seen, 1, &options, &reach, NULL), 0);
+    assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
+    assert_true(l.len == 1 && l.list[0].flagged && l.list[0].value >= RUN);
+    assert_true(reach.encodings == 1 && reach.unsolved == 0);
+    sherd__findings_fini(&l);
+    free(x);
+    free(data);
+}
+
+static int enough(void *ctx, uint32_t done, uint32_t total)
+{
+    (void)done;
+    (void)total;
+    return ++*(int *)ctx == 2;
+}
+
+static void a_long_search_can_be_ended(void **state)
+{
+    (void)state;
+    audit a = { .len = 0 };
+    shared s;
+    int asked = 0;
+    const sherd__audit_options stopped = { .step = enough, .ctx = &asked };
+    words(&s, (size_t)1 << 15, 15);
+    add(&a, of_shared, &s, 2, 10, 10);
+    assert_int_equal(sherd__audit_streams(&a.l, a.seen, 1, &stopped, &a.reach, NULL),
+                     SHERD_EINTERRUPTED);
+    assert_true(asked == 2 && a.l.len == 0);
+    free(s.word);
+    done(&a);
 }
 
 static void a_failed_allocation_is_said(void **state)
@@ -294,7 +350,7 @@ static void a_failed_allocation_is_said(void **state)
     for (size_t nth = 1; err; nth++) {
         sherd__findings l = { 0 };
         sherd__alloc_fail_nth(nth);
-        err = sherd__audit_streams(&l, a.seen, 1, &options, NULL);
+        err = sherd__audit_streams(&l, a.seen, 1, &options, &a.reach, NULL);
         sherd__alloc_fail_nth(0);
         assert_true(err == 0 || err == SHERD_ENOMEM);
         sherd__findings_fini(&l);
@@ -313,6 +369,8 @@ int main(void)
         cmocka_unit_test(a_mask_that_begins_again_is_found),
         cmocka_unit_test(one_of_two_masks_is_found_and_of_one_share_both_together),
         cmocka_unit_test(a_masked_row_may_go_to_two_nodes),
+        cmocka_unit_test(a_mask_that_is_used_again_far_behind_is_found),
+        cmocka_unit_test(a_long_search_can_be_ended),
         cmocka_unit_test(a_failed_allocation_is_said),
     };
     return cmocka_run_group_tests_name("audit/streams", tests, NULL, NULL);
