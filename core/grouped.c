@@ -16,10 +16,10 @@ _Static_assert(sizeof(sherd__table_key) == crypto_shorthash_KEYBYTES, "SipHash's
 enum { CAP_FIRST = 16 };
 
 typedef struct sherd__group {
-    struct sherd__group *chain; /* in its bucket; or the next one given up */
-    struct sherd__group *before; /* of those given up */
+    sherd__chained chained; /* first */
+    struct sherd__group *before, *after; /* of those given up */
     sherd__grouped_item *first;
-    uint64_t job, hash;
+    uint64_t job;
     size_t len;
     bool given_up;
 } group;
@@ -48,90 +48,90 @@ static uint64_t hash_of(const sherd__grouped *g, uint64_t job, uint64_t number)
     return hash;
 }
 
-/* Another number of buckets: false, and as before, where there is no memory for them. */
-static bool resize_items(sherd__grouped *g, size_t cap)
+static sherd__chained **bucket_of(const sherd__buckets *b, uint64_t hash)
 {
-    if (!sherd__budget_take(&g->budget, cap * sizeof *g->items)) return false;
-    sherd__grouped_item **to = cap ? sherd__calloc(cap, sizeof *to) : NULL;
-    if (cap && !to) {
-        sherd__budget_give(&g->budget, cap * sizeof *g->items);
+    return &b->at[hash & (b->cap - 1)];
+}
+
+static void put_in(sherd__buckets *b, sherd__chained *it)
+{
+    sherd__chained **at = bucket_of(b, it->hash);
+    it->chain = *at;
+    *at = it;
+}
+
+static void take_out(sherd__buckets *b, const sherd__chained *it)
+{
+    sherd__chained **at = bucket_of(b, it->hash);
+    while (*at != it) at = &(*at)->chain;
+    *at = it->chain;
+}
+
+/* Another number of buckets: false, and as before, where there is no memory for them. */
+static bool resize(const sherd__grouped *g, sherd__buckets *b, size_t cap)
+{
+    if (!sherd__budget_take(&g->budget, cap * sizeof *b->at)) return false;
+    sherd__buckets to = { cap ? sherd__calloc(cap, sizeof *to.at) : NULL, cap };
+    if (cap && !to.at) {
+        sherd__budget_give(&g->budget, cap * sizeof *b->at);
         return false;
     }
-    for (size_t i = 0; i < g->items_cap; i++)
-        for (sherd__grouped_item *it = g->items[i], *next; it; it = next) {
+    for (size_t i = 0; i < b->cap; i++)
+        for (sherd__chained *it = b->at[i], *next; it; it = next) {
             next = it->chain;
-            it->chain = to[it->hash & (cap - 1)];
-            to[it->hash & (cap - 1)] = it;
+            put_in(&to, it);
         }
-    sherd__budget_give(&g->budget, g->items_cap * sizeof *g->items);
-    sherd__free(g->items);
-    g->items = to;
-    g->items_cap = cap;
+    sherd__budget_give(&g->budget, b->cap * sizeof *b->at);
+    sherd__free(b->at);
+    *b = to;
     return true;
 }
 
-static bool resize_groups(sherd__grouped *g, size_t cap)
+/* Whether one more than `len` can be in b. */
+static bool grow(const sherd__grouped *g, sherd__buckets *b, size_t len)
 {
-    if (!sherd__budget_take(&g->budget, cap * sizeof *g->groups)) return false;
-    group **to = cap ? sherd__calloc(cap, sizeof *to) : NULL;
-    if (cap && !to) {
-        sherd__budget_give(&g->budget, cap * sizeof *g->groups);
-        return false;
-    }
-    for (size_t i = 0; i < g->groups_cap; i++)
-        for (group *it = g->groups[i], *next; it; it = next) {
-            next = it->chain;
-            it->chain = to[it->hash & (cap - 1)];
-            to[it->hash & (cap - 1)] = it;
-        }
-    sherd__budget_give(&g->budget, g->groups_cap * sizeof *g->groups);
-    sherd__free(g->groups);
-    g->groups = to;
-    g->groups_cap = cap;
-    return true;
+    return len < b->cap || resize(g, b, b->cap ? 2 * b->cap : CAP_FIRST) || b->cap;
+}
+
+static void shrink(const sherd__grouped *g, sherd__buckets *b, size_t len)
+{
+    if (len == 0) (void)resize(g, b, 0);
+    else if (b->cap > CAP_FIRST && len < b->cap / 8) (void)resize(g, b, b->cap / 4);
 }
 
 void sherd__grouped_fini(sherd__grouped *g)
 {
-    (void)resize_items(g, 0);
-    (void)resize_groups(g, 0);
+    (void)resize(g, &g->items, 0);
+    (void)resize(g, &g->groups, 0);
 }
 
 static group *find_group(const sherd__grouped *g, uint64_t job, uint64_t hash)
 {
-    if (g->groups_cap == 0) return NULL;
-    group *it = g->groups[hash & (g->groups_cap - 1)];
-    while (it && it->job != job) it = it->chain;
+    if (g->groups.cap == 0) return NULL;
+    group *it = (group *)*bucket_of(&g->groups, hash);
+    while (it && it->job != job) it = (group *)it->chained.chain;
     return it;
 }
 
 static group *make_group(sherd__grouped *g, uint64_t job, uint64_t hash)
 {
-    if (g->groups_len >= g->groups_cap &&
-        !resize_groups(g, g->groups_cap ? 2 * g->groups_cap : CAP_FIRST) && !g->groups_cap)
+    if (!grow(g, &g->groups, g->groups_len) || !sherd__budget_take(&g->budget, sizeof(group)))
         return NULL;
-    if (!sherd__budget_take(&g->budget, sizeof(group))) return NULL;
     group *it = sherd__alloc(sizeof *it);
     if (!it) {
         sherd__budget_give(&g->budget, sizeof(group));
         return NULL;
     }
-    *it = (group){ .job = job, .hash = hash, .chain = g->groups[hash & (g->groups_cap - 1)] };
-    g->groups[hash & (g->groups_cap - 1)] = it;
+    *it = (group){ .job = job, .chained = { .hash = hash } };
+    put_in(&g->groups, &it->chained);
     g->groups_len++;
     return it;
 }
 
-/* Out of its bucket. */
 static void unlist_group(sherd__grouped *g, group *it)
 {
-    group **at = &g->groups[it->hash & (g->groups_cap - 1)];
-    while (*at != it) at = &(*at)->chain;
-    *at = it->chain;
-    g->groups_len--;
-    if (g->groups_len == 0) (void)resize_groups(g, 0);
-    else if (g->groups_cap > CAP_FIRST && g->groups_len < g->groups_cap / 8)
-        (void)resize_groups(g, g->groups_cap / 4);
+    take_out(&g->groups, &it->chained);
+    shrink(g, &g->groups, --g->groups_len);
 }
 
 static void free_group(sherd__grouped *g, group *it)
@@ -139,8 +139,8 @@ static void free_group(sherd__grouped *g, group *it)
     if (!it->given_up) {
         unlist_group(g, it);
     } else {
-        *(it->before ? &it->before->chain : &g->given_up) = it->chain;
-        if (it->chain) it->chain->before = it->before;
+        *(it->before ? &it->before->after : &g->given_up) = it->after;
+        if (it->after) it->after->before = it->before;
     }
     sherd__free(it);
     sherd__budget_give(&g->budget, sizeof(group));
@@ -150,17 +150,14 @@ int sherd__grouped_add(sherd__grouped *g, sherd__grouped_item *item, uint64_t jo
                        uint64_t number)
 {
     uint64_t hash = hash_of(g, job, UINT64_MAX);
-    if (g->all >= g->items_cap &&
-        !resize_items(g, g->items_cap ? 2 * g->items_cap : CAP_FIRST) && !g->items_cap)
-        return SHERD_ENOMEM;
+    if (!grow(g, &g->items, g->all)) return SHERD_ENOMEM;
     group *of = find_group(g, job, hash);
     if (!of && !(of = make_group(g, job, hash))) return SHERD_ENOMEM;
-    hash = hash_of(g, job, number);
-    sherd__grouped_item **bucket = &g->items[hash & (g->items_cap - 1)];
-    *item = (sherd__grouped_item){ .chain = *bucket, .next = of->first, .group = of,
-                                   .hash = hash, .number = number };
+    *item = (sherd__grouped_item){ .chained = { .hash = hash_of(g, job, number) },
+                                   .next = of->first, .group = of, .number = number };
+    put_in(&g->items, &item->chained);
     if (of->first) of->first->prev = item;
-    *bucket = of->first = item;
+    of->first = item;
     of->len++;
     g->len++;
     g->all++;
@@ -171,27 +168,22 @@ sherd__grouped_item *sherd__grouped_find(const sherd__grouped *g, uint64_t job, 
 {
     if (g->len == 0) return NULL;
     uint64_t hash = hash_of(g, job, number);
-    sherd__grouped_item *it = g->items[hash & (g->items_cap - 1)];
-    while (it && (it->hash != hash || it->number != number || it->group->job != job ||
+    sherd__grouped_item *it = (sherd__grouped_item *)*bucket_of(&g->items, hash);
+    while (it && (it->chained.hash != hash || it->number != number || it->group->job != job ||
                   it->group->given_up))
-        it = it->chain;
+        it = (sherd__grouped_item *)it->chained.chain;
     return it;
 }
 
 void sherd__grouped_remove(sherd__grouped *g, sherd__grouped_item *item)
 {
     group *of = item->group;
-    sherd__grouped_item **at = &g->items[item->hash & (g->items_cap - 1)];
-    while (*at != item) at = &(*at)->chain;
-    *at = item->chain;
+    take_out(&g->items, &item->chained);
     *(item->prev ? &item->prev->next : &of->first) = item->next;
     if (item->next) item->next->prev = item->prev;
     if (!of->given_up) g->len--;
-    g->all--;
     if (--of->len == 0) free_group(g, of);
-    if (g->all == 0) (void)resize_items(g, 0);
-    else if (g->items_cap > CAP_FIRST && g->all < g->items_cap / 8)
-        (void)resize_items(g, g->items_cap / 4);
+    shrink(g, &g->items, --g->all);
 }
 
 sherd__grouped_item *sherd__grouped_first(const sherd__grouped *g, uint64_t job)
@@ -205,8 +197,8 @@ static void put_aside(sherd__grouped *g, group *of)
 {
     of->given_up = true;
     of->before = NULL;
-    of->chain = g->given_up;
-    if (of->chain) of->chain->before = of;
+    of->after = g->given_up;
+    if (of->after) of->after->before = of;
     g->given_up = of;
     g->len -= of->len;
 }
@@ -227,9 +219,9 @@ sherd__grouped_item *sherd__grouped_given_up(const sherd__grouped *g)
 
 void sherd__grouped_give_up_all(sherd__grouped *g)
 {
-    for (size_t i = 0; i < g->groups_cap; i++)
-        for (group *of; (of = g->groups[i]);) {
-            g->groups[i] = of->chain;
+    for (size_t i = 0; i < g->groups.cap; i++)
+        for (group *of; (of = (group *)g->groups.at[i]);) {
+            g->groups.at[i] = of->chained.chain;
             put_aside(g, of);
         }
     g->groups_len = 0;

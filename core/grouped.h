@@ -33,11 +33,22 @@ typedef struct sherd__budget {
 bool sherd__budget_take(const sherd__budget *b, uint64_t len);
 void sherd__budget_give(const sherd__budget *b, uint64_t len);
 
+/** What lies in a bucket. */
+typedef struct sherd__chained {
+    struct sherd__chained *chain;
+    uint64_t hash;
+} sherd__chained;
+
+typedef struct sherd__buckets {
+    sherd__chained **at;
+    size_t cap; /* 0 or a power of two */
+} sherd__buckets;
+
 typedef struct sherd__grouped_item {
-    struct sherd__grouped_item *chain;       /* in its bucket */
+    sherd__chained chained;                  /* first */
     struct sherd__grouped_item *prev, *next; /* in its job */
     struct sherd__group *group;
-    uint64_t hash, number;
+    uint64_t number;
 } sherd__grouped_item;
 
 /** Zero-initialise; set key and budget before the first item. */
@@ -46,10 +57,8 @@ typedef struct sherd__grouped {
     sherd__budget budget;
     size_t len;                  /* items that can be found */
     size_t all;                  /* and those of jobs given up */
-    sherd__grouped_item **items; /* items_cap buckets, 0 or a power of two */
-    size_t items_cap;
-    struct sherd__group **groups;
-    size_t groups_cap, groups_len;
+    sherd__buckets items, groups;
+    size_t groups_len;
     struct sherd__group *given_up;
 } sherd__grouped;
 

@@ -205,27 +205,6 @@ static void count_clients(sherd__worker *w)
     sherd__pool_sole(w->pool, w->clients && !w->clients->next);
 }
 
-/* The holder of the key, with `memory` bytes from now on. NULL where there is no memory for one. */
-static tenant *tenant_of(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory)
-{
-    for (tenant *t = w->tenants; key && t; t = t->next) {
-        if (!t->named || !sherd__fingerprint_equal(&t->key, key)) continue;
-        sherd__pool_limit(t->pool, memory);
-        return t;
-    }
-    tenant *t = sherd__calloc(1, sizeof *t);
-    if (!t) return NULL;
-    if (sherd__pool_share(&t->pool, w->pool, memory)) {
-        sherd__free(t);
-        return NULL;
-    }
-    t->named = key != NULL;
-    if (key) t->key = *key;
-    t->next = w->tenants;
-    w->tenants = t;
-    return t;
-}
-
 static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
@@ -551,7 +530,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                        const sherd__fingerprint *key, uint64_t memory)
 {
     *out = NULL;
-    tenant *t = tenant_of(w, key, memory ? memory : w->opt.memory);
+    tenant *t = sherd__worker_tenant(w, key, memory ? memory : w->opt.memory);
     sherd__client *c = t ? sherd__calloc(1, sizeof *c) : NULL;
     if (!c) return SHERD_ENOMEM;
     *out = c;
@@ -601,11 +580,7 @@ void sherd__worker_free(sherd__worker *w)
     if (!w) return;
     w->opt.wake = NULL;
     reap(w, SIZE_MAX);
-    for (tenant *t; (t = w->tenants);) {
-        w->tenants = t->next;
-        sherd__pool_free(t->pool);
-        sherd__free(t);
-    }
+    sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);
     sherd__free(w);
 }

@@ -1,6 +1,6 @@
-/* Inside of the task loop, for worker.c (tasks, turns, events), worker_rounds.c (rounds of
- * gradients), worker_circle.c (sums among nodes) and worker_stream.c (results that are made as they
- * are sent). Nobody else includes this. */
+/* Inside of the task loop, for worker.c (tasks, events), worker_turns.c (keys and their turns),
+ * worker_rounds.c (rounds of gradients), worker_circle.c (sums among nodes) and worker_stream.c
+ * (results that are made as they are sent). Nobody else includes this. */
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
 
@@ -106,6 +106,10 @@ void sherd__worker_pump(sherd__worker *w);
 
 /* worker_turns.c */
 
+/** The holder of the key, with `memory` bytes from now on; of key NULL, a new one. NULL where there
+ *  is no memory for one. */
+tenant *sherd__worker_tenant(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory);
+void sherd__worker_free_tenants(sherd__worker *w);
 /** The client's turn comes round as long as it has queued tasks. */
 void sherd__worker_enter(sherd__worker *w, sherd__client *c);
 void sherd__worker_leave_turns(sherd__worker *w, sherd__client *c);

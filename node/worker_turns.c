@@ -1,9 +1,39 @@
 /*
  * Whose turn it is: holders of keys with queued tasks stand in a ring, and each is served a task
  * before any is served twice, so that one with many tasks, or many sessions, delays another by one
- * of them. A key's sessions take its turns in the same way.
+ * of them. A key's sessions take its turns in the same way, and share its part of the memory.
  */
+#include "core/alloc.h"
 #include "node/worker_state.h"
+
+tenant *sherd__worker_tenant(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory)
+{
+    for (tenant *t = w->tenants; key && t; t = t->next) {
+        if (!t->named || !sherd__fingerprint_equal(&t->key, key)) continue;
+        sherd__pool_limit(t->pool, memory);
+        return t;
+    }
+    tenant *t = sherd__calloc(1, sizeof *t);
+    if (!t) return NULL;
+    if (sherd__pool_share(&t->pool, w->pool, memory)) {
+        sherd__free(t);
+        return NULL;
+    }
+    t->named = key != NULL;
+    if (key) t->key = *key;
+    t->next = w->tenants;
+    w->tenants = t;
+    return t;
+}
+
+void sherd__worker_free_tenants(sherd__worker *w)
+{
+    for (tenant *t; (t = w->tenants);) {
+        w->tenants = t->next;
+        sherd__pool_free(t->pool);
+        sherd__free(t);
+    }
+}
 
 void sherd__worker_enter(sherd__worker *w, sherd__client *c)
 {

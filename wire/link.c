@@ -423,9 +423,8 @@ static void decrypt(sherd_link *l)
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
-    sherd_link *l = h->data;
     (void)suggested;
-    *buf = uv_buf_init((char *)l->in, SHERD__LINK_IN);
+    *buf = uv_buf_init((char *)((sherd_link *)h->data)->in, SHERD__LINK_IN);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)

@@ -146,9 +146,9 @@ static void no_room_and_no_memory_leave_it_as_it_was(void **state)
 static size_t longest(const sherd__grouped *g)
 {
     size_t most = 0;
-    for (size_t i = 0; i < g->items_cap; i++) {
+    for (size_t i = 0; i < g->items.cap; i++) {
         size_t n = 0;
-        for (const sherd__grouped_item *it = g->items[i]; it; it = it->chain) n++;
+        for (const sherd__chained *it = g->items.at[i]; it; it = it->chain) n++;
         if (n > most) most = n;
     }
     return most;
