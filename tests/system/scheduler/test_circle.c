@@ -24,7 +24,7 @@
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
                            "loss = cross-entropy\nl2 = 0.0001\n";
 enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, BATCH = 80, WARM = 2, STEPS = 6,
-       LONG = 24 };
+       LONG = 24, MANY_ROWS = 800 };
 static const uint8_t seed[32] = "sums among nodes";
 
 typedef struct world {
@@ -32,6 +32,7 @@ typedef struct world {
     sherd__dataset data;
     sherd_cluster *cluster;
     sherd__order order;
+    size_t rows, batch;
 } world;
 
 typedef struct run {
@@ -40,15 +41,19 @@ typedef struct run {
     sherd__stepper stepper;
 } run;
 
-static void world_open(world *w, uint32_t nodes)
+static void world_open_rows(world *w, uint32_t nodes, size_t rows, size_t batch)
 {
     sherd_diag d = { 0 };
-    memset(w, 0, sizeof *w);
-    w->order = SHERD__ORDER_SHUFFLED;
+    *w = (world){ .order = SHERD__ORDER_SHUFFLED, .rows = rows, .batch = batch };
     if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
         fail_msg("%s", d.message);
-    assert_int_equal(sherd__generate_random(&w->data, ROWS, 200, 10, seed, &d), 0);
+    assert_int_equal(sherd__generate_random(&w->data, rows, 200, 10, seed, &d), 0);
     w->cluster = local_open(nodes, NULL, 0);
+}
+
+static void world_open(world *w, uint32_t nodes)
+{
+    world_open_rows(w, nodes, ROWS, BATCH);
 }
 
 static void world_close(world *w)
@@ -103,9 +108,9 @@ static sherd__circle_lead among(run *r, world *w, sherd__reduce kind)
 
 static void steps(run *r, world *w, uint64_t from, uint64_t to)
 {
-    uint32_t rows[ROWS];
+    uint32_t rows[MANY_ROWS];
     sherd__train_order o;
-    assert_int_equal(sherd__train_order_init(&o, w->order, ROWS, BATCH, seed, NULL), 0);
+    assert_int_equal(sherd__train_order_init(&o, w->order, w->rows, w->batch, seed, NULL), 0);
     for (uint64_t k = from; k < to; k++) {
         sherd__step_result out;
         sherd_diag d = { 0 };
@@ -247,13 +252,23 @@ static void a_node_that_stops_before_its_first_step_is_left_behind(void **unused
     mishap(SIGSTOP, 3, SHERD__REDUCE_RING, BEFORE_MEETING);
 }
 
-/* A node that has the processor for 5 ms of each second, and answers in them. */
+/* A node that runs in one slice of each second: 25 ms, and on a busy machine as long as it takes to
+ * give it some processor time. Its first step needs more than all of them together. */
 typedef struct brake {
     pid_t pid;
+    clockid_t used;
     pthread_t thread;
 } brake;
 
-enum { BRAKED_S = 16 };
+enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 200 };
+#define USED_S 0.005
+
+static double used_s(const brake *k)
+{
+    struct timespec t = { 0 };
+    (void)clock_gettime(k->used, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 static void *hold_up(void *arg)
 {
@@ -261,9 +276,13 @@ static void *hold_up(void *arg)
     double until = sherd__clock_s() + BRAKED_S;
     while (sherd__clock_s() < until) {
         send_signal(k->pid, SIGSTOP);
-        nanosleep(&(struct timespec){ .tv_nsec = 995000000 }, NULL);
+        nanosleep(&(struct timespec){ .tv_nsec = 950000000 }, NULL);
+        double began = sherd__clock_s(), enough = used_s(k) + USED_S, ran = 0;
         send_signal(k->pid, SIGCONT);
-        nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+        while (ran < SLICE_MS * 1e-3 || (used_s(k) < enough && ran < LONGEST_MS * 1e-3)) {
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+            ran = sherd__clock_s() - began;
+        }
     }
     return NULL;
 }
@@ -281,7 +300,7 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
     sherd_diag d = { 0 };
     sherd__circle_lead lead;
     sherd__circle_stats s;
-    world_open(&w, 3);
+    world_open_rows(&w, 3, MANY_ROWS, MANY_ROWS);
     assert_int_equal(sherd__recipe_parse(&w.recipe, large, strlen(large), "test",
                                          SHERD__RECIPE_NETWORK, &d), 0);
     assert_int_equal(sherd__recipe_network(&w.recipe, 1, &r.network, &d), 0);
@@ -292,10 +311,11 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
                                    .network = r.network, .optimiser = &r.optimiser, .bits = 17 };
     sherd__circle_options o = { .recipe = &w.recipe, .data = &w.data, .network = r.network,
                                 .optimiser = &r.optimiser, .kind = SHERD__REDUCE_RING,
-                                .shards = 8, .batch = ROWS, .bits = 17 };
+                                .shards = 8, .batch = MANY_ROWS, .bits = 17 };
     if (sherd__circle_open(&lead, w.cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd__stepper_circle(&r.stepper, &g, lead, true, &d), 0);
     k.pid = local_pid(w.cluster, 1);
+    assert_int_equal(clock_getcpuclockid(k.pid, &k.used), 0);
     assert_int_equal(pthread_create(&k.thread, NULL, hold_up, &k), 0);
     double began = sherd__clock_s();
     steps(&r, &w, 0, 1);
@@ -305,7 +325,7 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
     steps(&r, &w, 1, 2);
     sherd__circle_count(&lead, &s);
     assert_int_equal(s.members, 3);
-    assert_int_equal(s.repeated, 0);
+    if (s.repeated) fail_msg("a round was repeated: %s", local_warned);
     assert_true(took > 12); /* the test is of something */
     end(&r);
     world_close(&w);
