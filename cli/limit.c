@@ -34,7 +34,7 @@ typedef struct sentence {
 static sentence timeout, interrupt;
 static int words_fd;
 static int64_t end_ms;     /* INT64_MAX: no such time */
-static atomic_bool ending, heard;
+static atomic_bool ending, heard, writes;
 
 static int least(int64_t ms)
 {
@@ -60,6 +60,7 @@ static void *watch(void *none)
         int64_t now = sherd__clock_ms();
         int sig = sherd__cli_interrupted();
         if (came == INT64_MAX && sig && sig != SIGALRM) came = now;
+        if (came != INT64_MAX && atomic_load(&writes)) atomic_store(&heard, true);
         int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
         int64_t more = atomic_load(&heard) ? PUT_AWAY_MS : HEARD_MS;
         if (came != INT64_MAX && came + more < due) due = came + more;
@@ -127,6 +128,11 @@ void sherd__limit_start(const sherd__cli *cli)
 void sherd__limit_heard(void)
 {
     atomic_store(&heard, true);
+}
+
+void sherd__limit_writes(bool is)
+{
+    atomic_store(&writes, is);
 }
 
 void sherd__limit_ending(void)

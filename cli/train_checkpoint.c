@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/applies.h"
+#include "cli/limit.h"
 #include "cli/model.h"
 #include "cli/train.h"
 #include "core/alloc.h"
@@ -174,7 +175,10 @@ int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *
     sherd__train *t = train;
     sherd__chain_link newest;
     if (sherd__chain_newest(t->keep->chain, &newest) && newest.number == s->step) return 0;
-    return add(t, s, d);
+    sherd__limit_writes(true);
+    int err = add(t, s, d);
+    sherd__limit_writes(sherd__train_others() != NULL);
+    return err;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

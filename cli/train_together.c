@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "cli/limit.h"
 #include "cli/options.h"
 #include "cli/train.h"
 #include "core/alloc.h"
@@ -106,6 +107,7 @@ static int share_state(sherd__train *t, sherd_diag *d)
 int sherd__train_share_start(sherd__train *t, sherd_diag *d)
 {
     if (others == NULL) return 0;
+    sherd__limit_writes(true); /* this process ends when all do, and the first may write */
     int err = same_training(t, d);
     return err ? err : share_state(t, d);
 }

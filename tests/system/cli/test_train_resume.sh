@@ -86,4 +86,16 @@ cp log.jsonl old.jsonl; sed -i 's/epochs = 3000/epochs = 6000/' my.conf
     --checkpoint-every 60000 --resume --log log.jsonl >out 2>err); code=$?
 [ $code = 4 ] && grep -q 'log.jsonl: cannot write' err && lines "assert len(starts) == 3 and len(l) > starts[2] + 1"
 report $? "a disk that is full takes nothing away of what a resumed run told before"
+
+# ---- a signal while a checkpoint is being written
+
+sed -i 's/epochs = 6000/epochs = 100000000/' my.conf; rm -rf run slow
+DISK_SLOW="$T/slow" LD_PRELOAD="$(dirname "$S")/tests/system/cli/preload_disk.so" \
+    "$S" train my.conf --seed seed -q --checkpoint run --checkpoint-every 50 >out 2>err &
+pid=$!
+is_there() { [ -e "$1" ]; }
+await is_there run/checkpoint-000000000100.npz && : >slow && sleep 0.4 && kill -TERM $pid # both it and the last one take seconds
+wait $pid; code=$?
+[ $code = 13 ] && grep -q 'interrupted after' err && "$S" verify run 2>>err
+report $? "a checkpoint that takes longer than a signal is waited for is kept all the same"
 echo "1..$n"
