@@ -124,3 +124,8 @@ bool sherd__delivery_late(const sherd__delivery *d, const sherd__delivery_peers 
     return d->charge_ms > allowed_ms ||
            d->excess_ms + beyond(d, peers) > fmax(SHERD__DELIVERY_EXCESS_MS, allowed_ms);
 }
+
+bool sherd__delivery_slow(const sherd__delivery *d, double allowed_ms)
+{
+    return d->charge_ms <= allowed_ms || d->charge_ms < 0.9 * d->took_ms;
+}

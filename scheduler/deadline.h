@@ -77,5 +77,8 @@ double sherd__delivery_allowed(const sherd__delivery *d, const sherd__delivery_p
  *  SHERD__DELIVERY_EXCESS_MS. */
 bool sherd__delivery_late(const sherd__delivery *d, const sherd__delivery_peers *peers,
                           double allowed_ms);
+/** Of one that is late: whether bytes of work have paid for a tenth of its time, or it has answered
+ *  each time, so that it is slow and not silent. */
+bool sherd__delivery_slow(const sherd__delivery *d, double allowed_ms);
 
 #endif

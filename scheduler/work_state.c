@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "core/diag.h"
+#include "crypto/aggregate.h"
 
 #define PATIENCE_MS 60000.0 /* at least */
 #define FLOOR_MS 20000.0    /* likewise, where others have answered */
@@ -63,14 +64,15 @@ void sherd__work_waiting(const void *ctx, uint64_t now_ms, char *out, size_t siz
 static sherd__delivery_peers peers_of(sherd__work_state *w)
 {
     sherd__delivery_peers p = { 0 };
-    double room[64];
+    double room[SHERD__AGGREGATE_NODES_MAX];
     for (uint32_t i = 0; i < w->len; i++) {
         sherd__work_node *n = sherd__work_node_at(w, i);
         n->delivery.up = n->session != NULL;
     }
     if (w->len > 0)
         sherd__delivery_peers_of(&p, &sherd__work_node_at(w, 0)->delivery, w->stride,
-                                 w->len < 64 ? w->len : 64, room);
+                                 w->len < SHERD__AGGREGATE_NODES_MAX ? w->len : SHERD__AGGREGATE_NODES_MAX,
+                                 room);
     return p;
 }
 

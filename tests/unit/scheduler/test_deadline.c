@@ -62,6 +62,7 @@ static void who_delivers_nothing_is_late_by_the_pace_of_the_others(void **s)
         assert_int_equal(run(&w, took, rate, 200000, &at), 4);
         uint64_t allowed = 1000 + 10000 + 30 * (uint64_t)pace;
         assert_in_range(at, allowed, allowed + 300 + (uint64_t)pace / 4);
+        assert_false(sherd__delivery_slow(&w.d[4], sherd__delivery_allowed(&w.d[4], &w.peers)));
     }
 }
 
@@ -87,6 +88,7 @@ static void bytes_pay_for_time_at_no_less_than_a_rate(void **s)
     assert_int_equal(run(&w, took, slow, 300000, &at), NODES);
     assert_int_equal(run(&v, took, drip, 300000, &at), 4);
     assert_true(at < 40000);
+    assert_true(sherd__delivery_slow(&v.d[4], sherd__delivery_allowed(&v.d[4], &v.peers)));
     /* A link of 8 Mbit/s is slow, however fast the others are. */
     const double fast[NODES] = { 2e6, 2e6, 2e6, 2e6, 1100 };
     world x = { .now = 1000 };
@@ -102,6 +104,7 @@ static void answers_that_are_just_in_time_add_up(void **s)
     uint64_t at;
     assert_int_equal(run(&w, took, rate, 1000000, &at), 4);
     assert_in_range(at, 60000, 400000);
+    assert_true(sherd__delivery_slow(&w.d[4], sherd__delivery_allowed(&w.d[4], &w.peers)));
     /* What is rare is forgiven: 9 s once in ten minutes, for hours. */
     sherd__delivery d = { .owes = true, .at_ms = 0 };
     sherd__delivery_peers p = { .usual_ms = 100 };
