@@ -98,6 +98,8 @@ heard interrupted $i "$S" plan silent B.npy -n 2 || ok=1
 heard interrupted $i "$S" prepare silent -o m --rows 5 || ok=1
 heard interrupted $i "$S" verify silent A.npy B.npy || ok=1
 heard interrupted $i "$S" predict silent A.npy -o p.npy || ok=1
+heard interrupted $i "$S" meta show silent || ok=1
+heard interrupted $i "$S" meta build z=dot:4x4x4 --nodes 3 --seed silent -o m || ok=1
 heard interrupted $i "$S" demo || ok=1
 heard interrupted $i "$S" bench || ok=1
 report $ok "the first Ctrl-C is heard"
