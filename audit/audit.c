@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "audit/controls.h"
+#include "audit/stats_internal.h"
 #include "core/alloc.h"
 #include "core/diag.h"
 
@@ -274,9 +275,9 @@ static int each_share(sherd__audit_report *r, const sherd__shares *s, const char
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++) {
         const sherd__seen *e = &s->seen[s->apart ? i : 0];
-        uint32_t domain = s->apart ? e->domain[0] : i;
+        uint32_t domain = sherd__seen_domain(e, s->apart ? 0 : i);
         sherd__gallery *g = domain == plan->show ? &r->gallery : NULL;
-        if (placed(s, e))
+        if (placed(s, e) && sherd__seen_has(e, s->apart ? 0 : i))
             err = sherd__audit_coded(&r->findings, g, e, s->apart ? 0 : i, names[domain], truth,
                                      pub, &opt, d);
         if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
@@ -334,7 +335,7 @@ static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, 
     if (reach.unsolved > 0)
         sherd__audit_leave_out(
             r, "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
-            "takes their operand, or K+T numbered shares", reach.unsolved, reach.encodings, where,
+            "takes the operand and T shares, or K+T shares, and their numbers", reach.unsolved, reach.encodings, where,
             reach.names);
     if (reach.sums > 0)
         sherd__audit_leave_out(r, "masks of %zu of %zu encodings%s, used twice one by one: the "
@@ -399,7 +400,8 @@ static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t
 static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth,
                    size_t first, const sherd__audit_options *opt, sherd_diag *d)
 {
-    uint32_t drawn = 0, t = s->code.masks, n = s->code.shares;
+    uint32_t drawn = 0, t = s->code.masks, n = s->numbered ? r->domains : s->code.shares;
+    sherd__audit_options own = *opt; /* of made-up shares */
     size_t rows = KNOWN_ENTRIES / s->seen[0].cols + 1; /* of which coalitions take a sample */
     double **blocks = NULL;
     int err = SHERD_OK;
@@ -416,11 +418,12 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     first = r->findings.len;
     if (!err) err = coalitions(r, s, t + 1, opt, &drawn, d);
     if (!err) err = add_scope(r, n, t + 1, drawn, first, d);
+    if (s->numbered) own.domain_names = NULL;
     if (!err)
-        err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+        err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, &own, d);
     if (!err)
-        err =
-            sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+        err = sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, &own,
+                                    d);
     s->seen[0].blocks = NULL;
     free_blocks(blocks, s->code.blocks);
     return err;

@@ -189,6 +189,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
     s->seen[s->seen_len++] = (sherd__seen){
         .name = name_part(s, part), .code = &s->code,
         .rows = want.kept, .cols = want.cols, .residues = index,
+        .domain = s->numbered ? s->domains : NULL,
         .row = part == 0 && s->rows_len ? s->rows[0] : NULL, .rows_sent = want.sent,
     };
 }
@@ -289,6 +290,77 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     return SHERD_OK;
 }
 
+/* The share that the tasks of a domain's own records are of, by the least of their numbers, since
+ * tasks are numbered position by position, share by share. *step is made a multiple of the number
+ * of shares. UINT32_MAX: no coded task. */
+static uint32_t number_of(const sherd__views *v, uint32_t domain, uint64_t job, uint32_t *step)
+{
+    uint32_t least = UINT32_MAX;
+    for (int again = 0; again < 2; again++)
+        for (size_t i = 0; i < v->len; i++)
+            for (size_t t = 0; v->nodes[i].domain == domain && t < v->nodes[i].tasks_len; t++) {
+                const sherd__view_task *task = &v->nodes[i].tasks[t];
+                if (task->job != job || !sherd__shares_coded(&v->nodes[i], task)) continue;
+                if (!again && task->number > 0 && task->number - 1 < least)
+                    least = task->number - 1;
+                for (uint32_t a = task->number - 1 - least; again && a;) { /* greatest common */
+                    uint32_t rest = *step % a;
+                    *step = a;
+                    a = rest;
+                }
+            }
+    return least;
+}
+
+/* Nodes' own records: puts shares in the order of their numbers, *len of them, and says whose they
+ * are. Nothing changes where numbers do not agree, where it is no code, or where it may as well be
+ * `blind`, whose nodes all have the same B, too. */
+static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, const sherd__views *v,
+                         uint64_t job, const sherd__shares_want *w)
+{
+    const shares_panel *a = common(*nodes, *len, 0, 0);
+    uint32_t step = 0, most = 0, *number;
+    bool agree = true;
+    s->kind = kind_of(*nodes, *len, w->n);
+    if (!a || *len < 2 || s->kind == SHERD__SHARES_BLIND ||
+        (s->kind == SHERD__SHARES_ONE && w->n == 0))
+        return SHERD_OK;
+    number = sherd__calloc(*len, sizeof *number);
+    if (!number) return SHERD_ENOMEM;
+    s->share_rows = a->rows;
+    for (uint32_t i = 0; i < *len; i++) {
+        number[i] = number_of(v, i, job, &step);
+        if (number[i] != UINT32_MAX && number[i] >= most) most = number[i] + 1;
+        for (uint32_t j = 0; j < i; j++) agree &= number[i] != number[j];
+    }
+    if (most < *len) most = (uint32_t)*len;
+    agree = agree && most <= SHERD__LCC_BLOCKS_MAX && (step == 0 || step % most == 0) &&
+            choose_code(s, most, w->n, w->masks, w->spare, NULL) == 0;
+    shares_node *list = agree ? sherd__calloc(most, sizeof *list) : NULL;
+    if (list) s->domains = sherd__calloc(most, sizeof *s->domains);
+    for (uint32_t i = 0; s->domains && i < *len; i++) {
+        if (number[i] == UINT32_MAX) continue;
+        list[number[i]] = (*nodes)[i];
+        s->domains[number[i]] = i;
+        (*nodes)[i] = (shares_node){ 0 };
+    }
+    sherd__free(number);
+    if (!agree) return SHERD_OK;
+    if (!s->domains) {
+        sherd__free(list);
+        return SHERD_ENOMEM;
+    }
+    for (size_t i = 0; i < *len; i++) sherd__shares_node_fini(&(*nodes)[i]);
+    sherd__free(*nodes);
+    *nodes = list;
+    *len = most;
+    s->numbered = true;
+    snprintf(s->note, sizeof s->note,
+             "nodes' own records do not say which share is whose: that follows from the numbers of "
+             "their tasks, taking them for records of all nodes");
+    return SHERD_OK;
+}
+
 static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
                    bool cut, const sherd__shares_want *w, sherd_diag *d)
 {
@@ -302,14 +374,14 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd
     s->arrays = sherd__calloc(most, sizeof *s->arrays);
     s->index = sherd__calloc(most, sizeof *s->index);
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
-    s->domains = sherd__calloc(len, sizeof *s->domains);
+    if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);
     if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
-    if (!v->of_coordinator)
+    if (!v->of_coordinator && !s->numbered)
         snprintf(s->note, sizeof s->note,
                  "nodes' own records do not tell which share is whose: coalitions are attacked in "
                  "the coordinator's");
-    if (s->kind == SHERD__SHARES_BLIND || !v->of_coordinator)
+    if (s->kind == SHERD__SHARES_BLIND || (!v->of_coordinator && !s->numbered))
         return take_all_apart(s, nodes, len, v->of_coordinator ? v->len : 0, w->n, d);
     return take_together(s, nodes, len, cut, w, d);
 }
@@ -344,6 +416,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
     int err = nodes ? read_cut(&s, nodes, v, job, w, &cut, d) : SHERD_ENOMEM;
     for (uint32_t i = 0; i < len && !err && !cut; i++)
         err = sherd__shares_domain(&nodes[i], v, i, job, w, true, &s.code);
+    if (!err && !v->of_coordinator) err = number_shares(&s, &nodes, &len, v, job, w);
     if (err == SHERD_ENOMEM) err = sherd__fail(d, err, "give fewer --rows",
                                                "out of memory for the shares");
     if (!err) err = arrange(&s, nodes, len, v, cut, w, d);

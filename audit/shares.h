@@ -21,6 +21,7 @@ typedef struct sherd__shares {
     sherd__shares_kind kind;
     sherd__seen_code code;   /* of `share` and share1: K, T, N */
     bool apart; /* each domain by itself: under blind, and where share numbers are not known */
+    bool numbered; /* nodes' own records: share numbers follow from tasks; names are not by share */
     sherd__seen_code single; /* apart: one share, one mask */
     sherd__seen *seen;       /* share: A, and every tile of B; share1: A; apart: of each domain */
     uint32_t seen_len;
@@ -55,8 +56,9 @@ int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
 /**
  * Reads the encodings of a job. Where the record says how A was cut, that is how rows are named;
  * else A is taken as cut once. What is beyond w->rights is counted in the note. In a coordinator's
- * record domain i holds share i; nodes' own records do not tell their numbers, so that each is
- * taken apart from the others. Which rows of A a masked row of blind hides follows from the numbers
+ * record domain i holds share i. Of nodes' own records a share's number follows from the numbers of
+ * its tasks, where they agree (seen.domain is whose it is); else each is taken apart from the
+ * others. Which rows of A a masked row of blind hides follows from the numbers
  * of tasks and from n. SHERD_ENOMEM; SHERD_EINVAL: other data than were recorded, no code of so
  * many nodes, masks and spares is possible, or none has shares of this height; SHERD_EFORMAT: no
  * share is whole.

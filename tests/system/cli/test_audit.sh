@@ -219,6 +219,31 @@ assert [(c['size'], c['unit'], c['of']) for c in d['coalitions']] == [(1, 'domai
 assert any(f['control'] and f['flagged'] for f in d['findings'] if f['size'] == 2)
 assert any('acme' in f['who'] for f in d['findings'])"
 report $? "under share a domain is one share, whichever of its nodes had it"
+# Nodes' own records of share, T = 1: numbers follow from tasks, and masks of A and B are solved for.
+own=
+for i in 1 2 3 4 5; do
+    "$S" node --listen 127.0.0.1:0 --key node$i.key --allow allow.txt --domain own-$i --record own$i >own-line$i \
+        2>log$i </dev/null &
+    own="$own $!"
+done
+: >own-lines
+for i in 1 2 3 4 5; do
+    tries=0
+    while [ ! -s own-line$i ] && [ $tries -lt 400 ]; do sleep 0.05; tries=$((tries + 1)); done
+    cat own-line$i >>own-lines
+done
+"$S" multiply A.npy B.npy -o C.npy --nodes own-lines --key me.key --scheme share --colluding 1 --same-host-domains -q 2>err
+kill $own; wait $own
+run audit own3 own1 own5 own2 own4 --data A.npy --json -q
+[ $code = 0 ] && py "d = json.load(open('out'))
+offset, = [f for f in d['findings'] if f['test'] == 'offset']
+assert d['flagged'] == 0 and offset['value'] == 0 and 'of 2 of 2 encodings' in offset['sentence'], offset
+assert not any(s.startswith('masks of') for s in d['unseen']), d['unseen']
+assert any('follows from the numbers of their tasks' in w for w in d['warnings'])
+assert any(f['control'] and f['flagged'] and f['test'] == 'coalition' for f in d['findings'])" &&
+    run audit own4 --data A.npy --json -q && py "d = json.load(open('out'))
+assert any(s.startswith('masks of 2 of 2 encodings (A, B)') for s in d['unseen']), d['unseen']"
+report $? "of nodes' own records shares are numbered and masks solved for; of one of them alone none is, which is said"
 cp -r code old; sed -i 's,sherd/record/2,sherd/record/1,' old/index.json
 run audit old -q; [ $code != 0 ] || grep -q 'each counts as one' out
 report $? "a record of version 1 says nothing of domains, and that is said"

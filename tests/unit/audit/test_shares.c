@@ -240,6 +240,50 @@ static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
     sherd__views_fini(&v);
 }
 
+/* In whatever order they are given, and with one of them missing. */
+static void nodes_own_records_are_numbered_by_their_tasks(void **state)
+{
+    (void)state;
+    for (unsigned nodes = 3; nodes >= 2; nodes--) {
+        sherd__views v = { 0 };
+        sherd__shares s;
+        const char *dir = spool_folder();
+        for (unsigned i = 0; i < nodes; i++) a_part(dir, i, (i + 2) % 3, 0, 3);
+        assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+        v.of_coordinator = false;
+        assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+        assert_true(s.numbered && !s.apart && s.code.shares == 3 && s.seen_len == 3);
+        if (!strstr(s.note, "follows from the numbers of their tasks")) fail_msg("%s", s.note);
+        for (unsigned i = 0; i < nodes; i++) {
+            check_share(&s.seen[0], (i + 2) % 3, (i + 2) % 3, 0);
+            check_share(&s.seen[2], (i + 2) % 3, (i + 2) % 3, 2);
+            assert_int_equal(s.seen[0].domain[(i + 2) % 3], i);
+        }
+        if (nodes == 2) assert_null(s.seen[0].residues[2]);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
+/* Two of one number, or a step that is none: nothing is guessed. */
+static void numbers_that_disagree_are_not_used(void **state)
+{
+    (void)state;
+    for (unsigned same = 0; same < 2; same++) {
+        sherd__views v = { 0 };
+        sherd__shares s;
+        const char *dir = spool_folder();
+        for (unsigned i = 0; i < 3; i++) a_part(dir, i, same ? i % 2 : i, 0, 3);
+        assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+        v.of_coordinator = false;
+        if (!same) v.nodes[1].tasks[2].number++;
+        assert_int_equal(read_shares(&s, &v, JOB, 6, 1, 0, 100, NULL), 0);
+        assert_true(s.apart && !s.numbered && s.note[0]);
+        sherd__shares_fini(&s);
+        sherd__views_fini(&v);
+    }
+}
+
 static void further_products_are_numbered(void **state)
 {
     (void)state;
@@ -475,6 +519,8 @@ int main(void)
         cmocka_unit_test(a_share_that_is_not_whole_is_left_out_and_told),
         cmocka_unit_test(nodes_own_records_are_taken_apart),
         cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
+        cmocka_unit_test(nodes_own_records_are_numbered_by_their_tasks),
+        cmocka_unit_test(numbers_that_disagree_are_not_used),
         cmocka_unit_test(further_products_are_numbered),
         cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
         cmocka_unit_test(tiles_beyond_the_limit_are_counted_and_said),
