@@ -335,8 +335,8 @@ static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, 
     if (reach.unsolved > 0)
         sherd__audit_leave_out(
             r, "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
-            "takes the operand and T shares, or K+T shares, and their numbers", reach.unsolved, reach.encodings, where,
-            reach.names);
+            "takes the operand and T shares, or K+T shares, and their numbers", reach.unsolved,
+            reach.encodings, where, reach.names);
     if (reach.sums > 0)
         sherd__audit_leave_out(r, "masks of %zu of %zu encodings%s, used twice one by one: the "
                                "record has only their sum in each share", reach.sums,
