@@ -5,8 +5,8 @@
  * every decision compares a uniform integer with a rational number, so no rounding of floating
  * point can distort the tails (Mironov, CCS 2012).
  *
- * The running time depends on the samples. Draw them before anything that an observer can relate
- * them to.
+ * How long a sample takes depends on it. A draw goes on until it has used as many random digits as
+ * follow from n and variance, so that its time does not, but for how long divisions take.
  */
 #ifndef CRYPTO_GAUSSIAN_H
 #define CRYPTO_GAUSSIAN_H

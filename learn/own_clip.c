@@ -31,6 +31,7 @@
 #include "learn/secure.h"
 #include "matrix/clones.h"
 #include "matrix/local.h"
+#include "matrix/view.h"
 
 #define BLOCK 32u        /* columns that are added up together */
 #define CHUNK_MOST 64u
@@ -143,17 +144,9 @@ static double power_of_two(int e)
 }
 
 /* The e, clamped, with which entries of x 2^-e are below 1, one of them 1/2 or more. */
-SHERD__CLONES
 static int power_of(const double *x, size_t n)
 {
-    int64_t most = 0;
-    for (size_t i = 0; i < n; i++) {
-        int64_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= INT64_MAX;
-        most = bits > most ? bits : most;
-    }
-    return clamped((int)(most >> 52) - 1022);
+    return clamped((int)(sherd__peak_bits(x, n) >> 52) - 1022);
 }
 
 SHERD__CLONES

@@ -108,7 +108,7 @@ static const double *piece(const sherd_view *v, size_t r, size_t c, size_t n, do
     return x;
 }
 
-/* |x| as bits. Several maxima side by side, or each would wait for the one before. */
+/* Several maxima side by side, or each would wait for the one before. */
 SHERD__CLONES
 static uint64_t peak_chunk(const double *x, size_t n)
 {
@@ -120,6 +120,11 @@ static uint64_t peak_chunk(const double *x, size_t n)
         most = bits > most ? bits : most;
     }
     return (uint64_t)most;
+}
+
+uint64_t sherd__peak_bits(const double *x, size_t n)
+{
+    return peak_chunk(x, n);
 }
 
 bool sherd__view_peak(sherd_view v, double *max_abs)

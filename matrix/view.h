@@ -42,6 +42,9 @@ void sherd__view_scan(sherd_view v, sherd__scan *out);
 /** max |v|, of an empty one 0. False: something in it is NaN or infinite, and *max_abs means
  *  nothing. A fraction of a scan's time. */
 bool sherd__view_peak(sherd_view v, double *max_abs);
+/** The bits of max |x| over n numbers, 0 where n is 0; those of a NaN are above infinity's. Takes
+ *  as long whatever the numbers are. */
+uint64_t sherd__peak_bits(const double *x, size_t n);
 /** Like sherd__scan.nonzeros alone, and faster for the integer dtypes. */
 uint64_t sherd__view_nonzeros(sherd_view v);
 

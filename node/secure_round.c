@@ -39,8 +39,8 @@ static int same_round(const sherd__secure *s, const sherd_fragment *left, sherd_
                        (unsigned long long)round, (unsigned long long)s->round);
 }
 
-/* The noise of the round, before its parameters are known: how long drawing takes depends on the
- * noise, and so tells nothing of what it is added to. */
+/* The noise of the round, before its parameters are known. How long that takes does not depend on
+ * the noise (crypto/gaussian.h). */
 static int draw_noise(sherd__secure *s, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);

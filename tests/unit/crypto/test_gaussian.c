@@ -1,6 +1,9 @@
 /* The noise of differential privacy has the distribution that it claims, for small and for large
  * variances, and is fresh for every draw; the accountant agrees with published figures and with the
- * exact privacy of a single Gaussian. */
+ * exact privacy of a single Gaussian. A draw takes as many digits whatever its samples are.
+ *
+ * link: -Wl,--wrap=sherd__keystream_read
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +16,7 @@
 #include <string.h>
 
 #include "crypto/gaussian.h"
+#include "crypto/keystream.h"
 #include "crypto/privacy.h"
 #include "sherd/err.h"
 
@@ -83,6 +87,40 @@ static void large_variances_are_gaussian_to_the_last_digit(void **s)
         assert_true(fabs(lag) < 5 * root);
         free(x);
     }
+}
+
+static unsigned reads;
+
+int __real_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
+                                 size_t len);
+int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
+                                 size_t len);
+
+int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
+                                 size_t len)
+{
+    reads++;
+    return __real_sherd__keystream_read(ks, nonce, block, out, len);
+}
+
+/* In buffers of digits: of 100 draws the largest would take some more than the least. */
+static void a_draw_takes_as_many_digits_whatever_the_samples_are(void **s)
+{
+    static const uint64_t variances[] = { 1, 2, 100, UINT64_C(1) << 40 };
+    static int64_t x[800];
+    (void)s;
+    for (size_t v = 0; v < sizeof variances / sizeof *variances; v++)
+        for (size_t n = 1; n <= sizeof x / sizeof *x; n *= 3) {
+            unsigned first = 0;
+            for (unsigned seed = 0; seed < 100; seed++) {
+                sherd_entropy_seeded state;
+                sherd_entropy e = sherd__entropy_seeded(&state, seed);
+                reads = 0;
+                assert_int_equal(sherd__gaussian_draw(x, n, variances[v], &e), 0);
+                if (seed == 0) first = reads;
+                assert_int_equal(reads, first);
+            }
+        }
 }
 
 static void a_draw_never_repeats(void **s)
@@ -205,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_variances_have_the_exact_probabilities),
         cmocka_unit_test(large_variances_are_gaussian_to_the_last_digit),
+        cmocka_unit_test(a_draw_takes_as_many_digits_whatever_the_samples_are),
         cmocka_unit_test(a_draw_never_repeats),
         cmocka_unit_test(variances_out_of_range_are_refused),
         cmocka_unit_test(epsilon_is_above_the_exact_one_and_near_it),
