@@ -100,8 +100,6 @@ void sherd__circle_link_down(sherd__circle *c, uint32_t member, int err, const c
 /** It has no use for a block that it was sent. */
 void sherd__circle_link_refused(sherd__circle *c, uint32_t member, const sherd__refusal *r);
 
-/** Whether it is the circle of this name, and has met. */
-bool sherd__circle_is(const sherd__circle *c, uint64_t id);
 /** The circle that somebody with this key may connect for, or 0. */
 uint64_t sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key);
 /** A connection of theirs, for this circle, is over. */

@@ -266,11 +266,6 @@ static uint32_t member_of(const sherd__circle *c, const sherd__fingerprint *key)
     return UINT32_MAX;
 }
 
-bool sherd__circle_is(const sherd__circle *c, uint64_t id)
-{
-    return c->met && id == c->plan.id;
-}
-
 uint64_t sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key)
 {
     return member_of(c, key) != UINT32_MAX ? c->plan.id : 0;

@@ -152,7 +152,7 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, 
                                uint32_t number, sherd_fragment *f)
 {
     for (sherd__client *c = w->clients; c; c = c->next) {
-        if (!c->circle || c->closed || !sherd__circle_is(c->circle, id)) continue;
+        if (!c->circle || c->closed || sherd__circle_knows(c->circle, key) != id) continue;
         int err = sherd__circle_block_in(c->circle, key, id, number, f);
         go_on(c);
         return err;
@@ -164,7 +164,7 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, 
 void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id)
 {
     for (sherd__client *c = w->clients; c; c = c->next) {
-        if (!c->circle || c->closed || !sherd__circle_is(c->circle, id)) continue;
+        if (!c->circle || c->closed || sherd__circle_knows(c->circle, key) != id) continue;
         sherd__circle_lost(c->circle, key, id);
         go_on(c);
         return;

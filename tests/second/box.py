@@ -7,16 +7,27 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 SIGMA = np.frombuffer(b"expand 32-byte k", "<u4")
 
 
+# Words of the four quarters of a column round, by their place in the quarter.
+QUARTERS = [[0, 5, 10, 15], [4, 9, 14, 3], [8, 13, 2, 7], [12, 1, 6, 11]]
+
+
 def rounds(x):
-    """20 rounds of Salsa20 on columns of 16 words."""
+    """20 rounds of Salsa20 on columns of 16 words; four quarters at a time."""
+    a, b, c, d = (x[places] for places in QUARTERS)
+
     def quarter(a, b, c, d):
         for out, one, two, by in ((b, a, d, 7), (c, b, a, 9), (d, c, b, 13), (a, d, c, 18)):
-            t = x[one] + x[two]
-            x[out] ^= t << np.uint32(by) | t >> np.uint32(32 - by)
+            t = one + two
+            out ^= t << np.uint32(by) | t >> np.uint32(32 - by)
+
     for _ in range(10):
-        for q in ((0, 4, 8, 12), (5, 9, 13, 1), (10, 14, 2, 6), (15, 3, 7, 11),
-                  (0, 1, 2, 3), (5, 6, 7, 4), (10, 11, 8, 9), (15, 12, 13, 14)):
-            quarter(*q)
+        quarter(a, b, c, d)
+        # rows: the same words, turned
+        b, c, d = d[[1, 2, 3, 0]], c[[2, 3, 0, 1]], b[[3, 0, 1, 2]]
+        quarter(a, b, c, d)
+        b, c, d = d[[1, 2, 3, 0]], c[[2, 3, 0, 1]], b[[3, 0, 1, 2]]
+    for places, part in zip(QUARTERS, (a, b, c, d)):
+        x[places] = part
     return x
 
 

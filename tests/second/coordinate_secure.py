@@ -58,6 +58,7 @@ class Sum:
         self.lost = {}
         for member in sessions:
             member.job = job
+            member.beside = [other for other in sessions if hasattr(other, "link")]
 
     def ask(self, members, op, make, shape, dtype):
         """make(member) puts the blocks of a question and says which; the answers, by member."""
@@ -91,6 +92,10 @@ class Sum:
 
     def join(self):
         """JOIN and ROSTER: all of them have to be there."""
+        return self.introduce() and self.meet()
+
+    def introduce(self):
+        """JOIN: cards of all."""
         def plan(m):
             self.put(m, RECIPE, np.frombuffer(self.text, np.uint8)[None])
             return self.put(m, PLAN, self.plan(m)), 0
@@ -101,6 +106,10 @@ class Sum:
         for m, card in cards.items():
             self.card(m, card.tobytes())
         self.cards = b"".join(cards[m].tobytes() for m in range(self.n))
+        return True
+
+    def meet(self):
+        """ROSTER."""
         self.roster = secure.digest(
             secure.digest(self.text, struct.pack("<4q", self.places, self.epoch, bits(self.clip),
                                                  bits(self.noise))), self.cards)
@@ -111,8 +120,7 @@ class Sum:
 
     def card(self, m, card):
         """Whether a card is the node's, whose key TLS has shown."""
-        shown = self.members[m].link.tls.get_peer_certificate().to_cryptography().public_key()
-        assert card[:32] == secure.raw(shown), f"member {m} shows another key"
+        assert card[:32] == self.members[m].shown(), f"member {m} shows another key"
         Ed25519PublicKey.from_public_bytes(card[:32]).verify(
             card[64:], b"sherd seal key 1" + struct.pack(
                 "<Q4I", self.job, self.n, self.u, self.t, m) + card[32:64])

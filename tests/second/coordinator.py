@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import numpy as np
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from . import blocks, harness, link, records
 
@@ -39,6 +40,7 @@ class Coordinator:
         self.pongs = []
         self.refused_blocks = {}
         self.open = {}
+        self.beside = ()  # other sessions of this thread, whose PINGs are answered meanwhile
         sock = socket.create_connection(("127.0.0.1", port), 5)
         self.link = link.Link(sock, link.context(identity, pins, **tls), False)
         self.welcome = None
@@ -58,6 +60,11 @@ class Coordinator:
             raise Ended(said["code"], said.get("text", ""))
         assert kind == records.WELCOME, kind
         self.welcome = records.decode(records.HELLO_BODY, body)
+
+    def shown(self):
+        """The node's Ed25519 key, 32 bytes, as TLS has shown it."""
+        key = self.link.tls.get_peer_certificate().to_cryptography().public_key()
+        return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
     def send(self, data):
         try:
@@ -144,6 +151,11 @@ class Coordinator:
         end = time.monotonic() + seconds
         try:
             while key not in self.answers:
+                if self.beside and not self.link.unread(0.5):
+                    for other in self.beside:
+                        other.attend()
+                    if time.monotonic() < end:
+                        continue
                 self.take(end - time.monotonic())
         except link.Closed as error:
             raise Ended(records.ECLOSED, str(error)) from error
@@ -151,6 +163,14 @@ class Coordinator:
         if isinstance(answer, Refusal):
             raise answer
         return answer
+
+    def attend(self):
+        """Takes what has come; what became of the session shows when it is used."""
+        try:
+            while self.link.unread():
+                self.take()
+        except (Ended, link.Closed):
+            pass
 
     def ended(self, seconds=30.0):
         """Reads on until the node ends the session: the code of its BYE, or ECLOSED."""

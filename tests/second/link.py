@@ -181,9 +181,10 @@ class Link:
             self.at = 0
         return data
 
-    def unread(self):
-        """Whether something has come that was not received yet."""
-        self._move(0)
+    def unread(self, wait=0):
+        """Whether something has come that was not received yet, or comes within wait seconds."""
+        if len(self.read) == self.at:
+            self._move(wait)
         return len(self.read) > self.at
 
     def next_record(self, seconds=60.0):
