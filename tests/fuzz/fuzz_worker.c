@@ -1,8 +1,11 @@
 /*
  * Hostile coordinators, scripted: two clients of one task loop put blocks, give tasks of every
  * operation over them (products, element-wise, gradients, rounds of circles, secure sums over the
- * node's own examples), cancel, drop, cut the line and come again, as the input says. However it
- * goes: every task has one result at most, and when both have gone all of the budget is back.
+ * node's own examples), cancel, drop, cut the line and come again, as the input says. They also ask
+ * the questions of a secure sum or of a circle as they should be, or with numbers of them spoiled
+ * (worker_steps.h), and members of circles bring blocks or leave. The input chooses memory, peers
+ * and policy. However it goes: every task has one result at most, and when all have gone all of the
+ * budget is back.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -14,6 +17,7 @@
 #include "node/worker.h"
 #include "learn/own.h"
 #include "sherd/mat.h"
+#include "tests/fuzz/worker_steps.h"
 #include "wire/identity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -42,12 +46,26 @@ typedef struct peer {
     sherd__client *client; /* NULL: the node has ended it */
     sherd__worker *worker;
     uint32_t tasks, answers;
+    steps steps;
 } peer;
+
+/* A link of a circle, to a member that takes what comes. */
+typedef struct wire {
+    sherd__circle *circle;
+    uint32_t member;
+    sherd_session *co, *no; /* NULL: not up */
+    bool open;
+} wire;
+
+enum { WIRES = 64 };
 
 static sherd_identity *identity;
 static sherd__own own;
-static const sherd__policy policy = SHERD__POLICY_DEFAULT;
 static double examples[12][3];
+static sherd__peer listed[N];
+static wire wires[WIRES];
+static uint32_t wires_len;
+static bool woken;
 
 static void join(peer *p, sherd__worker *w)
 {
@@ -61,6 +79,20 @@ static void join(peer *p, sherd__worker *w)
     if (err) abort();
 }
 
+static void hear(peer *p, sherd__event *e)
+{
+    steps *m = &p->steps;
+    if (e->kind == SHERD__EV_RESULT) {
+        const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
+        uint64_t len = sherd__fragment_info_of(e->fragment)->len;
+        p->answers++;
+        if (e->task.op == SHERD__OP_JOIN && len == SHERD__SECURE_CARD) memcpy(m->cards, bytes, len);
+        if (e->task.op == SHERD__OP_CONFIRM && len == SHERD__SECURE_SIGNATURE)
+            memcpy(m->signatures[0], bytes, len);
+    }
+    sherd__fragment_free(e->fragment);
+}
+
 static size_t move(peer *p, bool out)
 {
     sherd_session *from = out ? p->co : p->no, *to = out ? p->no : p->co;
@@ -71,10 +103,7 @@ static size_t move(peer *p, bool out)
         int err = sherd__session_feed(to, bytes + at, len - at, NOW, &used, &e);
         if (out && p->client) sherd__worker_event(p->client, p->no, &e);
         if (out && e.kind == SHERD__EV_CLOSED) p->client = NULL;
-        if (!out) {
-            p->answers += e.kind == SHERD__EV_RESULT;
-            sherd__fragment_free(e.fragment);
-        }
+        if (!out) hear(p, &e);
         if (err) break;
     }
     sherd__session_sent(from, len);
@@ -94,6 +123,199 @@ static void cut(peer *p)
     p->client = NULL;
     sherd__session_free(p->no);
     sherd__session_free(p->co);
+    steps_free(&p->steps);
+}
+
+/* ---- members of circles ---------------------------------------------------------------------- */
+
+static int open_wire(void *ctx, void **link, sherd__circle *c, uint32_t member,
+                     const sherd__peer *to)
+{
+    (void)ctx, (void)to;
+    if (wires_len == WIRES) return SHERD_ECONNECT;
+    wires[wires_len] = (wire){ .circle = c, .member = member, .open = true };
+    *link = &wires[wires_len++];
+    return SHERD_OK;
+}
+
+static void flush_wire(void *ctx, void *link)
+{
+    wire *w = link;
+    bool moved = true;
+    (void)ctx;
+    while (moved && w->co) {
+        moved = false;
+        for (int out = 0; out < 2; out++) {
+            sherd_session *from = out ? w->co : w->no, *to = out ? w->no : w->co;
+            const uint8_t *bytes;
+            size_t len = sherd__session_pending(from, NOW, &bytes);
+            for (size_t at = 0, used; at < len; at += used) {
+                sherd__event e;
+                int err = sherd__session_feed(to, bytes + at, len - at, NOW, &used, &e);
+                sherd__fragment_free(e.fragment);
+                if (err) break;
+            }
+            sherd__session_sent(from, len);
+            moved = moved || len > 0;
+        }
+    }
+}
+
+static void close_wire(void *ctx, void *link)
+{
+    (void)ctx;
+    ((wire *)link)->open = false;
+}
+
+/* The links that were asked for come up, or do not. */
+static void raise_wires(sherd__worker *worker, bool up)
+{
+    sherd__session_options co = { .role = SHERD__COORDINATOR, .now_ms = NOW },
+                           no = { .role = SHERD__NODE, .now_ms = NOW };
+    for (uint32_t i = 0; i < wires_len; i++) {
+        wire *w = &wires[i];
+        if (!w->open || w->co) continue;
+        if (!up) {
+            w->open = false;
+            sherd__worker_link_down(worker, w->circle, w->member, SHERD_ECONNECT, "no");
+            continue;
+        }
+        if (sherd__session_new(&w->co, &co) || sherd__session_new(&w->no, &no)) abort();
+        flush_wire(NULL, w);
+        sherd__worker_link_up(worker, w->circle, w->member, w->co);
+    }
+}
+
+static void drop_wires(sherd__worker *worker)
+{
+    for (uint32_t i = 0; i < wires_len; i++) {
+        wire *w = &wires[i];
+        if (!w->open) continue;
+        w->open = false;
+        sherd__worker_link_down(worker, w->circle, w->member, SHERD_ECLOSED, "cut");
+    }
+}
+
+static void free_wires(void)
+{
+    for (uint32_t i = 0; i < wires_len; i++) {
+        sherd__session_free(wires[i].co);
+        sherd__session_free(wires[i].no);
+    }
+    wires_len = 0;
+}
+
+/* Member 1 of a circle sends a block: that of the step, or what the script has. */
+static void bring(peer *p, script *s)
+{
+    const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
+    uint64_t id = sherd__worker_member(p->worker, key), round = p->steps.circle_round;
+    uint32_t block = next(s) % 4 ? sherd__circle_block(round, next(s) % 2) : number(s);
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
+                               .cols = 1 + next(s) % 2 };
+    sherd_fragment *f;
+    i.len = 8 * i.cols;
+    uint8_t *bytes = sherd__worker_member_place(p->worker, key, id, block, i.len);
+    if (!bytes) return;
+    memset(bytes, (int)next(s), i.len);
+    if (sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace,
+                             sherd__worker_pool(p->worker)) != 0) abort();
+    if (sherd__worker_member_block(p->worker, key, id, block, f) != 0)
+        sherd__worker_member_gone(p->worker, key, id);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint64_t cols,
+                  const void *bytes)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows, .cols = cols,
+                               .len = rows * cols * sherd_dtype_size((sherd_dtype)dtype) };
+    sherd_fragment *f;
+    uint8_t *copy = calloc(1, i.len + 1);
+    if (!copy) abort();
+    memcpy(copy, bytes, i.len);
+    if (sherd__fragment_take(&f, &i, copy, NULL, NULL) != 0) abort();
+    if (sherd__session_drop(p->co, JOB, number_) != 0 ||
+        sherd__session_put(p->co, JOB, number_, f) != 0)
+        sherd__fragment_free(f);
+}
+
+/* Examples of a circle: eight rows, or fewer. */
+static void send_pack(peer *p, script *s)
+{
+    uint32_t rows[8], len = next(s) % 4 ? 8 : next(s) % 9;
+    const uint32_t at = sherd__circle_pack(p->steps.packs++);
+    double values[16];
+    for (uint32_t i = 0; i < 8; i++) rows[i] = next(s) % 4 ? i : number(s);
+    for (uint32_t i = 0; i < 16; i++) values[i] = (double)i / 8;
+    block(p, at, SHERD_U32, 1, len, rows);
+    block(p, at + 1, SHERD_F64, len, 2, values);
+    block(p, at + 2, SHERD_F64, len, 1, values);
+}
+
+static void ask(peer *p, script *s)
+{
+    steps *m = &p->steps;
+    question q = { 0 };
+    uint32_t kind = next(s) % 17, spoil = next(s);
+    switch (kind) {
+    case 0:
+        m->clip = spoil & 16 ? 1 : 0;
+        m->noise = spoil & 32 ? 3 : 0;
+        ask_join(m, &q);
+        block(p, TEXT, SHERD_U8, 1, sizeof network - 1, network);
+        break;
+    case 1: ask_roster(m, &q); break;
+    case 2: ask_seal(m, &q); break;
+    case 3: hiding(m, &q); break;
+    case 4: ask_confirm(m, &q); break;
+    case 5: ask_open(m, &q); break;
+    case 6: case 7: {
+        static const double start[COUNT] = { 0.5, -0.25, 0.125 };
+        block(p, TEXT, SHERD_U8, 1, sizeof layers - 1, layers);
+        block(p, START, SHERD_F64, 1, COUNT, start);
+        ask_meet(m, &q, identity, kind == 7, spoil & 16);
+        break;
+    }
+    case 8: ask_bare(&q, SHERD__OP_CONNECT, 1 + (spoil >> 4) % 2); break;
+    case 9: case 10: ask_step(m, &q, kind == 10); break;
+    case 11: ask_state(m, &q, spoil & 16); break;
+    case 12: ask_bare(&q, SHERD__OP_WHERE, SHERD__CIRCLE_WHERE); break;
+    case 13: send_pack(p, s); return;
+    case 14: bring(p, s); return;
+    case 15:
+        block(p, TEXT, SHERD_U8, 1, sizeof layers - 1, layers);
+        block(p, INPUTS, SHERD_F64, 8, 2, examples);
+        block(p, TARGETS, SHERD_F64, 8, 1, examples);
+        ask_gradient(&q);
+        break;
+    default: raise_wires(p->worker, spoil & 1); return;
+    }
+    for (uint32_t i = 0; i < spoil % 4 && spoil & 8; i++) { /* some numbers of it, others */
+        uint32_t at = next(s), value = number(s);
+        if (at < 128) q.left[at % q.left_len] = value;
+        else if (at < 192 && q.right_cols) q.right[value % sizeof q.right] ^= 1;
+        else if (at < 224) q.left_len = 1 + value % 64;
+        else q.cols = value % 64;
+    }
+    const uint32_t right = q.right_cols ? PARAMS : 0;
+    block(p, QUESTION, SHERD_I64, 1, q.left_len, q.left);
+    if (right) block(p, right, q.right_dtype, q.right_rows, q.right_cols, q.right);
+    sherd__task t = { .job = JOB, .task = 1000 + p->tasks, .attempt = 1, .op = q.op,
+                      .left = QUESTION, .right = right,
+                      .result = { .origin = SHERD__RESULT, .dtype = q.dtype, .rows = q.rows,
+                                  .cols = q.cols,
+                                  .len = q.rows * q.cols *
+                                         sherd_dtype_size((sherd_dtype)q.dtype) } };
+    p->tasks += sherd__session_task(p->co, &t) == 0;
+}
+
+/* Many blocks of one job, which are freed in slices when it is dropped. */
+static void many(peer *p, script *s)
+{
+    uint32_t len = 8 * next(s);
+    for (uint32_t i = 0; i < len; i++) block(p, 5000 + i, SHERD_U8, 1, 1, "x");
 }
 
 static void put(peer *p, script *s)
@@ -121,12 +343,17 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
-    sherd__task t = { .job = next(s) % 4, .task = number(s), .op = next(s) % 24,
-                      .left = number(s), .right = number(s), .flags = next(s) % 8,
-                      .primes_len = next(s) % 5 };
+    sherd__task t = { .job = next(s) % 4 }; /* one after the other, the same by every compiler */
+    t.task = number(s);
+    t.op = next(s) % 24;
+    t.left = number(s);
+    t.right = number(s);
+    t.flags = next(s) % 8;
+    t.primes_len = next(s) % 5;
     for (uint32_t i = 0; i < t.primes_len; i++) t.primes[i] = 8388593 - 2 * (number(s) % 512);
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtypes[next(s) % 4],
-                                       .rows = number(s) % 64, .cols = number(s) % 64 };
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtypes[next(s) % 4] };
+    t.result.rows = number(s) % 64;
+    t.result.cols = number(s) % 64;
     t.result.len = t.result.rows * t.result.cols *
                    sherd_dtype_size((sherd_dtype)t.result.dtype) *
                    (t.primes_len ? t.primes_len : 1);
@@ -135,12 +362,25 @@ static void give(peer *p, script *s)
 
 static void act(peer *p, script *s, sherd_executor *executor)
 {
-    switch (next(s) % 10) {
-    case 0: case 1: case 2: put(p, s); break;
-    case 3: case 4: case 5: give(p, s); break;
-    case 6: (void)!sherd__session_cancel(p->co, next(s) % 4, number(s), next(s) % 2); break;
-    case 7: (void)!sherd__session_drop(p->co, next(s) % 4, number(s)); break;
+    const uint32_t kind = next(s) % 16;
+    switch (kind) {
+    case 0: case 1: put(p, s); break;
+    case 2: case 3: give(p, s); break;
+    case 4: many(p, s); break;
+    case 5: drop_wires(p->worker); break;
+    case 6: case 7: {
+        uint32_t job = next(s) % 4, which = number(s);
+        if (kind == 7) (void)!sherd__session_drop(p->co, job, which);
+        else (void)!sherd__session_cancel(p->co, job, which, next(s) % 2);
+        break;
+    }
     case 8: exchange(p); break;
+    case 9: /* what was asked is done */
+        exchange(p);
+        (void)sherd__executor_drain(executor);
+        exchange(p);
+        break;
+    case 10: case 11: case 12: case 13: case 14: ask(p, s); break;
     default:
         if (next(s) % 4 > 0) {
             (void)sherd__executor_drain(executor);
@@ -150,7 +390,17 @@ static void act(peer *p, script *s, sherd_executor *executor)
         join(p, p->worker);
         exchange(p);
     }
+    if (woken) {
+        woken = false;
+        sherd__worker_poll(p->worker);
+    }
     assert(p->answers <= p->tasks);
+}
+
+static void wake(void *ctx)
+{
+    (void)ctx;
+    woken = true;
 }
 
 static void begin(void)
@@ -160,6 +410,12 @@ static void begin(void)
     for (int r = 0; r < 12; r++)
         for (int c = 0; c < 3; c++) examples[r][c] = r % 2 + 0.125 * c;
     own.x = sherd_view_c(examples, SHERD_F64, 12, 3);
+    steps_init();
+    for (int i = 0; i < N; i++) {
+        sherd__peer *p = &listed[i];
+        *p = (sherd__peer){ .host = "127.0.0.1", .has_key = true, .role = "node" };
+        p->key = *sherd__identity_fingerprint(i ? puppet[i] : identity);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -173,11 +429,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     sherd__backend_options b = { .threads = 1, .quick = true };
     sherd__backend_caps caps;
     if (!cpu && sherd__backend_cpu.open(&cpu, &b, &caps, NULL) != 0) abort();
-    sherd__worker_options o = { .backend = &sherd__backend_cpu, .backend_ctx = cpu,
-                                .memory = 16 * MIB,
-                                .self = { .identity = identity, .data = &own,
-                                          .policy = &policy } };
-    o.caps.gflops = next(&s) % 2 ? 50 : 1e-3; /* at once, or by the executor */
+    const uint32_t how = next(&s);
+    const sherd__peers peers_file = { listed, N };
+    sherd__policy policy = SHERD__POLICY_DEFAULT;
+    if (how & 4) policy.epsilon = INFINITY;
+    if (how & 8) policy.rows_min = 1;
+    policy.any_peers = how & 16;
+    sherd__worker_options o = {
+        .backend = &sherd__backend_cpu, .backend_ctx = cpu,
+        .memory = how & 2 ? 64 << 10 : 16 * MIB,
+        .self = { .identity = identity, .data = &own, .policy = &policy,
+                  .peers = how & 32 ? &peers_file : NULL, .ledger = { &charges_ops, NULL } },
+        .links = { open_wire, flush_wire, close_wire, NULL },
+        .wake = how & 64 ? wake : NULL };
+    o.caps.gflops = how & 1 ? 50 : 1e-3; /* at once, or by the executor */
+    memset(&charges, 0, sizeof charges);
+    woken = false;
     if (sherd__executor_new_inline(&executor) != 0) abort();
     o.executor = executor;
     if (sherd__worker_new(&worker, &o) != 0) abort();
@@ -192,7 +459,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         cut(&peers[i]);
         assert(peers[i].answers <= peers[i].tasks);
     }
-    while (sherd__executor_drain(executor)) continue;
+    for (int i = 0; i < 4096 && sherd__worker_memory(worker)->used; i++) {
+        while (sherd__executor_drain(executor)) continue;
+        sherd__worker_poll(worker);
+    }
+    free_wires();
     assert(sherd__worker_memory(worker)->used == 0);
     sherd__worker_free(worker);
     sherd__executor_free(executor);
