@@ -71,7 +71,8 @@ static sherd__delivery_peers peers_of(sherd__work_state *w)
     }
     if (w->len > 0)
         sherd__delivery_peers_of(&p, &sherd__work_node_at(w, 0)->delivery, w->stride,
-                                 w->len < SHERD__AGGREGATE_NODES_MAX ? w->len : SHERD__AGGREGATE_NODES_MAX,
+                                 w->len < SHERD__AGGREGATE_NODES_MAX
+                                     ? w->len : SHERD__AGGREGATE_NODES_MAX,
                                  room);
     return p;
 }
