@@ -77,24 +77,34 @@ static const sherd__ledger_ops ledger_ops = { spent, rounds, rounds_today, charg
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const ours[] = { "label", "any-peers", "any-roster", "epsilon", "delta",
-                                        "ledger", "min-nodes", "min-colluding", "min-rows",
-                                        "max-rounds", "max-rounds-day", NULL };
+                                        "ledger", "require-ledger", "min-nodes",
+                                        "min-colluding", "min-rows", "max-rounds", "max-rounds-day", NULL };
     const char *name = sherd__opt_text(cli, "data") ? NULL : sherd__opts_idle(cli, ours);
     return name == NULL ? SHERD_OK
                         : sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
                                       "--%s has no effect without --data", name);
 }
 
+/* One that was lost would look like one that is new. */
+static int open_at(sherd__node_data *x, sherd__cli *cli, const char *path, sherd_diag *d)
+{
+    int err = sherd__ledger_open(&x->ledger, path, sherd__opt_flag(cli, "require-ledger"), d);
+    if (!err && sherd__ledger_made(x->ledger))
+        sherd__cli_warn(cli, "%s: made a new privacy ledger, nothing is charged yet; if these data "
+                        "have been served before, end this node and put their ledger back", path);
+    return err;
+}
+
 static int open_ledger(sherd__node_data *x, sherd__cli *cli, const char *data, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "ledger");
-    if (path) return sherd__ledger_open(&x->ledger, path, d);
+    if (path) return open_at(x, cli, path, d);
     size_t len = strlen(data), size = len + sizeof ".ledger";
     char *beside = sherd__alloc(size);
     if (!beside) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a path");
     while (len > 1 && data[len - 1] == '/') len--;
     snprintf(beside, size, "%.*s.ledger", (int)len, data);
-    int err = sherd__ledger_open(&x->ledger, beside, d);
+    int err = open_at(x, cli, beside, d);
     sherd__free(beside);
     return err;
 }

@@ -49,6 +49,9 @@ void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
      .preset = "1e-6", .help = "--data: the probability that goes with --epsilon"},                \
     {.name = "ledger", .type = SHERD__FILE, .arg = "FILE",                                         \
      .help = "--data: where uploads and their costs are kept [beside the data, FILE.ledger]"},     \
+    {.name = "require-ledger", .type = SHERD__FLAG,                                                \
+     .help = "--data: end where the ledger does not exist, instead of making one in which "        \
+             "nothing is charged"},                                                                \
     {.name = "min-nodes", .type = SHERD__INT, .arg = "N", .min = 3, .max = 1024, .preset = "3",    \
      .help = "--data: take part in sums of at least so many nodes"},                               \
     {.name = "min-colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 1022,               \

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ struct sherd__journal {
     const sherd__journal_kind *kind;
     int fd;
     uint64_t end; /* of the last whole line */
+    bool made;    /* it did not exist */
     bool broken;  /* a line may be there in part, or not at all */
 };
 
@@ -68,18 +70,41 @@ static int read_lines(sherd__journal *j, void *ctx, sherd_diag *d)
     return err;
 }
 
-static int begin(sherd__journal *j, sherd_diag *d)
+/* Gives a synced file its name, unless there is one by then: of two processes that find none, one
+ * makes it, and nothing is replaced. */
+static int name_new(sherd__journal *j, const sherd__file *f, sherd_diag *d)
+{
+    const char *slash = strrchr(j->path, '/');
+    size_t len = slash == j->path ? 1 : slash ? (size_t)(slash - j->path) : 0;
+    char from[40], *folder = sherd__calloc(len + 2, 1);
+    if (!folder) return no_memory(j->kind, d);
+    memcpy(folder, len ? j->path : ".", len ? len : 1);
+    snprintf(from, sizeof from, "/proc/self/fd/%d", sherd__file_fd(f));
+    int err = SHERD_OK;
+    if (linkat(AT_FDCWD, from, AT_FDCWD, j->path, AT_SYMLINK_FOLLOW) == 0)
+        err = sherd__file_sync_folder(folder, d);
+    else if (errno == EEXIST)
+        err = sherd__fail(d, SHERD_EBUSY, "end that process first, or try again",
+                          "%s: another process made this %s meanwhile", sherd__path_tail(j->path),
+                          j->kind->name);
+    else err = fail_file(j, SHERD_EOPEN, "make", d);
+    sherd__free(folder);
+    return err;
+}
+
+static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 {
     sherd__file *f;
     int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
     if (err) return err;
+    j->made = true;
     j->end = strlen(j->kind->first);
     err = sherd__file_write(f, j->kind->first, j->end, d);
-    if (err) {
-        sherd__file_abort(f);
-        return err;
-    }
-    return sherd__file_commit(f, d);
+    if (!err && mode == SHERD__JOURNAL_FRESH) return sherd__file_commit(f, d);
+    if (!err) err = sherd__file_sync(f, d);
+    if (!err) err = name_new(j, f, d);
+    sherd__file_abort(f);
+    return err;
 }
 
 /* For adding to, by this process alone. */
@@ -97,11 +122,10 @@ static int take_up(sherd__journal *j, sherd__journal_mode mode, void *ctx, sherd
 {
     bool there = access(j->path, F_OK) == 0 || errno != ENOENT;
     if (!there && mode == SHERD__JOURNAL_EXISTING)
-        return sherd__fail(d, SHERD_EFORMAT, "restore the folder from a backup, or start again "
-                           "without --resume", "%s: does not exist: %s",
+        return sherd__fail(d, SHERD_EFORMAT, j->kind->remedy, "%s: does not exist: %s",
                            sherd__path_tail(j->path), j->kind->missing);
     bool fresh = mode == SHERD__JOURNAL_FRESH || !there;
-    int err = fresh ? begin(j, d) : SHERD_OK;
+    int err = fresh ? begin(j, mode, d) : SHERD_OK;
     if (!err) err = lock(j, d);
     if (!err && !fresh) err = read_lines(j, ctx, d);
     if (!err && ftruncate(j->fd, (off_t)j->end) != 0) err = fail_file(j, SHERD_EIO, "mend", d);
@@ -139,6 +163,11 @@ int sherd__journal_add(sherd__journal *j, const char *text, size_t len, bool las
     if (j->broken) return fail_file(j, SHERD_EIO, "write", d);
     j->end += len;
     return SHERD_OK;
+}
+
+bool sherd__journal_made(const sherd__journal *j)
+{
+    return j->made;
 }
 
 void sherd__journal_close(sherd__journal *j)

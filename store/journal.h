@@ -25,16 +25,19 @@ typedef struct sherd__journal_kind {
     const char *first;   /* line, with its newline */
     const char *name;    /* "list of sums" */
     const char *missing; /* why it has to be there, for messages; NULL in other modes */
+    const char *remedy;  /* where it does not exist; likewise */
     /** Takes a line, without its newline. SHERD_EFORMAT: it is no such line; SHERD_ENOMEM. */
     int (*line)(void *ctx, const char *at, const char *end);
 } sherd__journal_kind;
 
 /**
  * Opens `path` and hands each line to kind->line. SHERD_EFORMAT with the number of a line that is
- * none, SHERD_EBUSY where another process has it open, SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
+ * none, SHERD_EBUSY where another process has it open or made it meanwhile, SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM.
  */
 int sherd__journal_open(sherd__journal **out, const char *path, sherd__journal_mode mode,
                         const sherd__journal_kind *kind, void *ctx, sherd_diag *d) SHERD_MUST;
+/** Whether it did not exist when it was opened. */
+bool sherd__journal_made(const sherd__journal *j);
 /** Adds whole lines. `lasts`: they are on the disk when the call returns, and with them all before.
  *  SHERD_EIO; then every later call fails too, since what is in the file is not known. */
 int sherd__journal_add(sherd__journal *j, const char *text, size_t len, bool lasts,

@@ -340,9 +340,11 @@ static int take_line(void *ctx, const char *at, const char *end)
 
 static const sherd__journal_kind kind = {
     .first = "sherd-ledger-1\n", .name = "privacy ledger", .line = take_line,
+    .missing = "what was spent is in it",
+    .remedy = "put it back; where these data have given nothing yet, leave out --require-ledger",
 };
 
-int sherd__ledger_open(sherd__ledger **out, const char *path, sherd_diag *d)
+int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist, sherd_diag *d)
 {
     const step first = { 0, 0 };
     *out = NULL;
@@ -355,7 +357,10 @@ int sherd__ledger_open(sherd__ledger **out, const char *path, sherd_diag *d)
     sherd__buf_init(&l->keys, LIST_MAX, 0);
     int err = sherd__buf_append(&l->steps, &first, sizeof first);
     if (err) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
-    if (!err) err = sherd__journal_open(&l->journal, path, SHERD__JOURNAL_ANY, &kind, l, d);
+    if (!err)
+        err = sherd__journal_open(&l->journal, path,
+                                  must_exist ? SHERD__JOURNAL_EXISTING : SHERD__JOURNAL_ANY, &kind,
+                                  l, d);
     if (err) sherd__ledger_close(l);
     else *out = l;
     return err;
@@ -372,6 +377,11 @@ void sherd__ledger_close(sherd__ledger *l)
     sherd__buf_fini(&l->keys);
     sherd__free(l->table);
     sherd__free(l);
+}
+
+bool sherd__ledger_made(const sherd__ledger *l)
+{
+    return sherd__journal_made(l->journal);
 }
 
 sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l)

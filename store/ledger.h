@@ -50,9 +50,13 @@ typedef struct sherd__ledger_sum {
     double rho;          /* of the place that was charged most */
 } sherd__ledger_sum;
 
-/** Opens the ledger, making it where it does not exist. Errors of sherd__journal_open: SHERD_EBUSY
- *  where another process has it. */
-int sherd__ledger_open(sherd__ledger **out, const char *path, sherd_diag *d) SHERD_MUST;
+/** Opens the ledger, making it where it does not exist and `must_exist` is false. Errors of
+ *  sherd__journal_open: SHERD_EBUSY where another process has it, SHERD_EFORMAT where it must exist
+ *  and does not. */
+int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist,
+                       sherd_diag *d) SHERD_MUST;
+/** Whether it was made when it was opened. */
+bool sherd__ledger_made(const sherd__ledger *l);
 /** NULL is allowed. */
 void sherd__ledger_close(sherd__ledger *l);
 

@@ -147,6 +147,7 @@ static const sherd__journal_kind kind = {
     .first = "sherd-sums-1\n",
     .name = "list of sums",
     .missing = "it names the nodes of each sum since the last checkpoint",
+    .remedy = "restore the folder from a backup, or start again without --resume",
     .line = take_line,
 };
 

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     int fd = open(path, O_WRONLY | O_TRUNC);
     if (fd < 0 || write(fd, data, len) != (ssize_t)len) abort();
     close(fd);
-    if (sherd__ledger_open(&l, path, NULL)) return 0;
+    if (sherd__ledger_open(&l, path, false, NULL)) return 0;
     const sherd__ledger_sum was = sherd__ledger_all(l);
     double before = sherd__ledger_spent(l, 5, 100);
     assert(was.rho >= before && before >= 0);
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     bool other = opened && memcmp(opened, keys[0], sizeof keys[0]) != 0;
     assert(sherd__ledger_bind(l, u.about, keys[0], NULL) == (other ? SHERD_EEXPOSURE : 0));
     sherd__ledger_close(l);
-    assert(sherd__ledger_open(&l, path, NULL) == 0);
+    assert(sherd__ledger_open(&l, path, false, NULL) == 0);
     assert(sherd__ledger_all(l).uploads == was.uploads + 1);
     assert(sherd__ledger_job(l, 3) == job + 1);
     assert(sherd__ledger_spent(l, 5, 100) >= before && sherd__ledger_spent(l, 7, 9) >= 0.5);

@@ -88,14 +88,22 @@ report $? "so does each node, and its ledger has every upload"
 grep -q 'privacy: epsilon' out || { train --clip 1 --noise 2 --epochs 1; grep -q 'privacy: epsilon 2\.[0-9]* at delta 1e-06' out; }
 report $? "the end of a training says it in a sentence"
 
+grep -q 'warning: .*mine-1.npz.ledger: made a new privacy ledger, nothing is charged yet' node-1.err
+report $? "a node that made its ledger has said so"
+
 # Killed and started again, on the same file: what was spent stays spent.
 kill -9 $pid_1
 wait $pid_1 2>/dev/null
 start 1 --peers peers.txt
 cat line-1 line-2 line-3 line-4 >nodes.txt
 said5() { grep -q 'privacy spent so far: epsilon 5\.9[0-9]* of 8 at delta 1e-06, in 5 uploads' node-1.err; }
-said5
+said5 && ! grep -q 'new privacy ledger' node-1.err
 report $? "a node that was killed finds what it had spent"
+mv mine-2.npz.ledger away
+"$S" node --key node-1.key --allow allow.txt --selftest quick --data mine-2.npz --require-ledger >none 2>lost </dev/null
+[ $? = 3 ] && grep -q 'mine-2.npz.ledger: does not exist: what was spent is in it' lost && [ ! -e mine-2.npz.ledger ]
+report $? "with --require-ledger a lost ledger is exit 3, and none is made"
+mv away mine-2.npz.ledger
 train --clip 1 --noise 2 --epochs 40
 [ $code = 7 ] && grep -q "policy: this node's privacy budget is spent (--epsilon)" err &&
     kept=$(grep -c '^upload ' mine-1.npz.ledger) && [ "$kept" -gt 5 ] && [ "$kept" -lt 45 ]

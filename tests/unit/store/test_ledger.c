@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "scratch.h"
@@ -55,7 +57,7 @@ static sherd__ledger_upload upload(uint64_t job, uint64_t first, uint64_t rows, 
 static sherd__ledger *open_it(void)
 {
     sherd__ledger *l;
-    assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), NULL), 0);
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), false, NULL), 0);
     return l;
 }
 
@@ -199,11 +201,70 @@ static void two_processes_do_not_have_one_ledger(void **s)
     (void)s;
     sherd__ledger *l = open_it(), *other;
     sherd_diag d = { 0 };
-    assert_int_equal(sherd__ledger_open(&other, scratch_path("x.ledger"), &d), SHERD_EBUSY);
+    assert_int_equal(sherd__ledger_open(&other, scratch_path("x.ledger"), false, &d), SHERD_EBUSY);
     assert_non_null(strstr(d.message, "another process has this privacy ledger open"));
     sherd__ledger_close(l);
     l = open_it();
     sherd__ledger_close(l);
+}
+
+static void a_ledger_that_must_exist_is_not_made(void **s)
+{
+    (void)s;
+    sherd__ledger *l;
+    sherd_diag d = { 0 };
+    unlink(scratch_path("lost.ledger"));
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("lost.ledger"), true, &d), SHERD_EFORMAT);
+    assert_non_null(strstr(d.message, "lost.ledger: does not exist: what was spent is in it"));
+    assert_int_not_equal(access(scratch_path("lost.ledger"), F_OK), 0);
+    for (int made = 1; made >= 0; made--) {
+        assert_int_equal(sherd__ledger_open(&l, scratch_path("lost.ledger"), !made, NULL), 0);
+        assert_int_equal(sherd__ledger_made(l), made);
+        sherd__ledger_close(l);
+    }
+}
+
+/* Processes that find no ledger, all at once: one makes it and has it, and no other's charge is on
+ * a file that was replaced. */
+static void of_processes_that_make_one_ledger_one_has_it(void **s)
+{
+    (void)s;
+    enum { PROCESSES = 6, ROUNDS = 30 };
+    for (unsigned r = 0; r < ROUNDS; r++) {
+        int go[2], said[2], status;
+        pid_t pids[PROCESSES];
+        unsigned open_now = 0;
+        unlink(scratch_path("race.ledger"));
+        assert_int_equal(pipe(go), 0);
+        assert_int_equal(pipe(said), 0);
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            pids[i] = fork();
+            assert_true(pids[i] >= 0);
+            if (pids[i] > 0) continue;
+            sherd__ledger *l = NULL;
+            char c = 0;
+            close(go[1]);
+            if (read(go[0], &c, 1) < 0) _exit(2); /* till the parent closes it */
+            int err = sherd__ledger_open(&l, scratch_path("race.ledger"), false, NULL);
+            c = err == 0 ? 'y' : err == SHERD_EBUSY ? 'n' : '?';
+            if (write(said[1], &c, 1) != 1) _exit(2);
+            pause(); /* it has it until it is ended */
+        }
+        close(go[0]);
+        close(go[1]);
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            char c = 0;
+            assert_int_equal(read(said[0], &c, 1), 1);
+            open_now += c == 'y' ? 1 : c == 'n' ? 0 : PROCESSES;
+        }
+        for (unsigned i = 0; i < PROCESSES; i++) {
+            kill(pids[i], SIGKILL);
+            assert_true(waitpid(pids[i], &status, 0) == pids[i]);
+        }
+        close(said[0]);
+        close(said[1]);
+        assert_int_equal(open_now, 1);
+    }
 }
 
 static void damage_is_named_with_its_line(void **s)
@@ -231,7 +292,8 @@ static void damage_is_named_with_its_line(void **s)
         sherd__ledger *l = NULL;
         sherd_diag d = { 0 };
         scratch_write("x.ledger", bad[i].text, strlen(bad[i].text));
-        assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), &d), SHERD_EFORMAT);
+        assert_int_equal(sherd__ledger_open(&l, scratch_path("x.ledger"), false, &d),
+                         SHERD_EFORMAT);
         assert_null(l);
         assert_non_null(strstr(d.message, bad[i].line));
     }
@@ -253,6 +315,8 @@ int main(void)
         cmocka_unit_test(a_line_that_was_cut_was_not_charged),
         cmocka_unit_test(what_could_not_be_synced_was_not_charged),
         cmocka_unit_test(two_processes_do_not_have_one_ledger),
+        cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
+        cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
