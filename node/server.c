@@ -18,6 +18,7 @@
 #include "core/executor.h"
 #include "node/cores.h"
 #include "node/hosts.h"
+#include "node/lines.h"
 #include "node/members.h"
 #include "sherd/version.h"
 #include "wire/handoff.h"
@@ -26,18 +27,10 @@
 #define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
 #define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
-#define LINES_MAX 20u /* of a kind a minute: peers do not fill the log */
-#define LINES_MS 60000u
 #define QUEUE_MAX 16u        /* of the executor; the worker keeps at most two there */
 #define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;
-
-/* Lines of one kind in the log, since `since_ms`. */
-typedef struct line_count {
-    uint64_t since_ms;
-    uint32_t count;
-} line_count;
 
 /* One connection that passed the allow-list. */
 typedef struct conn {
@@ -67,7 +60,7 @@ struct server {
     bool loop_up, ending;
     bool released;           /* by a parent that may end now (opt->stay) */
     uint64_t ending_ms;      /* when the last connection was gone */
-    line_count turned_away, refused;
+    sherd__lines turned_away, refused; /* turned_away: of strangers, all together */
     bool accept_told;        /* accept has given its reason: the link's own is skipped */
     uv_async_t wake;
     uv_signal_t signals[4];
@@ -118,15 +111,12 @@ static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
 }
 
 /* Whether one more line of this kind goes to the log. */
-static bool may_say(server *s, line_count *l, const char *what)
+static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, const char *what)
 {
-    uint64_t now = uv_now(&s->loop);
-    if (l->count == 0 || now - l->since_ms > LINES_MS) {
-        if (l->count > LINES_MAX)
-            say(s, SHERD__NODE_WARN, "%u more %s", l->count - LINES_MAX, what);
-        *l = (line_count){ .since_ms = now };
-    }
-    return l->count++ < LINES_MAX;
+    uint32_t left_out;
+    bool may = sherd__lines_may(l, key, uv_now(&s->loop), &left_out);
+    if (left_out > 0) say(s, SHERD__NODE_WARN, "%u more %s", left_out, what);
+    return may;
 }
 
 static void rejected(void *ctx, int code, const char *peer_address, const char *reason)
@@ -136,7 +126,8 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
         s->accept_told = false;
         return;
     }
-    if (may_say(s, &s->turned_away, "connections were turned away"))
+    const sherd__fingerprint strangers = { { 0 } };
+    if (may_say(s, &s->turned_away, &strangers, "connections were turned away"))
         say(s, SHERD__NODE_WARN, "turned away %s: %s (%s)", peer_address, reason,
             sherd_err_name(code));
 }
@@ -238,7 +229,7 @@ static bool has_enough(const server *s, const sherd__fingerprint *key)
 static void withheld(void *ctx, const sherd__refusal *r)
 {
     conn *c = ctx;
-    if (may_say(c->server, &c->server->refused, "requests were refused"))
+    if (may_say(c->server, &c->server->refused, &c->key, "requests were refused"))
         say(c->server, SHERD__NODE_NOTE, "refused %s %u of %s: %s (%s)",
             r->block ? "block" : "task", r->block ? r->block : r->task, c->name, r->text,
             sherd_err_name(r->code));

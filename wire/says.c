@@ -9,8 +9,18 @@
 
 static const char *const table[] = {
     "a member sends blocks of its circle only",
+    "a parameter is not finite",
+    "a plan with noise and without a clipping norm",
+    "a plan without shards",
+    "a step of another training",
     "another format of secure aggregation: bring both to one version of sherd",
+    "dealt examples are not here",
     "key is no longer allowed",
+    "no JOIN before",
+    "no JOIN in this job",
+    "no MEET in this job",
+    "no roster before",
+    "no state to go on from",
     "node ends",
     "operation is not known here",
     "peer does not read its answers",
@@ -20,13 +30,30 @@ static const char *const table[] = {
     "the measurement is done",
     "the node has data of its own",
     "the node has no data of its own (--data)",
+    "the roster is known",
     "the work is done",
     "this node takes no part in aggregation",
     "this node takes no part in circles",
 };
 
-/* Texts with words like these have details, and are said without them. */
+/* Texts with words like these have details, and are said without them: they are about what the peer
+ * itself asked for. */
 static const struct { const char *words, *text; } general[] = {
+    { "no block ", "a block that it names is not here" },
+    { " is no plan", "the block of a plan holds none" },
+    { " is no recipe", "the block of a recipe holds none" },
+    { " is no roster", "the block of a roster holds none" },
+    { " is no step", "the block of a step holds none" },
+    { ": this is round ", "another round is under way" },
+    { "has had its gradient", "this round has had its gradient" },
+    { "has had its answer", "this round has had its answer" },
+    { "has no upload of this node", "this round has no upload of this node" },
+    { "has no survivors yet", "this round has no survivors yet" },
+    { "is about other parameters", "this round is about other parameters, scales or members than "
+                                   "was said" },
+    { "holds residues, but the task has no primes",
+      "an operand holds residues, but the task has no primes" },
+    { "holds floats, but the task has primes", "an operand holds floats, but the task has primes" },
     { "none of this node's peers", "a member is none of this node's peers" },
     { "training diverged", "a number is not finite: training diverged" },
     { "the examples have", "the examples have other columns than the network takes" },

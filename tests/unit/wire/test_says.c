@@ -53,6 +53,27 @@ static void every_code_has_one_text_whatever_the_reason_is(void **state)
         }
 }
 
+/* What helps a user, of whatever numbers: and no number with it. */
+static void a_mistake_of_the_peers_own_is_named_without_its_numbers(void **state)
+{
+    (void)state;
+    static const struct { int code; const char *text, *said; } mistakes[] = {
+        { SHERD_EINVAL, "no block 17 of this job here", "a block that it names is not here" },
+        { SHERD_EINVAL, "no JOIN in this job", "no JOIN in this job" },
+        { SHERD_EINVAL, "round 4: this is round 3", "another round is under way" },
+        { SHERD_EINVAL, "round 4 has had its gradient", "this round has had its gradient" },
+        { SHERD_EINVAL, "a parameter is not finite", "a parameter is not finite" },
+        { SHERD_EINVAL, "left block 3 holds residues, but the task has no primes",
+          "an operand holds residues, but the task has no primes" },
+        { SHERD_EFORMAT, "block 9 is no plan", "the block of a plan holds none" },
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        const char *said = sherd__says(mistakes[i].code, mistakes[i].text);
+        assert_string_equal(said, mistakes[i].said);
+        assert_true(refusal_is_constant(mistakes[i].code, said));
+    }
+}
+
 /* A node's session, asked for something, that refuses with each reason. */
 static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
 {
@@ -120,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_one_text_whatever_the_reason_is),
+        cmocka_unit_test(a_mistake_of_the_peers_own_is_named_without_its_numbers),
         cmocka_unit_test(a_refusal_carries_the_constant_and_the_log_the_reason),
         cmocka_unit_test(a_goodbye_carries_the_constant_and_this_side_keeps_the_reason),
     };
