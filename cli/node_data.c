@@ -33,9 +33,9 @@ static uint64_t rounds(void *ctx, uint64_t job)
     return sherd__ledger_job(((sherd__node_data *)ctx)->ledger, job);
 }
 
-static uint64_t rounds_today(void *ctx)
+static uint64_t rounds_today(void *ctx, const uint8_t *coordinator)
 {
-    return sherd__ledger_since(((sherd__node_data *)ctx)->ledger, today());
+    return sherd__ledger_since(((sherd__node_data *)ctx)->ledger, today(), coordinator);
 }
 
 static sherd__charged charged(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST])
@@ -53,6 +53,7 @@ static int charge(void *ctx, const sherd__charge *c, sherd_diag *d)
                                .rho = c->rho, .keys = c->keys, .nodes = c->nodes,
                                .threshold = c->threshold };
     memcpy(u.about, c->about, sizeof u.about);
+    memcpy(u.by, c->coordinator, sizeof u.by);
     pthread_mutex_lock(&x->lock);
     int err = sherd__ledger_charge(x->ledger, &u, d);
     pthread_mutex_unlock(&x->lock);
@@ -78,7 +79,8 @@ static int judge(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const ours[] = { "label", "any-peers", "any-roster", "epsilon", "delta",
                                         "ledger", "require-ledger", "min-nodes",
-                                        "min-colluding", "min-rows", "max-rounds", "max-rounds-day", NULL };
+                                        "min-colluding", "min-rows", "max-rounds",
+                                        "max-rounds-day", NULL };
     const char *name = sherd__opt_text(cli, "data") ? NULL : sherd__opts_idle(cli, ours);
     return name == NULL ? SHERD_OK
                         : sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",

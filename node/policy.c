@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/diag.h"
-#include "crypto/privacy.h"
 
 /* Every round of an epoch, the last one too. */
 static bool few_rows(const sherd__policy *p, const sherd__secure_plan *plan)
@@ -60,19 +59,20 @@ static bool is_part(const uint8_t (*a)[SHERD__LEDGER_DIGEST], uint32_t a_len,
     return at == a_len;
 }
 
-int sherd__policy_charge(const sherd__policy *p, sherd__ledger_ref ledger, const sherd__charge *c,
-                         sherd_diag *d)
+int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_ref ledger,
+                         const sherd__charge *c, sherd_diag *d)
 {
     const sherd__ledger_ops *ops = ledger.ops;
     sherd_diag own = { 0 };
     if (c->rows < p->rows_min)
         return refused(d, "this node gives no round of so few examples (--min-rows)");
-    if (ops->rounds(ledger.ctx, c->job) >= p->rounds_max)
-        return refused(d, "the rounds that this node gives one training are over (--max-rounds)");
-    if (ops->today(ledger.ctx) >= p->rounds_day)
+    if (ops->rounds(ledger.ctx, c->job) >= p->rounds_max ||
+        ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* whatever its jobs' numbers */
+        return refused(d, "the rounds that this node gives one training, or one coordinator in a "
+                          "day, are over (--max-rounds)");
+    if (ops->today(ledger.ctx, NULL) >= p->rounds_day)
         return refused(d, "the rounds that this node gives in a day are over (--max-rounds-day)");
-    if (ops->spent(ledger.ctx, c->first, c->rows) + c->rho >
-        sherd__privacy_rho(p->epsilon, p->delta))
+    if (ops->spent(ledger.ctx, c->first, c->rows) + c->rho > budget)
         return refused(d, "this node's privacy budget is spent (--epsilon)");
     const sherd__charged was = ops->charged(ledger.ctx, c->about);
     if (was.keys && !p->any_roster &&

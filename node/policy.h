@@ -18,7 +18,8 @@
 typedef struct sherd__policy {
     uint32_t nodes_min, colluding_min; /* of a plan */
     uint64_t rows_min;                 /* places of every round, the last of an epoch too */
-    uint64_t rounds_max, rounds_day;   /* uploads for one job; in one day (UTC) for all */
+    uint64_t rounds_max, rounds_day;   /* uploads for one job, and for one coordinator in a day
+                                          (UTC); in one day for all */
     double epsilon, delta;             /* budget of every example; epsilon infinite: no bound, and
                                           rounds without noise */
     bool any_peers;                    /* takes part without a file of peers, too */
@@ -34,6 +35,7 @@ enum { SHERD__LEDGER_DIGEST = 32 };
 
 /** One upload, before it is computed. */
 typedef struct sherd__charge {
+    uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* whose training it is: the print of its key */
     uint64_t job, first, rows;             /* the places that it reads */
     double rho;                            /* what it costs (crypto/privacy.h); may be infinite */
     uint8_t about[SHERD__LEDGER_DIGEST]; /* what is computed: parameters, network, places */
@@ -53,9 +55,9 @@ typedef struct sherd__charged {
 typedef struct sherd__ledger_ops {
     /** The most that any of these places has been charged. */
     double (*spent)(void *ctx, uint64_t first, uint64_t rows);
-    /** Uploads for this job; today's for all. */
+    /** Uploads for this job; today's for a coordinator, or NULL: for all. */
     uint64_t (*rounds)(void *ctx, uint64_t job);
-    uint64_t (*today)(void *ctx);
+    uint64_t (*today)(void *ctx, const uint8_t *coordinator);
     sherd__charged (*charged)(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST]);
     /** Synced when it returns. A failure: nothing may be sent. */
     int (*charge)(void *ctx, const sherd__charge *c, sherd_diag *d);
@@ -74,7 +76,8 @@ typedef struct sherd__ledger_ref {
 int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, bool peers,
                        sherd_diag *d) SHERD_MUST;
 /**
- * Charges an upload, or refuses it: SHERD_EEXPOSURE, fewer places or more rounds than are allowed,
+ * Charges an upload, or refuses it. budget: the rho of p's epsilon and delta (crypto/privacy.h).
+ * SHERD_EEXPOSURE, fewer places or more rounds than are allowed,
  * a budget that would be exceeded, or the same sum as before among other members; SHERD_EIO where
  * the ledger cannot be written. Every upload is charged, whether it will be part of a sum or not.
  *
@@ -84,8 +87,8 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
  * (sherd__policy_open), in whatever session. So of one `about` the sums that this node gives to are
  * opened over one set at most.
  */
-int sherd__policy_charge(const sherd__policy *p, sherd__ledger_ref ledger, const sherd__charge *c,
-                         sherd_diag *d) SHERD_MUST;
+int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_ref ledger,
+                         const sherd__charge *c, sherd_diag *d) SHERD_MUST;
 /** Whether a sum of what was charged under `about` may be opened over these members:
  *  SHERD_EEXPOSURE where one was over others. Binds nothing: what is opened is opened by
  *  sherd__policy_open. */

@@ -20,6 +20,7 @@ struct sherd__secure {
     bool joined;
     sherd__own_grader *grader;
     sherd__own dealt;
+    double budget;        /* rho of the policy's epsilon and delta */
     size_t tiers, count;  /* count: parameters */
     sherd__aggregate a;
     sherd__seal_key key;

@@ -151,6 +151,8 @@ int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out,
                                                    : s->recipe.target_values };
     err = sherd__own_new(&s->grader, &own, d);
     if (err) return err;
+    const sherd__policy *policy = s->site.self.policy;
+    if (!s->plan.x) s->budget = sherd__privacy_rho(policy->epsilon, policy->delta);
     sherd__seal_key_new(&s->key);
     sherd__identity_public(s->site.self.identity, s->card);
     memcpy(s->card + KEY_AT, s->key.open, sizeof s->key.open);

@@ -167,7 +167,8 @@ static int charge(sherd__secure *s, const sherd_fragment *params, uint64_t first
     uint8_t(*keys)[32] = sort_keys(s, NULL, s->a.nodes);
     if (!keys) return no_keys(d);
     c.keys = (const uint8_t(*)[32])keys;
-    int err = sherd__policy_charge(s->site.self.policy, s->site.self.ledger, &c, d);
+    memcpy(c.coordinator, s->site.coordinator, sizeof c.coordinator);
+    int err = sherd__policy_charge(s->site.self.policy, s->budget, s->site.self.ledger, &c, d);
     sherd__free(keys);
     if (!err) memcpy(s->charged, c.about, sizeof s->charged);
     return err;

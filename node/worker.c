@@ -382,6 +382,8 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
     sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store };
+    if (c->tenant->named)
+        memcpy(site.coordinator, c->tenant->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__secure_admit(c->secure, what, left, right, d);

@@ -28,6 +28,7 @@ typedef struct step {
 
 typedef struct count {
     uint64_t of, uploads; /* of: a job, or a day */
+    uint8_t by[SHERD__LEDGER_KEY]; /* of a day: for which coordinator; of a job: zeros */
 } count;
 
 typedef struct roster {
@@ -110,11 +111,12 @@ double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows
 
 /* ---- numbers of uploads ---------------------------------------------------------------------- */
 
-static int add_count(sherd_buf *list, uint64_t of)
+static int add_count(sherd_buf *list, uint64_t of, const uint8_t *by)
 {
-    count *c = (count *)(void *)list->data, fresh = { of, 1 };
+    count *c = (count *)(void *)list->data, fresh = { .of = of, .uploads = 1 };
+    if (by) memcpy(fresh.by, by, sizeof fresh.by);
     for (size_t i = list->len / sizeof *c; i-- > 0;) /* the last one is likely */
-        if (c[i].of == of) {
+        if (c[i].of == of && memcmp(c[i].by, fresh.by, sizeof fresh.by) == 0) {
             c[i].uploads++;
             return SHERD_OK;
         }
@@ -129,12 +131,13 @@ uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job)
     return 0;
 }
 
-uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day)
+uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by)
 {
     const count *c = (const count *)(const void *)l->days.data;
     uint64_t sum = 0;
     for (size_t i = 0; i < l->days.len / sizeof *c; i++)
-        if ((int64_t)c[i].of >= day) sum += c[i].uploads;
+        if ((int64_t)c[i].of >= day && (!by || memcmp(c[i].by, by, sizeof c[i].by) == 0))
+            sum += c[i].uploads;
     return sum;
 }
 
@@ -229,8 +232,8 @@ sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
 static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t number)
 {
     int err = add_cost(l, u->first, u->rows, u->rho);
-    if (!err) err = add_count(&l->jobs, u->job);
-    if (!err) err = add_count(&l->days, (uint64_t)u->day);
+    if (!err) err = add_count(&l->jobs, u->job, NULL);
+    if (!err) err = add_count(&l->days, (uint64_t)u->day, u->by);
     known *k = err ? NULL : make_known(l, u->about);
     if (!k) return SHERD_ENOMEM;
     k->charged = true;
@@ -279,16 +282,17 @@ static bool read_hex(const char *text, size_t len, uint8_t out[SHERD__LEDGER_KEY
 static bool read_upload(const char *text, sherd__ledger_upload *u, uint32_t *number)
 {
     int year, month, day, used = 0;
-    char rho[32], about[HEX + 2], *end;
+    char rho[32], about[HEX + 2], by[HEX + 2], *end;
     int n = sscanf(text, "upload %4d-%2d-%2d %16" SCNx64 " %20" SCNu64 " %20" SCNu64
-                   " %31s %65s %10" SCNu32 " %10" SCNu32 "%n", &year, &month, &day, &u->job,
-                   &u->first, &u->rows, rho, about, number, &u->threshold, &used);
-    if (n != 10 || text[used] || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
+                   " %31s %65s %10" SCNu32 " %10" SCNu32 " %65s%n", &year, &month, &day, &u->job,
+                   &u->first, &u->rows, rho, about, number, &u->threshold, by, &used);
+    if (n != 11 || text[used] || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
         u->rows == 0 || u->first + u->rows < u->first)
         return false;
     u->day = day_of(year, month, day);
     u->rho = strtod(rho, &end);
-    return !*end && u->rho >= 0 && read_hex(about, strlen(about), u->about);
+    return !*end && u->rho >= 0 && read_hex(about, strlen(about), u->about) &&
+           read_hex(by, strlen(by), u->by);
 }
 
 /* "roster NUMBER KEY KEY ...", of which text is the end behind "roster ". */
@@ -323,7 +327,7 @@ static int take_bind(sherd__ledger *l, const char *text)
 
 static int take_line(void *ctx, const char *at, const char *end)
 {
-    char text[256];
+    char text[384];
     sherd__ledger_upload u = { 0 };
     uint32_t number = 0;
     size_t len = (size_t)(end - at);
@@ -412,12 +416,13 @@ static int print_roster(sherd_buf *out, const sherd__ledger *l, const sherd__led
 
 static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t number)
 {
-    char text[256], date[16], about[HEX + 1];
+    char text[384], date[16], about[HEX + 1], by[HEX + 1];
     date_of(u->day, date);
     sodium_bin2hex(about, sizeof about, u->about, sizeof u->about);
+    sodium_bin2hex(by, sizeof by, u->by, sizeof u->by);
     int n = snprintf(text, sizeof text, "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64
-                     " %.17g %s %" PRIu32 " %" PRIu32 "\n", date, u->job, u->first, u->rows, u->rho,
-                     about, number, u->threshold);
+                     " %.17g %s %" PRIu32 " %" PRIu32 " %s\n", date, u->job, u->first, u->rows,
+                     u->rho, about, number, u->threshold, by);
     return sherd__buf_append(out, text, (size_t)n);
 }
 

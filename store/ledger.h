@@ -4,14 +4,14 @@
  *
  *     sherd-ledger-1
  *     roster NUMBER KEY KEY ...
- *     upload DAY JOB FIRST ROWS RHO ABOUT NUMBER U
+ *     upload DAY JOB FIRST ROWS RHO ABOUT NUMBER U BY
  *     bind ABOUT MEMBERS
  *
  * DAY is a date (UTC), JOB 16 hexadecimal digits, FIRST and ROWS the places that the upload was
  * computed from, RHO its cost (crypto/privacy.h; "inf" without noise), ABOUT a digest of what was
- * computed, NUMBER the roster that it was computed for (from 0 on) and U how many of that open a
- * sum. `bind` says that a sum of ABOUT was opened over the members of this digest. Keys and digests
- * are 64 hexadecimal digits.
+ * computed, NUMBER the roster that it was computed for (from 0 on), U how many of that open a sum,
+ * BY the print of the coordinator's key. `bind` says that a sum of ABOUT was opened over the
+ * members of this digest. Keys and digests are 64 hexadecimal digits.
  *
  * Costs are kept by place: rounds over disjoint places do not add up for any example. A ledger that
  * is removed, or replaced by an older copy, forgets what was spent: it is its owner's to keep.
@@ -36,6 +36,7 @@ typedef struct sherd__ledger_upload {
     uint8_t about[SHERD__LEDGER_KEY];
     const uint8_t (*keys)[SHERD__LEDGER_KEY]; /* of the roster, ascending; borrowed */
     uint32_t nodes, threshold;
+    uint8_t by[SHERD__LEDGER_KEY];            /* the print of the coordinator's key */
 } sherd__ledger_upload;
 
 /** What is known of sums of one ABOUT; pointers are valid until the next call. */
@@ -63,8 +64,9 @@ void sherd__ledger_close(sherd__ledger *l);
 /** The most that any of these places was charged. */
 double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows);
 uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job);
-/** Uploads of this day and of later ones, which a clock that was set back leaves. */
-uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day);
+/** Uploads of this day and of later ones, which a clock that was set back leaves; for one
+ *  coordinator, or for all (`by` NULL). */
+uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by);
 sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
                                            const uint8_t about[SHERD__LEDGER_KEY]);
 sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l);

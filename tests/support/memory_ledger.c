@@ -29,9 +29,14 @@ static uint64_t rounds(void *ctx, uint64_t job)
     return n;
 }
 
-static uint64_t today(void *ctx)
+static uint64_t today(void *ctx, const uint8_t *coordinator)
 {
-    return ((const memory_ledger *)ctx)->today;
+    const memory_ledger *l = ctx;
+    uint64_t n = 0;
+    if (!coordinator) return l->today;
+    for (size_t i = l->len - (size_t)l->today; i < l->len; i++)
+        n += memcmp(l->charges[i].coordinator, coordinator, SHERD__LEDGER_DIGEST) == 0;
+    return n;
 }
 
 static sherd__charged charged(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST])

@@ -77,7 +77,8 @@ static sherd__charge charge_of(uint8_t about, double rho)
 static int charge(const sherd__policy *p, const sherd__charge *c, const char *text)
 {
     sherd_diag d = { 0 };
-    int err = sherd__policy_charge(p, memory_ledger_ref(&ledger), c, &d);
+    int err = sherd__policy_charge(p, sherd__privacy_rho(p->epsilon, p->delta),
+                                   memory_ledger_ref(&ledger), c, &d);
     if (err) assert_non_null(strstr(d.message, text));
     return err;
 }
@@ -127,12 +128,19 @@ static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
         assert_int_equal(charge(&p, &c, "(--max-rounds)"), i < 3 ? 0 : SHERD_EEXPOSURE);
     }
     sherd__charge c = charge_of(9, 1);
-    c.job = 8;
+    c.job = 8; /* another number does not renew it, another coordinator has its own */
+    assert_int_equal(charge(&p, &c, "one coordinator in a day, are over (--max-rounds)"),
+                     SHERD_EEXPOSURE);
+    c.coordinator[0] = 1;
     assert_int_equal(charge(&p, &c, ""), 0);
     p.rounds_day = 4;
     c.about[0] = 10;
     assert_int_equal(charge(&p, &c, "(--max-rounds-day)"), SHERD_EEXPOSURE);
     ledger.today = 0;
+    assert_int_equal(charge(&p, &c, ""), 0);
+    c = charge_of(11, 1); /* of the same job, another day */
+    assert_int_equal(charge(&p, &c, "(--max-rounds)"), SHERD_EEXPOSURE);
+    c.job = 9;
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 

@@ -23,6 +23,7 @@
 #include "scratch.h"
 #include "store/ledger.h"
 #include "tests/support/draw.h"
+#include "tests/support/send_signal.h"
 
 static bool fail_sync;
 static unsigned syncs;
@@ -50,6 +51,7 @@ static sherd__ledger_upload upload(uint64_t job, uint64_t first, uint64_t rows, 
         for (unsigned i = 0; i < 4; i++)
             memset(keys[r][i], (int)(10 * i + r), sizeof keys[r][i]);
     memset(u.about, (int)job, sizeof u.about);
+    memset(u.by, (int)(job % 2), sizeof u.by);
     u.keys = (const uint8_t(*)[SHERD__LEDGER_KEY])keys[job % 3];
     return u;
 }
@@ -90,9 +92,13 @@ static void costs_add_up_by_place_and_outlive_the_process(void **s)
     }
     for (uint64_t k = 0; k < 7; k++) assert_int_equal(sherd__ledger_job(l, k), jobs[k]);
     assert_int_equal(sherd__ledger_job(l, 99), 0);
-    assert_int_equal(sherd__ledger_since(l, 20003), 100);
-    assert_int_equal(sherd__ledger_since(l, 20000), 400);
-    assert_int_equal(sherd__ledger_since(l, 20004), 0);
+    assert_int_equal(sherd__ledger_since(l, 20003, NULL), 100);
+    uint8_t by[2][SHERD__LEDGER_KEY];
+    for (unsigned b = 0; b < 2; b++) memset(by[b], (int)b, sizeof by[b]);
+    assert_int_equal(sherd__ledger_since(l, 20000, by[0]), jobs[0] + jobs[2] + jobs[4] + jobs[6]);
+    assert_int_equal(sherd__ledger_since(l, 20000, by[1]), jobs[1] + jobs[3] + jobs[5]);
+    assert_int_equal(sherd__ledger_since(l, 20000, NULL), 400);
+    assert_int_equal(sherd__ledger_since(l, 20004, NULL), 0);
     assert_int_equal(sherd__ledger_all(l).uploads, all);
     struct stat st;
     assert_int_equal(stat(scratch_path("x.ledger"), &st), 0);
@@ -258,7 +264,7 @@ static void of_processes_that_make_one_ledger_one_has_it(void **s)
             open_now += c == 'y' ? 1 : c == 'n' ? 0 : PROCESSES;
         }
         for (unsigned i = 0; i < PROCESSES; i++) {
-            kill(pids[i], SIGKILL);
+            assert_int_equal(send_signal(pids[i], SIGKILL), 0);
             assert_true(waitpid(pids[i], &status, 0) == pids[i]);
         }
         close(said[0]);
@@ -271,7 +277,7 @@ static void damage_is_named_with_its_line(void **s)
 {
     (void)s;
 #define K "aa00000000000000000000000000000000000000000000000000000000000000"
-#define UP "upload 2026-11-22 0000000000000001 0 4 0.5 " K " 0 1\n"
+#define UP "upload 2026-11-22 0000000000000001 0 4 0.5 " K " 0 1 " K "\n"
     static const struct { const char *text, *line; } bad[] = {
         { "", ":1:" },
         { "sherd-ledger-2\n", ":1:" },
@@ -280,11 +286,12 @@ static void damage_is_named_with_its_line(void **s)
         { "sherd-ledger-1\nroster 0\n", ":2:" },
         { "sherd-ledger-1\nroster 0 " K " " K "\n", ":2:" },
         { "sherd-ledger-1\nroster 0 " K "\n" UP "upload x\n", ":4:" },
-        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-13-01 1 0 4 0.5 " K " 0 1\n", ":3:" },
-        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 0 0.5 " K " 0 1\n", ":3:" },
-        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 -1 " K " 0 1\n", ":3:" },
-        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 nan " K " 0 1\n", ":3:" },
-        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K "0 0 1\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-13-01 1 0 4 0.5 " K " 0 1 " K "\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 0 0.5 " K " 0 1 " K "\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 -1 " K " 0 1 " K "\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 nan " K " 0 1 " K "\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K "0 0 1 " K "\n", ":3:" },
+        { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K " 0 1\n", ":3:" },
         { "sherd-ledger-1\nbind " K "\n", ":2:" },
         { "sherd-ledger-1\nbind " K " " K " x\n", ":2:" },
     };
@@ -301,8 +308,8 @@ static void damage_is_named_with_its_line(void **s)
                   strlen("sherd-ledger-1\nroster 0 " K "\n" UP));
     sherd__ledger *l = open_it();
     assert_int_equal(sherd__ledger_all(l).uploads, 1);
-    assert_int_equal(sherd__ledger_since(l, 20779), 1); /* 2026-11-22 */
-    assert_int_equal(sherd__ledger_since(l, 20780), 0);
+    assert_int_equal(sherd__ledger_since(l, 20779, NULL), 1); /* 2026-11-22 */
+    assert_int_equal(sherd__ledger_since(l, 20780, NULL), 0);
     sherd__ledger_close(l);
 }
 
