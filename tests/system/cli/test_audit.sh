@@ -108,7 +108,8 @@ run audit share $SIDE -q --rows 100 --html some.html
     py "d = json.load(open('out')); import re
 left, all = [int(x) for s in d['unseen'] for t in re.findall('masks of ([0-9]+) of ([0-9]+) rows of shares', s) for x in t]
 assert 0 < left < all and all - left <= 100 * 2, (left, all)" && run audit share $SIDE -q &&
-    grep -q '^Nothing found beyond chance (Holm' out && ! grep -q '^  masks of [0-9]' out
+    grep -q '^Nothing found beyond chance (Holm' out && ! grep -q '^  masks of [0-9]' out &&
+    grep -q '^  refusals: ' out && grep -q '^  timing: ' out && grep -q '^  links among members of a training: ' out
 report $? "of shares that are read in part, text, page and JSON say how many rows were left out"
 [ "$(stat -c %a page.html)" = 600 ] && py "import re, base64
 p = open('page.html').read()
