@@ -128,10 +128,19 @@ static group *make_group(sherd__grouped *g, uint64_t job, uint64_t hash)
     return it;
 }
 
+/* Goes on to the first job of a table that is over. */
+static void find_from(sherd__grouped *g)
+{
+    while (g->over && g->groups_len && !g->groups.at[g->from]) g->from++;
+}
+
 static void unlist_group(sherd__grouped *g, group *it)
 {
+    size_t cap = g->groups.cap;
     take_out(&g->groups, &it->chained);
     shrink(g, &g->groups, --g->groups_len);
+    if (g->groups.cap != cap) g->from = 0;
+    find_from(g);
 }
 
 static void free_group(sherd__grouped *g, group *it)
@@ -181,7 +190,7 @@ void sherd__grouped_remove(sherd__grouped *g, sherd__grouped_item *item)
     take_out(&g->items, &item->chained);
     *(item->prev ? &item->prev->next : &of->first) = item->next;
     if (item->next) item->next->prev = item->prev;
-    if (!of->given_up) g->len--;
+    if (!of->given_up && !g->over) g->len--;
     if (--of->len == 0) free_group(g, of);
     shrink(g, &g->items, --g->all);
 }
@@ -193,41 +202,34 @@ sherd__grouped_item *sherd__grouped_first(const sherd__grouped *g, uint64_t job)
     return of ? of->first : NULL;
 }
 
-static void put_aside(sherd__grouped *g, group *of)
+size_t sherd__grouped_give_up(sherd__grouped *g, uint64_t job)
 {
+    group *of = g->len ? find_group(g, job, hash_of(g, job, UINT64_MAX)) : NULL;
+    if (!of) return 0;
+    unlist_group(g, of);
     of->given_up = true;
     of->before = NULL;
     of->after = g->given_up;
     if (of->after) of->after->before = of;
     g->given_up = of;
     g->len -= of->len;
-}
-
-size_t sherd__grouped_give_up(sherd__grouped *g, uint64_t job)
-{
-    group *of = g->len ? find_group(g, job, hash_of(g, job, UINT64_MAX)) : NULL;
-    if (!of) return 0;
-    unlist_group(g, of);
-    put_aside(g, of);
     return of->len;
 }
 
 sherd__grouped_item *sherd__grouped_given_up(const sherd__grouped *g)
 {
-    return g->given_up ? g->given_up->first : NULL;
+    if (g->given_up) return g->given_up->first;
+    return g->over && g->groups_len ? ((const group *)g->groups.at[g->from])->first : NULL;
 }
 
 void sherd__grouped_give_up_all(sherd__grouped *g)
 {
-    for (size_t i = 0; i < g->groups.cap; i++)
-        for (group *of; (of = (group *)g->groups.at[i]);) {
-            g->groups.at[i] = of->chained.chain;
-            put_aside(g, of);
-        }
-    g->groups_len = 0;
+    g->over = true;
+    g->len = 0;
+    find_from(g);
 }
 
-bool sherd__grouped_is_given_up(const sherd__grouped_item *item)
+bool sherd__grouped_is_given_up(const sherd__grouped *g, const sherd__grouped_item *item)
 {
-    return item->group->given_up;
+    return g->over || item->group->given_up;
 }

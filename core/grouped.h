@@ -60,6 +60,8 @@ typedef struct sherd__grouped {
     sherd__buckets items, groups;
     size_t groups_len;
     struct sherd__group *given_up;
+    bool over;                   /* all jobs are given up */
+    size_t from;                 /* of groups: their first bucket with one in it, if over */
 } sherd__grouped;
 
 /** Frees the table. It must be empty. */
@@ -79,7 +81,8 @@ sherd__grouped_item *sherd__grouped_first(const sherd__grouped *g, uint64_t job)
 size_t sherd__grouped_give_up(sherd__grouped *g, uint64_t job);
 /** An item of a job that was given up, or NULL. */
 sherd__grouped_item *sherd__grouped_given_up(const sherd__grouped *g);
+/** All jobs, in constant time. Nothing may be added any more. */
 void sherd__grouped_give_up_all(sherd__grouped *g);
-bool sherd__grouped_is_given_up(const sherd__grouped_item *item);
+bool sherd__grouped_is_given_up(const sherd__grouped *g, const sherd__grouped_item *item);
 
 #endif

@@ -54,11 +54,7 @@ size_t sherd__store_reap(sherd__store *s, size_t most)
 
 size_t sherd__store_drop(sherd__store *s, uint64_t job, uint32_t number)
 {
-    if (number == 0) {
-        size_t n = sherd__grouped_give_up(&s->table, job);
-        (void)sherd__store_reap(s, SHERD__STORE_AT_ONCE);
-        return n;
-    }
+    if (number == 0) return sherd__grouped_give_up(&s->table, job);
     sherd__block *b = sherd__store_find(s, job, number);
     if (!b) return 0;
     unlink_block(s, b);

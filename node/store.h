@@ -19,8 +19,6 @@
 
 /** Blocks that a session may have; a table of as many is grown in some 20 ms. */
 #define SHERD__BLOCKS_MAX (1u << 20)
-/** Blocks that a drop frees at once. */
-#define SHERD__STORE_AT_ONCE 256u
 
 typedef struct sherd__block {
     sherd__grouped_item item; /* first */
@@ -44,7 +42,8 @@ void sherd__store_fini(sherd__store *s);
 int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd_fragment *f) SHERD_MUST;
 /** The block, or NULL; borrowed until the next call on the store. */
 sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t number);
-/** Forgets one block, or with number 0 all of the job; returns how many there were. */
+/** Forgets one block and frees it, or with number 0 forgets all of the job, for reap to free;
+ *  returns how many there were. */
 size_t sherd__store_drop(sherd__store *s, uint64_t job, uint32_t number);
 /** Forgets all. */
 void sherd__store_drop_all(sherd__store *s);

@@ -9,7 +9,6 @@
  */
 #include "node/worker.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -17,31 +16,6 @@
 #include "crypto/fragment_make.h"
 #include "node/check.h"
 #include "node/worker_state.h"
-
-/* --- memory ------------------------------------------------------------------------------ */
-
-static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
-{
-    (void)job;
-    (void)number;
-    uint8_t *bytes = sherd__pool_get(ctx, len);
-    return bytes || !sherd__pool_relieve(ctx) ? bytes : sherd__pool_get(ctx, len);
-}
-
-void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
-{
-    sherd__pool_give(ctx, bytes, len);
-}
-
-void sherd__worker_session(sherd__client *c, sherd__session_options *opt)
-{
-    opt->place = place;
-    opt->unplace = sherd__worker_unplace;
-    opt->place_ctx = c->pool;
-    opt->block_max = sherd__pool_stats_of(c->pool)->budget;
-    sherd__table_key_draw(&opt->table_key, &c->worker->opt.entropy);
-    opt->budget = sherd__pool_budget(c->pool);
-}
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
@@ -168,73 +142,6 @@ static uint64_t number_of(uint32_t number, uint32_t attempt)
     return (uint64_t)attempt << 32 | number;
 }
 
-static task *task_of(sherd__grouped_item *it)
-{
-    return (task *)(void *)((char *)it - offsetof(task, item));
-}
-
-/* Frees up to `most` tasks and blocks of jobs that were given up; how many it freed. */
-static size_t reap_client(sherd__client *c, size_t most)
-{
-    size_t n = 0;
-    for (sherd__grouped_item *it; n < most && (it = sherd__grouped_given_up(&c->tasks)); n++) {
-        c->worker->stats.cancelled += !c->closed;
-        sherd__worker_release(task_of(it));
-    }
-    return n + sherd__store_reap(&c->store, most - n);
-}
-
-static bool to_reap(const sherd__client *c)
-{
-    return sherd__grouped_given_up(&c->tasks) || sherd__grouped_given_up(&c->store.table);
-}
-
-/* What is on its way out goes at once: true where something did. */
-static bool relieve(void *ctx)
-{
-    sherd__worker *w = ctx;
-    size_t n = 0;
-    for (sherd__client *c = w->clients; c && n < REAP_RELIEF; c = c->next)
-        n += reap_client(c, REAP_RELIEF - n);
-    return n > 0;
-}
-
-/* A client counts until the compute thread has let go of its last task, too. */
-static void count_clients(sherd__worker *w)
-{
-    sherd__pool_sole(w->pool, w->clients && !w->clients->next);
-}
-
-static void free_client(sherd__client *c)
-{
-    sherd__worker *w = c->worker;
-    sherd__gradient_fini(&c->site);
-    sherd__secure_free(c->secure);
-    sherd__circle_free(c->circle);
-    sherd__grouped_fini(&c->tasks);
-    sherd__store_fini(&c->store);
-    *(c->prev ? &c->prev->next : &w->clients) = c->next;
-    if (c->next) c->next->prev = c->prev;
-    sherd__free(c);
-    count_clients(w);
-    if (!w->clients) sherd__pool_trim(w->pool);
-}
-
-/* Frees some of what was given up, and clients that are over; with the rest it goes on in the next
- * turn of the loop, if there is one. */
-static void reap(sherd__worker *w, size_t most)
-{
-    bool more = false;
-    if (!w->opt.wake) most = SIZE_MAX;
-    for (sherd__client *c = w->clients, *next; c; c = next) {
-        next = c->next;
-        most -= reap_client(c, most);
-        if (to_reap(c)) more = true;
-        else if (c->closed && c->running == 0) free_client(c);
-    }
-    if (more) w->opt.wake(w->opt.wake_ctx);
-}
-
 static void on_run(sherd_work *work)
 {
     sherd__worker_run((task *)work);
@@ -251,7 +158,7 @@ static void on_done(sherd_work *work)
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
     if (c->closed) {
-        if (c->running == 0 && !to_reap(c)) free_client(c);
+        sherd__worker_over(c);
     } else {
         sherd__worker_move(c);
         sherd__worker_flush(w, c);
@@ -330,7 +237,7 @@ void sherd__worker_pump(sherd__worker *w)
     while (w->running_len < RUNNING_MAX && (!w->opt.wake || w->turn_us < TURN_US)) {
         task *t = sherd__worker_next(w);
         if (!t) break;
-        bool gone = t->listed && sherd__grouped_is_given_up(&t->item);
+        bool gone = t->listed && sherd__grouped_is_given_up(&t->client->tasks, &t->item);
         sherd__worker_take_out(t->client, t);
         if (!gone) {
             start(w, t);
@@ -347,7 +254,7 @@ void sherd__worker_pump(sherd__worker *w)
 void sherd__worker_turn(sherd__worker *w)
 {
     w->turn_us = 0;
-    reap(w, REAP_TURN);
+    sherd__worker_reap(w);
     sherd__worker_pump(w);
 }
 
@@ -361,7 +268,8 @@ static void on_block(sherd__client *c, sherd__event *e)
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
     int err = sherd__store_put(&c->store, e->job, e->block, f); /* its session checked the table */
-    if (err == SHERD_ENOMEM && relieve(w)) err = sherd__store_put(&c->store, e->job, e->block, f);
+    if (err == SHERD_ENOMEM && sherd__worker_relieve(w))
+        err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
         (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
     if (err) {
@@ -434,7 +342,8 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd_diag d = { .code = 0 };
     task *t = NULL;
     int err = accept_task(c, &e->task, &t, &d);
-    if (err == SHERD_ENOMEM && relieve(c->worker)) err = accept_task(c, &e->task, &t, &d);
+    if (err == SHERD_ENOMEM && sherd__worker_relieve(c->worker))
+        err = accept_task(c, &e->task, &t, &d);
     if (err) {
         sherd__worker_refuse(c, &e->task, err, d.message);
         return;
@@ -462,10 +371,10 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
         sherd__grouped_item *it = sherd__grouped_find(&c->tasks, e->job,
                                                       number_of(e->number, e->task.attempt));
         w->stats.cancelled += it != NULL;
-        if (it) sherd__worker_release(task_of(it));
+        if (it) sherd__worker_release(sherd__worker_task_of(it));
     } else {
         (void)sherd__grouped_give_up(&c->tasks, e->job);
-        (void)reap_client(c, REAP_AT_ONCE);
+        sherd__worker_reap_now(c);
         if (c->circle) sherd__circle_cancel(c->circle, e->job);
     }
     sherd__worker_drop_rounds(c, false);
@@ -481,9 +390,11 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     }
 }
 
-static void on_closed(sherd__client *c)
+static void on_closed(sherd__client *c, sherd_session *s)
 {
     sherd__worker *w = c->worker;
+    if (s) sherd__session_share(s);
+    c->over = s;
     c->session = NULL;
     c->closed = true;
     if (c->circle) sherd__circle_forget(c->circle, 0);
@@ -495,7 +406,7 @@ static void on_closed(sherd__client *c)
     c->asked = 0;
     sherd__store_drop_all(&c->store);
     w->stats.clients_now--;
-    reap(w, REAP_TURN);
+    sherd__worker_reap(w);
 }
 
 void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
@@ -503,7 +414,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     sherd__worker *w = c->worker;
     sherd__client *outer = w->inside;
     if (e->kind == SHERD__EV_CLOSED) {
-        on_closed(c);
+        on_closed(c, s);
         sherd__worker_pump(w);
         return;
     }
@@ -518,11 +429,13 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     case SHERD__EV_CANCEL: on_cancel(c, e); break;
     case SHERD__EV_DROP:
         (void)sherd__store_drop(&c->store, e->job, e->block);
-        if (e->block == 0) sherd__worker_forget(c, e->job);
+        if (e->block) break;
+        sherd__worker_reap_now(c);
+        sherd__worker_forget(c, e->job);
         break;
     default: break;
     }
-    if (to_reap(c)) reap(w, 0);
+    if (sherd__worker_to_reap(c) && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
     w->inside = outer;
 }
 
@@ -550,7 +463,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     c->next = w->clients;
     if (c->next) c->next->prev = c;
     w->clients = c;
-    count_clients(w);
+    sherd__worker_count_clients(w);
     w->stats.clients++;
     w->stats.clients_now++;
     return SHERD_OK;
@@ -558,7 +471,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
 
 void sherd__worker_leave(sherd__client *c)
 {
-    on_closed(c);
+    on_closed(c, NULL);
 }
 
 int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
@@ -573,7 +486,7 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
         *out = NULL;
         return err;
     }
-    sherd__pool_relief(w->pool, relieve, w);
+    sherd__pool_relief(w->pool, sherd__worker_relieve, w);
     return SHERD_OK;
 }
 
@@ -581,7 +494,7 @@ void sherd__worker_free(sherd__worker *w)
 {
     if (!w) return;
     w->opt.wake = NULL;
-    reap(w, SIZE_MAX);
+    sherd__worker_reap(w);
     sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);
     sherd__free(w);

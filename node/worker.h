@@ -66,6 +66,7 @@ typedef struct sherd__worker_stats {
     uint64_t bytes_out;             /* bodies of results handed to a session */
     uint64_t clients_now, clients;
     uint64_t queued;                /* tasks accepted and not answered, now */
+    uint64_t reaped;                /* records freed in slices: tasks, blocks, answers */
 } sherd__worker_stats;
 
 /** The executor outlives the worker's use of it: free the worker only once it is drained. */

@@ -45,7 +45,7 @@ static bool move_one(sherd__client *c)
     for (task **at = &c->aside; *at; at = &(*at)->next) {
         task *t = *at;
         sherd_diag d = { .code = 0 };
-        if (sherd__grouped_is_given_up(&t->item)) continue;
+        if (sherd__grouped_is_given_up(&c->tasks, &t->item)) continue;
         sherd__circle_turn turn = sherd__circle_ready(c->circle, &t->what, t->left, t->right, &d);
         if (turn == SHERD__CIRCLE_WAIT) continue;
         *at = t->next;

@@ -1,8 +1,11 @@
 /* Inside of the task loop, for worker.c (tasks, events), worker_turns.c (keys and their turns),
- * worker_rounds.c (rounds of gradients), worker_circle.c (sums among nodes) and worker_stream.c
- * (results that are made as they are sent). Nobody else includes this. */
+ * worker_reap.c (memory, and what is freed in slices), worker_rounds.c (rounds of gradients),
+ * worker_circle.c (sums among nodes) and worker_stream.c (results that are made as they are sent).
+ * Nobody else includes this. */
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
+
+#include <stddef.h>
 
 #include "node/circle.h"
 #include "node/gradient.h"
@@ -13,9 +16,9 @@
 #define RUNNING_MAX 2u
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
-#define REAP_TURN 1024u /* tasks and blocks that are freed in a turn */
-#define REAP_RELIEF 16384u /* where memory is wanted */
-#define REAP_AT_ONCE 512u /* tasks that a CANCEL frees at once */
+#define REAP_TURN 1024u /* records that are freed in a turn */
+#define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
+#define REAP_RELIEF 16384u /* in a turn, where memory is wanted */
 
 typedef struct task {
     sherd_work work; /* first: the executor hands it back */
@@ -68,6 +71,7 @@ struct sherd__client {
     task *rounds;                    /* of these, rounds */
     uint32_t running;                /* with the executor */
     bool closed;
+    sherd_session *over;             /* the session of a closed one, until it is freed; or NULL */
     sherd__client *turn_next;        /* ring of the tenant's with queued tasks; NULL: not in it */
     sherd__client *prev, *next;      /* all clients */
 };
@@ -83,6 +87,7 @@ struct sherd__worker {
     task *running[RUNNING_MAX];
     uint32_t running_len;
     bool pumping;
+    size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for room */
     double turn_us;                  /* estimated, of work on the loop's thread since its turn */
 };
 
@@ -124,6 +129,26 @@ task *sherd__worker_next(sherd__worker *w);
 
 /** Runs and answers it here, though it was never queued. */
 void sherd__worker_answer_now(task *t);
+
+/* worker_reap.c */
+
+static inline task *sherd__worker_task_of(sherd__grouped_item *it)
+{
+    return (task *)(void *)((char *)it - offsetof(task, item));
+}
+
+bool sherd__worker_to_reap(const sherd__client *c);
+/** Frees some of what was given up, and clients that are over; with the rest it goes on in the next
+ *  turn of the loop, if there is one. */
+void sherd__worker_reap(sherd__worker *w);
+/** Frees some of what this client gave up, unless records of this turn have freed much. */
+void sherd__worker_reap_now(sherd__client *c);
+/** What is on its way out goes at once: true where something did. */
+bool sherd__worker_relieve(void *worker);
+/** Frees a closed client of which nothing is left. */
+void sherd__worker_over(sherd__client *c);
+/** A client counts until the compute thread has let go of its last task, too. */
+void sherd__worker_count_clients(sherd__worker *w);
 
 /* worker_rounds.c */
 

@@ -38,6 +38,7 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     if (!isfinite(opt->hello.residue_gflops) || opt->hello.residue_gflops < 0) return SHERD_EINVAL;
     sherd_session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
+    s->refs = 1;
     s->opt = *opt;
     s->open.table.key = opt->table_key;
     s->open.table.budget = opt->budget;
@@ -54,24 +55,43 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     return SHERD_OK;
 }
 
+/* What was queued or open is freed by sherd__session_reap. */
 static void forget(sherd_session *s)
 {
     sherd__arrival_skip(s);
     s->arrival.active = false;
     sherd__bulks_clear(s);
-    sherd__tasks_fini(&s->open);
     s->controls.len = s->controls_sent = 0;
     s->ping_due = false;
     s->pong_due = 0;
 }
 
+size_t sherd__session_reap(sherd_session *s, size_t most)
+{
+    size_t n = sherd__tasks_reap(&s->open, most);
+    return n + sherd__bulks_reap(s, most - n);
+}
+
+bool sherd__session_reaped(const sherd_session *s)
+{
+    return s->open.table.all == 0 && s->unsent.head == s->unsent.tail;
+}
+
+void sherd__session_share(sherd_session *s)
+{
+    s->refs++;
+}
+
 void sherd__session_free(sherd_session *s)
 {
-    if (!s) return;
+    if (!s || --s->refs > 0) return;
     forget(s);
+    (void)sherd__session_reap(s, SIZE_MAX);
     sherd__lent_done(s);
+    sherd__tasks_fini(&s->open);
     sherd__buf_fini(&s->controls);
     sherd__free(s->bulks.ring);
+    sherd__free(s->unsent.ring);
     sherd__free(s->offer);
     sherd__free(s);
 }
@@ -85,6 +105,7 @@ int sherd__session_end(sherd_session *s, int err, bool tell, const char *fmt, ..
     vsnprintf(s->text, sizeof s->text, fmt, ap);
     va_end(ap);
     forget(s);
+    if (s->opt.role == SHERD__COORDINATOR) (void)sherd__session_reap(s, SIZE_MAX);
     s->ended = true;
     s->err = err;
     if (tell && !s->bye_offered) {

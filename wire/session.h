@@ -179,7 +179,15 @@ typedef struct sherd__session_options {
 
 /** SHERD_EINVAL for options that are none (role, minors, a speed that is no number); ENOMEM. */
 int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;
+/** Lets go of it, and frees it where nobody else shares it. NULL is allowed. */
 void sherd__session_free(sherd_session *s);
+/** From now on it is freed by one call of sherd__session_free more. */
+void sherd__session_share(sherd_session *s);
+/** Of a node's session that is over (SHERD__EV_CLOSED): frees up to `most` of the tasks that were
+ *  open and of the answers that were not sent; how many they were. Without it, free does so. */
+size_t sherd__session_reap(sherd_session *s, size_t most);
+/** Nothing is left of those. */
+bool sherd__session_reaped(const sherd_session *s);
 
 /**
  * Gives the session bytes that arrived from its peer. Takes at most one record's worth; *used says

@@ -75,7 +75,21 @@ void sherd__bulks_clear(sherd_session *s)
         s->bulk_bytes -= bulk_bytes(item);
         s->lender = item->fragment;
     }
+    if (s->opt.role == SHERD__NODE && !s->unsent.ring) {
+        s->unsent = s->bulks;
+        s->bulks = (sherd__bulks){ .ring = NULL };
+        s->bulk_bytes = 0;
+    }
     while (s->bulks.head != s->bulks.tail) bulk_pop(s);
+}
+
+size_t sherd__bulks_reap(sherd_session *s, size_t most)
+{
+    sherd__bulks *b = &s->unsent;
+    size_t n = 0;
+    for (; n < most && b->head != b->tail; n++)
+        sherd__fragment_free(bulk_at(b, b->head++)->fragment);
+    return n;
 }
 
 /* ---- the control queue ---- */

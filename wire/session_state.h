@@ -59,6 +59,7 @@ typedef struct sherd__arrival {
 } sherd__arrival;
 
 struct sherd_session {
+    unsigned refs;
     sherd__session_options opt;
     sherd__hello peer;
     bool ready, ended, told; /* told: EV_CLOSED was given out */
@@ -85,6 +86,7 @@ struct sherd_session {
 
     /* out */
     sherd__bulks bulks;
+    sherd__bulks unsent;  /* node: those that a session that is over has not sent */
     sherd_buf controls;   /* whole records */
     size_t controls_sent; /* of them already offered */
     uint64_t bulk_bytes;  /* of bodies and records waiting in bulks */
@@ -128,8 +130,11 @@ int sherd__bulks_reserve(sherd__bulks *b) SHERD_MUST;
 void sherd__bulk_push(sherd_session *s, const sherd__bulk *item);
 /** The lent chunk is through, or nobody wants it any more. */
 void sherd__lent_done(sherd_session *s);
-/** Frees all entries; a fragment of which a chunk is lent lives until that is through. */
+/** Frees all entries, or of a node sets them aside; a fragment of which a chunk is lent lives until
+ *  that is through. */
 void sherd__bulks_clear(sherd_session *s);
+/** Frees up to `most` of what was set aside; how many they were. */
+size_t sherd__bulks_reap(sherd_session *s, size_t most);
 /** Queues a control record. SHERD_EBUSY above `most` waiting bytes, SHERD_ENOMEM. */
 int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body,
                         size_t most) SHERD_MUST;

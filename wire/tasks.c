@@ -15,10 +15,17 @@ static sherd__open_task *open_of(sherd__grouped_item *item)
 
 void sherd__tasks_fini(sherd__tasks *t)
 {
-    sherd__open_task *open;
-    sherd__grouped_give_up_all(&t->table);
-    while ((open = sherd__tasks_given_up(t))) sherd__tasks_remove(t, open);
+    (void)sherd__tasks_reap(t, SIZE_MAX);
     sherd__grouped_fini(&t->table);
+}
+
+size_t sherd__tasks_reap(sherd__tasks *t, size_t most)
+{
+    size_t n = 0;
+    sherd__grouped_give_up_all(&t->table);
+    for (sherd__open_task *open; n < most && (open = sherd__tasks_given_up(t)); n++)
+        sherd__tasks_remove(t, open);
+    return n;
 }
 
 int sherd__tasks_add(sherd__tasks *t, const sherd__task *task, uint64_t sequence)

@@ -28,6 +28,8 @@ typedef struct sherd__tasks {
 } sherd__tasks;
 
 void sherd__tasks_fini(sherd__tasks *t);
+/** Frees up to `most` of a table of which nothing is wanted any more; how many they were. */
+size_t sherd__tasks_reap(sherd__tasks *t, size_t most);
 /** SHERD_EINVAL if it is there already, SHERD_EBUSY at SHERD__TASKS_MAX, SHERD_ENOMEM: no memory,
  *  or no room in the budget. */
 int sherd__tasks_add(sherd__tasks *t, const sherd__task *task, uint64_t sequence) SHERD_MUST;

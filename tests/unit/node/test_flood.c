@@ -197,6 +197,32 @@ static void a_cancelled_job_of_many_tasks_is_freed_in_slices(void **s)
     stop();
 }
 
+static void cancels_of_many_jobs_free_no_more_in_a_turn_than_one(void **s)
+{
+    enum { MANY = 100, EACH = 100 };
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    fill(&p, 9, 0);
+    for (uint32_t j = 0; j < MANY; j++) {
+        put_empty(&p, 100 + j, 1);
+        for (uint32_t k = 1; k <= EACH; k++) ask(&p, 100 + j, k);
+        joined_exchange(&p.j);
+    }
+    const sherd__worker_stats *st = sherd__worker_stats_of(worker);
+    uint64_t before = st->reaped;
+    for (uint32_t j = 0; j < MANY; j++)
+        assert_int_equal(sherd__session_cancel(p.j.co, 100 + j, 0, 0), SHERD_OK);
+    joined_exchange(&p.j);
+    assert_true(st->reaped > before && st->reaped - before <= 512 && wakes);
+    wakes = 0;
+    sherd__worker_poll(worker);
+    assert_true(st->reaped - before <= 512 + 1024);
+    joined_cut(&p.j);
+    stop();
+}
+
 /* The session's answers, too: some at once, the rest with its clock. */
 static void a_cancelled_job_is_answered_in_slices(void **s)
 {
@@ -292,7 +318,7 @@ static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_want
     /* Room that only those blocks could give is given. */
     uint64_t want = budget - used() + full / 40;
     uint8_t *bytes = sherd__calloc(want, 1);
-    joined_put(&p.j, 9, 7, SHERD_U8, 1, want - want / 8, bytes);
+    joined_put(&p.j, 9, 7, SHERD_U8, 1, want, bytes);
     joined_exchange(&p.j);
     sherd__free(bytes);
     assert_int_equal(p.refusals, 0);
@@ -325,6 +351,26 @@ static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
     stop();
 }
 
+/* Cuts the connection, and has turns until all is freed: at most so many records in each. */
+static void leave_behind(peer *p, uint64_t least)
+{
+    const sherd__worker_stats *st = sherd__worker_stats_of(worker);
+    uint64_t full = used(), before = st->reaped, most = 0;
+    unsigned n = 0;
+    joined_cut(&p->j);
+    assert_true(used() > full - full / 20 && wakes);
+    for (; wakes; n++) {
+        wakes = 0;
+        if (st->reaped - before > most) most = st->reaped - before;
+        before = st->reaped;
+        sherd__worker_poll(worker);
+    }
+    assert_true(most <= 1024);
+    assert_true(st->reaped >= least && n >= least / 1024);
+    stop();
+}
+
+/* Twice, since the session has a table of them, too. */
 static void a_client_that_leaves_much_behind_is_freed_in_slices(void **s)
 {
     (void)s;
@@ -332,12 +378,41 @@ static void a_client_that_leaves_much_behind_is_freed_in_slices(void **s)
     start(0, true);
     join(&p);
     fill(&p, 9, TASKS);
-    uint64_t full = used();
-    joined_cut(&p.j);
-    assert_true(sherd__worker_stats_of(worker)->queued > TASKS - 3000);
-    assert_true(used() > full / 4);
-    assert_true(turns() > 10);
-    stop();
+    leave_behind(&p, 2 * TASKS);
+}
+
+static void and_where_each_task_has_a_job_of_its_own(void **s)
+{
+    (void)s;
+    peer p;
+    start(0, true);
+    join(&p);
+    fill(&p, 9, 0);
+    for (uint32_t k = 1; k <= TASKS / 2; k++) {
+        put_empty(&p, 100 + k, 1);
+        ask(&p, 100 + k, 1);
+        if (k % 1000 == 0) joined_exchange(&p.j);
+    }
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 0);
+    leave_behind(&p, 3 * (TASKS / 2)); /* and its block */
+}
+
+static void answers_that_nobody_read_are_freed_in_slices(void **s)
+{
+    enum { SOME = 50000 };
+    (void)s;
+    peer p;
+    start(1e9, true);
+    join(&p);
+    put_empty(&p, 9, 1);
+    joined_exchange(&p.j);
+    p.j.paused = true;
+    for (uint32_t k = 1; k <= SOME; k++) ask(&p, 9, k);
+    joined_exchange(&p.j);
+    (void)turns();
+    assert_int_equal(sherd__session_stats_of(p.j.no)->results, SOME);
+    leave_behind(&p, SOME);
 }
 
 static void tables_are_counted_and_their_keys_are_secret(void **s)
@@ -364,11 +439,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_about_absent_jobs_cost_nothing_beside_many_tasks),
         cmocka_unit_test(a_cancelled_job_of_many_tasks_is_freed_in_slices),
+        cmocka_unit_test(cancels_of_many_jobs_free_no_more_in_a_turn_than_one),
         cmocka_unit_test(a_cancelled_job_is_answered_in_slices),
         cmocka_unit_test(a_task_over_a_block_that_relief_drops_is_refused),
         cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
         cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
+        cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
+        cmocka_unit_test(answers_that_nobody_read_are_freed_in_slices),
         cmocka_unit_test(tables_are_counted_and_their_keys_are_secret),
     };
     return cmocka_run_group_tests_name("node/flood", tests, NULL, NULL);

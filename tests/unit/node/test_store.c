@@ -100,6 +100,7 @@ static void random_names_match_a_plain_table(void **state)
             size_t want = 0;
             for (int i = 0; i < NUMBERS; i++) want += have[j][i] ? 1 : 0, have[j][i] = false;
             assert_int_equal(sherd__store_drop(&s, j, 0), want);
+            assert_int_equal(sherd__store_reap(&s, SIZE_MAX), want);
             count -= want;
         } else if (have[j][n]) {
             assert_non_null(sherd__store_find(&s, j, n + 1));

@@ -1,0 +1,110 @@
+/*
+ * Memory of the task loop, and its way back. What a peer can end with one record, or with its
+ * connection, may be very many tasks, blocks and answers: they are set aside in constant time, keep
+ * their room in the budget, and are freed some at a turn.
+ */
+#include "core/alloc.h"
+#include "node/worker_state.h"
+
+static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    uint8_t *bytes = sherd__pool_get(ctx, len);
+    return bytes || !sherd__pool_relieve(ctx) ? bytes : sherd__pool_get(ctx, len);
+}
+
+void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    sherd__pool_give(ctx, bytes, len);
+}
+
+void sherd__worker_session(sherd__client *c, sherd__session_options *opt)
+{
+    opt->place = place;
+    opt->unplace = sherd__worker_unplace;
+    opt->place_ctx = c->pool;
+    opt->block_max = sherd__pool_stats_of(c->pool)->budget;
+    sherd__table_key_draw(&opt->table_key, &c->worker->opt.entropy);
+    opt->budget = sherd__pool_budget(c->pool);
+}
+
+/* Frees up to `most` records of what the client gave up; how many it freed. */
+static size_t reap_client(sherd__client *c, size_t most)
+{
+    size_t n = 0;
+    for (sherd__grouped_item *it; n < most && (it = sherd__grouped_given_up(&c->tasks)); n++) {
+        c->worker->stats.cancelled += !c->closed;
+        sherd__worker_release(sherd__worker_task_of(it));
+    }
+    n += sherd__store_reap(&c->store, most - n);
+    n += c->over ? sherd__session_reap(c->over, most - n) : 0;
+    c->worker->stats.reaped += n;
+    return n;
+}
+
+bool sherd__worker_to_reap(const sherd__client *c)
+{
+    return sherd__grouped_given_up(&c->tasks) || sherd__grouped_given_up(&c->store.table) ||
+           (c->over && !sherd__session_reaped(c->over));
+}
+
+static size_t less(size_t most, size_t n)
+{
+    return most > n ? most - n : 0;
+}
+
+void sherd__worker_reap_now(sherd__client *c)
+{
+    sherd__worker *w = c->worker;
+    w->reaped += reap_client(c, w->opt.wake ? less(REAP_AT_ONCE, w->reaped) : SIZE_MAX);
+}
+
+bool sherd__worker_relieve(void *worker)
+{
+    sherd__worker *w = worker;
+    size_t most = w->opt.wake ? less(REAP_RELIEF, w->relieved) : SIZE_MAX, n = 0;
+    for (sherd__client *c = w->clients; c && n < most; c = c->next) n += reap_client(c, most - n);
+    w->relieved += n;
+    return n > 0;
+}
+
+void sherd__worker_count_clients(sherd__worker *w)
+{
+    sherd__pool_sole(w->pool, w->clients && !w->clients->next);
+}
+
+static void free_client(sherd__client *c)
+{
+    sherd__worker *w = c->worker;
+    sherd__gradient_fini(&c->site);
+    sherd__secure_free(c->secure);
+    sherd__circle_free(c->circle);
+    sherd__session_free(c->over);
+    sherd__grouped_fini(&c->tasks);
+    sherd__store_fini(&c->store);
+    *(c->prev ? &c->prev->next : &w->clients) = c->next;
+    if (c->next) c->next->prev = c->prev;
+    sherd__free(c);
+    sherd__worker_count_clients(w);
+    if (!w->clients) sherd__pool_trim(w->pool);
+}
+
+void sherd__worker_over(sherd__client *c)
+{
+    if (c->closed && c->running == 0 && !sherd__worker_to_reap(c)) free_client(c);
+}
+
+void sherd__worker_reap(sherd__worker *w)
+{
+    size_t most = w->opt.wake ? REAP_TURN : SIZE_MAX;
+    bool more = false;
+    w->reaped = w->relieved = 0;
+    for (sherd__client *c = w->clients, *next; c; c = next) {
+        next = c->next;
+        most -= reap_client(c, most);
+        if (sherd__worker_to_reap(c)) more = true;
+        else sherd__worker_over(c);
+    }
+    if (more) w->opt.wake(w->opt.wake_ctx);
+}
