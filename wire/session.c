@@ -61,7 +61,7 @@ static void forget(sherd_session *s)
     sherd__arrival_skip(s);
     s->arrival.active = false;
     sherd__bulks_clear(s);
-    s->controls.len = s->controls_sent = 0;
+    sherd__controls_clear(s);
     s->ping_due = false;
     s->pong_due = 0;
 }

@@ -156,8 +156,8 @@ typedef struct sherd__session_options {
     /** Gives back what place gave: for bodies cut off midway, and when the fragment is freed. */
     void (*unplace)(void *ctx, uint8_t *bytes, uint64_t len);
     void *place_ctx;
-    /** Node: of the table of open tasks, whose names the peer chooses, and what it counts in. A
-     *  task that finds no room there is refused with SHERD_ENOMEM. */
+    /** Node: of the table of open tasks, whose names the peer chooses, and what it and answers that
+     *  wait count in. A task that finds no room there is refused with SHERD_ENOMEM. */
     sherd__table_key table_key;
     sherd__budget budget;
     /** Sees every plaintext byte: out = true for bytes we send. May be NULL. */
@@ -174,8 +174,10 @@ typedef struct sherd__session_options {
 #define SHERD__DEAD_MS 6000u      /* silence that ends the session with SHERD_ESILENT */
 #define SHERD__STALL_MS 10000u    /* a body that makes less than SHERD__STALL_BYTES of progress */
 #define SHERD__STALL_BYTES 65536u
-/* Bytes of REFUSE that a peer may make a node queue without reading them; then the session ends. */
+/* Bytes of REFUSE that a peer may make a node queue without reading them; then the session ends. It
+ * ends before, where there is no room in options.budget for more than the first of them. */
 #define SHERD__ANSWERS_MAX (8u * 1024u * 1024u)
+#define SHERD__ANSWERS_FREE (64u * 1024u)
 
 /** SHERD_EINVAL for options that are none (role, minors, a speed that is no number); ENOMEM. */
 int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;

@@ -94,6 +94,26 @@ size_t sherd__bulks_reap(sherd_session *s, size_t most)
 
 /* ---- the control queue ---- */
 
+/* Whether the budget has room for the memory that `need` bytes more will take. */
+static bool count_controls(sherd_session *s, size_t need)
+{
+    size_t cap = s->controls.cap ? s->controls.cap : SHERD__ANSWERS_FREE;
+    while (cap < s->controls.len + need) cap *= 2;
+    size_t more = cap > SHERD__ANSWERS_FREE ? cap - s->controls_counted : 0;
+    if (more && !sherd__budget_take(&s->opt.budget, more)) return false;
+    s->controls_counted += more;
+    return true;
+}
+
+void sherd__controls_clear(sherd_session *s)
+{
+    s->controls.len = s->controls_sent = 0;
+    if (s->controls_counted == 0) return;
+    sherd__buf_fini(&s->controls);
+    sherd__budget_give(&s->opt.budget, s->controls_counted);
+    s->controls_counted = 0;
+}
+
 int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body, size_t most)
 {
     size_t need = SHERD__RECORD_BYTES + (size_t)r->body_len;
@@ -103,6 +123,7 @@ int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t 
         sherd__buf_consume(&s->controls, s->controls_sent);
         s->controls_sent = 0;
     }
+    if (!count_controls(s, need)) return SHERD_EBUSY;
     int err = sherd__buf_reserve(&s->controls, need, &at);
     if (err) return err;
     sherd__record_pack(r, at);
@@ -169,7 +190,7 @@ static void offer_controls(sherd_session *s)
         s->controls_sent += len;
         s->stats.records_out++;
     }
-    s->controls.len = s->controls_sent = 0;
+    sherd__controls_clear(s);
 }
 
 static void offer_bye(sherd_session *s)

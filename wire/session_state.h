@@ -89,6 +89,7 @@ struct sherd_session {
     sherd__bulks unsent;  /* node: those that a session that is over has not sent */
     sherd_buf controls;   /* whole records */
     size_t controls_sent; /* of them already offered */
+    size_t controls_counted; /* of their memory, in the budget */
     uint64_t bulk_bytes;  /* of bodies and records waiting in bulks */
     uint32_t ping_sent, pong_heard, pong_due; /* numbers; pong_due 0: none */
     bool ping_due, bye_due, bye_offered;
@@ -135,9 +136,12 @@ void sherd__lent_done(sherd_session *s);
 void sherd__bulks_clear(sherd_session *s);
 /** Frees up to `most` of what was set aside; how many they were. */
 size_t sherd__bulks_reap(sherd_session *s, size_t most);
-/** Queues a control record. SHERD_EBUSY above `most` waiting bytes, SHERD_ENOMEM. */
+/** Queues a control record. SHERD_EBUSY above `most` waiting bytes, or where the budget has no
+ *  room; SHERD_ENOMEM. */
 int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body,
                         size_t most) SHERD_MUST;
+/** Drops all control records, and gives their memory back where it is more than is kept. */
+void sherd__controls_clear(sherd_session *s);
 /** REFUSE of r as an answer that the session gives by itself, or the end of the session. */
 int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most) SHERD_MUST;
 

@@ -415,6 +415,46 @@ static void answers_that_nobody_read_are_freed_in_slices(void **s)
     leave_behind(&p, SOME);
 }
 
+/* Refused tasks, whose answers the peer does not read. */
+static void ask_in_vain(peer *p, uint32_t tasks)
+{
+    p->j.paused = true;
+    for (uint32_t k = 1; k <= tasks && p->j.client; k++) {
+        ask(p, 9, k); /* of a block that is not there */
+        if (k % 100 == 0) joined_exchange(&p->j);
+    }
+    joined_exchange(&p->j);
+}
+
+static void answers_that_nobody_reads_count_in_the_memory_of_their_key(void **s)
+{
+    enum { SOME = 20000 };
+    static const sherd__fingerprint key = { .sha256 = { 7 } };
+    (void)s;
+    peer p[3];
+    start_with(64 * MB, 0, true);
+    memset(p, 0, sizeof p);
+    joined_open_as(&p[0].j, worker, &key, 8 * MB, hear, &p[0]);
+    uint64_t before = used();
+    ask_in_vain(&p[0], SOME);
+    assert_non_null(p[0].j.client);
+    assert_true(used() - before > SOME * 40);
+    /* Another session of the key has what is left, and its end is what gives back. */
+    for (unsigned i = 1; i < 3; i++) {
+        joined_open_as(&p[i].j, worker, &key, 3 * MB, hear, &p[i]);
+        ask_in_vain(&p[i], 4 * SOME);
+        assert_null(p[i].j.client);
+        joined_cut(&p[i].j);
+        (void)turns();
+    }
+    p[0].j.paused = false;
+    joined_exchange(&p[0].j);
+    assert_int_equal(p[0].refusals, SOME);
+    assert_int_equal(used(), before);
+    joined_cut(&p[0].j);
+    stop();
+}
+
 static void tables_are_counted_and_their_keys_are_secret(void **s)
 {
     (void)s;
@@ -447,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
         cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
         cmocka_unit_test(answers_that_nobody_read_are_freed_in_slices),
+        cmocka_unit_test(answers_that_nobody_reads_count_in_the_memory_of_their_key),
         cmocka_unit_test(tables_are_counted_and_their_keys_are_secret),
     };
     return cmocka_run_group_tests_name("node/flood", tests, NULL, NULL);
