@@ -4,10 +4,12 @@
  * user or the system's owner put it on purpose: never because it lies in the working directory.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 #include "core/alloc.h"
@@ -63,22 +65,36 @@ static int take_lines(char *text, const char *path, sherd__config_set *set, void
     return 0;
 }
 
+/* A pipe or a terminal may never end, and the time of --timeout has not begun. /dev/null passes. */
+static bool ends(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
+                                   (S_ISCHR(st.st_mode) && !isatty(fd)));
+}
+
 int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, void *ctx,
                        sherd_diag *d)
 {
-    int err = 0;
+    int err = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     char *text = NULL;
+    FILE *f = NULL;
     *missing = false;
-    FILE *f = fopen(path, "re");
-    if (f == NULL) {
+    if (fd < 0) {
         struct stat st;
         int e = errno; /* a folder that may not be looked into is another user's: HOME was left */
         *missing = e == ENOENT || e == ENOTDIR || (e == EACCES && stat(path, &st) != 0);
         return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
                            "%s: cannot open the configuration file: %s", path, strerror(e));
     }
+    if (!ends(fd)) {
+        err = sherd__fail(d, SHERD_EFORMAT, "write the options into a file",
+                          "%s: a configuration is read from a regular file only", path);
+        goto out;
+    }
+    f = fdopen(fd, "r");
     text = sherd__alloc(FILE_BYTES_MAX + 1);
-    if (text == NULL) {
+    if (f == NULL || text == NULL) {
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", path);
         goto out;
     }
@@ -97,6 +113,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     err = take_lines(text, path, set, ctx, d);
 out:
     sherd__free(text);
-    fclose(f);
+    if (f != NULL) fclose(f);
+    else close(fd);
     return err;
 }

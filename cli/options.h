@@ -69,7 +69,7 @@ typedef int sherd__config_set(void *ctx, const char *where, const char *name, co
                               sherd_diag *d);
 /**
  * Reads `option = value` lines and calls set for each, until it fails. A file that does not exist
- * is SHERD_EOPEN with *missing true.
+ * is SHERD_EOPEN with *missing true; a pipe, a terminal and what has no such lines SHERD_EFORMAT.
  */
 int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, void *ctx,
                        sherd_diag *d) SHERD_MUST;

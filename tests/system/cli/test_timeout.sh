@@ -4,7 +4,7 @@
 # pipe that nobody reads. Speaks TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 LIAR=$(realpath "$R/${B:-build/plain}/tests/system/node/prog_misbehave")
-mkfifo silent full
+mkfifo silent full p.conf
 sleep 600 >silent &
 holder=$!
 sleep 600 <full &
@@ -29,6 +29,7 @@ epochs = 100000
 rate = 0.1
 E
 now() { date +%s%N | cut -c1-13; }
+exec 9<>p.conf # open for writing, by this test
 # Two seconds; a busy machine may take longer to start and to end a process, by as long as it takes
 # for one that does nothing.
 began=$(now)
@@ -62,6 +63,12 @@ ends 124 1000 'time' "$S" apply tanh silent -o C.npy -n 2 --timeout 1
 report $? "an element-wise operation on a silent pipe"
 ends 124 1000 'time' "$S" demo --timeout 1
 report $? "a demonstration"
+ends 3 1000 'p.conf: a configuration is read from a regular file' \
+    timeout -s KILL 20 "$S" multiply A.npy B.npy -o C.npy -n 2 --config p.conf --timeout 1
+report $? "a configuration from a silent pipe"
+SHERD_CONFIG=p.conf ends 3 1000 'p.conf: a configuration is read from a regular file' \
+    timeout -s KILL 20 "$S" multiply A.npy B.npy -o C.npy -n 2 --timeout 1
+report $? "the same by SHERD_CONFIG"
 full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
 ends 124 1000 'time\|took' full || [ $code = 124 ]
 report $? "a result for a pipe that nobody reads"

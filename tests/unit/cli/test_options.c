@@ -289,6 +289,7 @@ static void a_binary_or_endless_file_is_refused(void **state)
     assert_int_equal(parse("try -o x --config /proc/self/exe"), SHERD_EFORMAT);
     assert_int_equal(parse("try -o x --config /dev/zero"), SHERD_EFORMAT);
     assert_int_equal(parse("try -o x --config /tmp"), SHERD_EIO);
+    assert_int_equal(parse("try -o x --config /dev/null"), 0);
 }
 
 static void a_missing_configuration_matters_only_where_it_was_named(void **state)
