@@ -5,6 +5,7 @@
  */
 #include "store/ledger.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <sodium.h>
@@ -201,10 +202,15 @@ static int grow(sherd__ledger *l)
     return SHERD_OK;
 }
 
+static int reserve_known(sherd__ledger *l)
+{
+    return 2 * (l->table_used + 1) > l->table_len ? grow(l) : SHERD_OK;
+}
+
 /* The entry of `about`, made where there is none; NULL without memory. */
 static known *make_known(sherd__ledger *l, const uint8_t *about)
 {
-    if (2 * (l->table_used + 1) > l->table_len && grow(l)) return NULL;
+    if (reserve_known(l)) return NULL;
     known *k = find_known(l, about);
     l->table_used += !k->used;
     k->used = true;
@@ -241,6 +247,18 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
     k->threshold = u->threshold;
     l->uploads++;
     return SHERD_OK;
+}
+
+/* Room for all that a charge for so many members adds, so that what is in the file is in memory. */
+static int reserve(sherd__ledger *l, uint32_t nodes)
+{
+    uint8_t *at;
+    int err = sherd__buf_reserve(&l->steps, 2 * sizeof(step), &at);
+    if (!err) err = sherd__buf_reserve(&l->jobs, sizeof(count), &at);
+    if (!err) err = sherd__buf_reserve(&l->days, sizeof(count), &at);
+    if (!err) err = sherd__buf_reserve(&l->rosters, sizeof(roster), &at);
+    if (!err) err = sherd__buf_reserve(&l->keys, (size_t)nodes * SHERD__LEDGER_KEY, &at);
+    return err ? err : reserve_known(l);
 }
 
 /* The first one stays: files of older versions may have another behind it. */
@@ -426,7 +444,8 @@ static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t 
     return sherd__buf_append(out, text, (size_t)n);
 }
 
-/* Into the file first: what is in memory alone would be forgotten. */
+/* Into the file first: what is in memory alone would be forgotten. What is in the file alone would
+ * give the next roster a number that is taken, and no later start could read the file. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d)
 {
     sherd_buf text;
@@ -436,14 +455,17 @@ int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_
         return sherd__fail(d, SHERD_EINVAL, NULL, "a charge of %g for %" PRIu64 " places", u->rho,
                            u->rows);
     sherd__buf_init(&text, LIST_MAX, 0);
-    int err = print_roster(&text, l, u, number);
+    int err = reserve(l, u->nodes);
+    if (!err) err = print_roster(&text, l, u, number);
     if (!err) err = print_upload(&text, u, number);
     err = err ? no_memory(d)
               : sherd__journal_add(l->journal, (const char *)text.data, text.len, true, d);
     sherd__buf_fini(&text);
     if (err) return err;
-    if (number == rosters_len(l) && add_roster(l, u->keys, u->nodes)) return no_memory(d);
-    return apply(l, u, number) ? no_memory(d) : SHERD_OK;
+    if (number == rosters_len(l)) err = add_roster(l, u->keys, u->nodes);
+    if (!err) err = apply(l, u, number);
+    assert(!err);
+    return SHERD_OK;
 }
 
 int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
@@ -457,6 +479,10 @@ int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
     sodium_bin2hex(a, sizeof a, about, SHERD__LEDGER_KEY);
     sodium_bin2hex(m, sizeof m, members, SHERD__LEDGER_KEY);
     int n = snprintf(text, sizeof text, "bind %s %s\n", a, m);
+    if (reserve_known(l)) return no_memory(d);
     int err = sherd__journal_add(l->journal, text, (size_t)n, true, d);
-    return err ? err : apply_bind(l, about, members) ? no_memory(d) : SHERD_OK;
+    if (err) return err;
+    err = apply_bind(l, about, members);
+    assert(!err);
+    return SHERD_OK;
 }

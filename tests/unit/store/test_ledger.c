@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "scratch.h"
 #include "store/ledger.h"
 #include "tests/support/draw.h"
@@ -202,6 +203,57 @@ static void what_could_not_be_synced_was_not_charged(void **s)
     sherd__ledger_close(l);
 }
 
+/* Each charge has a roster of its own, at another time without the n-th piece of memory. */
+static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(void **s)
+{
+    (void)s;
+    enum { CHARGES = 140 };
+    unsigned failed = 0, unbound = 0;
+    uint8_t own[4][SHERD__LEDGER_KEY] = { { 0 } };
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    for (unsigned k = 0; k < CHARGES; k++) {
+        sherd__ledger_upload u = upload(k, 2 * k, 1, 1);
+        for (unsigned i = 0; i < 4; i++) own[i][0] = (uint8_t)i, own[i][1] = (uint8_t)k;
+        u.keys = (const uint8_t(*)[SHERD__LEDGER_KEY])own;
+        u.day += k;
+        int err = SHERD_ENOMEM;
+        for (size_t n = 1; err; n++) {
+            (void)sherd__alloc_fail_nth(n);
+            err = sherd__ledger_charge(l, &u, NULL);
+            (void)sherd__alloc_fail_nth(0);
+            if (!err) break;
+            failed++;
+            assert_int_equal(err, SHERD_ENOMEM);
+            assert_int_equal(sherd__ledger_all(l).uploads, k);
+            assert_true(sherd__ledger_spent(l, u.first, u.rows) == 0);
+            assert_int_equal(sherd__ledger_job(l, k), 0);
+            assert_int_equal(sherd__ledger_since(l, u.day, NULL), 0);
+            assert_null(sherd__ledger_known_of(l, u.about).keys);
+        }
+        memset(u.about, 0xb0, sizeof u.about); /* another about, which has no entry */
+        if (k == 40) /* from now on the table grows at a bind */
+            assert_int_equal(sherd__ledger_bind(l, u.about, own[0], NULL), 0);
+        u.about[0] = (uint8_t)k;
+        (void)sherd__alloc_fail_nth(1);
+        err = sherd__ledger_bind(l, u.about, own[0], NULL);
+        (void)sherd__alloc_fail_nth(0);
+        if (err) assert_null(sherd__ledger_known_of(l, u.about).opened);
+        if (err) assert_int_equal(sherd__ledger_bind(l, u.about, own[0], NULL), 0);
+        unbound += err == SHERD_ENOMEM;
+    }
+    assert_true(unbound > 0);
+    assert_true(failed > CHARGES);
+    for (unsigned again = 0; again < 2; again++) {
+        assert_int_equal(sherd__ledger_all(l).uploads, CHARGES);
+        assert_true(sherd__ledger_all(l).rho == 1);
+        for (unsigned k = 0; k < CHARGES; k++) assert_int_equal(sherd__ledger_job(l, k), 1);
+        sherd__ledger_close(l);
+        l = open_it();
+    }
+    sherd__ledger_close(l);
+}
+
 static void two_processes_do_not_have_one_ledger(void **s)
 {
     (void)s;
@@ -321,6 +373,7 @@ int main(void)
         cmocka_unit_test(rosters_and_opened_sums_are_remembered),
         cmocka_unit_test(a_line_that_was_cut_was_not_charged),
         cmocka_unit_test(what_could_not_be_synced_was_not_charged),
+        cmocka_unit_test(a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither),
         cmocka_unit_test(two_processes_do_not_have_one_ledger),
         cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
         cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
