@@ -63,6 +63,8 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     g->data = *o->data;
     g->divide = o->divide;
     g->clip = o->clip;
+    g->stop = o->stop;
+    g->stop_ctx = o->stop_ctx;
     g->values = o->values;
     g->loss = r.loss;
     int err = sherd__recipe_tiers(&r, &g->tiers, counts, d);
@@ -148,7 +150,7 @@ static bool take_label(const sherd__own_grader *g, sherd_view y, size_t row, siz
 }
 
 /* Place `place` as row i of the buffers. */
-void sherd__own_take(sherd__own_grader *g, uint64_t place, size_t i)
+static void take_place(sherd__own_grader *g, uint64_t place, size_t i)
 {
     size_t all = g->data.x.rows, row = (size_t)(place % all);
     bool apart = g->data.y.rows > 0;
@@ -158,6 +160,14 @@ void sherd__own_take(sherd__own_grader *g, uint64_t place, size_t i)
     fine &= g->values ? take_numbers(y, row, col, g->width, 1, g->targets + i * g->width)
                       : take_label(g, y, row, col, g->labels + i);
     g->absent[i] = !(fine && place < all);
+}
+
+int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d)
+{
+    if (g->stop && g->stop(g->stop_ctx))
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+    for (size_t i = 0; i < len; i++) take_place(g, first + i, i);
+    return SHERD_OK;
 }
 
 /* ---- grading --------------------------------------------------------------------------------- */
@@ -206,8 +216,8 @@ static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows,
     for (size_t len; rows > 0; rows -= len, first += len) {
         sherd__own_figures f;
         len = rows < g->chunk ? (size_t)rows : g->chunk;
-        for (size_t i = 0; i < len; i++) sherd__own_take(g, first + i, i);
-        int err = sherd__own_learn(g, len, &f, d);
+        int err = sherd__own_take(g, first, len, d);
+        if (!err) err = sherd__own_learn(g, len, &f, d);
         if (err) return err;
         add_scaled(g->sum, sherd__network_gradient(g->network), g->count, (double)len);
         cost += f.cost;

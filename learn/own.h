@@ -46,6 +46,9 @@ typedef struct sherd__own_options {
     bool values;            /* targets are values; else labels */
     double divide;          /* inputs are divided by it */
     double clip;            /* norm of one example's gradient at most, in that range; 0: none */
+    bool (*stop)(void *ctx); /* asked before each pass over a chunk of examples: true ends the call
+                               with SHERD_EINTERRUPTED. Must not depend on examples. NULL: never */
+    void *stop_ctx;
 } sherd__own_options;
 
 typedef struct sherd__own_grader sherd__own_grader;
@@ -68,7 +71,7 @@ double *sherd__own_params(sherd__own_grader *g);
  * What is summed over the places [first, first + rows): the gradient's numbers, then
  * SHERD__SECURE_EXTRA figures. scales: by tier, then of the cost; of an entry x the integer is
  * rint(x 2^scale), and with clipping the tiers' are not looked at. Every number of out is at most
- * 2^room. SHERD_ENOMEM alone.
+ * 2^room. SHERD_EINTERRUPTED, where `stop` says so: out is undefined then; SHERD_ENOMEM.
  */
 int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
                      unsigned room, int64_t *out, sherd_diag *d) SHERD_MUST;

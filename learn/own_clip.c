@@ -392,8 +392,8 @@ int sherd__own_grade_clipped(sherd__own_grader *g, uint64_t first, uint64_t rows
     memset(out, 0, (g->count + SHERD__SECURE_EXTRA) * sizeof *out);
     for (size_t len; rows > 0; rows -= len, first += len) {
         len = rows < g->chunk ? (size_t)rows : g->chunk;
-        for (size_t i = 0; i < len; i++) sherd__own_take(g, first + i, i);
-        int err = grade_chunk(g, len, cost_by, out, d);
+        int err = sherd__own_take(g, first, len, d);
+        if (!err) err = grade_chunk(g, len, cost_by, out, d);
         if (err) return err;
     }
     return SHERD_OK;

@@ -15,6 +15,8 @@ typedef struct sherd__own_tier sherd__own_tier; /* own_clip.c */
 struct sherd__own_grader {
     sherd__own data;
     double divide, clip;
+    bool (*stop)(void *ctx);
+    void *stop_ctx;
     bool values;           /* targets are values; else labels */
     size_t inputs, width, count, chunk;
     size_t tiers, at[SHERD__RECIPE_LAYERS_MAX + 1]; /* tier t has parameters at[t] to at[t+1] */
@@ -44,8 +46,9 @@ typedef struct sherd__own_figures {
  * and of whether it clips. */
 int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept,
                      sherd_diag *d) SHERD_MUST;
-/* Place `place` as row i of the buffers. */
-void sherd__own_take(sherd__own_grader *g, uint64_t place, size_t i);
+/* Places [first, first + len) as rows of the buffers, unless the pass is to stop
+ * (SHERD_EINTERRUPTED). */
+int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d) SHERD_MUST;
 /* A pass over the first `rows` of the buffers. */
 int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f,
                      sherd_diag *d) SHERD_MUST;

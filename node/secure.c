@@ -92,6 +92,12 @@ int sherd__secure_check_result(const sherd__task *t, uint8_t dtype, uint64_t row
                        (unsigned long long)rows, (unsigned long long)cols, dtype);
 }
 
+bool sherd__secure_stopped(void *secure)
+{
+    const sherd__secure *s = secure;
+    return atomic_load(s->stop);
+}
+
 /* ---- tasks --------------------------------------------------------------------------------- */
 
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
@@ -114,9 +120,11 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
 }
 
 int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                      const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+                      const sherd_fragment *right, uint8_t *out, const atomic_bool *stop,
+                      sherd_diag *d)
 {
     int err = SHERD_EUNSUPPORTED;
+    s->stop = stop;
     switch (t->op) {
     case SHERD__OP_JOIN: err = sherd__secure_run_join(s, t, out, d); break;
     case SHERD__OP_ROSTER: err = sherd__secure_run_roster(s, t, right, out, d); break;
@@ -126,6 +134,7 @@ int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragme
     case SHERD__OP_OPEN: err = sherd__secure_run_open(s, t, left, right, out, d); break;
     default: break;
     }
+    s->stop = NULL;
     if (err && t->result.len) sherd__wipe(out, t->result.len);
     return err;
 }

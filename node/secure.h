@@ -15,6 +15,7 @@
 #ifndef NODE_SECURE_H
 #define NODE_SECURE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -62,13 +63,16 @@ void sherd__secure_free(sherd__secure *s);
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /**
- * Does it; out has t->result.len bytes. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key
+ * Does it; out has t->result.len bytes. stop: looked at between parts of long work, none of which
+ * depends on examples; where it is set, SHERD_EINTERRUPTED, and what the round was charged stays
+ * charged. SHERD_EINVAL: not now, or not again; SHERD_EAUTH: a key
  * that nobody vouches for, or survivors that a member did not confirm; SHERD_EFRAME: a piece that
  * is not what its sender sealed; SHERD_EEXPOSURE: its policy, of a round; SHERD_ESHAPE,
  * SHERD_EFEWNODES, SHERD_EIO (the ledger), SHERD_ENOMEM. out is wiped then.
  */
 int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                      const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+                      const sherd_fragment *right, uint8_t *out, const atomic_bool *stop,
+                      sherd_diag *d) SHERD_MUST;
 /** What was admitted is over, run or not. */
 void sherd__secure_done(sherd__secure *s);
 /** The job is over: wipes, now or when what is admitted is done. */

@@ -10,6 +10,7 @@
 struct sherd__secure {
     sherd__secure_site site;
     uint32_t admitted;    /* tasks that are not done */
+    const atomic_bool *stop; /* of the task that runs */
     uint64_t forget;      /* job to be forgotten then; 0: none */
     uint64_t reserved;
     /* since JOIN */
@@ -54,6 +55,9 @@ int sherd__secure_check_block(const sherd_fragment *f, uint8_t dtype, uint64_t r
                               const char *what, sherd_diag *d) SHERD_MUST;
 int sherd__secure_check_result(const sherd__task *t, uint8_t dtype, uint64_t rows, uint64_t cols,
                                sherd_diag *d) SHERD_MUST;
+
+/** Whether the task that runs is to end. */
+bool sherd__secure_stopped(void *secure);
 
 /* One task each, on the compute thread but for sherd__secure_admit_join; see sherd__secure_run. */
 

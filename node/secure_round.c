@@ -15,6 +15,8 @@
 #include "crypto/gaussian.h"
 #include "node/secure_internal.h"
 
+enum { NOISE_PART = 1 << 17 }; /* samples that are drawn before a round can stop */
+
 /* ---- rounds -------------------------------------------------------------------------------- */
 
 /* Numbers of a question, `most` of them at most; format and, but for SEAL, round are checked. */
@@ -39,18 +41,29 @@ static int same_round(const sherd__secure *s, const sherd_fragment *left, sherd_
                        (unsigned long long)round, (unsigned long long)s->round);
 }
 
-/* The noise of the round, before its parameters are known. How long that takes does not depend on
- * the noise (crypto/gaussian.h). */
+static int stopped(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
+}
+
+/* The noise of the round, before its parameters are known, a part at a time. How long that takes
+ * does not depend on the noise (crypto/gaussian.h). */
 static int draw_noise(sherd__secure *s, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
     const int64_t most = INT64_C(1) << (sherd__secure_room(s->a.nodes) - 1);
     if (!(s->plan.noise > 0)) return SHERD_OK;
     if (!s->noise) s->noise = sherd__alloc_large(s->a.len * sizeof *s->noise);
-    int err = s->noise ? sherd__gaussian_draw(s->noise, s->a.len, sherd__privacy_variance(&r),
-                                              &s->site.entropy) : SHERD_ENOMEM;
+    int err = s->noise ? SHERD_OK : SHERD_ENOMEM;
+    for (size_t at = 0, len; at < s->a.len && !err; at += len) {
+        len = s->a.len - at < NOISE_PART ? s->a.len - at : NOISE_PART;
+        err = sherd__secure_stopped(s) ? SHERD_EINTERRUPTED
+              : sherd__gaussian_draw(s->noise + at, len, sherd__privacy_variance(&r),
+                                     &s->site.entropy);
+    }
     for (size_t i = 0; i < s->a.len && !err; i++)
         s->noise[i] = s->noise[i] > most ? most : s->noise[i] < -most ? -most : s->noise[i];
+    if (err == SHERD_EINTERRUPTED) return stopped(d);
     return err ? sherd__fail(d, err, NULL, "cannot draw noise") : SHERD_OK;
 }
 
@@ -77,6 +90,7 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
     s->hidden = s->opened = s->given = false;
     for (uint32_t i = 0; i < s->a.nodes && !err; i++) {
         if (i == s->plan.self) memset(out + i * sealed, 0, sealed);
+        else if (sherd__secure_stopped(s)) err = stopped(d);
         else err = sherd__aggregate_send(s->member, i, out + i * sealed, d);
     }
     return err;

@@ -126,7 +126,7 @@ void sherd__worker_run(task *t)
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
     if (t->secure)
         t->err = sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right, t->out,
-                                   &d);
+                                   &t->stop, &d);
     else if (t->circle)
         t->err = sherd__circle_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
                                    &d);
@@ -359,6 +359,15 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd__worker_pump(c->worker);
 }
 
+/* The job is dropped, or the client is over: what runs of it may end early. */
+static void stop_running(sherd__client *c, uint64_t job)
+{
+    const sherd__worker *w = c->worker;
+    for (uint32_t i = 0; i < w->running_len; i++)
+        if (w->running[i]->client == c && (c->closed || w->running[i]->what.job == job))
+            atomic_store(&w->running[i]->stop, true);
+}
+
 /* One attempt of a task, or with number 0 all tasks of the job. */
 static void on_cancel(sherd__client *c, const sherd__event *e)
 {
@@ -386,6 +395,7 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
                       (t->what.task == e->number && t->what.attempt == e->task.attempt));
         if (!named || t->cancelled) continue;
         t->cancelled = true;
+        atomic_store(&t->stop, true);
         w->stats.cancelled++;
     }
 }
@@ -398,6 +408,7 @@ static void on_closed(sherd__client *c, sherd_session *s)
     c->session = NULL;
     c->closed = true;
     if (c->circle) sherd__circle_forget(c->circle, 0);
+    stop_running(c, 0);
     sherd__worker_drop_rounds(c, true);
     sherd__worker_leave_turns(w, c);
     sherd__grouped_give_up_all(&c->tasks);
@@ -430,6 +441,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     case SHERD__EV_DROP:
         (void)sherd__store_drop(&c->store, e->job, e->block);
         if (e->block) break;
+        stop_running(c, e->job);
         sherd__worker_reap_now(c);
         sherd__worker_forget(c, e->job);
         break;

@@ -5,6 +5,7 @@
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "node/circle.h"
@@ -36,6 +37,7 @@ typedef struct task {
     bool circle;       /* of a circle */
     bool begun;        /* and the circle waits for its end */
     bool cancelled, answered;
+    atomic_bool stop;  /* to the compute thread: nobody waits for it */
     int err;
     char text[SHERD__TEXT_MAX];
 } task;

@@ -12,7 +12,7 @@ static double spent(void *ctx, uint64_t first, uint64_t rows)
 {
     const memory_ledger *l = ctx;
     double most = 0;
-    for (uint64_t place = first; place < first + rows; place++) {
+    for (uint64_t place = first; place < first + rows && l->len; place++) {
         double sum = 0;
         for (size_t i = 0; i < l->len; i++)
             if (place - l->charges[i].first < l->charges[i].rows) sum += l->charges[i].rho;

@@ -379,6 +379,35 @@ static void subnormal_numbers_count_as_zeros_and_only_here(void **s)
     }
 }
 
+static bool stop_at_last(void *ctx)
+{
+    unsigned *left = ctx;
+    return --*left == 0;
+}
+
+/* How many places there are is a coordinator's word. */
+static void a_round_stops_between_chunks(void **s)
+{
+    (void)s;
+    int64_t out[COUNT_MAX + 3];
+    for (unsigned clips = 0; clips < 2; clips++) {
+        sherd__own_grader *g;
+        unsigned left = 3;
+        make(0, 9);
+        sherd__own_options o = { .recipe = &recipe, .data = &own, .divide = 1, .clip = clips,
+                                 .stop = stop_at_last, .stop_ctx = &left };
+        assert_int_equal(sherd__own_new(&g, &o, NULL), 0);
+        memset(sherd__own_params(g), 0, count * sizeof(double));
+        assert_int_equal(sherd__own_grade(g, 0, 100000, scales, 50, out, NULL),
+                         SHERD_EINTERRUPTED);
+        assert_int_equal(left, 0);
+        left = 100;
+        assert_int_equal(sherd__own_grade(g, 0, 5, scales, 50, out, NULL), 0);
+        assert_int_equal(left, 99);
+        sherd__own_free(g);
+    }
+}
+
 static bool plan_may_clip_at(double clip)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
@@ -420,6 +449,7 @@ int main(void)
         cmocka_unit_test(no_example_is_beyond_the_bound),
         cmocka_unit_test(slopes_that_are_subnormal_stay_within_the_bound),
         cmocka_unit_test(subnormal_numbers_count_as_zeros_and_only_here),
+        cmocka_unit_test(a_round_stops_between_chunks),
         cmocka_unit_test(a_plan_has_a_clipping_norm_of_this_range),
         cmocka_unit_test(columns_that_do_not_fit_are_refused),
     };

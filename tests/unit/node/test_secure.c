@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/bytes.h"
 #include "crypto/aggregate.h"
@@ -70,14 +72,35 @@ static void hear(void *ctx, sherd__event *e)
     memcpy(result, sherd__fragment_bytes(e->fragment), result_len);
 }
 
+static bool threaded;              /* tasks run on a compute thread */
+static sherd__ledger_ops noting;
+static atomic_uint charged;        /* uploads, as the compute thread charges them */
+
+static int charge(void *ctx, const sherd__charge *c, sherd_diag *d)
+{
+    int err = memory_ledger_ref(&ledger).ops->charge(ctx, c, d);
+    atomic_fetch_add(&charged, 1);
+    return err;
+}
+
+static void nothing(void *ctx)
+{
+    (void)ctx;
+}
+
 static void start_with(uint64_t memory, const sherd__own *data, const sherd__peers *peers)
 {
-    assert_int_equal(sherd__executor_new_inline(&executor), 0);
+    assert_int_equal(threaded ? sherd__executor_new(&executor, 16, nothing, NULL)
+                              : sherd__executor_new_inline(&executor), 0);
     memset(&ledger, 0, sizeof ledger);
     sherd__worker_options o = { .backend = &none, .memory = memory, .executor = executor,
                                 .self = { .identity = identity, .data = data, .peers = peers,
                                           .policy = &policy,
                                           .ledger = memory_ledger_ref(&ledger) } };
+    noting = *o.self.ledger.ops;
+    noting.charge = charge;
+    o.self.ledger.ops = &noting;
+    atomic_store(&charged, 0);
     assert_int_equal(sherd__worker_new(&worker, &o), 0);
     joined_open(&j, worker, hear, NULL);
     tasks = answered = 0;
@@ -108,8 +131,7 @@ static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, con
     joined_put(&j, JOB, block, dtype, rows, cols, bytes);
 }
 
-/* The code of its refusal; 0: done. */
-static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
+static void ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                 uint64_t cols)
 {
     sherd__task t = { .job = JOB, .task = ++tasks, .attempt = 1, .op = op, .left = left,
@@ -119,16 +141,39 @@ static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     assert_int_equal(sherd__session_task(j.co, &t), 0);
     joined_settle(&j, executor);
+}
+
+/* Whether nothing is left to compute; waits for a minute at most. */
+static bool idle(void)
+{
+    for (unsigned i = 0; i < 60000 && sherd__executor_pending(executor); i++) {
+        usleep(1000);
+        if (j.client) joined_settle(&j, executor);
+        else sherd__executor_drain(executor);
+    }
+    return sherd__executor_pending(executor) == 0;
+}
+
+/* The code of its refusal; 0: done. */
+static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
+                uint64_t cols)
+{
+    ask(op, left, right, dtype, rows, cols);
+    assert_true(idle());
     assert_int_equal(answered, tasks);
     return refused;
 }
 
 /* ---- the protocol -------------------------------------------------------------------------- */
 
+static uint64_t places = ROWS;     /* of a plan, all in one round */
+static double noise;               /* with a clipping norm of 1 */
+
 static sherd__secure_plan usual(void)
 {
     return (sherd__secure_plan){ .recipe = TEXT, .nodes = N, .threshold = U, .colluding = 1,
-                                 .rows = ROWS, .places = ROWS };
+                                 .rows = places, .places = places, .clip = noise > 0,
+                                 .noise = noise };
 }
 
 static bool stays; /* the job goes on from one JOIN to the next */
@@ -217,14 +262,20 @@ static void plan_round(uint64_t round, int64_t scale)
                                                      { about, sizeof about } }, 2);
 }
 
-static int seal_for(uint64_t round, int64_t scale)
+static uint32_t put_seal(uint64_t round, int64_t scale)
 {
     uint64_t question[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
     uint32_t block = next_block++;
     plan_round(round, scale);
     memcpy(question + 2, about, sizeof about);
     put(block, SHERD_I64, 1, SHERD__SECURE_SEAL, question);
-    return task(SHERD__OP_SEAL, block, 0, SHERD_U8, N, sherd__aggregate_sealed_len(&agreed));
+    return block;
+}
+
+static int seal_for(uint64_t round, int64_t scale)
+{
+    return task(SHERD__OP_SEAL, put_seal(round, scale), 0, SHERD_U8, N,
+                sherd__aggregate_sealed_len(&agreed));
 }
 
 static int seal(uint64_t round)
@@ -232,13 +283,20 @@ static int seal(uint64_t round)
     return seal_for(round, 20);
 }
 
-static int hide(uint64_t round, int64_t scale)
+/* The first of two blocks. */
+static uint32_t put_hide(uint64_t round, int64_t scale)
 {
     int64_t question[] = { SHERD__SECURE_FORMAT, (int64_t)round, 4, scale, 20 };
     uint32_t block = next_block;
     next_block += 2;
     put(block, SHERD_I64, 1, SHERD__SECURE_HIDE + 2, question);
     put(block + 1, SHERD_F64, 1, COUNT, params);
+    return block;
+}
+
+static int hide(uint64_t round, int64_t scale)
+{
+    uint32_t block = put_hide(round, scale);
     return task(SHERD__OP_HIDE, block, block + 1, SHERD_I64, 1, LEN);
 }
 
@@ -714,6 +772,46 @@ static void a_job_that_is_dropped_leaves_nothing(void **s)
     stop();
 }
 
+/* The compute thread serves everybody, and the number of places is one coordinator's word. */
+static void a_round_ends_with_what_asked_for_it(void **s)
+{
+    (void)s;
+    threaded = true;
+    places = UINT32_MAX;
+    for (unsigned how = 0; how < 4; how++) { /* CANCEL of it, of its job, DROP, the end */
+        noise = how == 2;
+        start(NULL);
+        meet();
+        assert_int_equal(seal(1), 0);
+        uint32_t block = put_hide(1, 20);
+        ask(SHERD__OP_HIDE, block, block + 1, SHERD_I64, 1, LEN);
+        for (unsigned i = 0; i < 60000 && !atomic_load(&charged); i++) usleep(1000);
+        assert_int_equal(sherd__executor_pending(executor), 1);
+        if (how == 2) /* behind it, and stops as it draws noise */
+            ask(SHERD__OP_SEAL, put_seal(2, 20), 0, SHERD_U8, N,
+                sherd__aggregate_sealed_len(&agreed));
+        if (how < 2) {
+            assert_int_equal(sherd__session_cancel(j.co, JOB, how ? 0 : tasks, how ? 0 : 1), 0);
+            tasks--; /* the coordinator hears nothing of it */
+        }
+        if (how == 2) assert_int_equal(sherd__session_drop(j.co, JOB, 0), 0);
+        if (how == 3) {
+            joined_cut(&j);
+            tasks--;
+        } else {
+            joined_settle(&j, executor);
+        }
+        assert_true(idle());
+        if (how == 2) assert_int_equal(refused, SHERD_EINTERRUPTED);
+        assert_int_equal(ledger.len, 1);
+        if (how == 3) joined_open(&j, worker, hear, NULL);
+        stop();
+    }
+    threaded = false;
+    places = ROWS;
+    noise = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -732,6 +830,7 @@ int main(void)
         cmocka_unit_test(memory_is_counted_before_anything_is_made),
         cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
         cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
+        cmocka_unit_test(a_round_ends_with_what_asked_for_it),
     };
     return cmocka_run_group_tests(tests, fill, empty);
 }
