@@ -56,7 +56,7 @@ static const char *const op_names[SHERD__OPS_MAX] = {
     [SHERD__OP_GRADIENT] = "gradient", [SHERD__OP_JOIN] = "join",
     [SHERD__OP_ROSTER] = "roster",     [SHERD__OP_SEAL] = "seal",
     [SHERD__OP_HIDE] = "hide",         [SHERD__OP_OPEN] = "open",
-    [SHERD__OP_CONFIRM] = "confirm",
+    [SHERD__OP_CONFIRM] = "confirm",   [SHERD__OP_CHECK] = "check",
     [SHERD__OP_MEET] = "meet",         [SHERD__OP_CONNECT] = "connect",
     [SHERD__OP_STEP] = "step",         [SHERD__OP_REDUCE] = "reduce",
     [SHERD__OP_STATE] = "state",       [SHERD__OP_WHERE] = "where",

@@ -21,7 +21,7 @@
 #include "learn/recipe.h"
 
 enum {
-    SHERD__SECURE_FORMAT = 3, /* first number of each of the five blocks below */
+    SHERD__SECURE_FORMAT = 3, /* first number of each of the six blocks below */
     SHERD__SECURE_PLAN = 12,  /* numbers: format, recipe, nodes, threshold, colluding, self, rows,
                                  places, clip (f64), noise (f64), inputs, targets */
     SHERD__SECURE_TRAINING = 32, /* bytes of the plan's rows to noise, which all are told alike */
@@ -29,6 +29,7 @@ enum {
     SHERD__SECURE_HIDE = 3,   /* format, round, step; then a scale for each tier, and one for the
                                  cost */
     SHERD__SECURE_CONFIRM = 2, /* format, round; then the survivors, ascending */
+    SHERD__SECURE_CHECK = 2,  /* format, round */
     SHERD__SECURE_OPEN = 2,   /* format, round; then for each member that confirms, ascending: */
     SHERD__SECURE_CONFIRMED = 9, /* its number, its signature (8) */
     SHERD__SECURE_EXTRA = 3,  /* numbers behind the gradient: examples, cost, hits */

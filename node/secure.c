@@ -13,7 +13,8 @@
 
 bool sherd__secure_op(uint32_t op)
 {
-    return (op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN) || op == SHERD__OP_CONFIRM;
+    return (op >= SHERD__OP_JOIN && op <= SHERD__OP_OPEN) || op == SHERD__OP_CONFIRM ||
+           op == SHERD__OP_CHECK;
 }
 
 int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
@@ -103,7 +104,8 @@ bool sherd__secure_stopped(void *secure)
 int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__block *left,
                         const sherd__block *right, sherd_diag *d)
 {
-    bool two = t->op == SHERD__OP_ROSTER || t->op == SHERD__OP_HIDE || t->op == SHERD__OP_OPEN;
+    bool two = t->op == SHERD__OP_ROSTER || t->op == SHERD__OP_HIDE || t->op == SHERD__OP_CHECK ||
+               (t->op == SHERD__OP_OPEN && right);
     if (!s->site.self.identity)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in aggregation");
     if (t->primes_len || two != (right != NULL))
@@ -131,6 +133,7 @@ int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragme
     case SHERD__OP_SEAL: err = sherd__secure_run_seal(s, t, left, out, d); break;
     case SHERD__OP_HIDE: err = sherd__secure_run_hide(s, t, left, right, out, d); break;
     case SHERD__OP_CONFIRM: err = sherd__secure_run_confirm(s, t, left, out, d); break;
+    case SHERD__OP_CHECK: err = sherd__secure_run_check(s, t, left, right, out, d); break;
     case SHERD__OP_OPEN: err = sherd__secure_run_open(s, t, left, right, out, d); break;
     default: break;
     }

@@ -39,7 +39,8 @@ struct sherd__secure {
     uint8_t bound[SHERD__ABOUT];    /* that, among the members that this node knows: what is sealed
                                        and signed in it */
     uint64_t round;
-    bool hidden, opened;  /* asked for in this round */
+    bool hidden, checked, opened;  /* asked for in this round */
+    bool whole;           /* all pieces of the survivors have been received */
     bool given;           /* its upload of this round was computed */
     uint8_t charged[SHERD__ABOUT]; /* under what the upload of this round is in the ledger */
 };
@@ -73,6 +74,8 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_f
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                               uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 

@@ -1,8 +1,9 @@
 /*
  * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), the word
- * that this node was told whose sum is to be opened (CONFIRM), the sum of the pieces that these
- * have sealed for it (OPEN). Each is done at most once, whatever came of it; HIDE only for what
- * SEAL was told it would be about, OPEN only for those whom this node and U members have confirmed.
+ * that this node was told whose sum is to be opened (CONFIRM), which of them have sealed no good
+ * piece for it (CHECK), the sum of their pieces (OPEN). Each is done at most once, whatever came of
+ * it; HIDE only for what SEAL was told it would be about, OPEN only for those whom this node and U
+ * members have confirmed, and whose pieces it has.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
     memcpy(s->about, about, sizeof s->about);
     memcpy(s->bound, bound, sizeof s->bound);
     s->round = round;
-    s->hidden = s->opened = s->given = false;
+    s->hidden = s->checked = s->opened = s->given = s->whole = false;
     for (uint32_t i = 0; i < s->a.nodes && !err; i++) {
         if (i == s->plan.self) memset(out + i * sealed, 0, sealed);
         else if (sherd__secure_stopped(s)) err = stopped(d);
@@ -310,20 +311,54 @@ static int bind_survivors(sherd__secure *s, sherd_diag *d)
                                           members, d);
 }
 
-static int open_sum(sherd__secure *s, const uint8_t *pieces, uint8_t *out, sherd_diag *d)
+/* What the survivors have sealed for this node, a row of each. bad: 1 where it is not that; or
+ * NULL, and the first such row is an error. */
+static int receive(sherd__secure *s, const sherd_fragment *right, uint8_t *bad, sherd_diag *d)
 {
     uint32_t len = 0;
     const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
-    size_t sealed = sherd__aggregate_sealed_len(&s->a), n = sherd__aggregate_piece_len(&s->a);
-    int err = SHERD_OK;
-    for (uint32_t i = 0; i < len && !err; i++)
+    size_t sealed = sherd__aggregate_sealed_len(&s->a);
+    int err = sherd__secure_check_block(right, SHERD_U8, len, sealed, "pieces", d);
+    s->whole = !err;
+    for (uint32_t i = 0; i < len && !err; i++) {
         if (who[i] != s->plan.self)
-            err = sherd__aggregate_receive(s->member, who[i], pieces + i * sealed, d);
-    uint64_t *sum = err ? NULL : sherd__alloc(n * sizeof *sum);
-    if (!err && !sum) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of pieces");
-    if (!err) err = sherd__aggregate_answer(s->member, sum, d);
+            err = sherd__aggregate_receive(s->member, who[i],
+                                           sherd__fragment_bytes(right) + i * sealed, d);
+        if (bad) bad[i] = err == SHERD_EFRAME;
+        if (err) s->whole = false;
+        if (bad && err == SHERD_EFRAME) err = SHERD_OK;
+    }
+    return err;
+}
+
+int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    uint32_t survivors = 0;
+    uint64_t len = 0;
+    int err = read_question(s, left, SHERD__SECURE_CHECK, SHERD__SECURE_CHECK, &len, d);
+    if (!err) err = same_round(s, left, d);
+    if (!err && (s->checked || s->opened))
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its pieces",
+                          (unsigned long long)s->round);
+    if (err) return err;
+    if (!sherd__aggregate_survivors(s->member, &survivors))
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has no survivors yet",
+                           (unsigned long long)s->round);
+    err = sherd__secure_check_result(t, SHERD_U8, 1, survivors, d);
+    if (err) return err;
+    s->checked = true;
+    return receive(s, right, out, d);
+}
+
+static int open_sum(sherd__secure *s, uint8_t *out, sherd_diag *d)
+{
+    size_t n = sherd__aggregate_piece_len(&s->a);
+    uint64_t *sum = sherd__alloc(n * sizeof *sum);
+    if (!sum) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of pieces");
+    int err = sherd__aggregate_answer(s->member, sum, d);
     if (!err) sherd__aggregate_print(sum, n, out);
-    if (sum) sherd__wipe(sum, n * sizeof *sum);
+    sherd__wipe(sum, n * sizeof *sum);
     sherd__free(sum);
     return err;
 }
@@ -331,7 +366,6 @@ static int open_sum(sherd__secure *s, const uint8_t *pieces, uint8_t *out, sherd
 int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
-    uint32_t survivors = 0;
     uint64_t len = 0;
     size_t most = SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * (size_t)s->a.nodes;
     int err = read_question(s, left, SHERD__SECURE_OPEN, most, &len, d);
@@ -346,13 +380,15 @@ int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_f
     if (!err)
         err = check_confirmed(s, sherd__fragment_bytes(left) + 8 * SHERD__SECURE_OPEN,
                               (len - SHERD__SECURE_OPEN) / SHERD__SECURE_CONFIRMED, d);
+    if (!err && s->checked == (right != NULL))
+        err = sherd__fail(d, SHERD_EINVAL, NULL, "pieces come once: to be checked, or here");
     if (err) return err;
-    (void)sherd__aggregate_survivors(s->member, &survivors);
-    err = sherd__secure_check_block(right, SHERD_U8, survivors,
-                                    sherd__aggregate_sealed_len(&s->a), "pieces", d);
-    if (err) return err;
-    err = bind_survivors(s, d);
+    if (right && !s->whole) err = receive(s, right, NULL, d);
+    if (!err && !s->whole)
+        err = sherd__fail(d, SHERD_EFRAME, NULL, "a piece is not what its sender sealed");
+    if (err) s->opened = true;
+    if (!err) err = bind_survivors(s, d);
     if (err) return err;
     s->opened = true;
-    return open_sum(s, sherd__fragment_bytes(right), out, d);
+    return open_sum(s, out, d);
 }

@@ -172,7 +172,7 @@ static void on_closed(void *ctx, sherd_link *l)
 static uint64_t features_of(const server *s)
 {
     return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_CIRCLE |
-           SHERD__FEATURE_WINDOWS | SHERD__FEATURE_CONFIRM |
+           SHERD__FEATURE_WINDOWS | SHERD__FEATURE_CONFIRM | SHERD__FEATURE_CHECK |
            (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 

@@ -23,6 +23,9 @@ typedef struct member {
     uint32_t losses;        /* of it, in what was asked for and is not opened yet */
     bool known;             /* was of a roster that all agreed on */
     bool joined;            /* this session has blocks of the job */
+    bool checks;            /* tells which pieces it cannot open (SHERD__OP_CHECK) */
+    bool clean;             /* it can open all of this round, or does not check */
+    bool told;              /* that it complains was said */
     bool bound;             /* in the sum that is asked for again */
     bool opened;            /* in the sum that was opened last */
     uint32_t tries;         /* of JOIN, while it was busy */
@@ -56,6 +59,8 @@ struct sherd__secure_job {
     uint32_t bound_least;   /* survivors that a roster of these needs at least */
     int refused;            /* code of the last refusal of a JOIN or ROSTER, and its text */
     char refusal[SHERD__TEXT_MAX + 420];
+    uint8_t *blames;        /* nodes x nodes: 1 where the row's cannot open what the column's has
+                               sealed for it, in some round */
     double *spent;          /* what rounds cost the places of each window of an epoch; under
                                mail.lock, as rounds_asked is */
     size_t windows;
@@ -92,6 +97,7 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards) SHERD_MUST;
 /** SEAL and HIDE. */
 int sherd__secure_send_hide(sherd__secure_job *j, member *m) SHERD_MUST;
+/** CONFIRM, and CHECK to one that does. */
 int sherd__secure_send_confirm(sherd__secure_job *j, member *m) SHERD_MUST;
 int sherd__secure_send_open(sherd__secure_job *j, member *m) SHERD_MUST;
 
@@ -133,6 +139,11 @@ bool sherd__secure_note_round(sherd__secure_job *j);
 bool sherd__secure_name(sherd__secure_job *j);
 /** Who is missing, and for how long, while the next roster waits for somebody. */
 void sherd__secure_waiting(const void *job, uint64_t now_ms, char *out, size_t size);
+/** Takes no part any more; whoever waits for the others goes on. */
+void sherd__secure_leave_out(sherd__secure_job *j, uint32_t node);
+/** Leaves out nodes that more than T others accuse, and those that accuse more than T others: one
+ *  of each pair is at fault, and T at most are. Whether there were any. */
+bool sherd__secure_judge(sherd__secure_job *j);
 /** The end: `have` nodes `what`. */
 void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what);
 
@@ -157,6 +168,9 @@ void sherd__secure_unopened(sherd__secure_job *j);
 void sherd__secure_over(sherd__secure_job *j);
 void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
+void sherd__secure_take_check(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
+/** Members that can open the sum of this round. */
+uint32_t sherd__secure_clean(const sherd__secure_job *j);
 void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes);
 
 #endif

@@ -213,7 +213,9 @@ static void move(sherd__secure_job *j)
         if (!open_tasks(j)) sherd__secure_begin_confirm(j);
         break;
     case CONFIRMING:
-        if (j->confirmed_len == j->a.threshold || !open_tasks(j)) sherd__secure_begin_open(j);
+        if (!open_tasks(j) || (j->confirmed_len == j->a.threshold &&
+                               sherd__secure_clean(j) >= j->a.threshold))
+            sherd__secure_begin_open(j);
         break;
     case OPENING:
         if (j->answers >= j->a.threshold) sherd__secure_over(j);
@@ -245,19 +247,11 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
         sherd__secure_take_upload(j, node, bytes);
         break;
     case SHERD__OP_CONFIRM: sherd__secure_take_confirmation(j, node, bytes); break;
+    case SHERD__OP_CHECK: sherd__secure_take_check(j, node, bytes); break;
     case SHERD__OP_OPEN: sherd__secure_take_answer(j, node, bytes); break;
     default: break;
     }
     if (m->asked) sherd__work_asked(&j->w, node, j->now_ms);
-}
-
-/* Takes no part any more; whoever waits for the others goes on. */
-static void leave_out(sherd__secure_job *j, uint32_t node)
-{
-    member *m = &j->nodes[node];
-    m->out = true;
-    m->asked = 0;
-    sherd__work_forget(&j->w, node);
 }
 
 /* A roster that a node refuses: those who are new to it go, or else that one. */
@@ -269,10 +263,10 @@ static void on_disbelief(sherd__secure_job *j, uint32_t node)
         if (j->nodes[k].known || j->nodes[k].out) continue;
         sherd__work_say(&j->w, "%s takes no part in the training: not all believe it",
                         sherd__work_name(&j->w, k));
-        leave_out(j, k);
+        sherd__secure_leave_out(j, k);
         any = true;
     }
-    if (!any && !j->anew) leave_out(j, node);
+    if (!any && !j->anew) sherd__secure_leave_out(j, node);
     j->anew = true;
 }
 
@@ -290,7 +284,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     if (op == SHERD__OP_JOIN && r->task && r->code == SHERD_EBUSY && m->tries < JOIN_TRIES) {
         m->tries++;
         m->again_ms = j->now_ms + JOIN_AGAIN_MS;
-    } else if (op == SHERD__OP_CONFIRM || op == SHERD__OP_OPEN) {
+    } else if (op == SHERD__OP_CONFIRM || op == SHERD__OP_CHECK || op == SHERD__OP_OPEN) {
         sherd__work_say(&j->w, "%s: its answer is missing", text);
     } else {
         sherd__work_say(&j->w, op == SHERD__OP_ROSTER && j->begun
@@ -300,7 +294,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
             memcpy(j->refusal, text, sizeof j->refusal);
         }
         if (op == SHERD__OP_ROSTER) on_disbelief(j, node);
-        else leave_out(j, node);
+        else sherd__secure_leave_out(j, node);
     }
 }
 
@@ -318,6 +312,7 @@ static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session
     m->w.session = s;
     m->w.heard = true;
     m->away = m->joined = false;
+    m->checks = features & SHERD__FEATURE_CHECK;
     if (m->out) return;
     if (!(features & SHERD__FEATURE_SECURE))
         why = "takes no part in secure aggregation: it is an older one";
@@ -490,11 +485,13 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
     j->survivors = sherd__calloc(opt->nodes, sizeof *j->survivors);
+    j->blames = sherd__calloc(opt->nodes, opt->nodes);
     j->uploads = sherd__calloc(opt->count + SHERD__SECURE_EXTRA, sizeof *j->uploads);
     uint64_t windows = (opt->train.places + opt->train.rows - 1) / opt->train.rows;
     j->windows = windows <= WINDOWS_MAX ? (size_t)windows : 1;
     j->spent = sherd__calloc(j->windows, sizeof *j->spent);
-    if (!j->text || !j->nodes || !j->node_of || !j->survivors || !j->uploads || !j->spent) {
+    if (!j->text || !j->nodes || !j->node_of || !j->survivors || !j->uploads || !j->spent ||
+        !j->blames) {
         sherd__secure_job_free(j);
         *out = NULL;
         return SHERD_ENOMEM;
@@ -512,6 +509,7 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->nodes);
     sherd__free(j->node_of);
     sherd__free(j->survivors);
+    sherd__free(j->blames);
     sherd__free(j->uploads);
     sherd__free(j->spent);
     sherd__free(j->pieces);

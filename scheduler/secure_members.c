@@ -35,6 +35,43 @@ void sherd__secure_lost(sherd__secure_job *j, uint32_t node)
                     "a sum was opened", sherd__work_name(&j->w, node), m->losses);
 }
 
+void sherd__secure_leave_out(sherd__secure_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    m->out = true;
+    m->asked = 0;
+    sherd__work_forget(&j->w, node);
+}
+
+/* How many nodes that are not out accuse this one, or (by) it accuses. */
+static uint32_t count_blames(const sherd__secure_job *j, uint32_t node, bool by)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        size_t row = by ? node : i, col = by ? i : node;
+        n += j->blames[row * j->o.nodes + col] && !(by && j->nodes[i].out);
+    }
+    return n;
+}
+
+bool sherd__secure_judge(sherd__secure_job *j)
+{
+    bool any = false;
+    for (unsigned by = 0; by < 2; by++) /* what is said of liars does not count against others */
+        for (uint32_t i = 0; i < j->o.nodes; i++) {
+            uint32_t n = count_blames(j, i, by);
+            if (j->nodes[i].out || n <= j->a.colluding) continue;
+            sherd__work_say(&j->w, by ? "%s takes no part in the training any more: it says that "
+                                        "it cannot open what %u others sealed for it"
+                                      : "%s takes no part in the training any more: what it "
+                                        "sealed %u others cannot open",
+                            sherd__work_name(&j->w, i), n);
+            sherd__secure_leave_out(j, i);
+            any = true;
+        }
+    return any;
+}
+
 /* At once; or within as long as the training had lasted when it was lost: then waiting has cost
  * what an end costs, all that was done. (Who knows nothing of when it comes, and waits as long as
  * giving up costs, loses at most twice what was to be lost.) */

@@ -55,6 +55,7 @@ void sherd__secure_over(sherd__secure_job *j)
     j->sum = NULL;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].losses = 0;
     end_round(j);
+    (void)sherd__secure_judge(j);
     j->done_sums++;
     sherd__mail_answer(&j->mail);
     j->w.changed(j->w.changed_ctx);
@@ -95,15 +96,26 @@ static void ask_again(sherd__secure_job *j)
     sherd__mail_ask(&j->mail, s);
 }
 
-/* All of the roster that are there and have begun the round: whose upload is not in the sum can
- * confirm and open it as well. */
+/* All of the roster that are there, have begun the round and can open the pieces, as far as is
+ * known: whose upload is not in the sum can confirm and open it as well. */
 static void ask_sealers(sherd__secure_job *j, int (*send)(sherd__secure_job *, member *))
 {
     for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
         member *m = &j->nodes[node];
-        if (sherd__secure_in(m) && m->sealed) sherd__secure_sent(j, node, send(j, m));
+        if (sherd__secure_in(m) && m->sealed && m->clean)
+            sherd__secure_sent(j, node, send(j, m));
     }
+}
+
+uint32_t sherd__secure_clean(const sherd__secure_job *j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->a.nodes; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        n += sherd__secure_in(m) && m->sealed && m->clean;
+    }
+    return n;
 }
 
 void sherd__secure_begin_confirm(sherd__secure_job *j)
@@ -121,12 +133,17 @@ void sherd__secure_begin_confirm(sherd__secure_job *j)
     }
     j->phase = CONFIRMING;
     j->sum->in = j->survivors_len;
+    for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].clean = true;
     ask_sealers(j, sherd__secure_send_confirm);
+    for (uint32_t i = 0; i < j->a.nodes; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        m->clean = !m->checks; /* until it says so */
+    }
 }
 
 void sherd__secure_begin_open(sherd__secure_job *j)
 {
-    if (j->confirmed_len < j->a.threshold || sherd__secure_count(j) < j->a.threshold) {
+    if (j->confirmed_len < j->a.threshold || sherd__secure_clean(j) < j->a.threshold) {
         sherd__secure_unopened(j);
         return;
     }
@@ -139,10 +156,15 @@ void sherd__secure_unopened(sherd__secure_job *j)
 {
     bool lost = sherd__secure_count(j) < j->a.threshold; /* else those who are here will not */
     bool opening = j->phase == OPENING;
+    if (!opening && sherd__secure_judge(j)) lost = true;
     if (lost && !j->exact) sherd__secure_bind(j, opening);
     if (!lost || !sherd__secure_hope(j)) {
-        sherd__secure_too_few(j, opening ? j->answers : j->confirmed_len,
-                              opening ? "answered" : "confirmed whose sum it is");
+        bool signed_by_few = j->confirmed_len < j->a.threshold;
+        sherd__secure_too_few(j, opening ? j->answers : signed_by_few ? j->confirmed_len
+                                                                     : sherd__secure_clean(j),
+                              opening         ? "answered"
+                              : signed_by_few ? "confirmed whose sum it is"
+                                              : "can open what the others have sealed");
         return;
     }
     if (j->exact)
@@ -190,6 +212,24 @@ void sherd__secure_take_confirmation(sherd__secure_job *j, uint32_t node, const 
     uint8_t *at = j->confirmed + 8 * SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len++;
     sherd__put_u64(at, m->self);
     memcpy(at + 8, bytes, SHERD__SECURE_SIGNATURE);
+}
+
+void sherd__secure_take_check(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)
+{
+    member *m = &j->nodes[node];
+    m->clean = true;
+    for (uint32_t i = 0; i < j->survivors_len; i++) {
+        uint32_t other = j->node_of[j->survivors[i]];
+        if (!bytes[i] || other == node) continue;
+        m->clean = false;
+        j->blames[(size_t)node * j->o.nodes + other] = 1;
+        if (m->told) continue;
+        m->told = true;
+        sherd__work_say(&j->w, "%s cannot open what %s sealed for it: one of the two is at fault",
+                        sherd__work_name(&j->w, node), sherd__work_name(&j->w, other));
+    }
+    if (m->clean && j->phase == OPENING) /* late for it, and it may be needed */
+        sherd__secure_sent(j, node, sherd__secure_send_open(j, m));
 }
 
 void sherd__secure_take_answer(sherd__secure_job *j, uint32_t node, const uint8_t *bytes)

@@ -185,6 +185,30 @@ static uint8_t *make_question(const sherd__secure_job *j, size_t numbers)
     return question;
 }
 
+/* What the survivors have sealed for this member. */
+static int put_pieces(sherd__secure_job *j, member *m, uint32_t block)
+{
+    size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
+    uint8_t *pieces = sherd__alloc_large(len * sealed);
+    if (!pieces) return SHERD_ENOMEM;
+    for (size_t i = 0; i < len; i++) {
+        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[j->survivors[i]]].pieces);
+        memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
+    }
+    return put(j, m, block, SHERD_U8, len, sealed, pieces, NULL, NULL);
+}
+
+static int send_check(sherd__secure_job *j, member *m)
+{
+    uint8_t *question = make_question(j, 0);
+    uint32_t at = m->next_block;
+    m->next_block += 2;
+    if (!question) return SHERD_ENOMEM;
+    int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CHECK, question, NULL, NULL);
+    if (!err) err = put_pieces(j, m, at + 1);
+    return err ? err : ask(j, m, SHERD__OP_CHECK, at, at + 1, SHERD_U8, 1, j->survivors_len);
+}
+
 int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
 {
     size_t len = j->survivors_len;
@@ -194,33 +218,22 @@ int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
         sherd__put_u64(question + 8 * (SHERD__SECURE_CONFIRM + i), j->survivors[i]);
     uint32_t at = m->next_block++;
     int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question, NULL, NULL);
-    return err ? err : ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    if (!err)
+        err = ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    return err || !m->checks ? err : send_check(j, m);
 }
 
 int sherd__secure_send_open(sherd__secure_job *j, member *m)
 {
-    size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
     size_t told = SHERD__SECURE_CONFIRMED * (size_t)j->confirmed_len;
     uint64_t n = SHERD__SECURE_OPEN + told;
-    uint8_t *question = make_question(j, told), *pieces = sherd__alloc_large(len * sealed);
-    if (!question || !pieces) {
-        sherd__free(question);
-        sherd__free(pieces);
-        return SHERD_ENOMEM;
-    }
+    uint8_t *question = make_question(j, told);
+    if (!question) return SHERD_ENOMEM;
     memcpy(question + 8 * SHERD__SECURE_OPEN, j->confirmed, 8 * told);
-    for (size_t i = 0; i < len; i++) {
-        const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[j->survivors[i]]].pieces);
-        memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
-    }
     uint32_t at = m->next_block;
     m->next_block += 2;
     int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
-    if (err) {
-        sherd__free(pieces);
-        return err;
-    }
-    err = put(j, m, at + 1, SHERD_U8, len, sealed, pieces, NULL, NULL);
-    if (err) return err;
-    return ask(j, m, SHERD__OP_OPEN, at, at + 1, SHERD_I64, 1, sherd__aggregate_piece_len(&j->a));
+    if (!err && !m->checks) err = put_pieces(j, m, at + 1); /* else it has them */
+    return err ? err : ask(j, m, SHERD__OP_OPEN, at, m->checks ? 0 : at + 1, SHERD_I64, 1,
+                           sherd__aggregate_piece_len(&j->a));
 }

@@ -31,13 +31,13 @@ typedef enum sherd__op {
     SHERD__OP_CONNECT = 5,    /* links to other members; gives which failed */
     SHERD__OP_STEP = 6,       /* left: a round; gives what its shards cost */
     SHERD__OP_REDUCE = 7,     /* left: the same; the sum over all members, and figures of it */
-    /* Secure aggregation, by nodes with data of their own (learn/secure.h; and CONFIRM): */
+    /* Secure aggregation, by nodes with data of their own (learn/secure.h; CONFIRM and CHECK): */
     SHERD__OP_JOIN = 8,       /* left: what is trained; gives a key, signed */
     SHERD__OP_ROSTER = 9,     /* right: everybody's keys */
     SHERD__OP_SEAL = 10,      /* a round begins; gives pieces of a mask, sealed */
     SHERD__OP_HIDE = 11,      /* right: parameters; gives gradient and mask, added up */
-    SHERD__OP_OPEN = 12,      /* left: who confirms, right: pieces of the survivors; gives their
-                                 sum */
+    SHERD__OP_OPEN = 12,      /* left: who confirms, right: pieces of the survivors, if they were
+                                 not checked; gives their sum */
     SHERD__OP_STATE = 13,     /* of a circle: parameters, and what belongs to them */
     SHERD__OP_WHERE = 14,     /* of a circle: how far a round has come */
     SHERD__OP_CONFIRM = 15,   /* of a sum: its survivors; gives a signature of that */
@@ -47,7 +47,8 @@ typedef enum sherd__op {
     SHERD__OP_TIMES = 19, /* element by element */
     SHERD__OP_RELU = 20,
     SHERD__OP_TANH = 21,
-    SHERD__OP_EXP = 22
+    SHERD__OP_EXP = 22,
+    SHERD__OP_CHECK = 23      /* right: pieces of the survivors; gives which are not sealed well */
 } sherd__op;
 
 enum { /* sherd__task.flags */
@@ -82,6 +83,7 @@ typedef struct sherd__task {
 #define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, and OP_STATE */
 #define SHERD__FEATURE_WINDOWS 32u  /* ... sherd__task.windows */
 #define SHERD__FEATURE_CONFIRM 64u  /* ... SHERD__OP_CONFIRM, and opens nothing without it */
+#define SHERD__FEATURE_CHECK 128u   /* ... SHERD__OP_CHECK */
 #define SHERD__FEATURE_DATA 8u      /* a node that has examples of its own */
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */

@@ -218,7 +218,7 @@ static bool known_op(uint32_t op)
 {
     return (op >= SHERD__OP_MULTIPLY && op <= SHERD__OP_REDUCE) ||
            (op >= SHERD__OP_JOIN && op <= SHERD__OP_CONFIRM) ||
-           (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_EXP);
+           (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_CHECK);
 }
 
 /* A REFUSE that the node's session gives by itself. */

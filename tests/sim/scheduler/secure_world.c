@@ -88,7 +88,8 @@ void secure_connect(sim_node *n)
     assert_int_equal(sherd__session_new(&n->co, &s), 0);
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA |
-                       (n->older ? 0 : SHERD__FEATURE_CONFIRM);
+                       (n->older ? 0 : SHERD__FEATURE_CONFIRM) |
+                       (n->unchecking ? 0 : SHERD__FEATURE_CHECK);
     assert_int_equal(sherd__worker_join(n->worker, &n->client, n, NULL, 0), 0);
     sherd__worker_session(n->client, &s);
     assert_int_equal(sherd__session_new(&n->no, &s), 0);
@@ -115,6 +116,15 @@ static void start_node(world *w, uint32_t i)
                                           .ledger = memory_ledger_ref(&n->ledger) } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
     if (!n->absent) secure_connect(n);
+}
+
+void secure_unchecking(sim_node *n)
+{
+    sherd__event e;
+    n->unchecking = true;
+    sherd__session_eof(n->no, SHERD_ECLOSED, "cut", &e);
+    sherd__worker_event(n->client, n->no, &e);
+    secure_connect(n);
 }
 
 void secure_cut(world *w, uint32_t i)
@@ -202,8 +212,11 @@ static void spoil(sherd_fragment *answer, size_t at)
 static void lie(const world *w, const sherd__event *e)
 {
     if (e->kind != SHERD__EV_RESULT) return;
-    if (w->spoil && e->task.op == SHERD__OP_SEAL)
-        spoil(e->fragment, sherd__fragment_info_of(e->fragment)->cols + 60);
+    for (uint32_t i = 0; i < w->count; i++) {
+        const uint64_t cols = sherd__fragment_info_of(e->fragment)->cols;
+        if (w->spoil >> i & 1 && e->task.op == SHERD__OP_SEAL) spoil(e->fragment, i * cols + 60);
+        if (w->accuse >> i & 1 && e->task.op == SHERD__OP_CHECK && i < cols) spoil(e->fragment, i);
+    }
     if (w->forge && e->task.op == SHERD__OP_CONFIRM) spoil(e->fragment, 40);
 }
 

@@ -31,6 +31,7 @@ typedef struct sim_node {
     sherd_session *co, *no;
     bool up, expelled, absent; /* absent: not there at first */
     bool older;     /* confirms nothing */
+    bool unchecking; /* checks no pieces */
     uint64_t sessions;
     const sherd__peers *peers;
     bool hidden;    /* its upload of this sum has come */
@@ -59,7 +60,8 @@ typedef struct world {
     bool banned;                   /* and never may: it broke the protocol */
     uint32_t flaps, flap_op;       /* nodes (bits) whose link breaks, and stands again, with
                                       each answer to this */
-    bool spoil;                    /* node 0 seals a piece that node 1 cannot open */
+    uint32_t spoil;                /* members (bits) that cannot open what node 0 seals for them */
+    uint32_t accuse;               /* members whose pieces node 0 says it cannot open */
     bool forge;                    /* node 0 signs something else than its survivors */
     uint32_t often;                /* one in so many results loses somebody; 0: none */
     uint64_t now;
@@ -89,6 +91,9 @@ void secure_end(world *w);
  *  nodes whose bit is set in `up`. */
 void secure_end_job(world *w);
 void secure_begin_again(world *w, sherd__sumlist *sums, uint32_t up);
+
+/** A node that has not been heard of is one that checks no pieces. */
+void secure_unchecking(sim_node *n);
 
 /** Until nothing moves any more, or the coordinator was killed. */
 void secure_settle(world *w);

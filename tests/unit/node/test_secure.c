@@ -338,24 +338,38 @@ static void others_confirm(uint64_t round, const uint64_t *who, uint64_t len)
                                               confirmed[i]), 0);
 }
 
-/* With what these have signed, and pieces of the first `survivors`. */
+/* Pieces of the first `survivors`, as a block. */
+static uint32_t put_pieces(uint64_t survivors)
+{
+    size_t sealed = sherd__aggregate_sealed_len(&agreed);
+    uint8_t all[N * 512];
+    uint32_t block = next_block++;
+    for (uint64_t i = 0; i < survivors; i++) memcpy(all + i * sealed, pieces[i], sealed);
+    put(block, SHERD_U8, survivors, sealed, all);
+    return block;
+}
+
+static int check(uint64_t round, uint64_t survivors)
+{
+    const uint64_t question[SHERD__SECURE_CHECK] = { SHERD__SECURE_FORMAT, round };
+    uint32_t block = next_block++;
+    put(block, SHERD_I64, 1, SHERD__SECURE_CHECK, question);
+    return task(SHERD__OP_CHECK, block, put_pieces(survivors), SHERD_U8, 1, survivors);
+}
+
+/* With what these have signed, and pieces of the first `survivors`; 0: it has them. */
 static int open_now(uint64_t round, uint64_t survivors, const uint64_t *signers, uint64_t len)
 {
     uint64_t question[SHERD__SECURE_OPEN + N * SHERD__SECURE_CONFIRMED] = { SHERD__SECURE_FORMAT,
                                                                             round };
-    size_t sealed = sherd__aggregate_sealed_len(&agreed);
-    uint8_t all[N * 512];
-    uint32_t block = next_block;
-    next_block += 2;
+    uint32_t block = next_block++;
     for (uint64_t i = 0; i < len; i++) {
         uint64_t *at = question + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * i;
         at[0] = signers[i];
         memcpy(at + 1, confirmed[signers[i] % N], SHERD__SECURE_SIGNATURE);
     }
-    for (uint64_t i = 0; i < survivors; i++) memcpy(all + i * sealed, pieces[i], sealed);
     put(block, SHERD_I64, 1, SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * len, question);
-    put(block + 1, SHERD_U8, survivors, sealed, all);
-    return task(SHERD__OP_OPEN, block, block + 1, SHERD_I64, 1,
+    return task(SHERD__OP_OPEN, block, survivors ? put_pieces(survivors) : 0, SHERD_I64, 1,
                 sherd__aggregate_piece_len(&agreed));
 }
 
@@ -446,6 +460,69 @@ static void each_question_of_a_round_is_answered_once(void **s)
     assert_int_equal(open_now(5, U, everybody, U), SHERD_EINVAL);
     assert_int_equal(open_now(5, N, everybody, N), SHERD_EINVAL);
     a_round(6);
+    stop();
+}
+
+static void begin_checked(uint64_t round)
+{
+    assert_int_equal(seal(round), 0);
+    others_seal(round);
+    assert_int_equal(hide(round, 20), 0);
+    assert_int_equal(check(round, N), SHERD_EINVAL); /* of whom? */
+    assert_int_equal(confirm(round, everybody, N), 0);
+    others_confirm(round, everybody, N);
+}
+
+static void pieces_are_checked_once_and_opened_as_ever(void **s)
+{
+    (void)s;
+    static const uint8_t fine[N];
+    start(NULL);
+    meet();
+    begin_checked(1);
+    assert_int_equal(check(2, N), SHERD_EINVAL);
+    assert_int_equal(check(1, U), SHERD_ESHAPE);
+    assert_int_equal(open_now(1, 0, everybody, N), SHERD_EINVAL); /* it has none yet */
+    assert_int_equal(check(1, N), 0);
+    assert_int_equal(result_len, N);
+    assert_memory_equal(result, fine, N);
+    assert_int_equal(check(1, N), SHERD_EINVAL);
+    assert_int_equal(open_now(1, N, everybody, N), SHERD_EINVAL); /* a second time */
+    assert_int_equal(ledger.binds, 0);
+    assert_int_equal(open_now(1, 0, everybody, N), 0);
+    assert_int_equal(ledger.binds, 1);
+    assert_int_equal(open_now(1, 0, everybody, N), SHERD_EINVAL);
+    begin_checked(2);
+    assert_int_equal(check(2, N), 0);
+    assert_int_equal(open_now(2, 0, everybody, N), 0);
+    assert_int_equal(check(2, N), SHERD_EINVAL);
+    stop();
+}
+
+/* Zeros and noise in place of a piece, and one of another place. */
+static void who_has_sealed_no_good_piece_is_named_and_nothing_is_bound(void **s)
+{
+    (void)s;
+    start(NULL);
+    for (unsigned k = 0; k < 8; k++) {
+        const uint8_t want[N] = { 0, 1, 0, k % 2 };
+        size_t binds = ledger.binds;
+        meet();
+        begin_checked(1 + k);
+        if (k < 4) memset(pieces[1], k % 3 ? 0xa5 : 0, sizeof pieces[1]);
+        else memcpy(pieces[1], pieces[2], sizeof pieces[1]);
+        if (want[3]) pieces[3][60] ^= 1;
+        if (k < 6) {
+            assert_int_equal(check(1 + k, N), 0);
+            assert_memory_equal(result, want, N);
+        }
+        assert_int_equal(open_now(1 + k, k < 6 ? 0 : N, everybody, N), SHERD_EFRAME);
+        assert_int_equal(ledger.binds, binds);
+        for (uint32_t i = 1; i < N; i++) {
+            sherd__aggregate_member_free(others[i].member);
+            others[i].member = NULL;
+        }
+    }
     stop();
 }
 
@@ -734,7 +811,7 @@ static void whatever_a_question_says_it_is_answered_once(void **s)
         if (i % 50 == 0) meet();
         if (i % 50 == 0) assert_int_equal(seal(i + 1), 0);
         uint32_t op = SHERD__OP_JOIN + (uint32_t)(draw() % 6);
-        if (op > SHERD__OP_OPEN) op = SHERD__OP_CONFIRM;
+        if (op > SHERD__OP_OPEN) op = draw() % 2 ? SHERD__OP_CONFIRM : SHERD__OP_CHECK;
         uint32_t left = next_block++, right = 0;
         uint64_t rows = 1 + draw() % 2;
         uint64_t len = op == SHERD__OP_JOIN ? SHERD__SECURE_PLAN : draw() % 7;
@@ -817,6 +894,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_go_on_with_masks_of_their_own),
         cmocka_unit_test(each_question_of_a_round_is_answered_once),
+        cmocka_unit_test(pieces_are_checked_once_and_opened_as_ever),
+        cmocka_unit_test(who_has_sealed_no_good_piece_is_named_and_nothing_is_bound),
         cmocka_unit_test(a_gradient_is_given_only_for_what_the_pieces_were_sealed_for),
         cmocka_unit_test(too_few_survivors_or_pieces_of_others_open_nothing),
         cmocka_unit_test(survivors_that_too_few_confirm_open_nothing),

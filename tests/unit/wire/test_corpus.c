@@ -222,7 +222,7 @@ static void add_task(seed *s, const sherd__task *t)
                                     .body_len = sherd__message_task(body, t) }, body);
 }
 
-/* One task of each operation, and two that no node knows. */
+/* One task of each operation, and two others. */
 static void every_operation_has_a_seed_and_is_what_the_code_says(void **state)
 {
     (void)state;

@@ -235,6 +235,7 @@ static void every_operation_has_this_number(void **state)
         { SHERD__OP_RELU, "relu" },
         { SHERD__OP_TANH, "tanh" },
         { SHERD__OP_EXP, "exp" },
+        { SHERD__OP_CHECK, "check" },
     };
     table t = find_table("| op | name |");
     assert_int_equal(t.rows, sizeof ops / sizeof *ops);
