@@ -1,0 +1,6 @@
+#!/bin/sh
+# Secure sums beside a member in Python that seals zeros or noise. Speaks TAP.
+. "$(dirname "$0")/../../support/tap.sh"
+
+export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
+/usr/bin/python3 -m second.seals
