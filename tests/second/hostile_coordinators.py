@@ -318,7 +318,7 @@ def two(c, **names):
                          names.pop("shape", (5, 5)), **names))
 
 
-refused("an unknown operation", EUNSUPPORTED, lambda c: two(c, op=23))
+refused("an unknown operation", EUNSUPPORTED, lambda c: two(c, op=24))
 refused("operation 0", (EUNSUPPORTED, EINVAL), lambda c: two(c, op=0))
 refused("operation 2^32 - 1", EUNSUPPORTED, lambda c: two(c, op=2**32 - 1))
 refused("a block that is not there", EINVAL, lambda c: two(c, right=99))

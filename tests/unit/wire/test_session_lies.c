@@ -227,7 +227,7 @@ static void an_operation_that_is_not_known_is_refused_and_the_session_lives(void
     (void)state;
     pair p;
     sherd__task t = task_of(JOB, 1, 1, 1);
-    t.op = 23;
+    t.op = 24;
     open_ready(&p);
     ask(&p, &t);
     pair_run(&p, SIZE_MAX);
