@@ -120,7 +120,7 @@ for shape in ((1, 34), (35, 1), (1, 1), (1 << 20, 1 << 10)):
 
 # Operations with operands that they do not take.
 
-for op in (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15):
+for op in (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 23):
     for name, left, right in (("bytes", [1.0], [1.0]), ("nothing", None, None),
                               ("32,768 numbers", np.ones((1, 1 << 15)), np.ones((1, 1 << 15)))):
         def operands(g, op=op, left=left, right=right):

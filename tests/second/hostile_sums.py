@@ -6,7 +6,7 @@ from .attacks import RECIPES, UNREAD, bytes_of, case, changed, wrong
 from .coordinate_secure import PLAN, Sum
 from .grounds import Secure
 from .records import EAUTH, EFEWNODES, EFORMAT, EFRAME, EINVAL, ENOMEM, ESHAPE
-from .secure import CONFIRM, HIDE, JOIN, OPEN, ROSTER, SEAL
+from .secure import CHECK, CONFIRM, HIDE, JOIN, OPEN, ROSTER, SEAL
 
 NAN, INFINITE = 0x7FF8 << 48, 0x7FF0 << 48
 U64 = (1 << 64) - 1
@@ -182,14 +182,34 @@ for survivors, wanted in (((), EFEWNODES), ((0,), EFEWNODES), ((0, 1), EFEWNODES
          lambda g, s=survivors: confirm(g, *s))
 
 
-def opening(g, signers=(0, 1, 2), forge=None, number=1, rows=None, pieces=None, shape=(1, 9)):
+def pieces_of(g, changed=None, rows=None):
+    block = b"".join(g.uploads[s][0][:WIDTH] for s in range(3)) if changed is None else changed
+    return np.resize(bytes_of(block.decode("latin-1")), (rows or 3, WIDTH))
+
+
+def changed_end(piece):
+    return piece[:-1] + bytes([piece[-1] ^ 1])
+
+
+def check(g, number=1, rows=None, pieces=None, shape=(1, 3), more=()):
+    return g.ask(CHECK, np.array([3, number, *more]), pieces_of(g, pieces, rows), shape, records.U8)
+
+
+def found(g, pieces):
+    """Which of three pieces do not open, and the code of an OPEN behind that."""
+    left, right = g.put(np.array([3, 1]), 901), g.put(pieces_of(g, pieces), 902)
+    bad = g.c.wait(g.c.task(CHECK, left, right, (1, 3), records.U8))
+    return (*(int(b) for b in bad[0]), opening(g, checked=True))
+
+
+def opening(g, signers=(0, 1, 2), forge=None, number=1, rows=None, pieces=None, shape=(1, 9),
+            checked=False):
     said = {m: forge(m, g.signatures[m]) if forge else g.signatures[m] for m in signers if m in (0, 1, 2)}
     question = [3, number]
     for m in signers:
         question += [m, *np.frombuffer(said.get(m, bytes(64)), "<i8")]
-    block = b"".join(g.uploads[s][0][:WIDTH] for s in range(3)) if pieces is None else pieces
-    block = bytes_of(block.decode("latin-1"))
-    return g.ask(OPEN, np.array(question, object), np.resize(block, (rows or 3, WIDTH)), shape, records.I64)
+    right = None if checked else pieces_of(g, pieces, rows)
+    return g.ask(OPEN, np.array(question, object), right, shape, records.I64)
 
 
 case("OPEN: before CONFIRM", EINVAL, sums("given"), lambda g: g.ask(
@@ -213,14 +233,29 @@ case("OPEN: 2,000 signatures", (EFORMAT, EINVAL, ESHAPE, EAUTH, EFEWNODES), sums
      lambda g: opening(g, (0, 1, 2) * 700))
 for rows in (1, 2, 4, 1025):
     case(f"OPEN: {rows} pieces", ESHAPE, sums("confirmed"), lambda g, n=rows: opening(g, rows=n))
-for name, forge in {"zeros": lambda g: bytes(3 * WIDTH), "noise": lambda g: bytes(range(168)) * 3,
-                    "one with another bit": lambda g: bytes(WIDTH) + g.uploads[1][0][:WIDTH - 1] + b"\0" +
-                    g.uploads[2][0][:WIDTH],
-                    "those of the others exchanged": lambda g: bytes(WIDTH) + g.uploads[2][0][:WIDTH] +
-                    g.uploads[1][0][:WIDTH],
-                    "those that others received": lambda g: b"".join(
-                        g.uploads[s][0][WIDTH:2 * WIDTH] for s in range(3))}.items():
+for name, (forge, bad) in {
+        "zeros": (lambda g: bytes(3 * WIDTH), (0, 1, 1)),
+        "noise": (lambda g: bytes(range(168)) * 3, (0, 1, 1)),
+        "one with another bit": (lambda g: bytes(WIDTH) + changed_end(g.uploads[1][0][:WIDTH]) +
+                                 g.uploads[2][0][:WIDTH], (0, 1, 0)),
+        "those of the others exchanged": (lambda g: bytes(WIDTH) + g.uploads[2][0][:WIDTH] +
+                                          g.uploads[1][0][:WIDTH], (0, 1, 1)),
+        "those that others received": (lambda g: b"".join(
+            g.uploads[s][0][WIDTH:2 * WIDTH] for s in range(3)), (0, 1, 1))}.items():
     case(f"OPEN: pieces of {name}", EFRAME, sums("confirmed"), lambda g, f=forge: opening(g, pieces=f(g)))
+    case(f"CHECK: pieces of {name}", ((*bad, EFRAME),), sums("confirmed"), lambda g, f=forge: found(g, f(g)))
+case("CHECK: a good one, and OPEN", ((0, 0, 0, 0),), sums("confirmed"), lambda g: found(g, None))
+case("CHECK: before JOIN", EINVAL, sums("new"), lambda g: check(g, pieces=bytes(WIDTH)))
+case("CHECK: before CONFIRM", EINVAL, sums("given"), check)
+case("CHECK: twice", EINVAL, sums("confirmed"), lambda g: (check(g), check(g))[1])
+case("CHECK: behind OPEN", EINVAL, sums("confirmed"), lambda g: (opening(g), check(g))[1])
+case("CHECK: of another round", EINVAL, sums("confirmed"), lambda g: check(g, number=2))
+case("CHECK: three numbers", UNREAD, sums("confirmed"), lambda g: check(g, more=(1,)))
+case("CHECK: another result", ESHAPE, sums("confirmed"), lambda g: check(g, shape=(1, 4)))
+for rows in (1, 2, 4, 1025):
+    case(f"CHECK: {rows} pieces", ESHAPE, sums("confirmed"), lambda g, n=rows: check(g, rows=n))
+case("OPEN: with pieces, behind CHECK", EINVAL, sums("confirmed"), lambda g: (check(g), opening(g))[1])
+case("OPEN: without pieces, no CHECK before", EINVAL, sums("confirmed"), lambda g: opening(g, checked=True))
 case("OPEN: another result", ESHAPE, sums("confirmed"), lambda g: opening(g, shape=(1, 8)))
 
 

@@ -16,7 +16,7 @@ from .blocks import Refused
 from .network import Network, Recipe
 
 Q = (1 << 61) - 1
-JOIN, ROSTER, SEAL, HIDE, OPEN, CONFIRM = 8, 9, 10, 11, 12, 15
+JOIN, ROSTER, SEAL, HIDE, OPEN, CONFIRM, CHECK = 8, 9, 10, 11, 12, 15, 23
 FORMAT = 3
 RANDOM = SystemRandom()
 

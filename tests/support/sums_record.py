@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 PUT, TASK, RESULT = 3, 4, 5
 MEET, STEP, STATE = 4, 6, 13
-JOIN, ROSTER, SEAL, HIDE, OPEN, CONFIRM = 8, 9, 10, 11, 12, 15
+JOIN, ROSTER, SEAL, HIDE, OPEN, CONFIRM, CHECK = 8, 9, 10, 11, 12, 15, 23
 Q = 2**61 - 1
 
 
@@ -94,6 +94,12 @@ class Member:
     def of(self, op):
         return [a[1:] for a in self.asked if a[0] == op]
 
+    def of_round(self, op, number):
+        """What was asked and answered in this round, or None: each is asked once at most."""
+        found = [a for a in self.of(op) if numbers(a[0])[1] == number]
+        assert len(found) < 2
+        return found[0] if found else None
+
 
 def inverse(values, points):
     """Coefficients mod Q of the polynomial with these values (lists, number by number)."""
@@ -140,7 +146,7 @@ def secure(folder, examples):
     rounds = len(nodes[0].of(SEAL))
     assert rounds > 1
     for r in range(rounds):
-        uploads, answers = {}, {}
+        uploads, answers, seals, given = {}, {}, {}, {}
         for i, m in enumerate(nodes):
             seal, _, sealed = m.of(SEAL)[r]
             hide, parameters, upload = m.of(HIDE)[r]
@@ -148,8 +154,10 @@ def secure(folder, examples):
             assert seal[16:] == about and seal[:16] == hide[:16]
             count = len(parameters) // 8 + 3
             pieces = -(-count // (u - t))
-            assert len(sealed) == n * (8 * pieces + 96)
-            assert not any(sealed[i * (8 * pieces + 96):][:8 * pieces + 96])
+            width = 8 * pieces + 96
+            assert len(sealed) == n * width
+            assert not any(sealed[i * width:(i + 1) * width])
+            seals[i] = sealed
             uploads[i] = numbers(upload)
             question, _, signature = m.of(CONFIRM)[r]
             survivors = numbers(question)[2:]
@@ -159,13 +167,23 @@ def secure(folder, examples):
             statement += digest(digest(roster, about), who)
             if signature:  # the coordinator takes the first U
                 verify(cards[128 * i:128 * i + 32], signature, statement)
-            asked, rows, answer = m.of(OPEN)[r]
-            assert len(rows) == len(survivors) * (8 * pieces + 96)
+            number = numbers(question)[1]
+            checked, opened = m.of_round(CHECK, number), m.of_round(OPEN, number)
+            given[i] = checked[1] if checked else opened[1]
+            if checked:
+                assert numbers(checked[0]) == numbers(question)[:2]
+                assert checked[2] in (None, bytes(len(survivors)))
+            if not opened:  # its check came when U others had answered
+                continue
+            asked, right, answer = opened
+            assert not (checked and right)
             for k in range(u):
                 who, = struct.unpack_from("<Q", asked, 16 + 72 * k)
                 verify(cards[128 * who:128 * who + 32], asked[24 + 72 * k:88 + 72 * k], statement)
             if answer:
                 answers[i] = numbers(answer)
+        for i, rows in given.items():
+            assert rows == b"".join(seals[k][i * width:(i + 1) * width] for k in survivors)
         who = sorted(answers)[:u]
         mask = inverse([answers[i] for i in who], [i + 1 for i in who])
         z = [v for part in mask[:u - t] for v in part][:count]
