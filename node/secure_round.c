@@ -109,13 +109,16 @@ static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales
     return SHERD_OK;
 }
 
+/* -0 and subnormal numbers give the sums that +0 gives: the ledger is to take them for the same. */
 static int take_params(sherd__secure *s, const sherd_fragment *right, sherd_diag *d)
 {
     double *to = sherd__own_params(s->grader);
     memcpy(to, sherd__fragment_bytes(right), s->count * sizeof *to);
-    for (size_t i = 0; i < s->count; i++)
+    for (size_t i = 0; i < s->count; i++) {
         if (!isfinite(to[i]))
             return sherd__fail(d, SHERD_EINVAL, NULL, "a parameter is not finite");
+        if (!isnormal(to[i])) to[i] = 0;
+    }
     return SHERD_OK;
 }
 
@@ -164,9 +167,9 @@ static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t 
     return SHERD_OK;
 }
 
-/* The node's policy, and its ledger, of an upload over these places. What is dealt has neither. */
-static int charge(sherd__secure *s, const sherd_fragment *params, uint64_t first, uint64_t rows,
-                  sherd_diag *d)
+/* The node's policy, and its ledger, of an upload over these places under the parameters that were
+ * taken. What is dealt has neither. */
+static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
     sherd__charge c = { .job = s->job, .first = first, .rows = rows, .nodes = s->a.nodes,
@@ -177,7 +180,7 @@ static int charge(sherd__secure *s, const sherd_fragment *params, uint64_t first
     sherd__put_u64(places + 8, rows);
     sherd__about(c.about, (const sherd__about_part[]){
                               { s->network, sizeof s->network },
-                              { sherd__fragment_bytes(params), s->count * sizeof(double) },
+                              { sherd__own_params(s->grader), s->count * sizeof(double) },
                               { places, sizeof places } }, 3);
     uint8_t(*keys)[32] = sort_keys(s, NULL, s->a.nodes);
     if (!keys) return no_keys(d);
@@ -209,7 +212,7 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_f
     s->hidden = true;
     uint64_t step = sherd__get_u64(sherd__fragment_bytes(left) + 16);
     uint64_t rows = sherd__secure_window(&s->plan, step, &first);
-    err = charge(s, right, first, rows, d);
+    err = charge(s, first, rows, d);
     if (!err)
         err = sherd__own_grade(s->grader, first, rows, scales, sherd__secure_room(s->a.nodes),
                                s->sum, d);

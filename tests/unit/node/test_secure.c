@@ -239,7 +239,8 @@ static void meet(void)
 }
 
 /* What members are told of a round: its hide question, and a digest of all that it is about. Each
- * round has parameters of its own. */
+ * round has parameters of its own, unless they are kept. */
+static bool kept;
 static int64_t hiding[SHERD__SECURE_HIDE + 2];
 static uint8_t about[SHERD__ABOUT], bound[SHERD__ABOUT]; /* bound: among these members */
 
@@ -250,7 +251,7 @@ static void plan_round(uint64_t round, int64_t scale)
     const sherd__secure_plan p = usual();
     sherd__secure_training(plan, &p);
     memcpy(hiding, question, sizeof hiding);
-    params[1] = (double)round / 64;
+    if (!kept) params[1] = (double)round / 64;
     sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 },
                                                         { plan, sizeof plan } }, 2);
     sherd__about(all, (const sherd__about_part[]){ { training, sizeof training },
@@ -786,6 +787,33 @@ static void a_parameter_that_is_not_finite_is_refused(void **s)
     stop();
 }
 
+/* What gives the same sum to the bit has one entry in the ledger. */
+static void zeros_of_either_sign_and_subnormal_parameters_are_one_sum(void **s)
+{
+    (void)s;
+    static const double zeros[] = { 0, -0.0, 0x1p-1074, -0x1p-1023 };
+    const double was = params[1];
+    uint64_t round = 0;
+    start(NULL);
+    meet();
+    kept = true;
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        params[1] = zeros[i];
+        assert_int_equal(seal(++round), 0);
+        assert_int_equal(hide(round, 20), 0);
+        assert_memory_equal(ledger.charges[i].about, ledger.charges[0].about,
+                            SHERD__LEDGER_DIGEST);
+    }
+    params[1] = 0x1p-1022; /* the least normal one */
+    assert_int_equal(seal(++round), 0);
+    assert_int_equal(hide(round, 20), 0);
+    assert_memory_not_equal(ledger.charges[round - 1].about, ledger.charges[0].about,
+                            SHERD__LEDGER_DIGEST);
+    kept = false;
+    params[1] = was;
+    stop();
+}
+
 static void memory_is_counted_before_anything_is_made(void **s)
 {
     (void)s;
@@ -906,6 +934,7 @@ int main(void)
         cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
         cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
         cmocka_unit_test(a_parameter_that_is_not_finite_is_refused),
+        cmocka_unit_test(zeros_of_either_sign_and_subnormal_parameters_are_one_sum),
         cmocka_unit_test(memory_is_counted_before_anything_is_made),
         cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
         cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
