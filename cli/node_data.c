@@ -142,6 +142,10 @@ int sherd__node_data_open(sherd__node_data *x, sherd__cli *cli, sherd__node_opti
     if (!o->peers_file && !x->policy.any_peers)
         sherd__cli_warn(cli, "--data without --peers: this node takes part in no sum (--any-peers "
                         "would let a coordinator name anybody)");
+    if (!isfinite(x->policy.epsilon))
+        sherd__cli_warn(cli, "--epsilon none: this node takes part in rounds without noise; "
+                        "--min-rows counts places, empty ones too, so that such a round may hold "
+                        "few examples, or one, and its sum show them");
     return SHERD_OK;
 }
 

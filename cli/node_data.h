@@ -57,7 +57,8 @@ void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
     {.name = "min-colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 1022,               \
      .preset = "1", .help = "--data: ... that withstand at least so many colluding ones"},         \
     {.name = "min-rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,            \
-     .preset = "32", .help = "--data: ... of at least so many examples of each node a round"},     \
+     .preset = "32",                                                                               \
+     .help = "--data: ... of at least so many places of each node a round, empty ones too"},       \
     {.name = "max-rounds", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,                  \
      .preset = "10000",                                                                            \
      .help = "--data: most rounds of one training, or for one coordinator a day"},                 \

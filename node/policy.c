@@ -29,7 +29,7 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
                            p->colluding_min);
     if (few_rows(p, plan))
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
-                           "least %" PRIu64 " examples of each node, the last of an epoch too "
+                           "least %" PRIu64 " places of each node, the last of an epoch too "
                            "(--min-rows)", p->rows_min);
     if (isfinite(p->epsilon) && !(plan->noise > 0))
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums with "
@@ -65,7 +65,7 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
     const sherd__ledger_ops *ops = ledger.ops;
     sherd_diag own = { 0 };
     if (c->rows < p->rows_min)
-        return refused(d, "this node gives no round of so few examples (--min-rows)");
+        return refused(d, "this node gives no round of so few places (--min-rows)");
     if (ops->rounds(ledger.ctx, c->job) >= p->rounds_max ||
         ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* whatever its jobs' numbers */
         return refused(d, "the rounds that this node gives one training, or one coordinator in a "

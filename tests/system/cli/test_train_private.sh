@@ -55,11 +55,11 @@ train
     [ "$(grep -c 'it takes no part' err)" = 4 ]
 report $? "a node with data gives nothing without noise, unless its owner says so"
 train --clip 1 --noise 2 --batch 64
-[ $code = 7 ] && grep -q 'policy: .* at least 32 examples of each node, the last of an epoch too (--min-rows)' err
+[ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err
 report $? "nor to a round of few examples"
 places=65
 train --clip 1 --noise 2 --batch 128
-[ $code = 7 ] && grep -q 'policy: .* at least 32 examples of each node, the last of an epoch too (--min-rows)' err &&
+[ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err &&
     tr '\n' ' ' <err | grep -q 'the last round of an epoch goes over 1 of the 65 places .*--examples 96'
 report $? "nor where the last round of an epoch is of few, and it is said what to change"
 places=64
@@ -88,7 +88,8 @@ report $? "so does each node, and its ledger has every upload"
 grep -q 'privacy: epsilon' out || { train --clip 1 --noise 2 --epochs 1; grep -q 'privacy: epsilon 2\.[0-9]* at delta 1e-06' out; }
 report $? "the end of a training says it in a sentence"
 
-grep -q 'warning: .*mine-1.npz.ledger: made a new privacy ledger, nothing is charged yet' node-1.err
+grep -q 'warning: .*mine-1.npz.ledger: made a new privacy ledger, nothing is charged yet' node-1.err &&
+    ! grep -q 'without noise' node-1.err
 report $? "a node that made its ledger has said so"
 
 # Killed and started again, on the same file: what was spent stays spent.

@@ -55,6 +55,8 @@ END
 
 for i in 1 2 3 4 5; do start $i --data "mine-$i.npz"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
+grep -q 'warning: --epsilon none: .* --min-rows counts places, .* may hold few examples, or one' node-1.err
+report $? "a node that gives rounds without noise warns that one may hold few examples"
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     -o got.npz --log log.jsonl --record seen
 [ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients here' out && py '

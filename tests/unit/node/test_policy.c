@@ -34,7 +34,7 @@ static void a_plan_is_held_against_the_policy(void **s)
 {
     (void)s;
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
-    static const char few[] = "policy: this node takes part in rounds of at least 32 examples of "
+    static const char few[] = "policy: this node takes part in rounds of at least 32 places of "
                               "each node, the last of an epoch too (--min-rows)";
     sherd__policy p = usual;
     sherd__secure_plan q = plan();
@@ -110,7 +110,7 @@ static void a_round_of_few_places_is_not_charged(void **s)
     sherd__charge c = charge_of(1, 0);
     memset(&ledger, 0, sizeof ledger);
     c.rows = 31;
-    assert_int_equal(charge(&p, &c, "policy: this node gives no round of so few examples "
+    assert_int_equal(charge(&p, &c, "policy: this node gives no round of so few places "
                                     "(--min-rows)"), SHERD_EEXPOSURE);
     assert_int_equal(ledger.len, 0);
     c.rows = 32;
