@@ -198,17 +198,20 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
         }
     for (unsigned i = 0; i < threads; i++)
         if (part_init(c, i, &e) != 0) return no_memory(d);
-    if (sherd__binding_new(&c->binding, threads, &e) != 0) return no_memory(d);
     scatter(c->a, dim * dim, 1000000, 3);
-    return sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
+    int err = sherd__fixed_choose(sherd_view_c(c->a, SHERD_F64, dim, dim), BITS, "A", &c->fixed, d);
+    if (err) return err;
+    err = sherd__binding_new(&c->binding, threads, (double)c->fixed.bound, &e);
+    return err ? no_memory(d) : SHERD_OK;
 }
 
 /* Rows [row, row+rows) of every block, quantised and hashed, by turns as in a job. */
-static void read_rows(coding_part *t, size_t row, size_t rows)
+static int read_rows(coding_part *t, size_t row, size_t rows)
 {
     const coding *c = t->c;
     const sherd_view v = sherd_view_c(c->a, SHERD_F64, c->dim, c->dim);
-    for (size_t i = 0; i < rows; i++) {
+    int err = 0;
+    for (size_t i = 0; i < rows && !err; i++) {
         size_t from[BLOCKS], count = 0;
         double *to[BLOCKS];
         for (size_t j = 0; j < BLOCKS; j++) {
@@ -218,9 +221,11 @@ static void read_rows(coding_part *t, size_t row, size_t rows)
             else memset(out, 0, c->dim * sizeof *out);
         }
         sherd__fixed_turns(&c->fixed, v, from, count, 0, c->dim, to);
-        for (size_t j = 0; j < BLOCKS; j++)
-            sherd__binding_add(c->binding, &t->hash, t->data + (j * ROWS + i) * c->dim, c->dim);
+        for (size_t j = 0; j < BLOCKS && !err; j++)
+            err = sherd__binding_add(c->binding, &t->hash, t->data + (j * ROWS + i) * c->dim,
+                                     c->dim);
     }
+    return err;
 }
 
 /* Rows [row, row+rows) of all shares, for both primes. */
@@ -228,8 +233,7 @@ static int encode_rows(coding_part *t, size_t row, size_t rows)
 {
     coding *c = t->c;
     const double *term[TERMS];
-    int err = 0;
-    read_rows(t, row, rows);
+    int err = read_rows(t, row, rows);
     for (size_t j = 0; j < BLOCKS; j++) term[j] = t->data + j * ROWS * c->dim;
     term[BLOCKS] = t->mask;
     for (uint32_t q = 0; q < PRIMES && !err; q++) {

@@ -6,6 +6,7 @@
  */
 #include "crypto/binding.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -22,29 +23,32 @@ struct sherd__binding {
     uint64_t key[BLOCK + 1], point;
     _Atomic uint64_t *tags;
     size_t runs;
+    double bound;
     atomic_bool broken;
 };
 
-int sherd__binding_new(sherd__binding **out, size_t runs, const sherd_entropy *entropy)
+int sherd__binding_new(sherd__binding **out, size_t runs, double bound,
+                       const sherd_entropy *entropy)
 {
     *out = NULL;
     sherd__binding *b = sherd__calloc(1, sizeof *b);
     if (!b) return SHERD_ENOMEM;
     entropy->fill(entropy->ctx, b->key, sizeof b->key);
     sherd__f61_draw(entropy, 1, &b->point);
-    int err = sherd__binding_reset(b, runs);
+    int err = sherd__binding_reset(b, runs, bound);
     if (err) sherd__binding_free(b);
     else *out = b;
     return err;
 }
 
-int sherd__binding_reset(sherd__binding *b, size_t runs)
+int sherd__binding_reset(sherd__binding *b, size_t runs, double bound)
 {
     _Atomic uint64_t *tags = sherd__calloc(runs ? runs : 1, sizeof *tags);
     if (!tags) return SHERD_ENOMEM;
     sherd__free((void *)b->tags);
     b->tags = tags;
     b->runs = runs;
+    b->bound = bound;
     b->broken = false;
     return SHERD_OK;
 }
@@ -83,16 +87,30 @@ static void fold(const sherd__binding *b, sherd__binding_hash *h)
     h->at = 0;
 }
 
-void sherd__binding_add(const sherd__binding *b, sherd__binding_hash *h, const double *x, size_t n)
+/* How many are beyond the bound; NaN is. In a time that depends on n alone. */
+SHERD__CLONES_DQ
+static uint64_t beyond(const double *restrict x, size_t n, double bound)
 {
+    uint64_t count = 0;
+    for (size_t i = 0; i < n; i++) count += !(fabs(x[i]) <= bound);
+    return count;
+}
+
+int sherd__binding_add(sherd__binding *b, sherd__binding_hash *h, const double *x, size_t n)
+{
+    uint64_t wrong = 0;
     while (n) {
         size_t some = n < BLOCK - h->at ? n : BLOCK - h->at;
         add_block(b->key + h->at, x, some, h->sum);
+        wrong += beyond(x, some, b->bound);
         h->at += some;
         x += some;
         n -= some;
         if (h->at == BLOCK) fold(b, h);
     }
+    if (!wrong) return SHERD_OK;
+    b->broken = true;
+    return SHERD_EIO;
 }
 
 int sherd__binding_hold(sherd__binding *b, size_t run, sherd__binding_hash *h)

@@ -3,7 +3,9 @@
  * away. Operands are mapped files and memory of the caller, which others may write while a job
  * runs, and rows are hidden again for every tile, every repeated attempt and every check. So each
  * run of rows that has masks of its own is bound to its content: a keyed hash of the private copy
- * that is encoded, never of the operand itself, which may change in between.
+ * that is encoded, never of the operand itself, which may change in between. And since a mask hides
+ * what is small beside 2^53 and no other number, the copy is held to the range that was found when
+ * the job began: a number beyond it, or none, is another content too.
  *
  * The hash is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC", Crypto 1999) of the 64 bits of
  * every number, two instances by a shifted key, then a polynomial modulo 2^61-1 over blocks of
@@ -34,16 +36,21 @@ typedef struct sherd__binding_hash {
     size_t at; /* numbers in the sums */
 } sherd__binding_hash;
 
-/** `runs` runs of which nothing was hidden yet, under a fresh key. SHERD_ENOMEM. */
-int sherd__binding_new(sherd__binding **out, size_t runs, const sherd_entropy *entropy) SHERD_MUST;
+/** `runs` runs of which nothing was hidden yet, under a fresh key, of numbers of magnitude `bound`
+ *  at most. SHERD_ENOMEM. */
+int sherd__binding_new(sherd__binding **out, size_t runs, double bound,
+                       const sherd_entropy *entropy) SHERD_MUST;
 /** For another operand with masks of its own: forgets all tags, keeps the key. SHERD_ENOMEM: as it
  *  was. */
-int sherd__binding_reset(sherd__binding *b, size_t runs) SHERD_MUST;
+int sherd__binding_reset(sherd__binding *b, size_t runs, double bound) SHERD_MUST;
 /** Wipes it; NULL is allowed. */
 void sherd__binding_free(sherd__binding *b);
 
-/** Adds n numbers of the private copy. The same numbers in other portions give the same hash. */
-void sherd__binding_add(const sherd__binding *b, sherd__binding_hash *h, const double *x, size_t n);
+/** Adds n numbers of the private copy, before any of them is hidden. The same numbers in other
+ *  portions give the same hash. SHERD_EIO: one is beyond the bound or is not a number, so that they
+ *  must not be sent; all calls of sherd__binding_broken say so from now on. */
+int sherd__binding_add(sherd__binding *b, sherd__binding_hash *h, const double *x,
+                       size_t n) SHERD_MUST;
 /**
  * The run is complete, and *h is zeroed. The first time it is bound to what was hashed. SHERD_EIO:
  * it is bound to another content. Nothing that the run's masks hide may be sent then, and all calls

@@ -171,10 +171,10 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
     size_t n = rows * h->k;
     for (size_t i = 0; i < rows; i++)
         sherd__fixed_row(&h->p.fixed_a, h->p.a, row0 + i, 0, h->k, h->x + i * h->k);
-    sherd__binding_add(h->binding, hash, h->x, n);
-    for (uint32_t q = 0; q < h->p.primes_len; q++) {
+    int err = sherd__binding_add(h->binding, hash, h->x, n);
+    for (uint32_t q = 0; q < h->p.primes_len && !err; q++) {
         uint32_t p = h->p.primes[q];
-        int err = sherd__blind_mask(h->masks, q, p, h->first_row + row0, rows, h->k, h->u);
+        err = sherd__blind_mask(h->masks, q, p, h->first_row + row0, rows, h->k, h->u);
         if (err) return err;
         for (size_t i = 0; i < n; i++) h->u[i] += h->x[i]; /* below 2^22 + 2^25 in magnitude */
         sherd__residue_from_f64(h->u, n, p, h->u);
@@ -187,10 +187,10 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
         sherd__residue_pack(h->u, n, p,
                             body + SHERD__RESIDUE_BYTES * ((size_t)q * cell->rows + at) * h->k);
     }
-    return SHERD_OK;
+    return err;
 }
 
-/* SHERD_EIO: not what their masks hid before. */
+/* SHERD_EIO: not what their masks hid before, or beyond what they hide. */
 static int hide_rows(blind *h, sherd__cell c, blind_cell *cell, size_t row0, uint8_t *body)
 {
     sherd__binding_hash hash = { 0 };
@@ -455,7 +455,8 @@ static int open_blind(blind *h)
     h->line = sherd__calloc(h->p.primes_len + 1, h->p.tile_cols * sizeof *h->line);
     h->packed = sherd__calloc(h->p.tile_cols, SHERD__RESIDUE_BYTES);
     h->dtype_b = sherd__deal_dtype(h->p.b, true, &h->p.fixed_b);
-    err = sherd__binding_new(&h->binding, (size_t)h->panels * h->p.slots, &h->p.entropy);
+    err = sherd__binding_new(&h->binding, (size_t)h->panels * h->p.slots,
+                             (double)h->p.fixed_a.bound, &h->p.entropy);
     if (err) return err;
     return h->cells && h->probes && h->x && h->u && h->ru && h->line && h->packed ? SHERD_OK
                                                                                   : SHERD_ENOMEM;

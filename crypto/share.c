@@ -83,7 +83,7 @@ static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *
 }
 
 /* Nothing of it was hidden yet. */
-static int bind_right(share *d)
+static int bind_right(share *d, const sherd__fixed *fixed)
 {
     size_t each = d->panels, runs;
     if (!d->transposed) {
@@ -91,8 +91,9 @@ static int bind_right(share *d)
         each = share_tile_runs(d);
     }
     if (!sherd__mul(d->tiles, each, &runs)) return SHERD_ENOMEM;
-    int err = d->b_binding ? sherd__binding_reset(d->b_binding, runs)
-                           : sherd__binding_new(&d->b_binding, runs, &d->p.entropy);
+    int err = d->b_binding ? sherd__binding_reset(d->b_binding, runs, (double)fixed->bound)
+                           : sherd__binding_new(&d->b_binding, runs, (double)fixed->bound,
+                                                &d->p.entropy);
     d->b.binding = d->b_binding;
     d->b.run_rows = d->transposed ? SIZE_MAX : d->loop.rows;
     return err;
@@ -118,7 +119,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
     }
     int err = sherd__masks_new(&d->b_masks, &d->p.entropy);
     if (!err && !d->transposed) err = sherd__masks_clone(&d->loop.masks, d->b_masks);
-    return err ? err : bind_right(d);
+    return err ? err : bind_right(d, fixed);
 }
 
 static void clear_result(share *d)
@@ -297,7 +298,8 @@ static int open_left(share *d)
     int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
     if (!err) err = weights(d);
     if (!err) err = sherd__masks_new(&d->a_masks, &d->p.entropy);
-    if (!err) err = sherd__binding_new(&d->a_binding, d->lefts, &d->p.entropy);
+    if (!err) err = sherd__binding_new(&d->a_binding, d->lefts, (double)d->p.fixed_a.bound,
+                                      &d->p.entropy);
     d->a.binding = d->a_binding;
     return err;
 }

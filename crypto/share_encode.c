@@ -90,9 +90,11 @@ static int bind(const share_scratch *s, const share_operand *o, const share_span
 {
     int err = SHERD_OK;
     for (size_t i = 0; i < rows && o->binding && !err; i++) {
-        for (size_t j = 0; j < o->blocks; j++)
-            sherd__binding_add(o->binding, h, s->data + j * s->room + i * span->cols, span->cols);
+        for (size_t j = 0; j < o->blocks && !err; j++)
+            err = sherd__binding_add(o->binding, h, s->data + j * s->room + i * span->cols,
+                                     span->cols);
         size_t end = row + i + 1;
+        if (err) break;
         if (end % o->run_rows == 0 || end == span->rows)
             err = sherd__binding_hold(o->binding, span->run + (end - 1) / o->run_rows, h);
     }

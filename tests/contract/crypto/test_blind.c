@@ -556,6 +556,37 @@ static void rows_that_changed_are_not_hidden_again(void **state)
     }
 }
 
+/* A sum of a mask and a number far beyond 2^53 is the number: sent, it would not be hidden. */
+static void rows_beyond_what_masks_hide_are_not_sent(void **state)
+{
+    (void)state;
+    static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
+    for (size_t i = 0; i < 50; i++) {
+        blinded x = { .n = 8 + below(30), .k = 1 + below(20), .m = 2 + below(12), .slots = 1,
+                      .panel_rows = 1 + below(5), .primes_len = 3, .ta = SHERD_F64,
+                      .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .first = below(1000) };
+        x.tile_cols = x.m;
+        blinded_new(&x);
+        assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
+        sherd__scheme_shape s;
+        sherd__cell_work w;
+        x.h.ops->shape(x.h.ctx, &s);
+        size_t at = below(x.n * x.k);
+        ((double *)x.a)[at] = far[i % (sizeof far / sizeof *far)]; /* nothing was hidden yet */
+        bool refused = false;
+        for (uint32_t panel = 0; panel < s.panels; panel++) {
+            int err = x.h.ops->hide(x.h.ctx, (sherd__cell){ 0, 0, panel }, &w);
+            refused = refused || err == SHERD_EIO;
+            if (!w.empty) assert_int_equal(err, refused ? SHERD_EIO : 0);
+            if (err) assert_null(w.left);
+            sherd__fragment_free(w.left);
+        }
+        assert_true(refused);
+        assert_int_equal(x.h.ops->changed(x.h.ctx), SHERD__LEFT_CHANGED);
+        blinded_free(&x);
+    }
+}
+
 /* After a wrong answer rows are weighed anew: not what the file holds by then. */
 static void a_check_does_not_judge_by_rows_that_changed(void **state)
 {
@@ -592,6 +623,7 @@ int main(void)
         cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
         cmocka_unit_test(a_failed_allocation_is_said_and_leaks_nothing),
         cmocka_unit_test(rows_that_changed_are_not_hidden_again),
+        cmocka_unit_test(rows_beyond_what_masks_hide_are_not_sent),
         cmocka_unit_test(a_check_does_not_judge_by_rows_that_changed),
     };
     return cmocka_run_group_tests_name("crypto/blind", tests, open_backend, close_backend);

@@ -53,7 +53,7 @@ import numpy as np
 r = np.random.default_rng(5)
 for name, shape in ('A', (600, 500)), ('B', (500, 150)), ('long', (3000, 40)), ('wide', (40, 3000)):
     x = r.integers(-500, 500, shape).astype('i4')
-    np.save(name + '.old', x); np.save(name + '.new', x + 1000)
+    np.save(name + '.old', x); np.save(name + '.new', x + 5) # within the range that was found
 PY
 
 # rewritten NAME MODE ARGS...: both are as they were; node-1 has NAME.npy rewritten; what the record says

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static sherd__binding *new_binding(size_t runs)
 {
     sherd_entropy e = sherd__entropy_os();
     sherd__binding *b;
-    assert_int_equal(sherd__binding_new(&b, runs, &e), 0);
+    assert_int_equal(sherd__binding_new(&b, runs, INFINITY, &e), 0);
     return b;
 }
 
@@ -36,7 +37,8 @@ static int hold(sherd__binding *b, size_t run, const double *x, size_t n)
     for (size_t at = 0; at < n;) {
         size_t some = 1 + share_below(n > 2000 ? 1500 : 20);
         if (some > n - at) some = n - at;
-        sherd__binding_add(b, &h, x + at, some);
+        int err = sherd__binding_add(b, &h, x + at, some);
+        if (err) return err;
         at += some;
     }
     return sherd__binding_hold(b, run, &h);
@@ -67,7 +69,7 @@ static void every_bit_of_every_number_counts(void **state)
         uint64_t bits;
         size_t at = share_below(1100);
         unsigned bit = (unsigned)share_below(64);
-        assert_int_equal(sherd__binding_reset(b, 2), 0);
+        assert_int_equal(sherd__binding_reset(b, 2, INFINITY), 0);
         assert_int_equal(hold(b, 0, x, 1100), 0);
         double was = x[at];
         memcpy(&bits, &was, 8);
@@ -75,7 +77,8 @@ static void every_bit_of_every_number_counts(void **state)
         memcpy(&x[at], &bits, 8);
         if (hold(b, 0, x, 1100) != SHERD_EIO) fail_msg("bit %u of number %zu", bit, at);
         assert_true(sherd__binding_broken(b));
-        assert_int_equal(hold(b, 1, x, 1100), 0); /* another run, of which nothing was hidden */
+        /* Another run, of which nothing was hidden. */
+        assert_int_equal(hold(b, 1, x, 1100), isnan(x[at]) ? SHERD_EIO : 0);
         x[at] = was;
         assert_int_equal(hold(b, 0, x, 1100), 0);
         assert_true(sherd__binding_broken(b)); /* for good */
@@ -110,11 +113,31 @@ static void two_keys_have_nothing_in_common(void **state)
     for (size_t i = 0; i < 64; i++) {
         sherd__binding *b = new_binding(1);
         sherd__binding_hash h = { 0 };
-        sherd__binding_add(b, &h, (double[]){ 1, 2, 3 }, 3);
+        assert_int_equal(sherd__binding_add(b, &h, (double[]){ 1, 2, 3 }, 3), 0);
         tags[i] = h.sum[0] ^ h.sum[1] << 1;
         for (size_t j = 0; j < i; j++) assert_true(tags[i] != tags[j]);
         sherd__binding_free(b);
     }
+}
+
+static void what_is_beyond_the_bound_is_refused_before_the_run_is_complete(void **state)
+{
+    (void)state;
+    static const double bad[] = { 101, -101, 100.5, 1e25, -1e300, INFINITY, -INFINITY, NAN };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        for (size_t at = 0; at < 1500; at += 1 + share_below(200)) {
+            double x[1500];
+            sherd__binding_hash h = { 0 };
+            sherd__binding *b = new_binding(1);
+            assert_int_equal(sherd__binding_reset(b, 1, 100), 0);
+            for (size_t j = 0; j < 1500; j++) x[j] = j % 2 ? 100 : -100;
+            assert_int_equal(sherd__binding_add(b, &h, x, 1500), 0);
+            assert_false(sherd__binding_broken(b));
+            x[at] = bad[i];
+            assert_int_equal(sherd__binding_add(b, &h, x, 1500), SHERD_EIO);
+            assert_true(sherd__binding_broken(b));
+            sherd__binding_free(b);
+        }
 }
 
 /* --- share ----------------------------------------------------------------------------------- */
@@ -317,6 +340,58 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
     share_close(&x);
 }
 
+/* A sum of a mask and a number far beyond 2^53 is the number: sent, it would not be hidden. */
+static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
+enum { FAR = sizeof far / sizeof *far };
+
+static void rows_beyond_what_masks_hide_are_not_sent(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 20 * FAR; i++) {
+        product x;
+        sherd_fragment *f;
+        fixture d = drawn((int)(i / FAR));
+        while (d.type != SHERD_F64) d = drawn((int)(i / FAR));
+        share_open(&x, d);
+        if (x.w.count) share_next(&x, x.f.m, false);
+        size_t at = share_below(x.a.rows * x.a.cols);
+        memcpy((uint8_t *)x.da + 8 * at, &far[i % FAR], 8); /* nothing was hidden yet */
+        bool refused = false;
+        for (uint32_t p = 0; p < x.s.panels; p++) {
+            int err = hide(&x, (sherd__cell){ 0, 0, p }, &f);
+            refused = refused || err == SHERD_EIO;
+            assert_int_equal(err, refused ? SHERD_EIO : 0);
+            sherd__fragment_free(f);
+        }
+        assert_true(refused);
+        assert_int_equal(changed(&x), SHERD__LEFT_CHANGED);
+        share_close(&x);
+    }
+}
+
+static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
+{
+    (void)state;
+    fixture d = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8,
+                  .panel_rows = 2, .tile_cols = 150, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    for (unsigned i = 0; i < FAR; i++) {
+        product x;
+        sherd_fragment *f;
+        share_open(&x, d);
+        const size_t row = 1500, each = 3 * 150;
+        memcpy((uint8_t *)x.db + 8 * (row * d.m + 7), &far[i], 8);
+        assert_int_equal(x.h.ops->resident(x.h.ctx, 3, 0, &f), 0);
+        uint8_t *sent = share_read(f);
+        uint64_t len = sherd__fragment_info_of(f)->len;
+        assert_true(any(sent, each));
+        assert_false(any(sent + row * each, len - row * each));
+        assert_int_equal(changed(&x), SHERD__RIGHT_CHANGED);
+        sherd__fragment_free(f);
+        free(sent);
+        share_close(&x);
+    }
+}
+
 /* An honest answer to what was sent would fail a check that was made of what the file holds now. */
 static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
 {
@@ -352,10 +427,13 @@ int main(void)
         cmocka_unit_test(every_bit_of_every_number_counts),
         cmocka_unit_test(places_count),
         cmocka_unit_test(two_keys_have_nothing_in_common),
+        cmocka_unit_test(what_is_beyond_the_bound_is_refused_before_the_run_is_complete),
         cmocka_unit_test(rows_of_a_that_changed_are_not_hidden_again),
         cmocka_unit_test(what_is_bound_is_the_copy_that_was_hidden),
         cmocka_unit_test(rows_of_d_that_changed_are_not_hidden_again),
         cmocka_unit_test(a_b_that_changed_is_sent_as_zeros),
+        cmocka_unit_test(rows_beyond_what_masks_hide_are_not_sent),
+        cmocka_unit_test(a_b_beyond_what_masks_hide_is_sent_as_zeros),
         cmocka_unit_test(a_check_does_not_judge_by_an_operand_that_changed),
     };
     return cmocka_run_group_tests_name("crypto/binding", tests, share_seed, NULL);
