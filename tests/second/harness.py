@@ -43,15 +43,30 @@ class Run:
                    for i, stream in enumerate((process.stdout, process.stderr))]
         for reader in readers:
             reader.start()
+        over = threading.Event()
+        memory = threading.Thread(target=self._watch_memory, args=(process.pid, over))
+        memory.start()
         _, status, usage = os.wait4(process.pid, 0)
+        over.set()
+        memory.join()
         process.returncode = self.code = os.waitstatus_to_exitcode(status)
         watch.cancel()
         for reader in readers:
             reader.join()
         self.out, self.err = texts
         self.seconds = time.monotonic() - began
-        self.peak = usage.ru_maxrss * 1024
         self.cpu = usage.ru_utime + usage.ru_stime
+
+    def _watch_memory(self, pid, over):
+        """Not ru_maxrss: that has what this process held when it started the command."""
+        while not over.wait(0.05):
+            try:
+                with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                    held = [line for line in file if line.startswith("VmHWM:")]
+            except OSError:
+                return
+            if held:
+                self.peak = max(self.peak, int(held[0].split()[1]) * 1024)
 
     @staticmethod
     def _read(stream, texts, i):
