@@ -129,6 +129,8 @@ static int take_dealt(sherd__secure *s, sherd_diag *d)
         (t->dtype != SHERD_F64 && t->dtype != SHERD_U32) ||
         !sherd__fragment_bytes(s->x->fragment) || !sherd__fragment_bytes(s->targets->fragment))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "dealt examples are of another shape");
+    if (s->plan.places - 1 > x->rows) /* shares of one division differ by one row */
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a plan with more places than dealt examples");
     s->dealt = (sherd__own){
         .x = sherd_view_c(sherd__fragment_bytes(s->x->fragment), (sherd_dtype)x->dtype,
                           (size_t)x->rows, (size_t)x->cols),

@@ -877,6 +877,25 @@ static void a_job_that_is_dropped_leaves_nothing(void **s)
     stop();
 }
 
+static void a_plan_has_no_more_places_than_examples_are_dealt(void **s)
+{
+    (void)s;
+    enum { X = 4, Y = 5 };
+    for (places = 8; places < 12; places++) {
+        sherd__secure_plan p = usual();
+        p.x = X;
+        p.targets = Y;
+        stays = true;
+        start_with((uint64_t)16 << 20, NULL, NULL);
+        put(X, SHERD_F64, ROWS, 3, examples);
+        put(Y, SHERD_F64, ROWS, 2, examples);
+        assert_int_equal(join_as(&p), places <= ROWS + 1 ? 0 : SHERD_EINVAL);
+        stop();
+    }
+    stays = false;
+    places = ROWS;
+}
+
 /* The compute thread serves everybody, and the number of places is one coordinator's word. */
 static void a_round_ends_with_what_asked_for_it(void **s)
 {
@@ -938,6 +957,7 @@ int main(void)
         cmocka_unit_test(memory_is_counted_before_anything_is_made),
         cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
         cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
+        cmocka_unit_test(a_plan_has_no_more_places_than_examples_are_dealt),
         cmocka_unit_test(a_round_ends_with_what_asked_for_it),
     };
     return cmocka_run_group_tests(tests, fill, empty);
