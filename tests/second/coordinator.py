@@ -241,9 +241,10 @@ def values_of(description, body):
 
 
 class Server:
-    """A process `sherd node` on loopback with an allow-list of these identities."""
+    """A process `sherd node` on loopback with an allow-list of these identities; stop() ends it."""
 
     def __init__(self, name, allowed, *options):
+        self.name = name
         self.key = harness.identity(f"{name}.key")
         with open(f"{name}.allow", "w", encoding="ascii") as file:
             file.writelines(f"* key={who.pin} name=c{i}\n" for i, who in enumerate(allowed))
@@ -253,6 +254,7 @@ class Server:
                 [harness.SHERD, "node", "--listen", "127.0.0.1:0", "--key", f"{name}.key",
                  "--allow", f"{name}.allow", "--selftest", "quick", *options],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+        harness.started.append(self)
         line = self.process.stdout.readline()
         found = re.match(r"127\.0\.0\.1:(\d+) ", line)
         assert found, line + open(self.log, encoding="utf-8").read()

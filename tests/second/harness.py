@@ -1,4 +1,5 @@
 """What the programs of this folder share: TAP, the command `sherd`, operands."""
+import atexit
 import concurrent.futures
 import os
 import subprocess
@@ -13,6 +14,7 @@ SHERD = os.environ.get("S", "build/plain/sherd")
 FAILURES = 12
 _lock = threading.Lock()
 _cases = [0, 0]
+started = []  # nodes, which are to be stopped before finish()
 
 
 def report(good, name, why=""):
@@ -108,7 +110,19 @@ def everything(function, cases, workers=4):
         list(pool.map(one, cases))
 
 
+@atexit.register
+def stop_started():
+    """Ends the nodes that still run, which is a fault of the test: what it left, by name."""
+    left = [node for node in started if node.lives()]
+    for node in left:
+        node.stop()
+    return [node.name for node in left]
+
+
 def finish():
+    left = stop_started()
+    if left:
+        report(False, "every node was stopped", ", ".join(left))
     print(f"1..{_cases[0]}", flush=True)
     os._exit(1 if _cases[1] or not _cases[0] else 0)
 
