@@ -6,6 +6,7 @@ MINE=$(realpath "${BUILD:-build/plain}/tests/system/node/prog_misbehave")
 . "$(dirname "$0")/../../support/tap.sh"
 export XDG_STATE_HOME="$T/state"
 S=$MINE
+export SHERD_TEST_RETURN_MS=60000 # a node that rewinds is waited for, however busy this machine is
 
 cat >held.py <<'PY'
 import os, struct, sys

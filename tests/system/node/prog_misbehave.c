@@ -16,18 +16,18 @@
  *     late      a minute before it listens               older     takes no windows of images
  *     poor      says that it has 64 bytes of memory, one: one byte
  *     nan       a speed that is no number, inf: without an end, minus: below zero
- *     minor     WELCOME of another minor version        leaves    BYE in place of WELCOME
- *     breaks    closes in place of WELCOME
+ *     minor     WELCOME of another minor version        leaves    BYE for WELCOME, breaks: closes
  *     frozen    its loop lives and its compute thread stands still
  *     idle      bytes that are no record, 0.2 s and more behind its last result
  *     rewrite   SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, then refuses; after that it behaves
  *     rewind    the same, but it ends the session, which takes its blocks with it
  *
- * AFTER: so many results are answered properly first.
+ * AFTER: so many results are answered properly first. The process that coordinates waits for a lost
+ * node to be back for SHERD_TEST_RETURN_MS, where its own limit is too short for a busy machine.
  *
- * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending
- * link: -Wl,--wrap=sherd__gemm_f64,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin
- * link: -Wl,--wrap=sherd__session_new,--wrap=sherd__message_hello,--wrap=sherd__executor_submit
+ * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__gemm_f64
+ * link: -Wl,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin,--wrap=sherd__session_new
+ * link: -Wl,--wrap=sherd__message_hello,--wrap=sherd__executor_submit,--wrap=sherd__job_new
  */
 #include <math.h>
 #include <signal.h>
@@ -42,6 +42,7 @@
 #include "core/executor.h"
 #include "crypto/fragment_make.h"
 #include "matrix/residue_limbs.h"
+#include "scheduler/job.h"
 #include "sherd/mat.h"
 #include "wire/link_state.h"
 #include "wire/message.h"
@@ -64,6 +65,8 @@ int __real_sherd__session_new(sherd_session **out, const sherd__session_options 
 int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
 int __real_sherd__executor_submit(sherd_executor *e, sherd_work *w);
 int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w);
+int __real_sherd__job_new(sherd_job **out, const sherd__job_options *opt);
+int __wrap_sherd__job_new(sherd_job **out, const sherd__job_options *opt);
 size_t __real_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 void __real_sherd__link_begin(sherd_link *l);
@@ -268,6 +271,14 @@ int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w)
 {
     if (serving && is("frozen") && after == 0) w->run = stand_still;
     return __real_sherd__executor_submit(e, w);
+}
+
+int __wrap_sherd__job_new(sherd_job **out, const sherd__job_options *opt)
+{
+    sherd__job_options o = *opt;
+    const char *wait = getenv("SHERD_TEST_RETURN_MS");
+    if (wait) o.return_ms = (uint32_t)strtoul(wait, NULL, 10);
+    return __real_sherd__job_new(out, &o);
 }
 
 static void misbehave_before_listening(void)
