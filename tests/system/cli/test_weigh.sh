@@ -68,7 +68,10 @@ import numpy as np
 np.save("A.npy", np.ones((60000, 2)))
 np.save("B.npy", np.ones((2, 60000)))
 END
-(ulimit -v 4000000 && OPENBLAS_NUM_THREADS=1 "$S" multiply A.npy B.npy -o C.npy -n 2 >out 2>err </dev/null); code=$?
-[ $code = 1 ] && grep -q 'out of memory for the result: 60000 x 60000 are 29 GB, and .* are available' err && [ ! -e C.npy ]
-report $? "a product whose result does not fit is refused before nodes are started"
+"$S" keygen me.key >pin 2>err
+echo "127.0.0.1:9 $(cat pin) name=gone domain=gone" >nodes # to connect to it would be exit 7
+(ulimit -v 4000000 && OPENBLAS_NUM_THREADS=1 "$S" multiply A.npy B.npy -o C.npy --nodes nodes --key me.key >out 2>err </dev/null)
+code=$?
+[ $code = 1 ] && grep -q 'out of memory for the result: 60000 x 60000 are 29 GB, and [1-9][0-9.]* [GM]B are available' err && [ ! -e C.npy ]
+report $? "a product whose result does not fit is refused, with both figures, before nodes are connected to"
 echo "1..$n"
