@@ -157,7 +157,8 @@ void sherd__train_circle_free(sherd__train_circle *c);
  *  data are read. *width: outputs of the network. SHERD_ENOMEM; errors of sherd__network_weigh. */
 int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width,
                        sherd_diag *d) SHERD_MUST;
-/** Before the first step: warns where passes timed here make it more than a day. */
+/** Before the first step: warns where the pace of products here makes it more than a day. Takes
+ *  some 20 ms, whatever the network. */
 void sherd__train_foretell(sherd__train *t);
 /** After each step: the same by the pace of the first ones, which the way to nodes is part of. */
 void sherd__train_pace(sherd__train *t);

@@ -1,8 +1,8 @@
 /*
  * What a training takes, said before its first step. Memory: what this process cannot do without,
- * counted with overflow checked and compared with what there is. Time: passes of such a network
- * over some of the examples, timed here and now, and then the first steps themselves. Both figures
- * are the least: a run needs that much in any case.
+ * counted with overflow checked and compared with what there is. Time: the multiplications of a
+ * network's passes, by the pace of a small product here and now, and then the first steps
+ * themselves. Both figures are the least: a run needs that much in any case.
  */
 #include "cli/train.h"
 
@@ -11,16 +11,18 @@
 #include <stdio.h>
 
 #include "cli/nodes.h"
+#include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/memory.h"
-#include "sherd/multiplier.h"
+#include "matrix/local.h"
 
 #define DAY 86400.0
-#define REHEARSED_S 0.02    /* passes are timed for so long, or one of them */
-#define REHEARSED_ROWS 256u /* examples of such a pass, at most */
-#define WATCHED_S 3.0       /* of steps, before their pace is believed, ... */
-#define WATCHED_STEPS 2u    /* ... and how many */
+#define REHEARSED_S 0.02     /* a product is timed for so long ... */
+#define REHEARSED_LEAST 4u   /* ... or so often: the first times start threads and touch memory */
+#define REHEARSED_MOST 256u  /* rows and columns of its operands */
+#define WATCHED_S 3.0        /* of steps, before their pace is believed, ... */
+#define WATCHED_STEPS 2u     /* ... and how many */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -102,31 +104,62 @@ static const char *long_time(double seconds, char out[32])
     return out;
 }
 
-/* Seconds of one pass both ways over an example; 0 where that cannot be found out. */
+/* The layer with the most multiplications, and how many one pass both ways over an example takes in
+ * all layers: an output, the gradient of weights, and of inputs but in the lowest such layer. */
+static const sherd__layer *largest(const sherd__network *n, double *all)
+{
+    const sherd__layer *out = NULL;
+    double most = 0;
+    *all = 0;
+    for (size_t i = 0; i < sherd__network_len(n); i++) {
+        const sherd__layer *l = sherd__network_layer(n, i);
+        if (l->cols == 0) continue;
+        double places = (double)l->out.height * (double)l->out.width;
+        double each = places * (double)l->rows * (double)l->cols;
+        *all += each * (*all > 0 ? 3 : 2);
+        if (each <= most) continue;
+        most = each;
+        out = l;
+    }
+    return out;
+}
+
+static size_t part(size_t whole)
+{
+    return whole < REHEARSED_MOST ? whole : REHEARSED_MOST;
+}
+
+/* Seconds of one pass both ways over an example, by the pace of a small product of such a shape; 0
+ * where that cannot be found out. A pass itself would be a step of the training that is judged. */
 static double rehearse(const sherd__train *t)
 {
-    const sherd__dataset *data = &t->data.train;
-    sherd__network *n = NULL;
-    sherd__engine here = {.products = {0}};
-    size_t rows = sherd__trainer_order(t->trainer)->batch;
-    double all = 0, least = INFINITY, cost;
-    if (rows > REHEARSED_ROWS) rows = REHEARSED_ROWS;
-    if (rows > data->x.rows) rows = data->x.rows;
-    if (rows == 0) return 0;
-    sherd__dataset part = sherd__dataset_part(data, 0, rows);
-    sherd__batch b = {.x = part.x, .targets = part.targets};
-    int err = sherd__recipe_network(&t->recipe, rows, &n, NULL);
-    if (!err) err = sherd_multiplier_local(0, &here.products, NULL);
-    while (!err && all < REHEARSED_S) {
+    unsigned times = 0;
+    double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
+    const sherd__layer *l = largest(sherd__trainer_network(t->trainer), &all);
+    if (l == NULL) return 0;
+    size_t rows = part(sherd__trainer_order(t->trainer)->batch * l->out.height * l->out.width);
+    size_t inner = part(l->rows), cols = part(l->cols);
+    sherd_dtype type = t->recipe.precision;
+    sherd_multiplier here = {0};
+    void *a = sherd__calloc(rows * inner, sizeof(double));
+    void *b = sherd__calloc(inner * cols, sizeof(double));
+    void *c = sherd__calloc(rows * cols, sizeof(double));
+    const sherd__tiled p = {.type = type, .c = c, .ldc = cols,
+                            .a = sherd_view_c(a, type, rows, inner),
+                            .b = sherd_view_c(b, type, inner, cols)};
+    int err = a && b && c ? sherd_multiplier_local(0, &here, NULL) : SHERD_ENOMEM;
+    do {
         double began = sherd__clock_s();
-        err = sherd__network_learn(n, here, &b, &cost, NULL, NULL);
-        double took = sherd__clock_s() - began;
-        all += took;
-        least = fmin(least, took);
-    }
-    sherd_multiplier_free(here.products);
-    sherd__network_free(n);
-    return err ? 0 : least / (double)rows;
+        if (!err) err = sherd__local_multiply(here, &p, NULL);
+        least = fmin(least, sherd__clock_s() - began);
+        times++;
+    } while (!err && !sherd__cli_interrupted() &&
+             (times < REHEARSED_LEAST || sherd__clock_s() < until));
+    sherd_multiplier_free(here);
+    sherd__free(a);
+    sherd__free(b);
+    sherd__free(c);
+    return err ? 0 : least * all / ((double)rows * (double)inner * (double)cols);
 }
 
 /* Who shares the work of a step. */
@@ -154,9 +187,9 @@ void sherd__train_foretell(sherd__train *t)
     double all = step * (double)steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
-    sherd__cli_warn(t->cli, "this training takes %s or more: %" PRIu64 " steps, whose passes take "
-                    "%.2g s each by what was measured here", long_time(all, text), steps_left(t),
-                    step);
+    sherd__cli_warn(t->cli, "this training takes %s or more: %" PRIu64 " steps, whose products "
+                    "take %.2g s each by the pace that was measured here", long_time(all, text),
+                    steps_left(t), step);
 }
 
 void sherd__train_pace(sherd__train *t)

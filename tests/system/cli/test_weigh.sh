@@ -54,7 +54,7 @@ tells() {
     code=$?
     [ $told = 0 ] && grep -q "takes $words[0-9.e+]* \(days\|years\)" err && [ "$(grep -c 'this training takes' err)" = 1 ]
 }
-tells '' -q; report $? "more than a day is told with the figure, by passes timed here"
+tells '' -q; report $? "more than a day is told with the figure, by the pace of products here"
 for how in "-n 2 --batch 1" "-n 2 --by gradients --batch 2" "-n 2 --by gradients --in-process --batch 2" \
     "-n 3 --by gradients --aggregate ring --batch 3"; do
     # shellcheck disable=SC2086
