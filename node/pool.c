@@ -1,9 +1,10 @@
 /*
  * Sizes are rounded up to eighths of a power of two, at least 64 bytes, so that a kept buffer fits
  * every later request of its class and at most an eighth is wasted. A freed buffer is wiped before
- * it is listed; the list is threaded through its first bytes. Buffers are carved with a 64-byte
- * margin, because core/alloc.h promises malloc's alignment only; the margin holds the block's true
- * start. Large kept buffers go first when room is needed: they free the most with one call.
+ * it is listed, or waits in a list of stale ones; lists are threaded through the first bytes.
+ * Buffers are carved with a 64-byte margin, because core/alloc.h promises malloc's alignment only;
+ * the margin holds the block's true start. Large kept buffers go first when room is needed: they
+ * free the most with one call.
  */
 #include "node/pool.h"
 
@@ -14,17 +15,32 @@
 
 #define ALIGN 64u
 #define CLASSES (64u * 8u)
+#define AT_ONCE 65536u    /* bytes that are wiped as they are given back */
+#define BUFFER_COST 4096u /* what a stale buffer counts in a slice beside its bytes */
+#define PAGE 4096u
+#define PIECES_MOST 16384u /* buffers; small ones beyond are not kept: room is made at once */
+#define KEPT_MOST ((uint64_t)64 << 20) /* larger ones, where many pages may be untouched, go */
 
 typedef struct kept {
     struct kept *next;
+    uint64_t wiped; /* stale: its bytes from here on are still to be wiped; 0: all */
 } kept;
+
+typedef struct list {
+    kept *head, *tail; /* tail counts where there is a head */
+} list;
 
 struct sherd__pool {
     sherd__pool *of; /* this is a share of that one; NULL: it has buffers of its own */
     sherd__pool_stats stats;
+    size_t pieces; /* kept buffers */
     bool sole;
-    bool dirty; /* some kept buffers are not wiped */
-    kept *lists[CLASSES];
+    bool dirty;    /* some buffers in lists are not wiped */
+    bool trimming; /* what is stale goes to the system */
+    list lists[CLASSES];
+    list stale[CLASSES];
+    void (*later)(void *ctx);
+    void *later_ctx;
     bool (*relieve)(void *ctx);
     void *relieve_ctx;
 };
@@ -63,20 +79,47 @@ static uint64_t class_size(unsigned class)
     return (UINT64_C(8) + (class & 7)) << (class / 8 - 3);
 }
 
+static void push(list *l, kept *k)
+{
+    k->next = l->head;
+    if (!l->head) l->tail = k;
+    l->head = k;
+}
+
+static kept *pop(list *l)
+{
+    kept *k = l->head;
+    l->head = k->next;
+    return k;
+}
+
+static void free_kept(sherd__pool *p, kept *k, unsigned class)
+{
+    uncarve(k);
+    p->pieces--;
+    p->stats.kept -= class_size(class) + SHERD__POOL_OVERHEAD;
+}
+
+static void free_stale(sherd__pool *p, unsigned class)
+{
+    kept *k = pop(&p->stale[class]);
+    p->stats.stale -= class_size(class) + SHERD__POOL_OVERHEAD;
+    sherd__wipe_pages(k, class_size(class));
+    free_kept(p, k, class);
+}
+
 /* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept. */
 static void shrink(sherd__pool *p, uint64_t need)
 {
-    uint64_t freed = 0;
-    for (unsigned c = CLASSES; c-- > 0 && freed < need;) {
-        while (p->lists[c] && freed < need) {
-            kept *k = p->lists[c];
-            p->lists[c] = k->next;
-            if (p->dirty) sherd__wipe(k, class_size(c));
-            uncarve(k);
-            freed += class_size(c) + SHERD__POOL_OVERHEAD;
+    uint64_t kept_before = p->stats.kept;
+    for (unsigned c = CLASSES; c-- > 0;)
+        while (p->lists[c].head && kept_before - p->stats.kept < need) {
+            kept *k = pop(&p->lists[c]);
+            if (p->dirty) sherd__wipe_pages(k, class_size(c));
+            free_kept(p, k, c);
         }
-    }
-    p->stats.kept -= freed;
+    for (unsigned c = CLASSES; c-- > 0;)
+        while (p->stale[c].head && kept_before - p->stats.kept < need) free_stale(p, c);
 }
 
 int sherd__pool_new(sherd__pool **out, uint64_t budget)
@@ -102,6 +145,7 @@ void sherd__pool_limit(sherd__pool *p, uint64_t limit)
 void sherd__pool_free(sherd__pool *p)
 {
     if (!p) return;
+    p->later = NULL;
     if (!p->of) sherd__pool_trim(p);
     sherd__free(p);
 }
@@ -188,15 +232,15 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
         if (bytes) count(&p->stats, cost);
         return bytes;
     }
-    kept **list = &p->lists[class_of(len, &rounded)];
-    kept *k = *list;
+    list *ready = &p->lists[class_of(len, &rounded)];
+    kept *k = ready->head ? pop(ready) : NULL;
     if (k) { /* leaves `kept` before it enters `used`: nothing needs to shrink for it */
-        *list = k->next;
+        p->pieces--;
         p->stats.kept -= cost;
-        k->next = NULL;
+        *k = (kept){ .next = NULL };
     }
     if (!sherd__pool_reserve(p, cost)) {
-        if (k && p->dirty) sherd__wipe(k, rounded);
+        if (k && p->dirty) sherd__wipe_pages(k, rounded);
         if (k) uncarve(k);
         return NULL;
     }
@@ -215,23 +259,92 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
         sherd__pool_give(p->of, bytes, len);
         return;
     }
-    if (p->sole) p->dirty = true;
-    else sherd__wipe(bytes, len);
+    kept *k = (kept *)(void *)bytes;
     p->stats.used -= cost;
     p->stats.kept += cost;
-    kept *k = (kept *)(void *)bytes;
-    k->next = p->lists[class];
-    p->lists[class] = k;
+    p->pieces++;
+    if (p->later && !p->sole && rounded > AT_ONCE) {
+        k->wiped = 0;
+        p->stats.stale += cost;
+        push(&p->stale[class], k);
+        p->later(p->later_ctx);
+        return;
+    }
+    bool goes = p->pieces > PIECES_MOST && rounded <= AT_ONCE;
+    if (goes || !p->sole) sherd__wipe(bytes, rounded); /* of a sole client's time, too */
+    else p->dirty = true;
+    k->wiped = 0;
+    if (goes) free_kept(p, k, class);
+    else push(&p->lists[class], k);
+}
+
+void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx)
+{
+    p->later = later;
+    p->later_ctx = ctx;
+}
+
+/* From now on nobody is given what is kept before it is wiped. */
+static void set_aside(sherd__pool *p)
+{
+    for (unsigned c = 0; c < CLASSES; c++) {
+        if (!p->lists[c].head) continue;
+        p->lists[c].tail->next = p->stale[c].head;
+        if (!p->stale[c].head) p->stale[c].tail = p->lists[c].tail;
+        p->stale[c].head = p->lists[c].head;
+        p->lists[c].head = NULL;
+    }
+    p->stats.stale = p->stats.kept;
+    p->dirty = false;
+    if (p->stats.stale) p->later(p->later_ctx);
+}
+
+/* Wipes some of the first one of a class; how many bytes that counts. */
+static uint64_t clean_one(sherd__pool *p, unsigned class, uint64_t most)
+{
+    bool goes = p->trimming || class_size(class) > KEPT_MOST;
+    kept *k = p->stale[class].head;
+    uint64_t from = k->wiped ? k->wiped : sizeof *k, rest = class_size(class) - from;
+    uint64_t n = rest < most ? rest : most, over = ((uintptr_t)k + from + n) & (PAGE - 1);
+    if (n < rest && over < n) n -= over; /* pieces of a page would be touched, here and next */
+    if (goes) sherd__wipe_pages((uint8_t *)k + from, n);
+    else sherd__wipe((uint8_t *)k + from, n);
+    k->wiped = from + n;
+    if (n < rest) return most;
+    p->stats.stale -= class_size(class) + SHERD__POOL_OVERHEAD;
+    k = pop(&p->stale[class]);
+    k->wiped = 0;
+    if (goes) free_kept(p, k, class);
+    else push(&p->lists[class], k);
+    return n + BUFFER_COST;
+}
+
+bool sherd__pool_clean(sherd__pool *p, uint64_t most)
+{
+    for (unsigned c = 0; c < CLASSES && p->stats.stale; c++)
+        while (p->stale[c].head) {
+            if (most == 0) return true;
+            uint64_t n = clean_one(p, c, most);
+            most -= n < most ? n : most;
+        }
+    return false;
 }
 
 void sherd__pool_sole(sherd__pool *p, bool sole)
 {
-    if (p->sole && !sole) sherd__pool_trim(p);
+    if (p->sole && !sole && p->later) set_aside(p);
+    else if (p->sole && !sole) sherd__pool_trim(p);
+    if (sole) p->trimming = false;
     p->sole = sole;
 }
 
 void sherd__pool_trim(sherd__pool *p)
 {
+    if (p->later) {
+        p->trimming = true;
+        set_aside(p);
+        return;
+    }
     shrink(p, UINT64_MAX);
     p->dirty = false;
 }

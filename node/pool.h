@@ -1,9 +1,9 @@
 /*
  * Memory under one budget: every block, arriving body, result and scratch of a node comes from
  * here, so that its coordinators, all together, cannot make it grow beyond what it was started
- * with. Buffers that are given back are wiped and kept for the next one of their size: fresh
- * megabytes cost a page fault every 4 KB, which is more than filling them. What is kept counts in
- * the budget too, and goes back to the system when the room is needed.
+ * with. Buffers that are given back are wiped, large ones in slices, and kept for the next one of
+ * their size: fresh megabytes cost a page fault every 4 KB, which is more than filling them. What
+ * is kept counts in the budget too, and goes back to the system when the room is needed.
  *
  * One thread (the loop's) makes all calls on a pool.
  */
@@ -24,7 +24,8 @@ typedef struct sherd__pool sherd__pool;
 typedef struct sherd__pool_stats {
     uint64_t budget;
     uint64_t used;     /* bytes in buffers handed out, and reserved */
-    uint64_t kept;     /* bytes in wiped buffers that wait for reuse; used + kept <= budget */
+    uint64_t kept;     /* bytes in buffers that wait for reuse; used + kept <= budget */
+    uint64_t stale;    /* of these, in buffers that nobody is given before they are wiped */
     uint64_t peak;     /* most that used ever was */
     uint64_t refused;  /* requests that found no room */
 } sherd__pool_stats;
@@ -45,11 +46,21 @@ void sherd__pool_free(sherd__pool *p);
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len);
 /**
  * Whether all buffers are one client's. Then what it gives back is wiped only before it goes to the
- * system or to somebody else (at the latest in the call that says that it is alone no longer): to
- * wipe megabytes that are about to be overwritten costs as much as sending them. false at first.
+ * system or to somebody else: to wipe megabytes that are about to be overwritten costs as much as
+ * sending them. Once it is alone no longer, nobody is given them before they are wiped. false at
+ * first.
  */
 void sherd__pool_sole(sherd__pool *p, bool sole);
-/** Gives back what get gave for len. The bytes are wiped (see sole). NULL is allowed. */
+/**
+ * Large buffers are wiped by sherd__pool_clean, of which `later` asks for a call, instead of in the
+ * call that gives them back or ends `sole`. Until then they count as kept. NULL, as at first: all
+ * at once.
+ */
+void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx);
+/** Wipes some `most` bytes; true while more is left. Buffers above 64 MB, and all of them after
+ *  sherd__pool_trim, go to the system then (sherd__wipe_pages). */
+bool sherd__pool_clean(sherd__pool *p, uint64_t most);
+/** Gives back what get gave for len. The bytes are wiped (see sole, slices). NULL is allowed. */
 void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
 
 /** Counts len bytes as used, without memory yet; false where there is no room. */
@@ -68,7 +79,8 @@ bool sherd__pool_relieve(sherd__pool *p);
 /** What a buffer of len bytes will count: for reserving one before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);
 
-/** Hands kept buffers back to the system (a session ended: the next may come in hours). */
+/** Hands kept buffers back to the system, in slices where it has them (a session ended: the next
+ *  may come in hours). */
 void sherd__pool_trim(sherd__pool *p);
 
 const sherd__pool_stats *sherd__pool_stats_of(const sherd__pool *p);

@@ -499,6 +499,7 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
         return err;
     }
     sherd__pool_relief(w->pool, sherd__worker_relieve, w);
+    if (opt->wake) sherd__pool_slices(w->pool, opt->wake, opt->wake_ctx);
     return SHERD_OK;
 }
 
@@ -506,6 +507,7 @@ void sherd__worker_free(sherd__worker *w)
 {
     if (!w) return;
     w->opt.wake = NULL;
+    sherd__pool_slices(w->pool, NULL, NULL);
     sherd__worker_reap(w);
     sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);

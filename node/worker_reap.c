@@ -106,5 +106,6 @@ void sherd__worker_reap(sherd__worker *w)
         if (sherd__worker_to_reap(c)) more = true;
         else sherd__worker_over(c);
     }
+    if (w->opt.wake && sherd__pool_clean(w->pool, WIPE_TURN)) more = true;
     if (more) w->opt.wake(w->opt.wake_ctx);
 }

@@ -19,6 +19,7 @@
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
 #define REAP_TURN 1024u /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
+#define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
 #define REAP_RELIEF 16384u /* in a turn, where memory is wanted */
 
 typedef struct task {

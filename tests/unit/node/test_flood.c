@@ -415,6 +415,57 @@ static void answers_that_nobody_read_are_freed_in_slices(void **s)
     leave_behind(&p, SOME);
 }
 
+static void drop_all(peer *p, uint64_t job, uint32_t blocks)
+{
+    for (uint32_t k = 1; k <= blocks; k++)
+        assert_int_equal(sherd__session_drop(p->j.co, job, k), SHERD_OK);
+    joined_exchange(&p->j);
+}
+
+/* Bytes are wiped for the first client's blocks as the second one comes, and for what it gives
+ * back itself, some at a turn. */
+static void what_clients_give_back_is_wiped_in_slices(void **s)
+{
+    enum { SOME = 32, SIDE = 512, SLICE = 4 << 20, EACH = 8 * SIDE * SIDE };
+    static const double numbers[SIDE * SIDE] = { 1 };
+    const sherd__pool_stats *m;
+    (void)s;
+    peer p, q;
+    start(0, true);
+    m = sherd__worker_memory(worker);
+    join(&p);
+    for (int both = 0; both < 2; both++) {
+        for (uint32_t k = 1; k <= SOME; k++)
+            joined_put(&p.j, OTHER, k, SHERD_F64, SIDE, SIDE, numbers);
+        joined_exchange(&p.j);
+        drop_all(&p, OTHER, SOME);
+        if (!both) {
+            (void)turns();
+            assert_true(m->stale == 0 && m->kept >= (uint64_t)SOME * EACH);
+            join(&q);
+        }
+        unsigned n = 0;
+        uint64_t before = m->stale;
+        assert_true(wakes && before >= (uint64_t)(SOME - 2) * EACH);
+        for (; wakes; n++) {
+            wakes = 0;
+            sherd__worker_poll(worker);
+            assert_true(m->stale + SLICE + EACH + 4096 >= before);
+            before = m->stale;
+        }
+        assert_true(n >= (SOME - 2) * (unsigned)EACH / SLICE && m->stale == 0);
+    }
+    for (uint32_t k = 1; k <= SOME; k++)
+        joined_put(&q.j, OTHER, k, SHERD_F64, SIDE, SIDE, numbers);
+    joined_exchange(&q.j);
+    drop_all(&q, OTHER, SOME);
+    joined_cut(&p.j);
+    joined_cut(&q.j);
+    assert_true(m->stale > 0); /* and the node ends */
+    sherd__executor_free(executor);
+    sherd__worker_free(worker);
+}
+
 /* Refused tasks, whose answers the peer does not read. */
 static void ask_in_vain(peer *p, uint32_t tasks)
 {
@@ -487,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
         cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
         cmocka_unit_test(answers_that_nobody_read_are_freed_in_slices),
+        cmocka_unit_test(what_clients_give_back_is_wiped_in_slices),
         cmocka_unit_test(answers_that_nobody_reads_count_in_the_memory_of_their_key),
         cmocka_unit_test(tables_are_counted_and_their_keys_are_secret),
     };

@@ -5,9 +5,12 @@
 #include <cmocka.h>
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/rand.h"
+#include "core/wipe.h"
 #include "node/pool.h"
 
 #define MB ((uint64_t)1 << 20)
@@ -78,6 +81,145 @@ static void a_sole_clients_buffers_are_not_kept_for_the_next_one(void **s)
     sherd__pool_free(p);
 }
 
+static void note(void *ctx)
+{
+    ++*(unsigned *)ctx;
+}
+
+/* Slices of 4 MB until nothing is stale; how many. */
+static unsigned clean(sherd__pool *p)
+{
+    const sherd__pool_stats *st = sherd__pool_stats_of(p);
+    for (unsigned n = 1;; n++) {
+        bool more = sherd__pool_clean(p, 4 * MB);
+        assert_int_equal(more, st->stale > 0);
+        if (!more) return n;
+    }
+}
+
+/* A second client comes, while much that the first one gave back is not wiped. */
+static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
+{
+    enum { MANY = 64 };
+    (void)s;
+    uint8_t *at[MANY], *b;
+    unsigned asked = 0, reused = 0;
+    sherd__pool *p = new_pool(2 * MANY * MB);
+    const sherd__pool_stats *st = sherd__pool_stats_of(p);
+    sherd__pool_slices(p, note, &asked);
+    sherd__pool_sole(p, true);
+    for (size_t i = 0; i < MANY; i++) memset(at[i] = sherd__pool_get(p, MB), 0xAB, MB);
+    for (size_t i = 0; i < MANY; i++) sherd__pool_give(p, at[i], MB);
+    assert_int_equal(asked, 0);
+    sherd__pool_sole(p, false);
+    assert_true(asked > 0 && st->stale == st->kept && st->kept > MANY * MB);
+    for (unsigned i = 0; i < 2 * MANY; i++) {
+        if (i == MANY / 4) sherd__pool_sole(p, true); /* another one is alone now */
+        if (i == MANY / 2) sherd__pool_sole(p, false);
+        uint64_t kept = st->kept;
+        b = sherd__pool_get(p, MB);
+        bool again = st->kept < kept; /* else it is the system's, and uninitialised */
+        bool alone = i >= MANY / 4 && i < MANY / 2; /* is given its own as it left them */
+        for (size_t k = 0; again && k < MB; k += 8) assert_true(b[k] == 0 || (alone && b[k] == 1));
+        reused += again;
+        memset(b, alone ? 1 : 0xAB, MB);
+        sherd__pool_give(p, b, MB);
+        if (i % 4 == 3) (void)sherd__pool_clean(p, 3 * MB);
+    }
+    (void)clean(p);
+    assert_in_range(reused, MANY, 2 * MANY);
+    b = sherd__pool_get(p, MB);
+    memset(b, 0xCD, MB);
+    sherd__pool_give(p, b, MB);
+    assert_int_equal(st->stale, MB + SHERD__POOL_OVERHEAD);
+    assert_int_equal(clean(p), 1);
+    sherd__pool_free(p);
+}
+
+static void a_large_buffer_is_wiped_in_slices_or_when_its_room_is_wanted(void **s)
+{
+    (void)s;
+    unsigned asked = 0;
+    sherd__pool *p = new_pool(60 * MB);
+    const sherd__pool_stats *st = sherd__pool_stats_of(p);
+    sherd__pool_slices(p, note, &asked);
+    uint8_t *a = sherd__pool_get(p, 40 * MB);
+    memset(a, 0xAB, 40 * MB);
+    sherd__pool_give(p, a, 40 * MB);
+    assert_int_equal(asked, 1);
+    for (unsigned i = 0; i < 9; i++) assert_true(sherd__pool_clean(p, 4 * MB));
+    assert_int_equal(st->stale, 40 * MB + SHERD__POOL_OVERHEAD);
+    assert_in_range(clean(p), 1, 2); /* the first slice ends at a page */
+    uint8_t *b = sherd__pool_get(p, 40 * MB);
+    assert_ptr_equal(a, b);
+    for (size_t k = 0; k < 40 * MB; k += 8) assert_int_equal(b[k], 0);
+    sherd__pool_give(p, b, 40 * MB);
+    assert_true(sherd__pool_clean(p, MB));
+    assert_non_null(b = sherd__pool_get(p, 48 * MB));
+    assert_int_equal(st->kept, 0);
+    sherd__pool_give(p, b, 48 * MB);
+    sherd__pool_trim(p);
+    assert_true(st->kept > 0);
+    assert_in_range(clean(p), 12, 13);
+    assert_int_equal(st->kept, 0); /* the system has it */
+    sherd__pool_free(p);
+}
+
+/* Resident megabytes of the first `len` bytes of whole pages from p on. */
+static uint64_t resident_mb(const uint8_t *p, uint64_t len)
+{
+    static unsigned char in[1u << 16];
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = 0;
+    uintptr_t at = ((uintptr_t)p + page - 1) & ~(uintptr_t)(page - 1);
+    assert_true(len / page <= sizeof in);
+    assert_int_equal(mincore((void *)at, len, in), 0);
+    for (uint64_t k = 0; k < len / page; k++) n += in[k] & 1u;
+    return n * page / MB;
+}
+
+/* A header announces much, a connection ends: nothing came that could be wiped. */
+static void wiping_what_was_never_filled_touches_no_memory(void **s)
+{
+    enum { MUCH = 200 };
+    (void)s;
+    unsigned asked = 0, slices = 0;
+    sherd__pool *p = new_pool(2 * MUCH * MB);
+    const sherd__pool_stats *st = sherd__pool_stats_of(p);
+    sherd__pool_slices(p, note, &asked);
+    uint8_t *a = sherd__pool_get(p, MUCH * MB);
+    memset(a, 0xAB, MB);
+    sherd__pool_give(p, a, MUCH * MB);
+    assert_true(asked && st->kept >= MUCH * MB);
+    for (; sherd__pool_clean(p, 4 * MB); slices++) {
+        assert_true(st->kept >= MUCH * MB); /* counts until all of it is wiped */
+        if (slices == 20) assert_true(resident_mb(a, 100 * MB) < 30);
+    }
+    assert_true(slices >= MUCH / 4 - 1);
+    assert_int_equal(st->kept, 0);
+    sherd__pool_free(p);
+}
+
+/* Of many sizes, at any place in a page. */
+static void wiped_pages_are_zero_and_their_neighbours_are_not(void **s)
+{
+    enum { ALL = 1 << 20 };
+    static const size_t from[] = { 0, 1, 64, 4095, 4096, 4097, 70000 };
+    static const size_t len[] = { 0, 1, 4095, 4096, 8191, 65536, 65537, 131072, 300001, 900000 };
+    (void)s;
+    uint8_t *all = sherd__alloc(ALL);
+    assert_non_null(all);
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        for (size_t k = 0; k < sizeof len / sizeof *len; k++) {
+            size_t wrong = 0, to = from[i] + len[k];
+            memset(all, 0xAB, ALL);
+            sherd__wipe_pages(all + from[i], len[k]);
+            for (size_t b = 0; b < ALL; b++)
+                wrong += all[b] != (b >= from[i] && b < to ? 0 : 0xAB);
+            assert_int_equal(wrong, 0);
+        }
+    sherd__free(all);
+}
+
 static void kept_buffers_make_room_for_other_sizes(void **s)
 {
     (void)s;
@@ -97,33 +239,69 @@ static void kept_buffers_make_room_for_other_sizes(void **s)
     sherd__pool_free(p);
 }
 
-static void random_use_never_exceeds_the_budget_nor_overlaps(void **s)
+static void random_use(bool slices)
 {
-    (void)s;
     enum { SLOTS = 64 };
+    unsigned asked = 0;
     uint8_t *at[SLOTS] = { NULL };
-    uint64_t len[SLOTS] = { 0 }, budget = 300000;
+    uint64_t len[SLOTS] = { 0 }, unit = slices ? 200000 : 20000;
+    uint64_t budget = 15 * unit;
     sherd_entropy_seeded state;
     sherd_entropy rnd = sherd__entropy_seeded(&state, 7);
     sherd__pool *p = new_pool(budget);
+    if (slices) sherd__pool_slices(p, note, &asked);
     for (int step = 0; step < 20000; step++) {
+        if (slices && step % 16 == 0) (void)sherd__pool_clean(p, unit);
+        if (slices && step % 128 == 0) sherd__pool_sole(p, step % 256 == 0);
+        if (slices && step % 1024 == 0) sherd__pool_trim(p);
         size_t i = sherd__entropy_below(&rnd, SLOTS);
         if (at[i]) {
-            for (uint64_t k = 0; k < len[i]; k++) assert_int_equal(at[i][k], (uint8_t)i);
+            uint64_t wrong = 0;
+            for (uint64_t k = 0; k < len[i]; k++) wrong += at[i][k] != (uint8_t)i;
+            assert_int_equal(wrong, 0);
             sherd__pool_give(p, at[i], len[i]);
             at[i] = NULL;
         } else {
-            len[i] = sherd__entropy_below(&rnd, 20000);
+            len[i] = sherd__entropy_below(&rnd, unit);
             at[i] = sherd__pool_get(p, len[i]);
             if (at[i]) memset(at[i], (int)i, len[i]);
             assert_int_equal((uintptr_t)at[i] % 64, 0);
         }
         const sherd__pool_stats *st = sherd__pool_stats_of(p);
         assert_true(st->used + st->kept <= budget && st->used <= st->peak);
+        assert_true(st->stale <= st->kept);
     }
+    assert_int_equal(asked > 0, slices);
     assert_true(sherd__pool_stats_of(p)->refused > 0);
     for (size_t i = 0; i < SLOTS; i++) sherd__pool_give(p, at[i], len[i]);
     assert_int_equal(sherd__pool_stats_of(p)->used, 0);
+    sherd__pool_free(p);
+}
+
+static void random_use_never_exceeds_the_budget_nor_overlaps(void **s)
+{
+    (void)s;
+    random_use(false);
+    random_use(true);
+}
+
+/* Room is made in one call, which must not have millions of them to free. */
+static void no_more_than_some_small_buffers_are_kept(void **s)
+{
+    enum { MANY = 40000, MOST = 16384 };
+    (void)s;
+    static uint8_t *at[MANY];
+    sherd__pool *p = new_pool(64 * MB);
+    const sherd__pool_stats *st = sherd__pool_stats_of(p);
+    for (int sole = 0; sole < 2; sole++) {
+        sherd__pool_sole(p, sole);
+        for (size_t i = 0; i < MANY; i++) assert_non_null(at[i] = sherd__pool_get(p, 64));
+        for (size_t i = 0; i < MANY; i++) sherd__pool_give(p, at[i], 64);
+        assert_int_equal(st->used, 0);
+        assert_int_equal(st->kept, MOST * sherd__pool_cost(64));
+    }
+    sherd__pool_trim(p);
+    assert_int_equal(st->kept, 0);
     sherd__pool_free(p);
 }
 
@@ -156,8 +334,13 @@ int main(void)
         cmocka_unit_test(a_request_beyond_the_budget_is_refused_and_counted),
         cmocka_unit_test(a_buffer_given_back_comes_again_wiped),
         cmocka_unit_test(a_sole_clients_buffers_are_not_kept_for_the_next_one),
+        cmocka_unit_test(what_is_wiped_in_slices_is_given_to_nobody_before),
+        cmocka_unit_test(a_large_buffer_is_wiped_in_slices_or_when_its_room_is_wanted),
+        cmocka_unit_test(wiping_what_was_never_filled_touches_no_memory),
+        cmocka_unit_test(wiped_pages_are_zero_and_their_neighbours_are_not),
         cmocka_unit_test(kept_buffers_make_room_for_other_sizes),
         cmocka_unit_test(random_use_never_exceeds_the_budget_nor_overlaps),
+        cmocka_unit_test(no_more_than_some_small_buffers_are_kept),
         cmocka_unit_test(an_empty_buffer_is_a_buffer),
         cmocka_unit_test(a_failed_allocation_costs_no_budget),
     };
