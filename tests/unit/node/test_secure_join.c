@@ -1,0 +1,146 @@
+/*
+ * What a node asks of a training before its first round: a format and thresholds that it knows,
+ * places that it has room for, keys that their owners signed and that its peers' file names.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/node/secure_member.h"
+
+static void a_coordinator_of_another_version_is_told_so(void **s)
+{
+    (void)s;
+    uint64_t words[SHERD__SECURE_PLAN];
+    sherd__secure_plan p = member_plan();
+    sherd__secure_plan_write((uint8_t *)words, &p);
+    words[0] = 1;
+    member_start(NULL);
+    member_put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, words);
+    assert_int_equal(member_task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD),
+                     SHERD_EFORMAT);
+    assert_non_null(strstr(m.refusal.text, "another format of secure aggregation"));
+    member_stop();
+}
+
+static void keys_that_their_owners_did_not_sign_are_refused(void **s)
+{
+    (void)s;
+    member_start(NULL);
+    for (size_t bit = 0; bit < 8 * N * SHERD__SECURE_CARD; bit += 61) {
+        assert_int_equal(member_join(), 0);
+        member_deal_cards();
+        m.cards[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(member_roster(), SHERD_EAUTH);
+        assert_int_equal(member_seal(1), SHERD_EINVAL);
+    }
+    assert_int_equal(member_join(), 0);
+    member_deal_cards(); /* a signature as another member */
+    memcpy(m.cards + 2 * SHERD__SECURE_CARD, m.cards + 3 * SHERD__SECURE_CARD, SHERD__SECURE_CARD);
+    assert_int_equal(member_roster(), SHERD_EAUTH);
+    static const sherd__seal_key nothing = { .open = { 1 } };
+    assert_int_equal(member_join(), 0);
+    member_deal_cards(); /* signed well, and nothing can be sealed to it */
+    member_card_of(m.others[2].identity, 2, &nothing, m.cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(member_roster(), SHERD_EAUTH);
+    assert_int_equal(member_join(), 0);
+    member_deal_cards(); /* one owner as two members */
+    member_card_of(m.others[1].identity, 2, &m.others[2].key, m.cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(member_roster(), SHERD_EAUTH);
+    assert_int_equal(member_join(), 0);
+    member_deal_cards(); /* the node itself once more */
+    member_card_of(m.identity, 2, &m.others[2].key, m.cards + 2 * SHERD__SECURE_CARD);
+    assert_int_equal(member_roster(), SHERD_EAUTH);
+    member_stop();
+}
+
+static size_t line_of(const sherd_identity *id, const char *more, char *out)
+{
+    char key[SHERD__FINGERPRINT_TEXT];
+    sherd__fingerprint_text(sherd__identity_fingerprint(id), key);
+    return (size_t)sprintf(out, "127.0.0.1:7001 key=%s %s\n", key, more);
+}
+
+static int roster_under(const char *of_1, const char *of_2, const char *of_3)
+{
+    char lines[1000];
+    const char *const more[N] = { NULL, of_1, of_2, of_3 };
+    sherd__peers peers;
+    size_t len = line_of(m.identity, "domain=own", lines);
+    for (uint32_t i = 1; i < N; i++)
+        if (more[i]) len += line_of(m.others[i].identity, more[i], lines + len);
+    assert_int_equal(sherd__peers_parse(&peers, lines, len, "peers", NULL), 0);
+    member_start(&peers);
+    assert_int_equal(member_join(), 0);
+    member_deal_cards();
+    int err = member_roster();
+    member_stop();
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+static void with_a_peers_file_only_its_nodes_are_believed(void **s)
+{
+    (void)s;
+    assert_int_equal(roster_under("", "", ""), 0);
+    assert_int_equal(roster_under("role=node", "domain=a", "domain=b"), 0);
+    assert_int_equal(roster_under("", "", NULL), SHERD_EAUTH);
+    assert_int_equal(roster_under("", "", "role=coordinator"), SHERD_EAUTH);
+    assert_int_equal(roster_under("", "domain=a", "domain=a"), SHERD_EAUTH); /* T = 1 */
+    assert_int_equal(roster_under("", "", "domain=own"), SHERD_EAUTH);
+}
+
+static void thresholds_that_are_not_safe_are_refused(void **s)
+{
+    (void)s;
+    static const uint32_t bad[][3] = { { 2, 2, 1 }, { 4, 2, 1 }, { 4, 3, 0 }, { 4, 3, 2 },
+                                       { 7, 4, 2 }, { 4, 5, 1 }, { 1025, 1000, 1 } };
+    member_start(NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sherd__secure_plan p = member_plan();
+        p.nodes = bad[i][0];
+        p.threshold = bad[i][1];
+        p.colluding = bad[i][2];
+        assert_true(member_join_as(&p) != 0);
+    }
+    member_meet();
+    member_round(1);
+    member_stop();
+}
+
+static void a_plan_has_no_more_places_than_examples_are_dealt(void **s)
+{
+    (void)s;
+    enum { X = 4, Y = 5 };
+    for (m.places = 8; m.places < 12; m.places++) {
+        sherd__secure_plan p = member_plan();
+        p.x = X;
+        p.targets = Y;
+        m.stays = true;
+        member_start_with((uint64_t)16 << 20, NULL, NULL);
+        member_put(X, SHERD_F64, ROWS, 3, m.examples);
+        member_put(Y, SHERD_F64, ROWS, 2, m.examples);
+        assert_int_equal(member_join_as(&p), m.places <= ROWS + 1 ? 0 : SHERD_EINVAL);
+        member_stop();
+    }
+    m.stays = false;
+    m.places = ROWS;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_coordinator_of_another_version_is_told_so),
+        cmocka_unit_test(keys_that_their_owners_did_not_sign_are_refused),
+        cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
+        cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
+        cmocka_unit_test(a_plan_has_no_more_places_than_examples_are_dealt),
+    };
+    return cmocka_run_group_tests(tests, member_fill, member_empty);
+}
