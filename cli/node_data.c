@@ -79,8 +79,8 @@ static int judge(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const ours[] = { "label", "any-peers", "any-roster", "epsilon", "delta",
                                         "ledger", "require-ledger", "min-nodes",
-                                        "min-colluding", "min-rows", "max-rounds",
-                                        "max-rounds-day", NULL };
+                                        "min-colluding", "min-rows", "max-rows",
+                                        "max-rounds", "max-rounds-day", NULL };
     const char *name = sherd__opt_text(cli, "data") ? NULL : sherd__opts_idle(cli, ours);
     return name == NULL ? SHERD_OK
                         : sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
@@ -116,6 +116,7 @@ static void read_policy(sherd__policy *p, sherd__cli *cli)
     *p = (sherd__policy){ .nodes_min = (uint32_t)sherd__opt_int(cli, "min-nodes"),
                           .colluding_min = (uint32_t)sherd__opt_int(cli, "min-colluding"),
                           .rows_min = (uint64_t)sherd__opt_int(cli, "min-rows"),
+                          .rows_max = (uint64_t)sherd__opt_int(cli, "max-rows"),
                           .rounds_max = (uint64_t)sherd__opt_int(cli, "max-rounds"),
                           .rounds_day = (uint64_t)sherd__opt_int(cli, "max-rounds-day"),
                           .epsilon = sherd__opt_real(cli, "epsilon"),

@@ -59,6 +59,8 @@ void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
     {.name = "min-rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,            \
      .preset = "32",                                                                               \
      .help = "--data: ... of at least so many places of each node a round, empty ones too"},       \
+    {.name = "max-rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,                    \
+     .preset = "1048576", .help = "--data: ... of at most so many places of each node a round"},   \
     {.name = "max-rounds", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,                  \
      .preset = "10000",                                                                            \
      .help = "--data: most rounds of one training, or for one coordinator a day"},                 \

@@ -104,12 +104,16 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     return 0;
 }
 
-/* Nodes refuse an epoch whose last round is small by --min-rows, which only they know. */
-static void warn_last(const sherd__train *t)
+/* Nodes refuse rounds that are small by --min-rows or large by --max-rows, which only they know. */
+static void warn_rows(const sherd__train *t)
 {
     const sherd__train_secure *s = t->secure;
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
     uint64_t last = s->places % s->rows;
+    if (!s->simulate && s->rows > usual.rows_max)
+        sherd__cli_warn(t->cli, "a round goes over %" PRIu64 " places of each node: nodes with the "
+                        "preset --max-rows (%" PRIu64 ") refuse this training; choose a smaller "
+                        "--batch", s->rows, usual.rows_max);
     if (s->simulate || last == 0 || last >= usual.rows_min || s->rows < usual.rows_min) return;
     sherd__cli_warn(t->cli, "the last round of an epoch goes over %" PRIu64 " of the %" PRIu64
                     " places of each node: nodes with the preset --min-rows (%" PRIu64 ") refuse "
@@ -129,7 +133,7 @@ static int plan_places(sherd__train *t, sherd_diag *d)
                             : (uint64_t)sherd__opt_int(t->cli, "examples");
     uint64_t rows = batch / nodes + (batch % nodes != 0);
     s->rows = rows == 0 || rows > s->places ? s->places : rows;
-    warn_last(t);
+    warn_rows(t);
     return SHERD_OK;
 }
 

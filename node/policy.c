@@ -31,6 +31,9 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
                            "least %" PRIu64 " places of each node, the last of an epoch too "
                            "(--min-rows)", p->rows_min);
+    if (p->rows_max && plan->rows > p->rows_max)
+        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
+                           "most %" PRIu64 " places of each node (--max-rows)", p->rows_max);
     if (isfinite(p->epsilon) && !(plan->noise > 0))
         return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums with "
                            "noise only (--epsilon)");

@@ -18,6 +18,8 @@
 typedef struct sherd__policy {
     uint32_t nodes_min, colluding_min; /* of a plan */
     uint64_t rows_min;                 /* places of every round, the last of an epoch too */
+    uint64_t rows_max;                 /* places of a round: it keeps the node from others as long
+                                          as these take; 0: any number */
     uint64_t rounds_max, rounds_day;   /* uploads for one job, and for one coordinator in a day
                                           (UTC); in one day for all */
     double epsilon, delta;             /* budget of every example; epsilon infinite: no bound, and
@@ -28,8 +30,9 @@ typedef struct sherd__policy {
 
 /** What the command gives a node unless its owner says otherwise. */
 #define SHERD__POLICY_DEFAULT                                                                      \
-    { .nodes_min = 3, .colluding_min = 1, .rows_min = 32, .rounds_max = 10000,                     \
-      .rounds_day = 20000, .epsilon = 8, .delta = 1e-6 }
+    { .nodes_min = 3, .colluding_min = 1, .rows_min = 32,                                         \
+      .rows_max = 1048576, .rounds_max = 10000, .rounds_day = 20000, .epsilon = 8,                 \
+      .delta = 1e-6 }
 
 enum { SHERD__LEDGER_DIGEST = 32 };
 

@@ -144,7 +144,11 @@ static uint64_t number_of(uint32_t number, uint32_t attempt)
 
 static void on_run(sherd_work *work)
 {
-    sherd__worker_run((task *)work);
+    task *t = (task *)work;
+    double (*clock)(void) = t->client->worker->opt.clock;
+    double from = clock ? clock() : 0;
+    sherd__worker_run(t);
+    t->took_us = clock ? 1e6 * (clock() - from) : 0;
 }
 
 static void on_done(sherd_work *work)
@@ -155,6 +159,7 @@ static void on_done(sherd_work *work)
     for (uint32_t i = 0; i < w->running_len; i++)
         if (w->running[i] == t) w->running[i] = w->running[--w->running_len];
     c->running--;
+    sherd__worker_charge(c, t->took_us - t->charged_us);
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
     if (c->closed) {
@@ -192,6 +197,8 @@ int sherd__worker_submit(sherd__worker *w, task *t)
     t->work = (sherd_work){ .run = on_run, .done = on_done };
     int err = sherd__executor_submit(w->opt.executor, &t->work);
     if (err) return err;
+    t->charged_us = t->round ? sherd__round_us(t->round) : us_of(w, t);
+    sherd__worker_charge(t->client, t->charged_us);
     w->running[w->running_len++] = t;
     t->client->running++;
     return SHERD_OK;
@@ -223,6 +230,7 @@ static void start(sherd__worker *w, task *t)
             sherd__worker_run(t);
             w->stats.inline_tasks++;
             w->turn_us += us;
+            sherd__worker_charge(c, us);
         }
         answer(t);
     }
@@ -245,6 +253,7 @@ void sherd__worker_pump(sherd__worker *w)
         }
         w->stats.cancelled++;
         w->turn_us += 1;
+        sherd__worker_charge(t->client, 1);
         sherd__worker_release(t);
     }
     w->pumping = false;

@@ -3,11 +3,12 @@
  * and refusals out through the sessions, products on an executor. The server (node/server.h) and
  * the simulation drive the same object.
  *
- * Every session is one client with its own blocks and its own queue. Keys take turns, and so do the
- * clients of one key in its turns. Memory is reserved when a task arrives, so that an accepted task
- * cannot fail for want of it later; what does not fit is refused, with the reason. A task small
- * enough not to hold up the loop runs at once on the calling thread when nothing else runs: a hop
- * to the compute thread costs more than it does.
+ * Every session is one client with its own blocks and its own queue. Keys share the compute
+ * thread's time by equal parts, or take turns where no clock is given; the clients of one key take
+ * turns in its part. Memory is reserved when a task arrives, so that an accepted task cannot fail
+ * for want of it later; what does not fit is refused, with the reason. A task small enough not to
+ * hold up the loop runs at once on the calling thread when nothing else runs: a hop to the compute
+ * thread costs more than it does.
  *
  * One thread (the loop's) makes all calls here, and drains the executor.
  */
@@ -51,7 +52,8 @@ typedef struct sherd__worker_options {
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
     sherd_entropy entropy; /* keys of sessions' tables; zeroed: the system's */
-    double (*clock)(void); /* seconds, for the times in answers about gradients; NULL: none */
+    double (*clock)(void); /* seconds, from any thread: times in answers about gradients, and what
+                              keys' tasks take; NULL: none */
 } sherd__worker_options;
 
 #define SHERD__OPS_MAX 32u /* sherd__op numbers are below */

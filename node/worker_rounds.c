@@ -110,6 +110,7 @@ void sherd__worker_start_round(sherd__worker *w, task *t)
         sherd__round_fail(t->round, err, "");
     } else {
         w->turn_us += sherd__round_us(t->round);
+        sherd__worker_charge(c, sherd__round_us(t->round));
         sherd__worker_run(t);
         w->stats.inline_tasks++;
     }

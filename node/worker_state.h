@@ -17,6 +17,7 @@
 #define RUNNING_MAX 2u
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
+#define TURN_LEAD_US 1e6 /* that a key's tasks may have taken more than those of one that waits */
 #define REAP_TURN 1024u /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
 #define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
@@ -39,6 +40,8 @@ typedef struct task {
     bool begun;        /* and the circle waits for its end */
     bool cancelled, answered;
     atomic_bool stop;  /* to the compute thread: nobody waits for it */
+    double charged_us; /* to its client's key, when it was started: estimated */
+    double took_us;    /* the compute thread, by opt.clock */
     int err;
     char text[SHERD__TEXT_MAX];
 } task;
@@ -51,6 +54,7 @@ typedef struct tenant {
     bool named;                      /* key counts: else it is of one client */
     sherd__pool *pool;
     sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
+    double used_us;                  /* that its tasks took (worker_turns.c) */
     struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
     struct tenant *next;             /* all tenants */
 } tenant;
@@ -90,6 +94,7 @@ struct sherd__worker {
     task *running[RUNNING_MAX];
     uint32_t running_len;
     bool pumping;
+    double served_us;                /* the least used_us of those in the ring, when last served */
     size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for room */
     double turn_us;                  /* estimated, of work on the loop's thread since its turn */
 };
@@ -127,6 +132,8 @@ void sherd__worker_queue(sherd__client *c, task *t);
 void sherd__worker_take_out(sherd__client *c, task *t);
 /** Frees rounds' tasks in the queue: those of rounds that are gone, or all. */
 void sherd__worker_drop_rounds(sherd__client *c, bool all);
+/** A task of the client took so long. */
+void sherd__worker_charge(sherd__client *c, double us);
 /** Takes the oldest task of the client whose turn it is out of its queue; NULL: all are empty. */
 task *sherd__worker_next(sherd__worker *w);
 

@@ -1,7 +1,13 @@
 /*
- * Whose turn it is: holders of keys with queued tasks stand in a ring, and each is served a task
- * before any is served twice, so that one with many tasks, or many sessions, delays another by one
- * of them. A key's sessions take its turns in the same way, and share its part of the memory.
+ * Whose turn it is: holders of keys with queued tasks stand in a ring. The next task is of the
+ * holder whose tasks have taken the least time, the first in the ring where several have, so that
+ * one with many tasks, many sessions or long tasks delays another by one of them. (Start-time fair
+ * queueing: Goyal, Vin, Cheng, "Start-time fair queuing", SIGCOMM 1996, section 2. Differs in that
+ * a task's time is estimated when it starts, and corrected when it ends.) A key's sessions take its
+ * turns one after another, and share its part of the memory.
+ *
+ * Times count from `served`, the least that the last one served had: who was away has saved up
+ * nothing. One long task puts its holder back by TURN_LEAD_US at most.
  */
 #include "core/alloc.h"
 #include "node/worker_state.h"
@@ -43,6 +49,7 @@ void sherd__worker_enter(sherd__worker *w, sherd__client *c)
     if (t->last) t->last->turn_next = c;
     t->last = c;
     if (t->turn_next) return;
+    if (t->used_us < w->served_us) t->used_us = w->served_us;
     t->turn_next = w->last ? w->last->turn_next : t;
     if (w->last) w->last->turn_next = t;
     w->last = t;
@@ -128,10 +135,29 @@ void sherd__worker_drop_rounds(sherd__client *c, bool all)
     }
 }
 
+void sherd__worker_charge(sherd__client *c, double us)
+{
+    const sherd__worker *w = c->worker;
+    tenant *t = c->tenant;
+    if (!w->opt.clock) return;
+    t->used_us += us;
+    if (t->used_us > w->served_us + TURN_LEAD_US) t->used_us = w->served_us + TURN_LEAD_US;
+}
+
+/* There are no more holders of keys than the allow-list or the bound on connections lets in. */
+static tenant *least_served(const sherd__worker *w)
+{
+    tenant *least = w->last->turn_next;
+    for (tenant *t = least->turn_next; t != w->last->turn_next; t = t->turn_next)
+        if (t->used_us < least->used_us) least = t;
+    return least;
+}
+
 task *sherd__worker_next(sherd__worker *w)
 {
     if (!w->last) return NULL;
-    tenant *holder = w->last->turn_next;
+    tenant *holder = least_served(w);
+    if (holder->used_us > w->served_us) w->served_us = holder->used_us;
     sherd__client *c = holder->last->turn_next;
     task *t = c->head;
     if (t->next) holder->last = c;

@@ -64,6 +64,12 @@ static void a_plan_is_held_against_the_policy(void **s)
     refuses(&p, &q, true, few);
     q.rows = q.places = 31;
     refuses(&p, &q, true, few);
+    q.rows = 1048577;
+    q.places = 10 * q.rows;
+    refuses(&p, &q, true, "policy: this node takes part in rounds of at most 1048576 places of "
+                          "each node (--max-rows)");
+    q.places = q.rows = 1048576;
+    assert_int_equal(sherd__policy_join(&p, &q, true, NULL), 0);
 }
 
 static sherd__charge charge_of(uint8_t about, double rho)

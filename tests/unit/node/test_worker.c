@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "node/check.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
 #include "tests/support/joined.h"
@@ -34,28 +35,45 @@ static sherd_executor *executor;
 static sherd__worker *worker;
 static uint32_t ran[HEARD_MAX], ran_len;
 static int fake_err;
+static double now_s;
+
+enum { LONG = 7, EIGHTH = 8 }; /* jobs whose tasks take 100 s and 1/8 s: far from estimated */
+
+static double fake_clock(void)
+{
+    return now_s;
+}
 
 /* Computes nothing, remembers the order. */
 static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
-    (void)ctx, (void)left, (void)right, (void)d;
+    (void)ctx, (void)right, (void)d;
     memset(out, 0, t->result.len);
+    now_s += t->job == LONG ? 100 : t->job == EIGHTH ? 0.125 : 2e-9 * sherd__task_flops(t, left);
     if (ran_len < HEARD_MAX) ran[ran_len++] = t->task;
     return fake_err;
 }
 
 static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
 
-static void start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory)
+static void start_by(double (*clock)(void), const sherd__backend *b, void *ctx, double gflops,
+                     uint64_t memory)
 {
-    sherd__worker_options o = { .backend = b, .backend_ctx = ctx, .memory = memory };
+    sherd__worker_options o = { .backend = b, .backend_ctx = ctx, .memory = memory,
+                                .clock = clock };
     o.caps.gflops = gflops;
     assert_int_equal(sherd__executor_new_inline(&executor), SHERD_OK);
     o.executor = executor;
     assert_int_equal(sherd__worker_new(&worker, &o), SHERD_OK);
     ran_len = 0;
     fake_err = 0;
+    now_s = 0;
+}
+
+static void start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory)
+{
+    start_by(NULL, b, ctx, gflops, memory);
 }
 
 static void stop(void)
@@ -378,6 +396,65 @@ static void sessions_of_one_key_share_its_turns(void **s)
     stop();
 }
 
+/* One key asks, from task 1 on; when it has been answered two of them `drained` times, another one
+ * asks, from task 101 on. */
+static void ask_as_two(uint64_t job, uint32_t first_len, uint64_t other_job, uint32_t drained)
+{
+    peer p, q;
+    start_by(fake_clock, &fake, NULL, SLOW, 64 * MB);
+    join_as(&p, 1, 0);
+    join_as(&q, 2, 0);
+    put(&p, job, 1, 200, 32, 1);
+    put(&p, job, 2, 32, 200, 1);
+    small_blocks(&q, other_job);
+    for (uint32_t k = 1; k <= first_len; k++) ask(&p, job, k, 200, 200);
+    joined_exchange(&p.j);
+    for (uint32_t k = 0; k < drained; k++) (void)sherd__executor_drain(executor);
+    for (uint32_t k = 101; k <= 160; k++) ask(&q, other_job, k, 200, 200);
+    joined_exchange(&q.j);
+    while (sherd__executor_drain(executor)) {}
+    assert_int_equal(ran_len, first_len + 60);
+    settle(&p);
+    settle(&q);
+    cut(&p);
+    cut(&q);
+    stop();
+}
+
+static uint32_t others_before(uint32_t number)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < ran_len && ran[k] != number; k++) n += ran[k] > 100;
+    return n;
+}
+
+/* Tasks of one take sixteen times as long as the other's. */
+static void keys_share_the_time_of_tasks_not_their_number(void **s)
+{
+    (void)s;
+    ask_as_two(9, 7, 9, 0);
+    for (uint32_t k = 3; k <= 4; k++)
+        assert_in_range(others_before(k + 1) - others_before(k), 14, 18);
+}
+
+static void a_key_that_was_away_has_no_time_saved_up(void **s)
+{
+    (void)s;
+    ask_as_two(9, 40, 9, 12);
+    uint32_t first = 0;
+    while (ran[first] < 100) first++;
+    assert_in_range(first, 24, 30);
+    assert_in_range(others_before(first + 1), 1, 36);
+    assert_in_range(others_before(first + 2) - others_before(first + 1), 14, 18);
+}
+
+static void one_long_task_puts_its_key_back_by_a_second(void **s)
+{
+    (void)s;
+    ask_as_two(LONG, 4, EIGHTH, 0);
+    assert_in_range(others_before(3), 8, 10);
+}
+
 static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
 {
     (void)s;
@@ -568,6 +645,9 @@ int main(void)
         cmocka_unit_test(a_second_block_of_one_name_is_refused),
         cmocka_unit_test(sessions_take_turns),
         cmocka_unit_test(sessions_of_one_key_share_its_turns),
+        cmocka_unit_test(keys_share_the_time_of_tasks_not_their_number),
+        cmocka_unit_test(a_key_that_was_away_has_no_time_saved_up),
+        cmocka_unit_test(one_long_task_puts_its_key_back_by_a_second),
         cmocka_unit_test(sessions_of_one_key_share_its_part_of_the_budget),
         cmocka_unit_test(a_cancelled_task_is_not_run_and_not_answered_twice),
         cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_is_done),
