@@ -98,7 +98,7 @@ struct sherd__cli {
     char **args;
     sherd__opts *opts;
     bool json, quiet;
-    bool told; /* the failure is on stdout already (sherd__cli_json_fail) */
+    bool told; /* the failure is on stdout already (sherd__cli_json_fail), or said elsewhere */
     int verbose;
 };
 

@@ -252,7 +252,6 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 /* What a failed run says with --json; false where it could not be said. */
 static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
 {
-    if (cli->told) return true;
     json_t *obj = new_object(cli, false);
     bool told = obj != NULL && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
                 print_object(obj) == 0;
@@ -271,7 +270,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
                           *d->message ? d->message : sherd_strerror(err));
     }
     sherd__progress_clear();
-    bool told = err != 0 && cli->json && tell_json(cli, err, &mine);
+    bool told = err != 0 && (cli->told || (cli->json && tell_json(cli, err, &mine)));
     if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || told)) {
         told = false;
         if (err == 0) {

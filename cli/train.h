@@ -153,8 +153,9 @@ void sherd__train_circle_free(sherd__train_circle *c);
 
 /* ---- what it takes (train_weigh.c) ----------------------------------------------------------- */
 
-/** Compares what this process needs at least with the memory that is there; examples: 0 before the
- *  data are read. *width: outputs of the network. SHERD_ENOMEM; errors of sherd__network_weigh. */
+/** Compares what this process and its equals on this host need at least with the memory that is
+ *  there; examples: 0 before the data are read. *width: outputs of the network. SHERD_ENOMEM;
+ *  errors of sherd__network_weigh. */
 int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width,
                        sherd_diag *d) SHERD_MUST;
 /** Before the first step: warns where the pace of products here makes it more than a day. Takes
@@ -239,6 +240,8 @@ bool sherd__train_is_first(void);
 void sherd__train_leave_to_first(sherd__cli *cli);
 /** t->seed is process 0's. Alone: nothing is done, here and below. */
 int sherd__train_share_seed(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** err becomes the first failure among all, and *d its words; process 0 says them. */
+int sherd__train_judge_together(const sherd__train *t, int err, sherd_diag *d) SHERD_MUST;
 /** Recipe and data are compared (SHERD_EFORMAT: whose are others), the state of training is process
  *  0's. */
 int sherd__train_share_start(sherd__train *t, sherd_diag *d) SHERD_MUST;

@@ -46,6 +46,14 @@ int sherd__train_share_seed(sherd__train *t, sherd_diag *d)
     return others != NULL ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
 }
 
+int sherd__train_judge_together(const sherd__train *t, int err, sherd_diag *d)
+{
+    if (others == NULL) return err;
+    err = sherd__collective_tell(others, err, d);
+    t->cli->told = err && !sherd__train_is_first();
+    return err;
+}
+
 /* Recipe, examples with their targets, and how gradients are made of them, as one hash. */
 static int identify(const sherd__train *t, sherd__digest *out, sherd_diag *d)
 {

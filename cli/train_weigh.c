@@ -71,13 +71,34 @@ static void weigh_examples(const sherd__recipe *r, uint64_t *need)
     plus(need, r->examples, each);
 }
 
-int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+/* All that run on this host take as much each; a limit of a process (ulimit -v) is its own. */
+static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_diag *d)
 {
-    char takes[24], has[24];
+    char takes[24], has[24], each[48] = "";
+    const sherd__collective *others = sherd__train_others();
+    uint32_t here = others != NULL ? others->here : 1;
+    uint64_t all = 0, there = sherd__memory_told("");
+    plus(&all, here, need);
+    if (here > 1) snprintf(each, sizeof each, " in %u processes of this host", here);
+    if (all <= there) {
+        each[0] = '\0';
+        all = need;
+        there = sherd__memory_available();
+    }
+    if (all <= there) return 0;
+    return sherd__fail(d, SHERD_ENOMEM,
+                       "fewer or narrower layers, a smaller batch or fewer examples need less",
+                       "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
+                       "available", t->name, sherd__cli_bytes(all, takes), each, count,
+                       sherd__cli_bytes(there, has));
+}
+
+static int weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+{
     const sherd__recipe *r = &t->recipe;
     sherd__network_weight w;
     sherd_diag mine = {0};
-    uint64_t need = 0, there = sherd__memory_available();
+    uint64_t need = 0;
     size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
     int err = weigh_networks(t, batch, &w, &need, &mine);
     if (err)
@@ -85,12 +106,13 @@ int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sh
                            t->name, mine.message);
     *width = w.width;
     if (examples == 0 && t->secure == NULL) weigh_examples(r, &need);
-    if (need <= there) return 0;
-    return sherd__fail(d, SHERD_ENOMEM,
-                       "fewer or narrower layers, a smaller batch or fewer examples need less",
-                       "%s: training takes %s of memory or more (%zu parameters), and %s are "
-                       "available", t->name, sherd__cli_bytes(need, takes), w.count,
-                       sherd__cli_bytes(there, has));
+    return compare(t, need, w.count, d);
+}
+
+/* Each looks before any of them takes what it needs. */
+int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+{
+    return sherd__train_judge_together(t, weigh(t, examples, width, d), d);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

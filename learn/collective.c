@@ -48,6 +48,20 @@ int sherd__collective_agree(const sherd__collective *c, int err, uint32_t *who, 
     return failed ? failed : err;
 }
 
+int sherd__collective_tell(const sherd__collective *c, int err, sherd_diag *d)
+{
+    int64_t words[(sizeof *d + 7) / 8] = { 0 };
+    sherd_diag mine = { 0 };
+    uint32_t first = 0;
+    int agreed = sherd__collective_agree(c, err, &first, &mine);
+    if (mine.code) *d = mine;
+    if (!agreed || mine.code) return agreed;
+    if (first == c->rank) memcpy(words, d, sizeof *d);
+    err = c->sum(c->ctx, words, sizeof words / sizeof *words, d);
+    if (!err) memcpy(d, words, sizeof *d);
+    return err ? err : agreed;
+}
+
 /* ---- a round --------------------------------------------------------------------------------- */
 
 static uint32_t shards_of(const among *a)

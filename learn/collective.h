@@ -18,6 +18,7 @@
 typedef struct sherd__collective {
     const char *name;
     uint32_t rank, size;
+    uint32_t here; /* processes on this one's host, itself included */
     /** values[i] becomes the sum of all processes' values[i], modulo 2^64. Called by all of
      *  them, in the same order, with the same n. A failure is the end: the others cannot be
      *  told. */
@@ -32,6 +33,8 @@ int sherd__collective_share(const sherd__collective *c, void *bytes, size_t len,
  *  *who (may be NULL) is that process. SHERD_E* of `sum` comes instead where that fails. */
 int sherd__collective_agree(const sherd__collective *c, int err, uint32_t *who,
                             sherd_diag *d) SHERD_MUST;
+/** The same; in all of them *d becomes what it is in that process. */
+int sherd__collective_tell(const sherd__collective *c, int err, sherd_diag *d) SHERD_MUST;
 /**
  * An engine for the synchronous stepper in fixed point, which every process has: of the parts of a
  * step each grades one, by `inner`. Takes inner on success and borrows *c. SHERD_ENOMEM.

@@ -36,6 +36,19 @@ static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* Processes of MPI_COMM_WORLD that share memory with this one. */
+static int count_here(void)
+{
+    MPI_Comm host;
+    int here = 1;
+    if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host) !=
+        MPI_SUCCESS)
+        return here;
+    MPI_Comm_size(host, &here);
+    MPI_Comm_free(&host);
+    return here;
+}
+
 /* Arguments for the command; out has room for argc + 1. Returns how many. */
 static int arguments(int argc, char **argv, char **out, bool *trusted)
 {
@@ -98,7 +111,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "sherd-mpi: %d processes; data, weights and gradients are in clear among "
                         "them\n", size);
     }
-    const sherd__collective c = {"MPI, in clear", (uint32_t)rank, (uint32_t)size, sum, NULL};
+    const sherd__collective c = {"MPI, in clear", (uint32_t)rank, (uint32_t)size,
+                                 (uint32_t)count_here(), sum, NULL};
     sherd__train_among(&c);
     int status = sherd__cli_main(n, args);
     sherd__free(args);

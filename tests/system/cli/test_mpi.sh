@@ -91,6 +91,12 @@ END
 timeout 60 mpirun -n 3 sh rank.sh >out 2>err; code=$?
 [ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err
 report $? "a process with other data is named"
+sed 's/dense 23/dense 1000000\nlayer = relu\nlayer = dense 1000000/' my.conf >large.conf
+mpi 3 train large.conf --by gradients --trusted-network
+[ $code = 1 ] && grep -q 'takes .* of memory or more in 3 processes of this host' err && [ "$(grep -c '^sherd: ' err)" = 1 ] &&
+    mpi 3 train large.conf --by gradients --trusted-network --json && [ $code = 1 ] &&
+    py "assert 'in 3 processes' in json.load(open('out'))['error']['message']" && ! grep -q '^sherd: ' err
+report $? "memory that is not there for all of them is refused by one, for all"
 py "r = np.random.default_rng(3); x = r.standard_normal((90, 2)); y = (x[:, 0] > 0) * 1
 v = dict(x_test=x[:20], y_test=y[:20])
 np.savez('mine0.npz', x_train=x, y_train=y, **v)

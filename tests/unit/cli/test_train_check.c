@@ -21,7 +21,7 @@ static sherd__train begin(const char *more)
 {
     char whole[400];
     sherd_diag d = {0};
-    sherd__train t = {.log = -1, .over = {.bits = BITS}};
+    sherd__train t = {.log = {.fd = -1}, .over = {.bits = BITS}};
     snprintf(whole, sizeof whole, "%s%s", text, more);
     memset(t.seed, 7, sizeof t.seed);
     assert_int_equal(sherd__recipe_parse(&t.recipe, whole, strlen(whole), "r", SHERD__RECIPE_ALL,

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/diag.h"
 #include "learn/collective.h"
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
@@ -132,7 +133,7 @@ static void together(member *m, uint32_t n, void *(*work)(void *))
     pthread_barrier_init(&meeting.all, NULL, n);
     pthread_mutex_init(&meeting.lock, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        m[i].c = (sherd__collective){ "threads", i, n, meet, NULL };
+        m[i].c = (sherd__collective){ "threads", i, n, n, meet, NULL };
         assert_int_equal(pthread_create(&m[i].thread, NULL, work, &m[i]), 0);
     }
     for (uint32_t i = 0; i < n; i++) pthread_join(m[i].thread, NULL);
@@ -185,6 +186,11 @@ static void *shared(void *arg)
     m->err |= sherd__collective_agree(&m->c, 0, &who, NULL) != 0 || who != 9;
     int mine = m->c.rank == 1 ? SHERD_EIO : m->c.rank == 2 ? SHERD_EOPEN : 0;
     m->err |= sherd__collective_agree(&m->c, mine, &who, NULL) != SHERD_EIO || who != 1;
+    sherd_diag d = { 0 };
+    m->err |= sherd__collective_tell(&m->c, 0, &d) != 0 || d.code;
+    if (mine) sherd__fail(&d, mine, "try", "said by %u", m->c.rank);
+    m->err |= sherd__collective_tell(&m->c, mine, &d) != SHERD_EIO || d.code != SHERD_EIO ||
+              strcmp(d.message, "said by 1") || strcmp(d.hint, "try");
     return NULL;
 }
 
