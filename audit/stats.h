@@ -120,7 +120,7 @@ typedef struct sherd__audit_options {
  * been used twice: of what a domain holds of two encodings (200 pairs at most, and 1600 of pair and
  * share; under different codes only where T is 1), of neighbouring rows, and across primes (the
  * difference, and the number that the residues stand for).
- * Appends. SHERD_ENOMEM; SHERD_EINVAL: shapes or a code that are none, a residue not below its
+ * Appends. SHERD_ENOMEM; SHERD_EINVAL: invalid shapes or an invalid code, a residue not below its
  * prime.
  */
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
@@ -139,8 +139,8 @@ typedef struct sherd__streams_reach {
  * (seen.blocks) and T shares, or, where they are not known, by K+T shares; of fewer shares of known
  * blocks what can be had, the sum of the masks in each. Then looks for equal windows of 8 numbers,
  * in 4096 steps of their primes, of which content chooses one in 64, at any two places.
- * Appends a finding for each pair of masks that have a run in common (16 at most), with how long it
- * is and where; or one that says that there is none, or that nothing could be solved for. All
+ * Appends a finding for each pair of masks that have a run in common (16 at most), with its length
+ * and place; where no pair has one, or no mask could be solved for, one finding that states it. All
  * residues are looked at: 0.05 us and a quarter of a byte each. *reach (not NULL): of how many
  * encodings.
  * Errors as above; SHERD_EINTERRUPTED.

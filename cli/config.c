@@ -65,7 +65,7 @@ static int take_lines(char *text, const char *path, sherd__config_set *set, void
     return 0;
 }
 
-/* A pipe or a terminal may never end, and the time of --timeout has not begun. /dev/null passes. */
+/* A pipe or a terminal may never end, and --timeout is not running yet. /dev/null passes. */
 static bool ends(int fd)
 {
     struct stat st;

@@ -16,7 +16,7 @@ void sherd__limit_start(const sherd__cli *cli);
 /** The signal has been heard, and what has been made so far is put away: half a minute for that. */
 void sherd__limit_heard(void);
 /** A signal that comes until `is` is false again is taken as heard: a file is being written that is
-    kept, or other processes must agree before this one ends. */
+ *  kept, or other processes must agree before this one ends. */
 void sherd__limit_writes(bool is);
 /** The run tells how it ended: whoever cannot be told is left without a word. */
 void sherd__limit_ending(void);

@@ -1,5 +1,5 @@
 /* Inside of the stepper by gradients, shared by gradients.c (sums, scales, updates, synchronous
- * steps) and gradients_async.c. Nobody else includes this. */
+ * steps) and gradients_async.c. No other file includes this. */
 #ifndef LEARN_GRADIENTS_STATE_H
 #define LEARN_GRADIENTS_STATE_H
 

@@ -1,5 +1,5 @@
 /* Inside of a member of a circle, for circle.c (tasks), circle_meet.c (who it is, and links) and
- * circle_reduce.c (blocks). Nobody else includes this. */
+ * circle_reduce.c (blocks). No other file includes this. */
 #ifndef NODE_CIRCLE_STATE_H
 #define NODE_CIRCLE_STATE_H
 

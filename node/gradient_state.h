@@ -1,5 +1,5 @@
 /* Inside of rounds, for gradient_open.c (plans, networks, tasks) and gradient.c (passes, answers).
- * Nobody else includes this. */
+ * No other file includes this. */
 #ifndef NODE_GRADIENT_STATE_H
 #define NODE_GRADIENT_STATE_H
 

@@ -1,5 +1,5 @@
 /* What the parts of a node's side of secure aggregation share: its life (secure.c), who takes part
- * (secure_join.c) and rounds (secure_round.c). Nobody else includes this. */
+ * (secure_join.c) and rounds (secure_round.c). No other file includes this. */
 #ifndef NODE_SECURE_INTERNAL_H
 #define NODE_SECURE_INTERNAL_H
 

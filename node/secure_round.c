@@ -1,9 +1,9 @@
 /*
- * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), the word
- * that this node was told whose sum is to be opened (CONFIRM), which of them have sealed no good
- * piece for it (CHECK), the sum of their pieces (OPEN). Each is done at most once, whatever came of
- * it; HIDE only for what SEAL was told it would be about, OPEN only for those whom this node and U
- * members have confirmed, and whose pieces it has.
+ * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), a signature
+ * of the survivors whose sum is to be opened (CONFIRM), which of them sealed no valid piece for
+ * this node (CHECK), the sum of their pieces (OPEN). Each is done at most once, even where it
+ * fails; HIDE only for what SEAL was bound to, OPEN only for survivors that this node and U members
+ * have confirmed, and whose pieces it has.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static int read_question(const sherd__secure *s, const sherd_fragment *left, siz
     if (!s->member) return sherd__fail(d, SHERD_EINVAL, NULL, "no roster before");
     if (!sherd__secure_dense(left, SHERD_I64) || i->rows != 1 || i->cols < least ||
         i->cols > most || sherd__get_u64(bytes) != SHERD__SECURE_FORMAT)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a question that is none");
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "the question is malformed");
     *len = i->cols;
     return SHERD_OK;
 }
@@ -377,7 +377,7 @@ int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_f
         err = sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
                           (unsigned long long)s->round);
     if (!err && (len - SHERD__SECURE_OPEN) % SHERD__SECURE_CONFIRMED)
-        err = sherd__fail(d, SHERD_EFORMAT, NULL, "a question that is none");
+        err = sherd__fail(d, SHERD_EFORMAT, NULL, "the question is malformed");
     if (!err)
         err = sherd__secure_check_result(t, SHERD_I64, 1, sherd__aggregate_piece_len(&s->a), d);
     if (!err)

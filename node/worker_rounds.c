@@ -1,7 +1,7 @@
 /*
  * Rounds of gradients in the task loop. A round (node/gradient.h) is several tasks of a session and
- * one pass: it is queued with its client as one task that answers many, begun as soon as the lowest
- * tier's parameters are there, and its answers leave while the pass still runs.
+ * one pass: it is queued with its client as one task that answers many, started as soon as the
+ * lowest tier's parameters are there, and its answers leave while the pass still runs.
  */
 #include "core/alloc.h"
 #include "core/diag.h"

@@ -1,7 +1,7 @@
 /* Inside of the task loop, for worker.c (tasks, events), worker_turns.c (keys and their turns),
  * worker_reap.c (memory, and what is freed in slices), worker_rounds.c (rounds of gradients),
  * worker_circle.c (sums among nodes) and worker_stream.c (results that are made as they are sent).
- * Nobody else includes this. */
+ * No other file includes this. */
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
 
@@ -39,7 +39,7 @@ typedef struct task {
     bool circle;       /* of a circle */
     bool begun;        /* and the circle waits for its end */
     bool cancelled, answered;
-    atomic_bool stop;  /* to the compute thread: nobody waits for it */
+    atomic_bool stop;  /* to the compute thread: its result is not needed */
     double charged_us; /* to its client's key, when it was started: estimated */
     double took_us;    /* the compute thread, by opt.clock */
     int err;
@@ -73,7 +73,7 @@ struct sherd__client {
     uint32_t aside_len;
     bool moving;
     uint32_t asked;                  /* tasks of rounds that are not answered */
-    sherd__grouped tasks;            /* accepted and not begun, by name */
+    sherd__grouped tasks;            /* accepted and not started, by name */
     task *head, *last;               /* the queue */
     task *rounds;                    /* of these, rounds */
     uint32_t running;                /* with the executor */

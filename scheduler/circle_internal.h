@@ -1,7 +1,7 @@
 /* What a circle's leader (circle_job.c), its meetings (circle_meet.c), its rounds (circle_round.c)
  * and what sends for it (circle_send.c, circle_rows.c), what it fetches (circle_fetch.c), what
  * watches sums (circle_watch.c) and members (circle_still.c), what refusals mean (circle_refuse.c,
- * circle_doubt.c) and who is at fault (circle_dispute.c) share. Nobody else includes this. */
+ * circle_doubt.c) and who is at fault (circle_dispute.c) share. No other file includes this. */
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
@@ -79,7 +79,7 @@ struct sherd__circle_job {
     uint32_t order;          /* in which members are numbered; 0: as nodes are, else shuffled */
     uint32_t tasks;          /* numbers given */
     uint64_t now_ms;
-    uint64_t round, commit;  /* the last that was begun; the last that is complete */
+    uint64_t round, commit;  /* the last that was started; the last that is complete */
     double rate;             /* of its update */
     uint32_t failed;         /* rounds, since one was complete */
     uint64_t graded_ms;      /* when the last member of this round had graded */
@@ -208,12 +208,13 @@ void sherd__circle_judge_links(sherd__circle_job *j);
 /* circle_round.c */
 
 void sherd__circle_begin_step(sherd__circle_job *j);
-/** False: numbers that are none. */
+/** False: a value is not a number. */
 bool sherd__circle_take_costs(sherd__circle_job *j, member *m, const uint8_t *bytes) SHERD_MUST;
 void sherd__circle_take_figures(sherd__circle_job *j, member *m, const uint8_t *bytes);
 /** Every member has summed. */
 void sherd__circle_end_step(sherd__circle_job *j);
-/** The round cannot be ended as it was begun; what was asked for is made anew after a meeting. */
+/** The round cannot be ended as it was started; what was asked for is made again after a
+ *  meeting. */
 void sherd__circle_break(sherd__circle_job *j, const char *why);
 /** The same where something came of it: members that are gone, or a pair of which one is at fault.
  *  What was broken off before may have been their doing, too, and does not count any more. */

@@ -40,7 +40,7 @@ static sherd_node_state state_of(const pool_node *n)
     if (n->banned) return SHERD_NODE_BANNED;
     if (n->expelled) return SHERD_NODE_LOST; /* its goodbye may still be under way */
     if (usable(n)) return SHERD_NODE_UP;
-    if (n->given_up) return SHERD_NODE_LOST; /* it is tried again, and nobody waits for it */
+    if (n->given_up) return SHERD_NODE_LOST; /* it is tried again, and no call waits for it */
     return n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
 }
 

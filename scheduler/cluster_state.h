@@ -1,7 +1,7 @@
 /*
  * What a cluster is made of, for its four files: cluster.c (public calls, the calling thread),
  * cluster_loop.c (links and the running job, the loop thread), cluster_open.c (from options to
- * nodes that are up), cluster_end.c. Nobody else includes this.
+ * nodes that are up), cluster_end.c. No other file includes this.
  */
 #ifndef SCHEDULER_CLUSTER_STATE_H
 #define SCHEDULER_CLUSTER_STATE_H

@@ -1,6 +1,6 @@
 /*
  * What local nodes are, for the two files that start them (launch.c) and wait until they listen
- * (launch_wait.c). Nobody else includes this.
+ * (launch_wait.c). No other file includes this.
  */
 #ifndef SCHEDULER_LAUNCH_STATE_H
 #define SCHEDULER_LAUNCH_STATE_H

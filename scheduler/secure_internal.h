@@ -1,5 +1,5 @@
 /* What the state machine of secure aggregation (secure_job.c), its rounds (secure_round.c) and what
- * sends for it (secure_send.c) share. Nobody else includes this. */
+ * sends for it (secure_send.c) share. No other file includes this. */
 #ifndef SCHEDULER_SECURE_INTERNAL_H
 #define SCHEDULER_SECURE_INTERNAL_H
 

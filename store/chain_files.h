@@ -1,4 +1,4 @@
-/* The files of a chain, for chain.c (writing) and chain_walk.c (reading). Nobody else includes
+/* The files of a chain, for chain.c (writing) and chain_walk.c (reading). No other file includes
  * this. */
 #ifndef STORE_CHAIN_FILES_H
 #define STORE_CHAIN_FILES_H

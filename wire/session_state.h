@@ -1,7 +1,7 @@
 /*
  * Inside of a session, shared by its files: session.c (calls, handshake, clocks), session_in.c
  * (bytes to events), session_out.c (queues to bytes) and session_forget.c (what is taken back).
- * Nobody else includes this.
+ * No other file includes this.
  */
 #ifndef WIRE_SESSION_STATE_H
 #define WIRE_SESSION_STATE_H
