@@ -192,16 +192,26 @@ static int hide(product *x, sherd__cell c, sherd_fragment **out)
     return err;
 }
 
-/* Everything hidden once for slot 0, and of the others nothing is held back any more. */
-static void hide_all(product *x)
+/* Hides the cells of so many tiles and slots. Whether one was refused: those after it are, too. */
+static bool refuses(product *x, uint32_t tiles, uint32_t slots)
 {
-    for (uint32_t t = 0; t < x->s.tiles; t++)
+    bool refused = false;
+    for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t p = 0; p < x->s.panels; p++)
-            for (uint32_t s = 0; s < x->s.slots; s++) {
+            for (uint32_t s = 0; s < slots; s++) {
                 sherd_fragment *f;
-                assert_int_equal(hide(x, (sherd__cell){ s, t, p }, &f), 0);
+                int err = hide(x, (sherd__cell){ s, t, p }, &f);
+                refused = refused || err == SHERD_EIO;
+                assert_int_equal(err, refused ? SHERD_EIO : 0);
                 sherd__fragment_free(f);
             }
+    return refused;
+}
+
+/* Everything once: nothing is held back any more. */
+static void hide_all(product *x)
+{
+    assert_false(refuses(x, x->s.tiles, x->s.slots));
 }
 
 static sherd__changed changed(const product *x)
@@ -221,7 +231,6 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
     (void)state;
     for (int i = 0; i < 150; i++) {
         product x;
-        sherd_fragment *f;
         share_open(&x, drawn(i));
         bool transposed = x.f.left_stays && !x.f.public_b && share_below(2);
         if (x.w.count || transposed) share_next(&x, x.f.m, transposed);
@@ -232,18 +241,7 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
         hide_all(&x);
         assert_int_equal(changed(&x), SHERD__UNCHANGED);
         change(x.da, x.f.type, share_below(x.a.rows * x.a.cols));
-        unsigned refused = 0, given = 0;
-        for (uint32_t t = 0; t < x.s.tiles; t++)
-            for (uint32_t p = 0; p < x.s.panels; p++)
-                for (uint32_t s = 0; s < x.s.slots; s++) {
-                    int err = hide(&x, (sherd__cell){ s, t, p }, &f);
-                    assert_true(err == 0 || err == SHERD_EIO);
-                    if (err) refused++;
-                    else given++;
-                    if (refused) assert_int_equal(err, SHERD_EIO); /* nothing more at all */
-                    sherd__fragment_free(f);
-                }
-        assert_true(refused > 0);
+        assert_true(refuses(&x, x.s.tiles, x.s.slots));
         assert_int_equal(changed(&x), SHERD__LEFT_CHANGED);
         share_close(&x);
     }
@@ -256,19 +254,13 @@ static void what_is_bound_is_the_copy_that_was_hidden(void **state)
                   .panel_rows = 7, .tile_cols = 30, .type = SHERD_U8, .bits = 8, .primes = 2 };
     for (int i = 0; i < 20; i++) {
         product x;
-        sherd_fragment *f;
         share_open(&x, d);
         rewritten = x.da;
         rewritten_at = share_below(d.n * d.k);
         hide_all(&x);
         assert_null(rewritten);
         assert_int_equal(changed(&x), SHERD__UNCHANGED); /* the file is another one already */
-        int err = 0;
-        for (uint32_t p = 0; p < x.s.panels && !err; p++) {
-            err = hide(&x, (sherd__cell){ 0, 0, p }, &f);
-            sherd__fragment_free(f);
-        }
-        assert_int_equal(err, SHERD_EIO);
+        assert_true(refuses(&x, 1, 1));
         share_close(&x);
     }
 }
@@ -278,7 +270,6 @@ static void rows_of_d_that_changed_are_not_hidden_again(void **state)
     (void)state;
     for (int i = 0; i < 60; i++) {
         product x;
-        sherd_fragment *f;
         fixture d = drawn(i);
         d.left_stays = true;
         d.public_b = false;
@@ -287,15 +278,7 @@ static void rows_of_d_that_changed_are_not_hidden_again(void **state)
         share_next(&x, d.m, true);
         hide_all(&x);
         change(x.db, d.type, share_below(x.b.rows * x.b.cols));
-        bool refused = false;
-        for (uint32_t t = 0; t < x.s.tiles; t++)
-            for (uint32_t p = 0; p < x.s.panels; p++) {
-                int err = hide(&x, (sherd__cell){ 0, t, p }, &f);
-                assert_int_equal(err, refused ? SHERD_EIO : err);
-                refused = refused || err == SHERD_EIO;
-                sherd__fragment_free(f);
-            }
-        assert_true(refused);
+        assert_true(refuses(&x, x.s.tiles, 1));
         assert_int_equal(changed(&x), SHERD__RIGHT_CHANGED);
         share_next(&x, d.m, true); /* fresh masks: another operand is another matter */
         hide_all(&x);
@@ -349,21 +332,13 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
     (void)state;
     for (unsigned i = 0; i < 20 * FAR; i++) {
         product x;
-        sherd_fragment *f;
         fixture d = drawn((int)(i / FAR));
         while (d.type != SHERD_F64) d = drawn((int)(i / FAR));
         share_open(&x, d);
         if (x.w.count) share_next(&x, x.f.m, false);
         size_t at = share_below(x.a.rows * x.a.cols);
         memcpy((uint8_t *)x.da + 8 * at, &far[i % FAR], 8); /* nothing was hidden yet */
-        bool refused = false;
-        for (uint32_t p = 0; p < x.s.panels; p++) {
-            int err = hide(&x, (sherd__cell){ 0, 0, p }, &f);
-            refused = refused || err == SHERD_EIO;
-            assert_int_equal(err, refused ? SHERD_EIO : 0);
-            sherd__fragment_free(f);
-        }
-        assert_true(refused);
+        assert_true(refuses(&x, 1, 1));
         assert_int_equal(changed(&x), SHERD__LEFT_CHANGED);
         share_close(&x);
     }
@@ -403,7 +378,7 @@ static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
         share_open(&x, d);
         sherd__cell c = { 1, 0, 1 };
         uint8_t *body = share_answer(&x, c, NULL);
-        if (i % 2) { /* vectors are drawn anew, and all is projected again */
+        if (i % 2) { /* vectors are drawn, and all is projected, again */
             body[0] ^= 1;
             assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
             body[0] ^= 1;
