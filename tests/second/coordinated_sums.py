@@ -11,7 +11,7 @@ from . import harness, records, secure
 from .coordinate_secure import Sum
 from .coordinator import Coordinator, Refusal, Server
 from .harness import report
-from .sums import Listed
+from .sums import Listed, own_examples
 
 RECIPE = """input = 4
 layer = dense 6
@@ -216,13 +216,7 @@ def noisy(me, sets, first):
 
 def run(me):
     random = np.random.default_rng(6)
-    sets = []
-    for i in range(4):
-        x = random.standard_normal((38 - i, 4))
-        y = random.integers(0, 3, (38 - i, 1)).astype(np.int64)
-        x[3, 1] = np.nan if i == 2 else x[3, 1]
-        sets.append((x, y))
-        np.savez(f"own{i}.npz", x=x, y=y[:, 0])
+    sets = own_examples(random, 38)
     first = random.standard_normal(51) * 0.5
     np.savez("first.npz", w1=first[:24].reshape(4, 6), b1=first[24:30],
              w2=first[30:48].reshape(6, 3), b2=first[48:])

@@ -41,6 +41,21 @@ def train(out, file, *options):
                        "--same-host-domains", "--timeout", "60", "-o", out)
 
 
+def own_examples(random, most):
+    """
+    Examples of four members, `most` of the first and one fewer of each next, as own0.npz to own3.npz;
+    one number of the third's is NaN. Pairs (x, y).
+    """
+    sets = []
+    for i in range(4):
+        x = random.standard_normal((most - i, 4))
+        y = random.integers(0, 3, (most - i, 1)).astype(np.int64)
+        x[3, 1] = np.nan if i == 2 else x[3, 1]
+        sets.append((x, y))
+        np.savez(f"own{i}.npz", x=x, y=y[:, 0])
+    return sets
+
+
 def same(one, two):
     a, b = np.load(one), np.load(two)
     names = [name for name in a.files if name[0] in "wb" and name[1:].isdigit()]
@@ -106,13 +121,7 @@ def main():
     random = np.random.default_rng(6)
     with open("sums.conf", "w", encoding="ascii") as file:
         file.write(RECIPE)
-    sets = []
-    for i in range(4):
-        x = random.standard_normal((30 - i, 4))
-        y = random.integers(0, 3, (30 - i, 1)).astype(np.int64)
-        x[3, 1] = np.nan if i == 2 else x[3, 1]
-        sets.append((x, y))
-        np.savez(f"own{i}.npz", x=x, y=y[:, 0])
+    sets = own_examples(random, 30)
     np.savez("dealt.npz", x=np.concatenate([s[0][:3] for s in sets] * 4),
              y=np.concatenate([s[1][:3, 0] for s in sets] * 4))
 
