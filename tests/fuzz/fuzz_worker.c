@@ -79,8 +79,9 @@ static void join(peer *p, sherd__worker *w)
     if (err) abort();
 }
 
-static void hear(peer *p, sherd__event *e)
+static void hear(void *ctx, sherd__event *e)
 {
+    peer *p = ctx;
     steps *m = &p->steps;
     if (e->kind == SHERD__EV_RESULT) {
         const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
@@ -93,26 +94,42 @@ static void hear(peer *p, sherd__event *e)
     sherd__fragment_free(e->fragment);
 }
 
-static size_t move(peer *p, bool out)
+/* What one session sends the other has; bytes moved. */
+static size_t move(sherd_session *from, sherd_session *to,
+                   void (*take)(void *ctx, sherd__event *e), void *ctx)
 {
-    sherd_session *from = out ? p->co : p->no, *to = out ? p->no : p->co;
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, NOW, &bytes);
     for (size_t at = 0, used; at < len; at += used) {
         sherd__event e;
         int err = sherd__session_feed(to, bytes + at, len - at, NOW, &used, &e);
-        if (out && p->client) sherd__worker_event(p->client, p->no, &e);
-        if (out && e.kind == SHERD__EV_CLOSED) p->client = NULL;
-        if (!out) hear(p, &e);
+        take(ctx, &e);
         if (err) break;
     }
     sherd__session_sent(from, len);
     return len;
 }
 
+static void serve(void *ctx, sherd__event *e)
+{
+    peer *p = ctx;
+    if (p->client) sherd__worker_event(p->client, p->no, e);
+    if (e->kind == SHERD__EV_CLOSED) p->client = NULL;
+}
+
+static size_t move_out(peer *p)
+{
+    return move(p->co, p->no, serve, p);
+}
+
+static size_t move_back(peer *p)
+{
+    return move(p->no, p->co, hear, p);
+}
+
 static void exchange(peer *p)
 {
-    for (int i = 0; i < 64 && move(p, true) + move(p, false) > 0; i++) continue;
+    for (int i = 0; i < 64 && move_out(p) + move_back(p) > 0; i++) continue;
 }
 
 static void cut(peer *p)
@@ -138,27 +155,18 @@ static int open_wire(void *ctx, void **link, sherd__circle *c, uint32_t member,
     return SHERD_OK;
 }
 
+static void let_go(void *ctx, sherd__event *e)
+{
+    (void)ctx;
+    sherd__fragment_free(e->fragment);
+}
+
 static void flush_wire(void *ctx, void *link)
 {
     wire *w = link;
-    bool moved = true;
     (void)ctx;
-    while (moved && w->co) {
-        moved = false;
-        for (int out = 0; out < 2; out++) {
-            sherd_session *from = out ? w->co : w->no, *to = out ? w->no : w->co;
-            const uint8_t *bytes;
-            size_t len = sherd__session_pending(from, NOW, &bytes);
-            for (size_t at = 0, used; at < len; at += used) {
-                sherd__event e;
-                int err = sherd__session_feed(to, bytes + at, len - at, NOW, &used, &e);
-                sherd__fragment_free(e.fragment);
-                if (err) break;
-            }
-            sherd__session_sent(from, len);
-            moved = moved || len > 0;
-        }
-    }
+    if (!w->co) return;
+    while (move(w->no, w->co, let_go, NULL) + move(w->co, w->no, let_go, NULL) > 0) continue;
 }
 
 static void close_wire(void *ctx, void *link)
