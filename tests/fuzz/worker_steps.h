@@ -287,10 +287,14 @@ static uint64_t charges_rounds(void *ctx, uint64_t job)
     return n;
 }
 
-static uint64_t charges_today(void *ctx)
+static uint64_t charges_today(void *ctx, const uint8_t *coordinator)
 {
+    uint64_t n = 0;
     (void)ctx;
-    return charges.len;
+    for (uint32_t i = 0; i < charges.len; i++)
+        n += !coordinator ||
+             !memcmp(charges.list[i].coordinator, coordinator, SHERD__LEDGER_DIGEST);
+    return n;
 }
 
 static sherd__charged charges_known(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST])
