@@ -11,6 +11,7 @@
 #include "cli/data.h"
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "sherd/npy.h"
 #include "store/csv.h"
 #include "store/idx.h"
 
@@ -60,11 +61,25 @@ static int load_npz(sherd__own_data *x, const char *path, sherd_diag *d)
     return err;
 }
 
+/* A copy: examples that are read from a mapped file when a round comes to them take a time that
+ * tells where they end, change with the file, and end the process where it is cut short. */
 static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
 {
-    int err = sherd_npy_open(&x->npy, path, d);
-    if (!err) err = sherd_npy_check(x->npy, d);
-    if (!err) x->own.x = sherd_npy_view(x->npy);
+    sherd_npy *npy = NULL;
+    int err = sherd_npy_open(&npy, path, d);
+    if (err) return err;
+    x->own.x = sherd_npy_view(npy);
+    size_t len = x->own.x.rows * x->own.x.cols * sherd_dtype_size(x->own.x.dtype);
+    x->members[0] = sherd__alloc_large(len);
+    if (x->members[0]) {
+        memcpy(x->members[0], x->own.x.data, len);
+        x->own.x.data = x->members[0];
+        err = sherd_npy_check(npy, d);
+    } else {
+        err = sherd__fail(d, SHERD_ENOMEM, "serve a part of it, or from a machine with more memory",
+                          "%s: its examples take %zu bytes of memory", path, len);
+    }
+    sherd_npy_close(npy);
     return err;
 }
 
@@ -112,7 +127,6 @@ int sherd__own_load(sherd__own_data *out, const char *path, const char *label, s
 
 void sherd__own_close(sherd__own_data *x)
 {
-    sherd_npy_close(x->npy);
     sherd__free(x->members[0]);
     sherd__free(x->members[1]);
     *x = (sherd__own_data){ 0 };

@@ -1,14 +1,12 @@
-/* A node's own examples, from a file. */
+/* A node's own examples, from a file into memory. */
 #ifndef CLI_OWN_H
 #define CLI_OWN_H
 
 #include "learn/own.h"
-#include "sherd/npy.h"
 
 typedef struct sherd__own_data {
     sherd__own own;
-    sherd_npy *npy;   /* what it borrows from */
-    void *members[2];
+    void *members[2]; /* what it borrows from */
 } sherd__own_data;
 
 /**
