@@ -89,6 +89,17 @@ void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t
     assert_int_equal(sherd__session_put(j->co, job, block, f), SHERD_OK);
 }
 
+void joined_ask(joined *j, uint64_t job, uint32_t number, uint32_t op, uint32_t left,
+                uint32_t right, uint8_t dtype, uint64_t rows, uint64_t cols)
+{
+    sherd__task t = { .job = job, .task = number, .attempt = 1, .op = op, .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                                  .cols = cols,
+                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
+    assert_int_equal(sherd__session_task(j->co, &t), SHERD_OK);
+}
+
 void joined_cut(joined *j)
 {
     sherd__event e;

@@ -34,6 +34,11 @@ void joined_settle(joined *j, sherd_executor *executor);
 void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
                 uint64_t cols, const void *bytes);
 
+/** A task of the coordinator's, whose result has these rows and columns. It is sent with the next
+ *  exchange. */
+void joined_ask(joined *j, uint64_t job, uint32_t number, uint32_t op, uint32_t left,
+                uint32_t right, uint8_t dtype, uint64_t rows, uint64_t cols);
+
 /** The connection breaks; both sessions are freed. */
 void joined_cut(joined *j);
 

@@ -69,11 +69,8 @@ void circle_put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols)
 
 int circle_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t cols)
 {
-    sherd__task t = { .job = JOB, .task = ++one.tasks, .attempt = 1, .op = op, .left = left,
-                      .right = right, .result = { .origin = SHERD__RESULT, .dtype = dtype,
-                                                  .rows = 1, .cols = cols, .len = 8 * cols } };
     uint32_t before = one.answered;
-    assert_int_equal(sherd__session_task(one.j.co, &t), 0);
+    joined_ask(&one.j, JOB, ++one.tasks, op, left, right, dtype, 1, cols);
     if (one.calls_off) {
         while (joined_move(&one.j, true)) {}
         assert_int_equal(sherd__session_cancel(one.j.co, JOB, 0, 0), 0);

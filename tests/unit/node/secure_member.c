@@ -101,12 +101,7 @@ void member_put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, con
 void member_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                 uint64_t cols)
 {
-    sherd__task t = { .job = JOB, .task = ++m.tasks, .attempt = 1, .op = op, .left = left,
-                      .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
-    assert_int_equal(sherd__session_task(m.j.co, &t), 0);
+    joined_ask(&m.j, JOB, ++m.tasks, op, left, right, dtype, rows, cols);
     joined_settle(&m.j, m.executor);
 }
 

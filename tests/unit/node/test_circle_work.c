@@ -59,9 +59,6 @@ static void local_steps_until(int (*ended)(sherd_session *co))
                       .batch = 4 };
     sherd__plan_shard shard = { .rows = 4, .local = { .steps = UINT32_MAX, .rate = 1e-9,
                                                       .weight = 1 } };
-    sherd__task step = { .job = JOB, .task = 500, .attempt = 1, .op = SHERD__OP_STEP,
-                         .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64, .rows = 1,
-                                     .cols = 3, .len = 24 } };
     circle_start_on(true, NULL);
     plan.members = 1;
     plan.self = 0;
@@ -73,8 +70,8 @@ static void local_steps_until(int (*ended)(sherd_session *co))
     sherd__circle_round_write(bytes, &r);
     sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, &scale);
     sherd__plan_write_shard(bytes + 8 * SHERD__CIRCLE_STEP, &p, 0, &shard);
-    circle_put(step.left = one.next_block++, SHERD_I64, bytes, sizeof bytes / 8);
-    assert_int_equal(sherd__session_task(one.j.co, &step), 0);
+    circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    joined_ask(&one.j, JOB, 500, SHERD__OP_STEP, one.next_block, 0, SHERD_I64, 1, 3);
     circle_settle();
     usleep(20000);
     assert_int_equal(sherd__executor_pending(one.executor), 1);

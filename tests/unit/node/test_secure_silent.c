@@ -110,13 +110,9 @@ static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, con
 static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                 uint64_t cols)
 {
-    sherd__task t = { .job = JOB, .task = ++tasks, .attempt = 1, .op = op, .left = left,
-                      .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
+    tasks++;
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(sherd__session_task(sides[i].j.co, &t), 0);
+        joined_ask(&sides[i].j, JOB, tasks, op, left, right, dtype, rows, cols);
         joined_settle(&sides[i].j, sides[i].executor);
         assert_int_equal(sides[i].answered, tasks);
     }

@@ -72,13 +72,8 @@ static int ask(party *p, uint32_t op, uint32_t left, uint32_t right, uint8_t dty
                uint64_t cols)
 {
     joined *j = &p->links[on].j;
-    sherd__task t = { .job = JOB, .task = ++p->links[on].tasks, .attempt = 1, .op = op,
-                      .left = left, .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     p->refused = 1;
-    assert_int_equal(sherd__session_task(j->co, &t), 0);
+    joined_ask(j, JOB, ++p->links[on].tasks, op, left, right, dtype, rows, cols);
     joined_settle(j, p->executor);
     return p->refused;
 }
