@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -107,11 +108,19 @@ static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
     return err;
 }
 
-/* For adding to, by this process alone. */
+/* For adding to, by this process alone. To open a pipe for both directions does not wait. */
 static int lock(sherd__journal *j, sherd_diag *d)
 {
-    j->fd = open(j->path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (j->fd < 0) return fail_file(j, SHERD_EOPEN, "add to", d);
+    struct stat st;
+    j->fd = open(j->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (j->fd < 0 && errno == ELOOP)
+        return sherd__fail(d, SHERD_EOPEN, "name the file itself", "%s: is a symbolic link, not a "
+                           "%s", sherd__path_tail(j->path), j->kind->name);
+    if (j->fd < 0 || fstat(j->fd, &st) != 0) return fail_file(j, SHERD_EOPEN, "add to", d);
+    if (!S_ISREG(st.st_mode))
+        return sherd__fail(d, SHERD_EOPEN, "name a file, or one that is to be made",
+                           "%s: not a regular file, which a %s is", sherd__path_tail(j->path),
+                           j->kind->name);
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;
     if (errno != EWOULDBLOCK) return fail_file(j, SHERD_EIO, "lock", d);
     return sherd__fail(d, SHERD_EBUSY, "end that process first", "%s: another process has this %s "

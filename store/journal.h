@@ -32,8 +32,8 @@ typedef struct sherd__journal_kind {
 
 /**
  * Opens `path` and hands each line to kind->line. SHERD_EFORMAT with the number of a line that is
- * none, SHERD_EBUSY where another process has it open or made it meanwhile, SHERD_EOPEN, SHERD_EIO,
- * SHERD_ENOMEM.
+ * none, SHERD_EBUSY where another process has it open or made it meanwhile, SHERD_EOPEN (also where
+ * it is no regular file: no pipe is waited for), SHERD_EIO, SHERD_ENOMEM.
  */
 int sherd__journal_open(sherd__journal **out, const char *path, sherd__journal_mode mode,
                         const sherd__journal_kind *kind, void *ctx, sherd_diag *d) SHERD_MUST;

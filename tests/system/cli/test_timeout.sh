@@ -69,6 +69,27 @@ report $? "a configuration from a silent pipe"
 SHERD_CONFIG=p.conf ends 3 1000 'p.conf: a configuration is read from a regular file' \
     timeout -s KILL 20 "$S" multiply A.npy B.npy -o C.npy -n 2 --timeout 1
 report $? "the same by SHERD_CONFIG"
+"$S" keygen me.key >fingerprint 2>err
+sed -n 's/.*\(sha256:[A-Za-z0-9+\/=_-]*\).*/* key=\1 role=coordinator/p' fingerprint | head -1 >allow
+mkdir folder
+ln -s allow link
+mkfifo folder/train-images-idx3-ubyte
+node() { timeout -s KILL 20 "$S" node --key me.key --allow allow "$@"; }
+ok=0
+for file in silent folder /dev/null /dev/full; do
+    ends 4 0 "sherd: node: $file: .*\(regular\|directory\)" node --data d.npz --ledger $file && [ "$(grep -c '^sherd: ' err)" = 1 ] || ok=1
+done
+ends 4 0 'link: is a symbolic link' node --data d.npz --ledger link || ok=1
+ends 4 0 'none/l: cannot open for writing' node --data d.npz --ledger none/l || ok=1
+report $ok "a node's ledger that is no regular file, or cannot be made, is told at once"
+ok=0
+for file in silent folder /dev/zero; do
+    ends 6 0 "$file: not a regular file" timeout -s KILL 20 "$S" node --key $file --allow allow || ok=1
+    ends 3 0 "$file: not a regular file" timeout -s KILL 20 "$S" node --key me.key --allow $file || ok=1
+    ends 3 0 "$file: not a regular file" node --data d.npz --peers $file || ok=1
+done
+ends 3 0 'silent: is none of the files' node --data silent || ok=1
+report $ok "so are a node's keys, lists and data"
 full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
 ends 124 1000 'time\|took' full || [ $code = 124 ]
 report $? "a result for a pipe that nobody reads"
@@ -109,6 +130,9 @@ heard interrupted $i "$S" meta show silent || ok=1
 heard interrupted $i "$S" meta build z=dot:4x4x4 --nodes 3 --seed silent -o m || ok=1
 heard interrupted $i "$S" demo || ok=1
 heard interrupted $i "$S" bench || ok=1
+mv silent silent.npy
+heard interrupted $i "$S" node --key me.key --allow allow --data silent.npy || ok=1
+heard interrupted $i "$S" node --key me.key --allow allow --data folder || ok=1
 report $ok "the first Ctrl-C is heard"
 [ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]
 report $? "nothing is left behind"

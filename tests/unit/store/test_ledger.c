@@ -365,6 +365,29 @@ static void damage_is_named_with_its_line(void **s)
     sherd__ledger_close(l);
 }
 
+static void what_is_no_regular_file_is_told_at_once(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "a.pipe", "a.folder", "a.link" };
+    scratch_write("x.ledger", "sherd-ledger-1\n", strlen("sherd-ledger-1\n"));
+    assert_int_equal(mkfifo(scratch_path("a.pipe"), 0600), 0);
+    assert_int_equal(mkdir(scratch_path("a.folder"), 0700), 0);
+    assert_int_equal(symlink("x.ledger", scratch_path("a.link")), 0);
+    alarm(20); /* to open a pipe may wait for ever */
+    for (size_t i = 0; i <= sizeof names / sizeof *names; i++) {
+        const char *path = i < sizeof names / sizeof *names ? scratch_path(names[i]) : "/dev/zero";
+        for (int must_exist = 0; must_exist < 2; must_exist++) {
+            sherd__ledger *l = NULL;
+            sherd_diag d = { 0 };
+            assert_int_equal(sherd__ledger_open(&l, path, must_exist, &d), SHERD_EOPEN);
+            assert_null(l);
+            assert_non_null(strstr(d.message, path));
+        }
+    }
+    alarm(0);
+    scratch_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +400,7 @@ int main(void)
         cmocka_unit_test(two_processes_do_not_have_one_ledger),
         cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
         cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
+        cmocka_unit_test(what_is_no_regular_file_is_told_at_once),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
