@@ -245,10 +245,11 @@ report $? "fewer survivors than are safe are refused"
 stop
 
 sed 's/epochs = 150/epochs = 20000/' small.conf >long.conf
-for i in 1 2 3 4 5; do start $i --data "mine-$i.npy"; done
+py 'np.save("large.npy", np.resize(np.load("mine-1.npy"), (10 ** 6, 3)))' # one that would be mapped
+start 1 --data large.npy
+: >large.npy
+for i in 2 3 4 5; do start $i --data "mine-$i.npy"; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
-cp mine-1.npy kept.npy
-: >mine-1.npy
 (await has_lines epoch five.jsonl 3; kill -9 $pid_2) &
 run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     --epochs 3000 -o got.npz --log five.jsonl
@@ -256,7 +257,6 @@ run long.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt 
 report $? "one of five is killed, and the others go on"
 kill -0 $pid_1
 report $? "one whose file is cut short has its examples in memory"
-cp kept.npy mine-1.npy
 
 # Node 2 is not there at first, comes, is killed and comes again: what is said of it is waited for.
 told() { await grep -q -- "$1" err; } # on stderr of the run that goes on
