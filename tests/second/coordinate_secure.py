@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from . import records, secure
 from .coordinator import Ended, Refusal
 from .network import Recipe
-from .secure import CONFIRM, FORMAT, HIDE, JOIN, OPEN, Q, ROSTER, SEAL
+from .secure import CHECK, CONFIRM, FORMAT, HIDE, JOIN, OPEN, Q, ROSTER, SEAL
 
 RECIPE, PLAN, CARDS, QUESTION, PARAMETERS, PIECES = range(1, 7)  # numbers of blocks
+CHECKS = 1 << 7  # of features: a node that knows CHECK
 
 
 def bits(number):
@@ -178,7 +179,10 @@ class Sum:
         return {m: signature.tobytes() for m, signature in said.items()}
 
     def opened(self, uploads, signatures):
-        """OPEN: the sum of the survivors' numbers, or None."""
+        """
+        CHECK, of members that know it, and OPEN: the sum of the survivors' numbers, or None.
+        `accused`: pairs, who could not open whose piece.
+        """
         survivors, width = sorted(uploads), 8 * self.length + 96
         chosen = sorted(signatures)[:self.u]
         question = numbers(FORMAT, self.number, *(
@@ -186,10 +190,19 @@ class Sum:
 
         def pieces(m):
             rows = b"".join(uploads[s][0][m * width:(m + 1) * width] for s in survivors)
-            block = np.frombuffer(rows, np.uint8).reshape(len(survivors), width)
-            return self.put(m, QUESTION, question), self.put(m, PIECES, block)
+            return self.put(m, PIECES, np.frombuffer(rows, np.uint8).reshape(len(survivors), width))
 
-        said = self.ask([m for m in signatures if m not in self.lost], OPEN, pieces,
+        def ask(m):
+            return self.put(m, QUESTION, question), 0 if m in good else pieces(m)
+
+        here = [m for m in signatures if m not in self.lost]
+        checking = [m for m in here if self.members[m].welcome["features"] & CHECKS]
+        short = numbers(FORMAT, self.number)
+        good = self.ask(checking, CHECK, lambda m: (self.put(m, QUESTION, short), pieces(m)),
+                        (1, len(survivors)), records.U8)
+        self.accused = {(m, survivors[at]) for m, bad in good.items() for at in np.flatnonzero(bad[0] == 1)}
+        accusers = {m for m, _ in self.accused}
+        said = self.ask([m for m in here if m not in accusers and m not in self.lost], OPEN, ask,
                         (1, self.length), records.I64)
         if len(said) < self.u:
             return None

@@ -126,6 +126,14 @@ def rounds(me, sets, first):
         report(near(total, want, 1 << 14) and list(total[[-3, -1]]) == list(want[[-3, -1]]),
                f"round {number} sums the places of step {step}", job.lost)
 
+    sealed = job.uploads(5, first + 5, **scales)
+    if 2 in sealed:  # the piece of member 2 for member 0, first in its row
+        sealed[2] = bytes(8 * job.length + 96) + sealed[2][0][8 * job.length + 96:], sealed[2][1]
+    total = job.opened(sealed, job.confirmed(sorted(sealed)))
+    report(near(total, sum(uploads(job, sets, first + 5, **scales)), 1 << 14) and
+           job.accused == {(0, 2)}, "a member says which piece it cannot open, and others open the sum",
+           f"{job.accused} {job.lost}")
+
     def lose(when):
         def between(what):
             if what == when:

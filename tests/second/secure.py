@@ -76,7 +76,7 @@ class Session(gradient.Session):
     """data: (inputs, targets) of its own, or None: it takes dealt ones."""
 
     data = None
-    hello = {**gradient.Session.hello, "features": 0b1100101}
+    hello = {**gradient.Session.hello, "features": 0b11100101}
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -84,7 +84,7 @@ class Session(gradient.Session):
 
     def task(self, job, number, attempt, task):
         steps = {JOIN: self.join, ROSTER: self.roster, SEAL: self.seal, HIDE: self.hide,
-                 OPEN: self.open, CONFIRM: self.confirm}
+                 OPEN: self.open, CONFIRM: self.confirm, CHECK: self.checks}
         step = steps.get(task["op"])
         if step is None:
             return super().task(job, number, attempt, task)
@@ -229,8 +229,32 @@ class Session(gradient.Session):
         check(question[1] == s.round and s.hidden and s.survivors is None, records.EINVAL,
               "out of turn")
         check(len(question) - 2 >= s.u, records.EFEWNODES, "survivors")
-        s.survivors, s.opened = question[2:], False
+        s.survivors, s.received, s.opened = question[2:], None, False
         return self.node.identity.private.sign(self.signed(job))
+
+    def received(self, job, pieces):
+        """What each survivor has sealed for this member; None for what is not well sealed."""
+        s = self.sum
+        width, text = 8 * s.length + 96, bytes(pieces)
+        check(len(text) == width * len(s.survivors), records.ESHAPE, "pieces")
+        return [s.pieces[s.me] if member == s.me else
+                self.unsealed(job, member, text[place * width:(place + 1) * width])
+                for place, member in enumerate(s.survivors)]
+
+    def unsealed(self, job, member, row):
+        s = self.sum
+        plain = box.unseal(s.keys[member], row[:24], row[24:])
+        if plain is None or plain[:56] != struct.pack("<QQII", job, s.round, member, s.me) + s.bound:
+            return None
+        numbers = np.frombuffer(plain[56:], "<u8")
+        return numbers.astype(object) if (numbers < Q).all() else None
+
+    def checks(self, job, question, pieces):
+        s = self.sum
+        check(question[1] == s.round and s.survivors and s.received is None and not s.opened,
+              records.EINVAL, "out of turn")
+        s.received = self.received(job, pieces)
+        return bytes(piece is None for piece in s.received)
 
     def open(self, job, question, pieces):
         s = self.sum
@@ -243,18 +267,13 @@ class Session(gradient.Session):
             self.believe(s.cards[member][:32],
                          struct.pack("<8q", *confirmed[9 * at + 1:9 * at + 9]), self.signed(job))
         s.opened = True
-        width, text = 8 * s.length + 96, bytes(pieces)
-        check(len(text) == width * len(s.survivors), records.ESHAPE, "pieces")
-        total = np.zeros(s.length, object)
-        for place, member in enumerate(s.survivors):
-            if member == s.me:
-                total += s.pieces[s.me]
-                continue
-            row = text[place * width:(place + 1) * width]
-            plain = box.unseal(s.keys[member], row[:24], row[24:])
-            check(plain is not None and plain[:56] == struct.pack(
-                "<QQII", job, s.round, member, s.me) + s.bound, records.EFRAME, "piece")
-            numbers = np.frombuffer(plain[56:], "<u8")
-            check((numbers < Q).all(), records.EFRAME, "piece")
-            total += numbers.astype(object)
-        return (total % Q).astype("<u8").tobytes()
+        check(s.received is None or pieces is None, records.EINVAL, "pieces a second time")
+        received = s.received or self.received(job, pieces)
+        check(all(piece is not None for piece in received), records.EFRAME, "piece")
+        return (sum(received, np.zeros(s.length, object)) % Q).astype("<u8").tobytes()
+
+
+class Older(Session):
+    """One that knows no `check`."""
+
+    hello = {**Session.hello, "features": 0b1100101}

@@ -21,7 +21,9 @@ weights = he
 epochs = 3
 rate = 0.3
 """
-SPOIL = {"seals zeros", "seals noise"}
+SPOIL = {"seals zeros": "what it sealed 4 others cannot open",
+         "seals noise": "what it sealed 4 others cannot open",
+         "opens no piece, as it says": "it says that it cannot open what 4 others sealed for it"}
 
 
 class Listed:
@@ -68,10 +70,13 @@ def finite(path):
 
 
 def python(me, count, session=secure.Session, data=None):
+    """Every second one knows no `check`."""
     out = []
     for i in range(count):
-        kind = type("Member", (session,), {"data": data[i], "hello": {
-            **session.hello, "features": 0b1101101}}) if data else session
+        kind = secure.Older if i % 2 else session
+        if data:
+            kind = type("Member", (kind,), {"data": data[i], "hello": {
+                **kind.hello, "features": kind.hello["features"] | 0b1000}})
         out.append(node.Node({me.pin}, kind))
     return out
 
@@ -106,7 +111,9 @@ def misbehaving():
         "seals zeros": of(seal=instead("seal", lambda s, b: bytes(len(b)))),
         "seals noise": of(seal=instead("seal", lambda s, b: bytes(range(256)) * (len(b) // 256) +
                                        bytes(len(b) % 256)))}
-    for step in ("join", "roster", "seal", "hide", "confirm", "open"):
+    kinds["opens no piece, as it says"] = of(checks=instead("checks", lambda s, b: b"\1" * len(b)))
+    kinds["answers check with noise"] = of(checks=instead("checks", lambda s, b: b"\xfe" * len(b)))
+    for step in ("join", "roster", "seal", "hide", "confirm", "checks", "open"):
         kinds[f"closes at {step}"] = of(**{step: leave})
         kinds[f"refuses {step}"] = of(**{step: refuse(records.EREFUSED)})
     for code in (records.EBUSY, records.EEXPOSURE, records.EAUTH, records.EINVAL):
@@ -169,8 +176,8 @@ def main():
         fine = run.code == 0 and finite(f"{where}.npz")  # the four others are enough
         if name in SPOIL:
             port = bad[0].line("n", "d").split()[0]
-            fine = fine and (f"({port}) takes no part in the training any more: what it sealed 4 "
-                             "others cannot open") in run.err
+            fine = fine and (f"({port}) takes no part in the training any more: "
+                             f"{SPOIL[name]}") in run.err
         return fine and run.seconds < 90, f"a member that {name}", run
 
     harness.everything(one, list(misbehaving().items()), 10)
