@@ -200,7 +200,8 @@ class Sum:
         short = numbers(FORMAT, self.number)
         good = self.ask(checking, CHECK, lambda m: (self.put(m, QUESTION, short), pieces(m)),
                         (1, len(survivors)), records.U8)
-        self.accused = {(m, survivors[at]) for m, bad in good.items() for at in np.flatnonzero(bad[0] == 1)}
+        self.accused = {(m, survivors[at]) for m, bad in good.items()
+                        for at in np.flatnonzero(bad[0] == 1)}
         accusers = {m for m, _ in self.accused}
         said = self.ask([m for m in here if m not in accusers and m not in self.lost], OPEN, ask,
                         (1, self.length), records.I64)

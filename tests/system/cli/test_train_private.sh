@@ -62,6 +62,11 @@ train --clip 1 --noise 2 --batch 128
 [ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err &&
     tr '\n' ' ' <err | grep -q 'the last round of an epoch goes over 1 of the 65 places .*--examples 96'
 report $? "nor where the last round of an epoch is of few, and it is said what to change"
+places=1048577
+train --clip 1 --noise 2
+[ $code = 7 ] && grep -q 'policy: .* at most 1048576 places of each node (--max-rows)' err &&
+    tr '\n' ' ' <err | grep -q 'a round goes over 1048577 places of each node: .*choose a smaller --batch'
+report $? "nor to a round that would keep it from others for long"
 places=64
 train --noise 2
 [ $code = 2 ] && grep -q -- '--noise needs --clip' err
@@ -161,7 +166,7 @@ start 1
 grep -q 'takes part in no sum' node-1.err
 bad=$?
 stop
-for o in '--epsilon 3' '--min-nodes 4' '--max-rounds 7' --any-roster '--ledger x'; do
+for o in '--epsilon 3' '--min-nodes 4' '--max-rounds 7' '--max-rows 9' --any-roster '--ledger x'; do
     "$S" node --key node-1.key --allow allow.txt $o >none 2>busy </dev/null
     [ $? = 2 ] && grep -q 'has no effect without --data' busy || bad=1
 done
