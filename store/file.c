@@ -218,12 +218,14 @@ static int begin(sherd__file *f, sherd__file_kind kind, sherd_diag *d)
     struct stat st;
     if (stat(f->path, &st) != 0) {
         if (errno != ENOENT) return fail_open(f->path, errno, d);
-        if (lstat(f->path, &st) == 0)
+        if (lstat(f->path, &st) != 0) {
+            int err = open_folder(f, f->path, d);
+            return err ? err : begin_new(f, NULL, kind, d);
+        }
+        if (S_ISLNK(st.st_mode))
             return sherd__fail(d, SHERD_EOPEN, "remove the link, or create what it names",
                                "%s: is a symbolic link to nothing", sherd__path_tail(f->path));
-        int err = open_folder(f, f->path, d);
-        return err ? err : begin_new(f, NULL, kind, d);
-    }
+    } /* else another process has made it since */
     if (S_ISDIR(st.st_mode)) return fail_open(f->path, EISDIR, d);
     if (!S_ISREG(st.st_mode) || is_descriptor(f->path)) return begin_direct(f, d);
     if (access(f->path, W_OK) != 0) return fail_open(f->path, errno, d);

@@ -2,7 +2,7 @@
  * Atomic replacement: what is visible when, what survives which failure. System calls are wrapped
  * where a test wants a file system that fails or lacks O_TMPFILE.
  *
- * link: -Wl,--wrap=openat,--wrap=fsync,--wrap=renameat,--wrap=pwrite
+ * link: -Wl,--wrap=openat,--wrap=fsync,--wrap=renameat,--wrap=pwrite,--wrap=lstat
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +31,7 @@
 
 static struct {
     bool no_tmpfile, slow_writes;
+    const char *made; /* by another process, just before it is looked at */
     int fsync_errno, rename_errno;
 } faults;
 
@@ -40,6 +41,8 @@ int __real_fsync(int fd);
 int __wrap_fsync(int fd);
 int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_lstat(const char *path, struct stat *st);
+int __wrap_lstat(const char *path, struct stat *st);
 ssize_t __real_pwrite(int fd, const void *bytes, size_t len, off_t at);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t len, off_t at);
 
@@ -68,6 +71,13 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
     if (!faults.rename_errno) return __real_renameat(from_dir, from, to_dir, to);
     errno = faults.rename_errno;
     return -1;
+}
+
+int __wrap_lstat(const char *path, struct stat *st)
+{
+    if (faults.made) (void)scratch_write(faults.made, "theirs", 6);
+    faults.made = NULL;
+    return __real_lstat(path, st);
 }
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t len, off_t at)
@@ -275,6 +285,17 @@ static void a_symbolic_link_is_followed(void **s)
     sherd_diag d = { 0 };
     assert_int_equal(put(link, "x", SHERD__FILE_PUBLIC, &d), SHERD_EOPEN);
     assert_non_null(strstr(d.message, "symbolic link to nothing"));
+}
+
+static void a_file_that_another_process_makes_meanwhile_is_replaced(void **s)
+{
+    (void)s;
+    sherd_diag d = { 0 };
+    faults.made = "new";
+    if (put(scratch_path("new"), "ours", SHERD__FILE_PUBLIC, &d)) fail_msg("%s", d.message);
+    assert_null(faults.made);
+    assert_holds(scratch_path("new"), "ours");
+    assert_int_equal(scratch_entries(), 1);
 }
 
 static void a_place_that_cannot_be_written_is_named(void **s)
@@ -512,6 +533,7 @@ int main(void)
         T(what_a_live_writer_holds_is_left_alone),
         T(what_is_no_file_of_ours_under_a_hidden_name_is_left_alone),
         T(a_symbolic_link_is_followed),
+        T(a_file_that_another_process_makes_meanwhile_is_replaced),
         T(a_place_that_cannot_be_written_is_named),
         T(a_file_and_a_folder_closed_to_us_are_refused),
         T(writes_go_on_after_signals_and_short_counts),
