@@ -1,7 +1,8 @@
 /*
  * The ledger in memory: costs as a step function over places, numbers of uploads by job and by day,
- * and a hash table from what was computed to the members it was computed for. Each line of the file
- * is applied to these by the same function that applies a new one.
+ * and what each sum was computed for. All are found in logarithmic or constant time, since a
+ * coordinator chooses how many there are. Each line of the file is applied to these by the same
+ * function that applies a new one.
  */
 #include "store/ledger.h"
 
@@ -16,138 +17,113 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
+#include "core/hash.h"
+#include "core/index.h"
+#include "store/costs.h"
 #include "store/journal.h"
 
 #define LIST_MAX ((size_t)1 << 31)
 #define HEX (2 * SHERD__LEDGER_KEY)
 
-/* From place `from` on, to the next step. */
-typedef struct step {
-    uint64_t from;
-    double rho;
-} step;
+typedef struct job_count {
+    uint64_t job, uploads; /* the first is its name in an index, here and below */
+} job_count;
 
-typedef struct count {
-    uint64_t of, uploads; /* of: a job, or a day */
-    uint8_t by[SHERD__LEDGER_KEY]; /* of a day: for which coordinator; of a job: zeros */
-} count;
+typedef struct day_count {
+    int64_t day;
+    uint8_t by[SHERD__LEDGER_KEY]; /* for which coordinator */
+    uint64_t uploads;
+} day_count;
 
 typedef struct roster {
-    size_t from; /* in keys */
-    uint32_t nodes;
+    uint8_t digest[SHERD__HASH]; /* of its keys */
+    uint64_t from;               /* in keys */
+    uint64_t nodes;
 } roster;
 
 typedef struct known {
     uint8_t about[SHERD__LEDGER_KEY], opened[SHERD__LEDGER_KEY];
     uint32_t roster, threshold;
-    bool used, charged, bound;
+    bool charged, bound;
+    uint8_t unused[6];
 } known;
 
 struct sherd__ledger {
     sherd__journal *journal;
-    sherd_buf steps;      /* of step, ascending; the first is at 0 */
-    sherd_buf jobs, days; /* of count */
-    sherd_buf rosters;    /* of roster */
-    sherd_buf keys;       /* of these, one behind the other */
-    known *table;         /* open addressing; at most half full */
-    size_t table_len, table_used;
+    bool settled;        /* the file was read: costs are counted as they come */
+    sherd__costs costs;
+    sherd__index jobs;   /* of job_count */
+    sherd_buf days;      /* of day_count, by ascending day */
+    sherd__index rosters;
+    sherd_buf keys;      /* of these, one behind the other */
+    sherd__index sums;   /* of known */
     uint64_t uploads;
 };
 
-/* ---- costs by place -------------------------------------------------------------------------- */
+/* ---- numbers of uploads ---------------------------------------------------------------------- */
 
-static step *steps_of(const sherd__ledger *l, size_t *len)
+double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows)
 {
-    *len = l->steps.len / sizeof(step);
-    return (step *)(void *)l->steps.data;
+    return sherd__costs_most(&l->costs, first, rows);
 }
 
-/* The last step that begins at `place` or before it. */
-static size_t find_step(const sherd__ledger *l, uint64_t place)
+static int add_job(sherd__ledger *l, uint64_t job)
 {
-    size_t low = 0, high;
-    const step *s = steps_of(l, &high);
-    while (high - low > 1) {
+    job_count *c = sherd__index_find(&l->jobs, &job);
+    if (!c) c = sherd__index_add(&l->jobs, &job);
+    if (!c) return SHERD_ENOMEM;
+    c->uploads++;
+    return SHERD_OK;
+}
+
+uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job)
+{
+    const job_count *c = sherd__index_find(&l->jobs, &job);
+    return c ? c->uploads : 0;
+}
+
+/* The first entry of this day or a later one. */
+static size_t find_day(const sherd__ledger *l, int64_t day, size_t *len)
+{
+    const day_count *c = (const day_count *)(const void *)l->days.data;
+    size_t low = 0, high = *len = l->days.len / sizeof *c;
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (s[middle].from <= place) low = middle;
+        if (c[middle].day < day) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
-/* A step that begins at `place`. */
-static int split(sherd__ledger *l, uint64_t place)
+/* One entry for each day and coordinator: few coordinators are let in. */
+static int add_day(sherd__ledger *l, int64_t day, const uint8_t *by)
 {
-    size_t len, at = find_step(l, place);
-    step *s = steps_of(l, &len);
-    if (s[at].from == place) return SHERD_OK;
-    step fresh = { place, s[at].rho };
-    if (sherd__buf_append(&l->steps, &fresh, sizeof fresh)) return SHERD_ENOMEM;
-    s = steps_of(l, &len);
-    memmove(s + at + 2, s + at + 1, (len - at - 2) * sizeof *s);
-    s[at + 1] = fresh;
-    return SHERD_OK;
-}
-
-static int add_cost(sherd__ledger *l, uint64_t first, uint64_t rows, double rho)
-{
-    size_t len;
-    int err = split(l, first);
-    if (!err && first + rows > first) err = split(l, first + rows);
-    if (err) return err;
-    step *s = steps_of(l, &len);
-    for (size_t i = find_step(l, first); i < len && s[i].from < first + rows; i++) s[i].rho += rho;
-    return SHERD_OK;
-}
-
-double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows)
-{
-    size_t len;
-    const step *s = steps_of(l, &len);
-    double most = 0;
-    for (size_t i = find_step(l, first); i < len && s[i].from < first + rows; i++)
-        most = s[i].rho > most ? s[i].rho : most;
-    return most;
-}
-
-/* ---- numbers of uploads ---------------------------------------------------------------------- */
-
-static int add_count(sherd_buf *list, uint64_t of, const uint8_t *by)
-{
-    count *c = (count *)(void *)list->data, fresh = { .of = of, .uploads = 1 };
-    if (by) memcpy(fresh.by, by, sizeof fresh.by);
-    for (size_t i = list->len / sizeof *c; i-- > 0;) /* the last one is likely */
-        if (c[i].of == of && memcmp(c[i].by, fresh.by, sizeof fresh.by) == 0) {
-            c[i].uploads++;
+    size_t len, at = find_day(l, day, &len);
+    day_count *c = (day_count *)(void *)l->days.data, fresh = { .day = day, .uploads = 1 };
+    memcpy(fresh.by, by, sizeof fresh.by);
+    for (; at < len && c[at].day == day; at++)
+        if (memcmp(c[at].by, by, sizeof fresh.by) == 0) {
+            c[at].uploads++;
             return SHERD_OK;
         }
-    return sherd__buf_append(list, &fresh, sizeof fresh);
-}
-
-uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job)
-{
-    const count *c = (const count *)(const void *)l->jobs.data;
-    for (size_t i = l->jobs.len / sizeof *c; i-- > 0;)
-        if (c[i].of == job) return c[i].uploads;
-    return 0;
+    if (sherd__buf_append(&l->days, &fresh, sizeof fresh)) return SHERD_ENOMEM;
+    c = (day_count *)(void *)l->days.data;
+    memmove(c + at + 1, c + at, (len - at) * sizeof *c); /* a clock may have been set back */
+    c[at] = fresh;
+    return SHERD_OK;
 }
 
 uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by)
 {
-    const count *c = (const count *)(const void *)l->days.data;
+    const day_count *c = (const day_count *)(const void *)l->days.data;
     uint64_t sum = 0;
-    for (size_t i = 0; i < l->days.len / sizeof *c; i++)
-        if ((int64_t)c[i].of >= day && (!by || memcmp(c[i].by, by, sizeof c[i].by) == 0))
-            sum += c[i].uploads;
+    size_t len;
+    for (size_t i = find_day(l, day, &len); i < len; i++)
+        if (!by || memcmp(c[i].by, by, sizeof c[i].by) == 0) sum += c[i].uploads;
     return sum;
 }
 
 /* ---- for whom -------------------------------------------------------------------------------- */
-
-static const roster *roster_at(const sherd__ledger *l, uint32_t number)
-{
-    return (const roster *)(const void *)l->rosters.data + number;
-}
 
 static const uint8_t (*keys_of(const sherd__ledger *l, const roster *r))[SHERD__LEDGER_KEY]
 {
@@ -156,77 +132,57 @@ static const uint8_t (*keys_of(const sherd__ledger *l, const roster *r))[SHERD__
 
 static uint32_t rosters_len(const sherd__ledger *l)
 {
-    return (uint32_t)(l->rosters.len / sizeof(roster));
+    return (uint32_t)sherd__index_len(&l->rosters);
+}
+
+static void digest_of(const uint8_t (*keys)[SHERD__LEDGER_KEY], uint32_t nodes,
+                      uint8_t out[SHERD__HASH])
+{
+    const sherd__hash_part part = { keys, nodes * sizeof *keys };
+    sherd__hash_of(&part, 1, out);
 }
 
 /* The number of the roster of these keys; that of the next one where it is not known. */
 static uint32_t find_roster(const sherd__ledger *l, const sherd__ledger_upload *u)
 {
-    uint32_t number = rosters_len(l);
-    for (uint32_t i = number; i-- > 0;) { /* the last one is likely */
-        const roster *r = roster_at(l, i);
-        if (r->nodes == u->nodes && !memcmp(keys_of(l, r), u->keys, u->nodes * sizeof *u->keys))
-            return i;
-    }
-    return number;
+    uint8_t digest[SHERD__HASH];
+    digest_of(u->keys, u->nodes, digest);
+    const roster *r = sherd__index_find(&l->rosters, digest);
+    return r ? (uint32_t)(r - (const roster *)sherd__index_at(&l->rosters, 0)) : rosters_len(l);
 }
 
+/* In a file of another writer one may stand twice: the second one has its number all the same. */
 static int add_roster(sherd__ledger *l, const uint8_t (*keys)[SHERD__LEDGER_KEY], uint32_t nodes)
 {
-    const roster r = { l->keys.len / sizeof *keys, nodes };
-    if (sherd__buf_append(&l->keys, keys, nodes * sizeof *keys)) return SHERD_ENOMEM;
-    return sherd__buf_append(&l->rosters, &r, sizeof r) ? SHERD_ENOMEM : SHERD_OK;
-}
-
-static known *find_known(const sherd__ledger *l, const uint8_t *about)
-{
-    uint64_t hash;
-    memcpy(&hash, about, sizeof hash); /* of a digest: its bytes are a hash */
-    size_t at = (size_t)hash & (l->table_len - 1);
-    while (l->table[at].used && memcmp(l->table[at].about, about, SHERD__LEDGER_KEY))
-        at = (at + 1) & (l->table_len - 1);
-    return &l->table[at];
-}
-
-static int grow(sherd__ledger *l)
-{
-    known *old = l->table;
-    size_t len = l->table_len, more = len ? 2 * len : 64;
-    known *table = sherd__calloc(more, sizeof *table);
-    if (!table) return SHERD_ENOMEM;
-    l->table = table;
-    l->table_len = more;
-    for (size_t i = 0; i < len; i++)
-        if (old[i].used) *find_known(l, old[i].about) = old[i];
-    sherd__free(old);
+    uint8_t digest[SHERD__HASH];
+    size_t from = l->keys.len / sizeof *keys;
+    digest_of(keys, nodes, digest);
+    if (sherd__index_reserve(&l->rosters) ||
+        sherd__buf_append(&l->keys, keys, nodes * sizeof *keys))
+        return SHERD_ENOMEM;
+    roster *r = sherd__index_add(&l->rosters, digest);
+    assert(r);
+    r->from = from;
+    r->nodes = nodes;
     return SHERD_OK;
-}
-
-static int reserve_known(sherd__ledger *l)
-{
-    return 2 * (l->table_used + 1) > l->table_len ? grow(l) : SHERD_OK;
 }
 
 /* The entry of `about`, made where there is none; NULL without memory. */
 static known *make_known(sherd__ledger *l, const uint8_t *about)
 {
-    if (reserve_known(l)) return NULL;
-    known *k = find_known(l, about);
-    l->table_used += !k->used;
-    k->used = true;
-    memcpy(k->about, about, sizeof k->about);
-    return k;
+    known *k = sherd__index_find(&l->sums, about);
+    return k ? k : sherd__index_add(&l->sums, about);
 }
 
 sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
                                            const uint8_t about[SHERD__LEDGER_KEY])
 {
-    const known *k = l->table ? find_known(l, about) : NULL;
+    const known *k = sherd__index_find(&l->sums, about);
     sherd__ledger_known out = { 0 };
-    if (!k || !k->used) return out;
+    if (!k) return out;
     if (k->charged) {
-        const roster *r = roster_at(l, k->roster);
-        out = (sherd__ledger_known){ .keys = keys_of(l, r), .nodes = r->nodes,
+        const roster *r = sherd__index_at(&l->rosters, k->roster);
+        out = (sherd__ledger_known){ .keys = keys_of(l, r), .nodes = (uint32_t)r->nodes,
                                      .threshold = k->threshold };
     }
     out.opened = k->bound ? k->opened : NULL;
@@ -237,9 +193,10 @@ sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
 
 static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t number)
 {
-    int err = add_cost(l, u->first, u->rows, u->rho);
-    if (!err) err = add_count(&l->jobs, u->job, NULL);
-    if (!err) err = add_count(&l->days, (uint64_t)u->day, u->by);
+    int err = l->settled ? sherd__costs_add(&l->costs, u->first, u->rows, u->rho)
+                         : sherd__costs_wait(&l->costs, u->first, u->rows, u->rho);
+    if (!err) err = add_job(l, u->job);
+    if (!err) err = add_day(l, u->day, u->by);
     known *k = err ? NULL : make_known(l, u->about);
     if (!k) return SHERD_ENOMEM;
     k->charged = true;
@@ -253,12 +210,12 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
 static int reserve(sherd__ledger *l, uint32_t nodes)
 {
     uint8_t *at;
-    int err = sherd__buf_reserve(&l->steps, 2 * sizeof(step), &at);
-    if (!err) err = sherd__buf_reserve(&l->jobs, sizeof(count), &at);
-    if (!err) err = sherd__buf_reserve(&l->days, sizeof(count), &at);
-    if (!err) err = sherd__buf_reserve(&l->rosters, sizeof(roster), &at);
+    int err = sherd__costs_reserve(&l->costs);
+    if (!err) err = sherd__index_reserve(&l->jobs);
+    if (!err) err = sherd__buf_reserve(&l->days, sizeof(day_count), &at);
+    if (!err) err = sherd__index_reserve(&l->rosters);
     if (!err) err = sherd__buf_reserve(&l->keys, (size_t)nodes * SHERD__LEDGER_KEY, &at);
-    return err ? err : reserve_known(l);
+    return err ? err : sherd__index_reserve(&l->sums);
 }
 
 /* The first one stays: files of older versions may have another behind it. */
@@ -366,38 +323,50 @@ static const sherd__journal_kind kind = {
     .remedy = "put it back; where these data have given nothing yet, leave out --require-ledger",
 };
 
+static int init(sherd__ledger *l)
+{
+    sherd_entropy os = sherd__entropy_os();
+    sherd__table_key key;
+    sherd__table_key_draw(&key, &os);
+    sherd__index_init(&l->jobs, sizeof(job_count), sizeof(uint64_t), LIST_MAX, &key);
+    sherd__index_init(&l->rosters, sizeof(roster), SHERD__HASH, LIST_MAX, &key);
+    sherd__index_init(&l->sums, sizeof(known), SHERD__LEDGER_KEY, LIST_MAX, &key);
+    sherd__buf_init(&l->days, LIST_MAX, 0);
+    sherd__buf_init(&l->keys, LIST_MAX, 0);
+    return sherd__costs_init(&l->costs);
+}
+
 int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist, sherd_diag *d)
 {
-    const step first = { 0, 0 };
     *out = NULL;
     sherd__ledger *l = sherd__calloc(1, sizeof *l);
-    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
-    sherd__buf_init(&l->steps, LIST_MAX, 0);
-    sherd__buf_init(&l->jobs, LIST_MAX, 0);
-    sherd__buf_init(&l->days, LIST_MAX, 0);
-    sherd__buf_init(&l->rosters, LIST_MAX, 0);
-    sherd__buf_init(&l->keys, LIST_MAX, 0);
-    int err = sherd__buf_append(&l->steps, &first, sizeof first);
-    if (err) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
+    int err = !l || init(l) ? SHERD_ENOMEM : SHERD_OK;
     if (!err)
         err = sherd__journal_open(&l->journal, path,
                                   must_exist ? SHERD__JOURNAL_EXISTING : SHERD__JOURNAL_ANY, &kind,
                                   l, d);
-    if (err) sherd__ledger_close(l);
-    else *out = l;
-    return err;
+    else err = sherd__fail(d, err, NULL, "no memory for a privacy ledger");
+    if (!err && sherd__costs_settle(&l->costs))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
+    if (err) {
+        sherd__ledger_close(l);
+        return err;
+    }
+    l->settled = true;
+    *out = l;
+    return SHERD_OK;
 }
 
 void sherd__ledger_close(sherd__ledger *l)
 {
     if (!l) return;
     sherd__journal_close(l->journal);
-    sherd__buf_fini(&l->steps);
-    sherd__buf_fini(&l->jobs);
+    sherd__costs_fini(&l->costs);
+    sherd__index_fini(&l->jobs);
     sherd__buf_fini(&l->days);
-    sherd__buf_fini(&l->rosters);
+    sherd__index_fini(&l->rosters);
     sherd__buf_fini(&l->keys);
-    sherd__free(l->table);
+    sherd__index_fini(&l->sums);
     sherd__free(l);
 }
 
@@ -479,7 +448,7 @@ int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
     sodium_bin2hex(a, sizeof a, about, SHERD__LEDGER_KEY);
     sodium_bin2hex(m, sizeof m, members, SHERD__LEDGER_KEY);
     int n = snprintf(text, sizeof text, "bind %s %s\n", a, m);
-    if (reserve_known(l)) return no_memory(d);
+    if (sherd__index_reserve(&l->sums)) return no_memory(d);
     int err = sherd__journal_add(l->journal, text, (size_t)n, true, d);
     if (err) return err;
     err = apply_bind(l, about, members);

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -365,6 +366,84 @@ static void damage_is_named_with_its_line(void **s)
     sherd__ledger_close(l);
 }
 
+static void a_clock_that_was_set_back_hides_no_day(void **s)
+{
+    (void)s;
+    static const int64_t days[] = { 20005, 20001, 20003, 20001, 20005, 20002 };
+    unlink(scratch_path("x.ledger"));
+    sherd__ledger *l = open_it();
+    for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
+        sherd__ledger_upload u = upload(i, 0, 1, 0.25);
+        u.day = days[i];
+        assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+    }
+    for (int again = 0; again < 2; again++) {
+        static const uint64_t since[] = { 6, 6, 4, 3, 2, 2, 0 }; /* of 20000 and on */
+        for (int64_t i = 0; i < 7; i++)
+            assert_int_equal(sherd__ledger_since(l, 20000 + i, NULL), since[i]);
+        sherd__ledger_close(l);
+        l = open_it();
+    }
+    sherd__ledger_close(l);
+}
+
+/* A ledger of n uploads, each of a job, a sum, a roster and places of its own; a day has 1000. */
+static void write_uploads(unsigned n)
+{
+    FILE *f = fopen(scratch_path("many.ledger"), "w");
+    assert_non_null(f);
+    fputs("sherd-ledger-1\n", f);
+    draw_state = 9;
+    for (unsigned i = 0; i < n; i++) {
+        fprintf(f, "roster %u %064x\n", i, i + 1);
+        fprintf(f, "upload %u-%02u-%02u %016llx %u 32 0.125 %064x %u 1 %064x\n",
+                2000 + i / 1000 / 28 / 12, 1 + i / 1000 / 28 % 12, 1 + i / 1000 % 28,
+                (unsigned long long)draw() << 32 | i, (unsigned)(draw() % UINT32_MAX), i, i, i % 2);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Processor time of opening it, and of what is looked up for a round. */
+static void time_it(unsigned n, double *opening, double *rounds)
+{
+    enum { ROUNDS = 10000 };
+    uint8_t about[SHERD__LEDGER_KEY] = { 0 }, by[SHERD__LEDGER_KEY] = { 0 };
+    sherd__ledger *l;
+    write_uploads(n);
+    clock_t from = clock();
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("many.ledger"), true, NULL), 0);
+    clock_t to = clock();
+    assert_int_equal(sherd__ledger_all(l).uploads, n);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        unsigned sum = i % 1000;
+        about[30] = (uint8_t)(sum >> 8);
+        about[31] = (uint8_t)sum;
+        assert_int_equal(sherd__ledger_job(l, UINT64_MAX - i), 0);
+        (void)sherd__ledger_spent(l, i, 32);
+        const sherd__ledger_known k = sherd__ledger_known_of(l, about);
+        assert_true(k.nodes == 1 && k.threshold == 1);
+        assert_int_equal(sherd__ledger_since(l, 20779, by), 0);
+        assert_int_equal(sherd__ledger_since(l, 20779, NULL), 0);
+    }
+    *rounds = (double)(clock() - to) / ROUNDS;
+    *opening = (double)(to - from);
+    sherd__ledger_close(l);
+}
+
+static void many_uploads_take_time_in_proportion_and_no_round_more(void **state)
+{
+    (void)state;
+    enum { FEW = 1000, TIMES = 64 };
+    double opening[2], rounds[2];
+    time_it(FEW, &opening[0], &rounds[0]);
+    time_it(FEW * TIMES, &opening[1], &rounds[1]);
+    print_message("# opening %.0f and %.0f us, rounds %.2f and %.2f us\n", opening[0],
+                  opening[1], rounds[0], rounds[1]);
+    assert_true(opening[1] < 4 * TIMES * opening[0]);
+    assert_true(rounds[1] < TIMES / 2 * rounds[0]);
+    unlink(scratch_path("many.ledger"));
+}
+
 static void what_is_no_regular_file_is_told_at_once(void **state)
 {
     (void)state;
@@ -400,6 +479,8 @@ int main(void)
         cmocka_unit_test(two_processes_do_not_have_one_ledger),
         cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
         cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
+        cmocka_unit_test(a_clock_that_was_set_back_hides_no_day),
+        cmocka_unit_test(many_uploads_take_time_in_proportion_and_no_round_more),
         cmocka_unit_test(what_is_no_regular_file_is_told_at_once),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
