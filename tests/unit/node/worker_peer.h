@@ -1,0 +1,57 @@
+/*
+ * A task loop with an inline executor, and coordinators' sessions joined to it. One at a time: its
+ * state is `loop`. Steps that fail fail the test.
+ */
+#ifndef TESTS_UNIT_NODE_WORKER_PEER_H
+#define TESTS_UNIT_NODE_WORKER_PEER_H
+
+#include "node/worker.h"
+#include "tests/support/joined.h"
+
+#define MB ((uint64_t)1 << 20)
+#define HEARD_MAX 512
+#define SLOW 1e-3 /* GF/s: every task goes to the executor */
+enum { LONG = 7, EIGHTH = 8 }; /* jobs whose tasks take 100 s and 1/8 s: far from estimated */
+
+/* A coordinator's session joined to a client of the worker. */
+typedef struct peer {
+    joined j;
+    uint32_t results[HEARD_MAX], results_len; /* task numbers, as they came */
+    sherd__refusal refusals[HEARD_MAX];
+    uint32_t refusals_len;
+    double last[4]; /* first values of the latest result */
+} peer;
+
+typedef struct worker_loop {
+    sherd_executor *executor;
+    sherd__worker *worker;
+    uint32_t ran[HEARD_MAX], ran_len; /* tasks of the fake backend, in order */
+    int fake_err;                     /* what it answers */
+    double now_s;                     /* its clock */
+} worker_loop;
+extern worker_loop loop;
+extern const sherd__backend worker_fake;
+double worker_clock(void);
+
+/** worker_start has no clock: times of tasks are estimated. */
+void worker_start_by(double (*clock)(void), const sherd__backend *b, void *ctx, double gflops,
+                     uint64_t memory);
+void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory);
+/** All has run; nothing is left. */
+void worker_stop(void);
+
+void peer_join(peer *p);
+/** As the holder of a key of this one byte, with its part of the budget. */
+void peer_join_as(peer *p, uint8_t key, uint64_t memory);
+void peer_cut(peer *p);
+/** Also lets the compute thread's results out. */
+void peer_settle(peer *p);
+/** A block, all of one value. */
+void peer_put(peer *p, uint64_t job, uint32_t block, uint64_t rows, uint64_t cols, double value);
+/** Blocks 1 and 2 of a job. */
+void peer_small_blocks(peer *p, uint64_t job);
+/** The product of blocks 1 and 2, n x m; not answered yet. */
+sherd__task peer_task(uint64_t job, uint32_t number, uint64_t n, uint64_t m);
+void peer_ask(peer *p, uint64_t job, uint32_t number, uint64_t n, uint64_t m);
+
+#endif
