@@ -15,7 +15,7 @@
 
 #define ALIGN 64u
 #define CLASSES (64u * 8u)
-#define AT_ONCE 65536u    /* bytes that are wiped as they are given back */
+#define AT_ONCE 4096u     /* bytes that are wiped as they are given back: a turn may free 16,384 */
 #define BUFFER_COST 4096u /* what a stale buffer counts in a slice beside its bytes */
 #define PAGE 4096u
 #define PIECES_MOST 16384u /* buffers; small ones beyond are not kept: room is made at once */
