@@ -108,7 +108,7 @@ static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t mem
     if (!c) return SHERD_ENOMEM;
     c->circle = circle;
     c->member = member;
-    o.owner = (sherd__link_owner){ on_event_out, on_closed, c };
+    o.owner = (sherd__link_owner){ on_event_out, on_closed, c, NULL };
     int err = sherd__link_connect(&c->link, &o, peer->host, peer->port, &peer->key, &d);
     if (err) {
         say(m, true, "no link to", peer->host, d.message);
@@ -201,7 +201,7 @@ int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerp
     session->place = place;
     session->unplace = unplace;
     session->place_ctx = c;
-    *owner = (sherd__link_owner){ on_event_in, on_closed, c };
+    *owner = (sherd__link_owner){ on_event_in, on_closed, c, NULL };
     return SHERD_OK;
 }
 

@@ -32,12 +32,19 @@
 
 typedef struct server server;
 
+/* The turns of a key, while it has connections. */
+typedef struct turns {
+    sherd__turn turn;
+    unsigned conns;
+} turns;
+
 /* One connection that passed the allow-list. */
 typedef struct conn {
     server *server;
     sherd_link *link;
     sherd__client *client; /* NULL once its session is over */
     sherd__fingerprint key;
+    turns *turns;
     char name[64];
     void *tap;
     struct conn *prev, *next;
@@ -157,6 +164,7 @@ static void free_conn(conn *c)
     *(c->prev ? &c->prev->next : &s->conns) = c->next;
     if (c->next) c->next->prev = c->prev;
     if (c->tap && s->opt->tap.close) s->opt->tap.close(c->tap);
+    if (--c->turns->conns == 0) sherd__free(c->turns);
     sherd__free(c);
 }
 
@@ -225,6 +233,13 @@ static bool has_enough(const server *s, const sherd__fingerprint *key)
     return have >= part_of(s, key, most);
 }
 
+static turns *turns_of(const server *s, const sherd__fingerprint *key)
+{
+    for (const conn *c = s->conns; c; c = c->next)
+        if (sherd__fingerprint_equal(&c->key, key)) return c->turns;
+    return sherd__calloc(1, sizeof(turns));
+}
+
 /* What the coordinator is not told of a refusal. */
 static void withheld(void *ctx, const sherd__refusal *r)
 {
@@ -259,11 +274,14 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     c->key = *key;
     name_conn(c, p);
     uint64_t memory = part_of(s, key, s->opt->memory);
-    int err = sherd__worker_join(s->worker, &c->client, c, key, memory);
+    c->turns = turns_of(s, key);
+    int err = c->turns ? sherd__worker_join(s->worker, &c->client, c, key, memory) : SHERD_ENOMEM;
     if (err) {
+        if (c->turns && c->turns->conns == 0) sherd__free(c->turns);
         sherd__free(c);
         return err;
     }
+    c->turns->conns++;
     c->next = s->conns;
     if (c->next) c->next->prev = c;
     s->conns = c;
@@ -283,7 +301,7 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;
-    *owner = (sherd__link_owner){ on_event, on_closed, c };
+    *owner = (sherd__link_owner){ on_event, on_closed, c, &c->turns->turn };
     return SHERD_OK;
 }
 

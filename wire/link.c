@@ -8,9 +8,9 @@
  * so a slow reader holds up our encryption, never our memory. One uv_write at a time: libuv 1.44
  * completes one request a wake-up (#3728).
  *
- * A node reads from a coordinator what SHERD__LINK_RECORDS records are made of, and then the others
- * have their turn: it stops reading, and goes on with the ciphertext in hand when the timer fires,
- * which is in the loop's next turn. Bodies are few records: libuv gives way after 32 reads.
+ * A node reads from the links of a coordinator what their part of a turn is (wire/turn.h), and then
+ * the others have theirs: it stops reading, and goes on with the ciphertext in hand when the timer
+ * fires, which is in a later turn of the loop.
  *
  * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our
  * socket.
@@ -58,6 +58,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
     l->refs = 1;
+    l->part.of = &l->turn;
     *out = l;
     return SHERD_OK;
 }
@@ -357,6 +358,7 @@ static void come_up(sherd_link *l)
         l->owned = true;
         if (l->state != LINK_SHAKING) return; /* closed from inside accept */
     }
+    if (l->owner.turn) l->part.of = l->owner.turn;
     l->session_options.now_ms = uv_now(l->loop);
     err = sherd__session_new(&l->session, &l->session_options);
     if (err) {
@@ -372,7 +374,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
     while (len > 0 && l->state == LINK_UP) {
         sherd__event ev;
         size_t used = 0;
-        l->handled++;
+        sherd__turn_take(&l->part, 1, 0);
         int err = sherd__session_feed(l->session, in, len, uv_now(l->loop), &used, &ev);
         assert(used <= len && (used > 0 || err));
         in += used;
@@ -394,8 +396,8 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
 /* Others have their turn. */
 static bool give_way(sherd_link *l)
 {
-    if (l->handled < SHERD__LINK_RECORDS || l->state != LINK_UP ||
-        l->session_options.role != SHERD__NODE)
+    if (l->state != LINK_UP || l->session_options.role != SHERD__NODE ||
+        !sherd__turn_over(&l->part, uv_now(l->loop)))
         return false;
     l->behind = true;
     (void)uv_read_stop((uv_stream_t *)&l->tcp);
@@ -406,8 +408,6 @@ static bool give_way(sherd_link *l)
 static void decrypt(sherd_link *l)
 {
     size_t got, room;
-    if (l->handled_ms != uv_now(l->loop)) l->handled = 0;
-    l->handled_ms = uv_now(l->loop);
     do {
         if (give_way(l)) return;
         uint8_t *to = plain_room(l, &room);
@@ -416,6 +416,7 @@ static void decrypt(sherd_link *l)
             return;
         }
         if (l->state == LINK_SHAKING && sherd__tls_ready(l->tls)) come_up(l);
+        sherd__turn_take(&l->part, 0, got);
         deliver(l, to, got);
     } while (got > 0);
     if (sherd__tls_ended(l->tls) && l->state <= LINK_LEAVING) lost(l, UV_EOF);
@@ -516,7 +517,6 @@ static void expire(sherd_link *l)
 static void catch_up(sherd_link *l)
 {
     l->behind = false;
-    l->handled = 0;
     decrypt(l);
     if (!l->behind && l->state != LINK_CLOSING)
         (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);

@@ -22,6 +22,7 @@
 
 #include "wire/identity.h"
 #include "wire/session.h"
+#include "wire/turn.h"
 
 typedef struct sherd_link sherd_link;
 typedef struct sherd_listener sherd_listener;
@@ -33,6 +34,8 @@ typedef struct sherd__link_owner {
     /** The handle is gone and the link's memory with it, right after this call. */
     void (*closed)(void *ctx, sherd_link *l);
     void *ctx;
+    /** A node's: what links of the peer's key have of a turn. Outlives the link. NULL: its own. */
+    sherd__turn *turn;
 } sherd__link_owner;
 
 typedef struct sherd__link_options {

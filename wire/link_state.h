@@ -20,7 +20,6 @@
 #define SHERD__LINK_SHAKE_MS 5000u
 #define SHERD__LINK_FLUSH_MS 2000u
 #define SHERD__LINK_LINGER_MS 1000u
-#define SHERD__LINK_RECORDS 512u /* that a node handles before others have their turn */
 #define SHERD__LINK_IN (128u * 1024u)   /* ciphertext a read: stays in the second-level cache */
 #define SHERD__LINK_PLAIN (16u * 1024u) /* one TLS record */
 
@@ -57,8 +56,8 @@ struct sherd_link {
     uint32_t timeout_ms;      /* for the connection to come up, for messages */
     bool tcp_open, answer_open, writing, paused, write_broken;
     bool behind;              /* a node: not read until the loop's next turn, see link.c */
-    uint32_t handled;         /* records in this turn */
-    uint64_t handled_ms;
+    sherd__turn turn;         /* where the owner has none */
+    sherd__turn_part part;
 
     sherd__link_owner owner;
     bool owned; /* the owner hears events: from the start (client), from accept on (server) */

@@ -16,6 +16,9 @@ enum {
     TASKS = 130000,   /* that wait behind them */
     RECORDS = 2900,   /* 93 KB of CANCELs */
     FLOOD = 300,      /* connections that begin no handshake */
+    CROWD = 40,       /* connections of one key */
+    BLOCKS = 4,       /* that each of them sends */
+    SIDE = 512,       /* rows of these: 2 MB, which are not cleared in huge pages */
     MOST_MS = 100
 };
 
@@ -143,6 +146,68 @@ static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
     tie_down(&good, &canary);
 }
 
+/* What the kernel takes of a crowd's records while the node stands still is there at once. */
+static void crowd_waits(tie *canary, const char *what)
+{
+    uint32_t before = canary->refused;
+    for (int64_t until = clock_ms() + 1000; clock_ms() < until;)
+        uv_run(&bad.loop, UV_RUN_NOWAIT);
+    tie_ask(canary, 7, ++asked, 1, 1);
+    for (int i = 0; i < 10; i++) uv_run(&good.loop, UV_RUN_NOWAIT);
+    double from = loop_ms();
+    send_signal(node.pid, SIGCONT);
+    hub_wait(&good, canary->closed ? before + 1 : canary->refused, before + 1, 60000);
+    double ms = loop_ms() - from;
+    if (canary->closed) fail_msg("%s: the canary's session is over: %s", what, canary->text);
+    print_message("# %s of %d connections: %.1f ms\n", what, CROWD, ms);
+    if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
+}
+
+static void send_blocks(tie *t, uint32_t from)
+{
+    for (uint32_t k = from; k < from + BLOCKS; k++) tie_put(t, 10, k, SIDE, SIDE, 1);
+    tie_ask(t, 7, from, 1, 1);
+}
+
+/* Both loops run, since a session whose loop stands still is taken for lost. */
+static void crowd_is_served(tie *a, uint32_t refusals)
+{
+    int64_t until = clock_ms() + 60000;
+    for (int i = 0; i < CROWD; i++) {
+        while (a[i].refused < refusals && !a[i].closed && clock_ms() < until) {
+            uv_run(&good.loop, UV_RUN_NOWAIT);
+            uv_run(&bad.loop, UV_RUN_NOWAIT);
+            uv_sleep(1);
+        }
+        if (a[i].refused < refusals) fail_msg("connection %d has no answer: %s", i, a[i].text);
+    }
+}
+
+static void connections_of_one_key_share_its_turn(void **s)
+{
+    (void)s;
+    tie a[CROWD], canary;
+    for (int i = 0; i < CROWD; i++) tie_up(&bad, &a[i], &node.peer);
+    tie_up(&good, &canary, &node.peer);
+    for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1); /* the kernel's windows grow */
+    crowd_is_served(a, 1);
+    send_signal(node.pid, SIGSTOP);
+    for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1 + BLOCKS);
+    crowd_waits(&canary, "blocks");
+    crowd_is_served(a, 2);
+    send_signal(node.pid, SIGSTOP);
+    for (int i = 0; i < CROWD; i++) {
+        for (uint32_t k = 0; k < RECORDS; k++)
+            assert_int_equal(sherd__session_cancel(sherd__link_session(a[i].link), 1000 + k, 0, 0),
+                             SHERD_OK);
+        tie_ask(&a[i], 7, 1 + 2 * BLOCKS, 1, 1);
+    }
+    crowd_waits(&canary, "CANCELs");
+    crowd_is_served(a, 3);
+    for (int i = 0; i < CROWD; i++) tie_down(&bad, &a[i]);
+    tie_down(&good, &canary);
+}
+
 /* Not from the good client's address. */
 static int stranger(void)
 {
@@ -182,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_flood_of_handshakes_keeps_no_good_client_out),
         cmocka_unit_test(a_canary_is_served_beside_a_coordinator_that_floods),
+        cmocka_unit_test(connections_of_one_key_share_its_turn),
     };
     return cmocka_run_group_tests_name("node/canary", tests, begin, end);
 }

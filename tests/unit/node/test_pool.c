@@ -133,7 +133,7 @@ static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
     sherd__pool_give(p, b, MB);
     assert_int_equal(st->stale, MB + SHERD__POOL_OVERHEAD);
     assert_int_equal(clean(p), 1);
-    for (uint64_t len = 8192; len >= 4096; len /= 2) { /* thousands of them may be freed in a turn */
+    for (uint64_t len = 8192; len >= 4096; len /= 2) { /* a turn may free thousands */
         sherd__pool_give(p, sherd__pool_get(p, len), len);
         assert_int_equal(st->stale, sherd__pool_cost(8192));
     }

@@ -137,7 +137,7 @@ int link_on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, cons
     free(w->n.body);
     w->n = (side){ .link = l, .close_on_ready = w->n.close_on_ready };
     session->role = SHERD__NODE;
-    *owner = (sherd__link_owner){ on_event, on_closed, &w->n };
+    *owner = (sherd__link_owner){ on_event, on_closed, &w->n, NULL };
     if (w->close_in_accept) sherd__listener_close(w->listener);
     return 0;
 }

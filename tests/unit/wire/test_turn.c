@@ -1,0 +1,92 @@
+/* What connections of a key have of a turn of the loop, where each takes all that it may. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "wire/turn.h"
+
+enum { MANY = 48, TURNS = 1000, RECORDS = 512, BYTES = 16384 }; /* that one of TLS may hold */
+
+typedef struct crowd {
+    sherd__turn turn;
+    sherd__turn_part part[MANY];
+    uint64_t records[MANY], bytes[MANY], turn_records, turn_bytes;
+} crowd;
+
+/* Turns in which `n` connections go on until they have to wait, the first one first. */
+static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsigned turns)
+{
+    *c = (crowd){ .turn_records = 0 };
+    for (unsigned i = 0; i < MANY; i++) c->part[i].of = &c->turn;
+    for (unsigned t = 1; t <= turns; t++) {
+        uint64_t r = 0, b = 0;
+        for (unsigned i = 0; i < n; i++)
+            while (!sherd__turn_over(&c->part[i], t)) {
+                sherd__turn_take(&c->part[i], records, bytes);
+                c->records[i] += records;
+                c->bytes[i] += bytes;
+                r += records;
+                b += bytes;
+            }
+        if (r > c->turn_records) c->turn_records = r;
+        if (b > c->turn_bytes) c->turn_bytes = b;
+    }
+}
+
+static void many_connections_have_no_more_of_a_turn_than_one(void **s)
+{
+    (void)s;
+    crowd one, all;
+    go_on(&one, 1, 1, 32, TURNS);
+    assert_int_equal(one.turn_records, SHERD__TURN_RECORDS);
+    go_on(&all, MANY, 1, 32, TURNS);
+    assert_in_range(all.turn_records, SHERD__TURN_RECORDS / 2, SHERD__TURN_RECORDS);
+    go_on(&all, MANY, RECORDS, BYTES, TURNS);
+    assert_in_range(all.turn_records, 1, SHERD__TURN_RECORDS + RECORDS);
+    go_on(&one, 1, 0, BYTES, TURNS);
+    assert_int_equal(one.turn_bytes, SHERD__TURN_BYTES);
+    go_on(&all, MANY, 0, BYTES, TURNS);
+    assert_in_range(all.turn_bytes, SHERD__TURN_BYTES / 2, SHERD__TURN_BYTES + BYTES);
+}
+
+/* Whichever comes first in every turn, and whatever it takes at once. */
+static void each_connection_has_its_part(void **s)
+{
+    static const uint32_t records[] = { 1, 100, RECORDS, 0 };
+    (void)s;
+    crowd all;
+    for (unsigned k = 0; k < 4; k++) {
+        go_on(&all, MANY, records[k], BYTES, TURNS);
+        for (unsigned i = 0; i < MANY; i++) {
+            if (records[k])
+                assert_true(all.records[i] > (uint64_t)TURNS * SHERD__TURN_RECORDS / MANY / 4);
+            else
+                assert_true(all.bytes[i] > (uint64_t)TURNS * SHERD__TURN_BYTES / MANY / 4);
+        }
+    }
+}
+
+static void one_that_was_beside_many_has_all_again(void **s)
+{
+    (void)s;
+    unsigned n = 0;
+    crowd all;
+    go_on(&all, MANY, 1, 32, TURNS);
+    for (uint64_t t = TURNS + 1; t < TURNS + 4; t++)
+        for (n = 0; !sherd__turn_over(&all.part[MANY - 1], t); n++)
+            sherd__turn_take(&all.part[MANY - 1], 1, 32);
+    assert_int_equal(n, SHERD__TURN_RECORDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_connections_have_no_more_of_a_turn_than_one),
+        cmocka_unit_test(each_connection_has_its_part),
+        cmocka_unit_test(one_that_was_beside_many_has_all_again),
+    };
+    return cmocka_run_group_tests_name("wire/turn", tests, NULL, NULL);
+}

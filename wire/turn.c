@@ -1,0 +1,41 @@
+/* Counts of a turn, which the next one pays off: a record of TLS may hold hundreds of records. */
+#include "wire/turn.h"
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* One connection's of what all of the key have. */
+static uint64_t part_of(const sherd__turn *t, uint64_t all)
+{
+    return t->before < 2 ? all : t->before < all ? all / t->before : 1;
+}
+
+static void enter(sherd__turn_part *p, uint64_t now)
+{
+    sherd__turn *t = p->of;
+    if (t->now != now)
+        *t = (sherd__turn){ now, less(t->records, SHERD__TURN_RECORDS),
+                            less(t->bytes, SHERD__TURN_BYTES), 0, t->asking };
+    if (p->now == now) return;
+    *p = (sherd__turn_part){ t, now, less(p->records, part_of(t, SHERD__TURN_RECORDS)),
+                             less(p->bytes, part_of(t, SHERD__TURN_BYTES)) };
+    t->asking++;
+}
+
+bool sherd__turn_over(sherd__turn_part *p, uint64_t now)
+{
+    enter(p, now);
+    const sherd__turn *t = p->of;
+    return t->records >= SHERD__TURN_RECORDS || p->records >= part_of(t, SHERD__TURN_RECORDS) ||
+           t->bytes >= SHERD__TURN_BYTES || p->bytes >= part_of(t, SHERD__TURN_BYTES);
+}
+
+void sherd__turn_take(sherd__turn_part *p, uint32_t records, uint64_t bytes)
+{
+    p->records += records;
+    p->bytes += bytes;
+    p->of->records += records;
+    p->of->bytes += bytes;
+}
