@@ -102,11 +102,16 @@ SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 2000 'time' "$LIAR" multiply A.npy B
     --scheme permute --timeout 2
 report $? "a product where a node computes nothing"
 
-heard() { # words, then a command that is interrupted once it has begun
+catches_int() { # a process: the command's, which has started by then
+    caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+    [ $((0x${caught:-0} & 2)) != 0 ]
+}
+heard() { # words, then a command that is interrupted once it has started
     words=$1
     shift
     "$@" >out 2>err </dev/null &
     pid=$!
+    await catches_int $pid
     sleep 0.5
     kill -INT $pid
     began=$(now)
