@@ -21,7 +21,7 @@
 
 #define SOFT_MS 500        /* for what knows of the timeout by itself, and tells more */
 #define LATE_MS 1400       /* for what is told to stop then */
-#define HEARD_MS 3000      /* of a signal */
+#define HEARD_MS 1700      /* of a signal */
 #define PUT_AWAY_MS 30000  /* of a signal, where that has been heard */
 #define TELL_MS 100        /* for a reader to take the words */
 #define STACK (128 * 1024)

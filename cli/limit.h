@@ -6,7 +6,7 @@
 
 /**
  * From here on the process ends at the latest 1.4 s after --timeout, where the verb has one, and
- * 3 s after the first SIGINT, SIGTERM or SIGHUP: with the exit code of a timeout or an interrupt
+ * 1.7 s after the first SIGINT, SIGTERM or SIGHUP: with the exit code of a timeout or an interrupt
  * and one sentence, on stderr or as --json asks. What waits, reads or computes looks at both by
  * itself and ends sooner, in better words; this is for what cannot: a full pipe behind stdout, a
  * system call or a library that does not return. Nothing is tidied, as in cli/bus.h. Called once,

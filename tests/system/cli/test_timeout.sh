@@ -118,7 +118,7 @@ heard() { # words, then a command that is interrupted once it has started
     wait $pid
     code=$?
     took=$(($(now) - began))
-    [ $code = 130 ] && [ $took -lt $((4000 + idle)) ] && grep -q -- "$words" err && return
+    [ $code = 130 ] && [ $took -lt $((2000 + idle)) ] && grep -q -- "$words" err && return
     echo "# exit $code, $took ms after the signal: $*"
     return 1
 }
@@ -135,6 +135,7 @@ heard interrupted $i "$S" meta show silent || ok=1
 heard interrupted $i "$S" meta build z=dot:4x4x4 --nodes 3 --seed silent -o m || ok=1
 heard interrupted $i "$S" demo || ok=1
 heard interrupted $i "$S" bench || ok=1
+heard interrupted $i sh -c 'exec "$0" multiply A.npy B.npy -n 2 -o - >full' "$S" || ok=1 # in a system call
 mv silent silent.npy
 heard interrupted $i "$S" node --key me.key --allow allow --data silent.npy || ok=1
 heard interrupted $i "$S" node --key me.key --allow allow --data folder || ok=1
