@@ -18,6 +18,8 @@ enum {
     FLOOD = 300,      /* connections that begin no handshake */
     CROWD = 40,       /* connections of one key */
     BLOCKS = 4,       /* that each of them sends */
+    JOBS = 131000,    /* of a block and a task each */
+    FREED = 1024,     /* records of an ended session, in a turn */
     SIDE = 512,       /* rows of these: 2 MB, which are not cleared in huge pages */
     MOST_MS = 100
 };
@@ -208,6 +210,58 @@ static void connections_of_one_key_share_its_turn(void **s)
     tie_down(&good, &canary);
 }
 
+/* Calls of read() by the loop: it makes one in each turn that the turn before asked for. */
+static unsigned long long loop_reads(void)
+{
+    char path[80];
+    unsigned long long bytes, n = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/io", (long)node.pid, (long)node.pid);
+    FILE *f = fopen(path, "re");
+    if (!f || fscanf(f, "rchar: %llu wchar: %llu syscr: %llu", &bytes, &bytes, &n) != 3) skip();
+    fclose(f);
+    return n;
+}
+
+/* The canary is heard in each of these turns. How long it waits would show how soon this process
+ * is scheduled, too: the node goes on freeing meanwhile. */
+static void a_session_that_ends_is_freed_in_many_turns(void **s)
+{
+    (void)s;
+    tie a, canary;
+    tie_up(&bad, &a, &node.peer);
+    tie_up(&good, &canary, &node.peer);
+    sherd_session *session = sherd__link_session(a.link);
+    tie_put(&a, 8, 1, LONG, LONG, 1);
+    tie_put(&a, 8, 2, LONG, LONG, 1);
+    for (uint32_t k = 1; k <= LONGS; k++) tie_ask(&a, 8, k, LONG, LONG);
+    tie_ask(&a, 7, ++asked, 1, 1);
+    hub_wait(&bad, a.refused, 1, 60000); /* the compute thread is busy */
+    for (uint32_t k = 1; k <= JOBS; k++) {
+        sherd__task t = tie_task(100 + k, 1, 1, 1);
+        tie_put(&a, 100 + k, 1, 1, 1, 1);
+        t.right = 1;
+        assert_int_equal(sherd__session_task(session, &t), SHERD_OK);
+        if (k % 10000 == 0) push(&a, &canary, "tasks with jobs of their own");
+    }
+    push(&a, &canary, "tasks with jobs of their own");
+    unsigned long long before = loop_reads();
+    double from = loop_ms(), last;
+    sherd__link_close(a.link, 0, "cut");
+    hub_wait(&bad, a.gone, 1, 60000);
+    do { /* until it is idle */
+        last = loop_ms();
+        for (int i = 0; i < 30; i++) {
+            uv_run(&good.loop, UV_RUN_NOWAIT);
+            uv_sleep(10);
+        }
+    } while (loop_ms() - last > 3);
+    print_message("# a session's end: %.1f ms of the loop, %llu reads\n", loop_ms() - from,
+                  loop_reads() - before);
+    assert_true(loop_reads() - before > 2 * JOBS / FREED);
+    probe(&canary, "a session's end");
+    tie_down(&good, &canary);
+}
+
 /* Not from the good client's address. */
 static int stranger(void)
 {
@@ -248,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_handshakes_keeps_no_good_client_out),
         cmocka_unit_test(a_canary_is_served_beside_a_coordinator_that_floods),
         cmocka_unit_test(connections_of_one_key_share_its_turn),
+        cmocka_unit_test(a_session_that_ends_is_freed_in_many_turns),
     };
     return cmocka_run_group_tests_name("node/canary", tests, begin, end);
 }
