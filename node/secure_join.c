@@ -35,12 +35,13 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", s->plan.recipe);
     int err = sherd__recipe_parse(&s->recipe, (const char *)sherd__fragment_bytes(b->fragment),
                                   (size_t)i->len, "recipe", SHERD__RECIPE_ALL, d);
+    if (err) return err; /* before more of it is read than recipes have */
     uint8_t plan[SHERD__SECURE_TRAINING];
     sherd__secure_training(plan, &s->plan);
     sherd__about(s->training, (const sherd__about_part[]){
                                   { sherd__fragment_bytes(b->fragment), (size_t)i->len },
                                   { plan, sizeof plan } }, 2);
-    return err ? err : digest_network(s, d);
+    return digest_network(s, d);
 }
 
 static int take_blocks(sherd__secure *s, sherd_diag *d)

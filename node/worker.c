@@ -211,6 +211,11 @@ void sherd__worker_answer_now(task *t)
     answer(t);
 }
 
+static double now_us(const sherd__worker *w)
+{
+    return w->opt.clock ? 1e6 * w->opt.clock() : 0;
+}
+
 static void start(sherd__worker *w, task *t)
 {
     sherd__client *c = t->client;
@@ -218,9 +223,12 @@ static void start(sherd__worker *w, task *t)
         sherd__worker_start_round(w, t);
         return;
     }
-    double us = us_of(w, t);
-    /* Secure sums and circles: all on one thread, one after another. */
-    bool run_here = w->running_len == 0 && !t->secure && !t->circle && us < SHERD__INLINE_US;
+    double us = us_of(w, t), began = now_us(w);
+    const sherd__fragment_info *left = sherd__fragment_info_of(t->left->fragment);
+    /* Secure sums and circles: all on one thread, one after another. What CSR takes depends on how
+     * its entries lie. */
+    bool run_here = w->running_len == 0 && !t->secure && !t->circle && us < SHERD__INLINE_US &&
+                    left->encoding != SHERD__CSR;
     if (t->secure || t->circle || !sherd__worker_stream(t)) {
         int err = take_buffer(t);
         if (!err && !run_here && !(err = sherd__worker_submit(w, t))) return;
@@ -229,8 +237,9 @@ static void start(sherd__worker *w, task *t)
         } else {
             sherd__worker_run(t);
             w->stats.inline_tasks++;
-            w->turn_us += us;
-            sherd__worker_charge(c, us);
+            double took = now_us(w) - began; /* subnormal numbers take far longer, say */
+            w->turn_us += took > us ? took : us;
+            sherd__worker_charge(c, took > us ? took : us);
         }
         answer(t);
     }

@@ -30,6 +30,7 @@
 #define KEEPALIVE_S 10
 #define DIRECT_MIN 4096u /* bytes of a body worth a read of their own */
 #define UNACKED_MS 20000 /* data that nobody acknowledges: the peer's machine is gone */
+#define RECORD_NS 8000u /* a record that takes longer counts as several: a turn's are some 4 ms */
 #define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
 
 static void pump(sherd_link *l);
@@ -369,18 +370,35 @@ static void come_up(sherd_link *l)
     l->deadline = UINT64_MAX;
 }
 
+/* Others have their turn. */
+static bool give_way(sherd_link *l)
+{
+    if (l->state != LINK_UP || l->session_options.role != SHERD__NODE ||
+        !sherd__turn_over(&l->part, uv_now(l->loop)))
+        return false;
+    l->behind = true;
+    (void)uv_read_stop((uv_stream_t *)&l->tcp);
+    return true;
+}
+
 static void deliver(sherd_link *l, const uint8_t *in, size_t len)
 {
     while (len > 0 && l->state == LINK_UP) {
         sherd__event ev;
         size_t used = 0;
-        sherd__turn_take(&l->part, 1, 0);
+        uint64_t began = uv_hrtime();
         int err = sherd__session_feed(l->session, in, len, uv_now(l->loop), &used, &ev);
         assert(used <= len && (used > 0 || err));
         in += used;
         len -= used;
         if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
         if (err) wind_down(l);
+        sherd__turn_take(&l->part, 1 + (uint32_t)((uv_hrtime() - began) / RECORD_NS), 0);
+        if (len > 0 && give_way(l)) { /* never of a body: that is one record to the end */
+            l->rest = in;
+            l->rest_len = len;
+            return;
+        }
     }
 }
 
@@ -393,23 +411,14 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
     return l->plain;
 }
 
-/* Others have their turn. */
-static bool give_way(sherd_link *l)
-{
-    if (l->state != LINK_UP || l->session_options.role != SHERD__NODE ||
-        !sherd__turn_over(&l->part, uv_now(l->loop)))
-        return false;
-    l->behind = true;
-    (void)uv_read_stop((uv_stream_t *)&l->tcp);
-    return true;
-}
-
 /* Everything that the ciphertext in hand amounts to, or what a turn may take of it. */
 static void decrypt(sherd_link *l)
 {
-    size_t got, room;
+    size_t got = l->rest_len, room;
+    l->rest_len = 0;
+    deliver(l, l->rest, got);
     do {
-        if (give_way(l)) return;
+        if (l->rest_len || give_way(l)) return;
         uint8_t *to = plain_room(l, &room);
         if (sherd__tls_read(l->tls, to, room, &got)) {
             tls_failed(l);

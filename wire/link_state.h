@@ -83,6 +83,8 @@ struct sherd_link {
     uint64_t born_ms;
     sherd__source source;
 
+    const uint8_t *rest;      /* of `plain`: what a later turn handles */
+    size_t rest_len;
     uint8_t *in, *plain;
 };
 

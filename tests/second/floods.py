@@ -138,6 +138,75 @@ def tiny_records(c):
     c.send(b"".join(record(999, b"", flags=1) for _ in range(100000)))
 
 
+def send_block(c, number, values, **description):
+    """As it is: `values` are the whole body."""
+    rows, cols = values.shape
+    kind = {"i8": records.I64, "f8": records.F64, "u1": records.U8}[values.dtype.str[1:]]
+    for item in records.body_records(PUT, {
+            "origin": 1, "encoding": 0, "primes": 0, "groups": 0, "dtype": kind, "rows": rows,
+            "cols": cols, "len": values.nbytes, **description}, values.tobytes(), c.job, number):
+        c.send(item)
+
+
+def ask(c, count, op, left, right, shape, dtype, primes=()):
+    size = 3 * len(primes) if primes else {records.U8: 1}.get(dtype, 8)
+    body = records.encode(records.TASK_BODY, {
+        "op": op, "flags": 0, "left": left, "right": right, "primes": list(primes), "result": {
+            "origin": 2, "dtype": dtype, "encoding": 0, "primes": len(primes), "groups": 0,
+            "rows": shape[0], "cols": shape[1], "len": shape[0] * shape[1] * size}})
+    c.send(b"".join(record(TASK, body, c.job, n, 1) for n in range(10, 10 + count)))
+
+
+def sparse_residues(c):
+    """Few entries, in as many ranges of columns as there are: much is laid out for them."""
+    rows, cols = 1024, 65024
+    entries = np.arange(0, cols, 1024, dtype="<u2")
+    counts = np.zeros(rows, "<u2")
+    counts[0] = len(entries)
+    body = (np.array([rows, cols], "<u4").tobytes() + counts.tobytes() + entries.tobytes() +
+            bytes([1]) * len(entries))
+    send_block(c, 1, np.frombuffer(body, "u1")[None], encoding=1, groups=1, rows=rows, cols=cols)
+    body = np.array([cols, 1], "<u4").tobytes() + bytes([1]) * cols
+    send_block(c, 2, np.frombuffer(body, "u1")[None], groups=1, rows=cols, cols=1)
+    ask(c, 20, 1, 1, 2, (rows, 1), 32, (8388593, 8388587, 8388571, 8388547))
+    time.sleep(1)  # they run behind the PING
+
+
+PLAN = np.array([[3, 1, 3, 3, 1, 0, 32, 64, 0, 0, 0, 0]], "<i8")
+SMALL = b"input = 2\nlayer = dense 2\nloss = squared\n"
+
+
+def joins(c, recipe, count):
+    send_block(c, 1, np.frombuffer(recipe, "u1")[None])
+    send_block(c, 2, PLAN)
+    ask(c, count, 8, 2, 0, (1, 128), records.U8)
+
+
+def long_recipes(c):
+    joins(c, b"\n" * 60000 + SMALL + b"bad = 1\n", 400)
+
+
+def huge_recipes(c):
+    joins(c, b"#" * (128 << 20), 10)
+
+
+def gradients(c, recipe, shards, count):
+    """Each is refused, for a tier that is not there."""
+    send_block(c, 1, np.frombuffer(recipe, "u1")[None])
+    send_block(c, 2, np.zeros((4, 2)))
+    send_block(c, 3, np.zeros((4, 2)))
+    send_block(c, 4, np.array([[1, 1, 24, 60, 1, 10, shards, 1000, 30] +
+                               [2, 3, 0, 4, 0, 0, 0, 0, 0, 0] * shards], "<i8"))
+    ask(c, count, 3, 4, 99, (1, 6 + 7 * shards), records.I64)
+
+
+def subnormal(c):
+    send_block(c, 1, np.full((48, 48), 3e-310))
+    send_block(c, 2, np.full((48, 48), 0.7))
+    ask(c, 2000, 1, 1, 2, (48, 48), records.F64)
+    time.sleep(1)  # they run behind the PING
+
+
 FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
           "20,000 CANCELs of tasks that are not there": cancels_of_tasks,
           "3,000 DROPs of a job that is not there": drops,
@@ -145,7 +214,17 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
           "30,000 blocks whose numbers once collided": colliding_blocks,
           "30,000 jobs that differ in high bits": colliding_jobs,
           "50,000 PINGs": pings, "300 unknown records of 64 KB": unknown,
-          "100,000 unknown records": tiny_records}
+          "100,000 unknown records": tiny_records,
+          "20 tasks of CSR times residues": sparse_residues,
+          "400 JOINs with a recipe of 60,000 lines": long_recipes,
+          "10 JOINs with a recipe of 128 MB": huge_recipes,
+          "1,000 gradients over 4,096 shards":
+              lambda c: gradients(c, SMALL, 4096, 1000),
+          "400 gradients with a recipe of 30,000 lines":
+              lambda c: gradients(c, b"\n" * 30000 + SMALL + b"bad = 3\n", 1, 400),
+          "2,000 small products of subnormal numbers": subnormal}
+# They may cost what they cost: not at once.
+DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or "subnormal" in name}
 
 
 def flood(name, me, other):
@@ -171,7 +250,7 @@ def flood(name, me, other):
           file=sys.stderr)
     c.link.close(reset=True)
     ended = node.stop()
-    return (canary.fault is None and cost < COST and slowest < WAIT and work < WORK and
+    return (canary.fault is None and (cost < COST or name in DEAR) and slowest < WAIT and work < WORK and
             peak < 400 << 20 and ended == 0, f"a client beside {name} is served",
             f"{canary.fault} {cost:.2f} s {slowest:.3f} s {work:.4f} s {peak >> 20} MiB "
             f"exit {ended} {why}")
