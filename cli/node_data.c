@@ -4,13 +4,15 @@
  */
 #include "cli/node_data.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "cli/applies.h"
-#include "core/alloc.h"
 #include "core/diag.h"
 #include "crypto/privacy.h"
 
@@ -97,18 +99,17 @@ static int open_at(sherd__node_data *x, sherd__cli *cli, const char *path, sherd
     return err;
 }
 
+/* Beside the data themselves, whatever link to them was named: one file has one ledger. */
 static int open_ledger(sherd__node_data *x, sherd__cli *cli, const char *data, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "ledger");
+    char real[PATH_MAX], beside[PATH_MAX + sizeof ".ledger"];
     if (path) return open_at(x, cli, path, d);
-    size_t len = strlen(data), size = len + sizeof ".ledger";
-    char *beside = sherd__alloc(size);
-    if (!beside) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a path");
-    while (len > 1 && data[len - 1] == '/') len--;
-    snprintf(beside, size, "%.*s.ledger", (int)len, data);
-    int err = open_at(x, cli, beside, d);
-    sherd__free(beside);
-    return err;
+    if (!realpath(data, real))
+        return sherd__fail(d, SHERD_EOPEN, "name the ledger (--ledger FILE)",
+                           "%s: cannot tell where it lies: %s", data, strerror(errno));
+    snprintf(beside, sizeof beside, "%s.ledger", real);
+    return open_at(x, cli, beside, d);
 }
 
 static void read_policy(sherd__policy *p, sherd__cli *cli)

@@ -120,6 +120,10 @@ report $? "and no other one begins"
 "$S" node --key node-1.key --allow allow.txt --selftest quick --data mine-2.npz >none 2>busy </dev/null
 [ $? = 1 ] && grep -q 'another process has this privacy ledger open' busy
 report $? "two nodes do not share a file of data"
+ln -s mine-2.npz link.npz
+"$S" node --key node-1.key --allow allow.txt --selftest quick --data link.npz >none 2>busy </dev/null
+[ $? = 1 ] && grep -q 'another process has this privacy ledger open' busy && [ ! -e link.npz.ledger ]
+report $? "nor by a link to it"
 stop
 
 # Half of the places a round: rounds over disjoint places do not add up.
