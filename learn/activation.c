@@ -5,6 +5,7 @@
  * ReLU's gradient is a choice, not arithmetic, and stays here.
  */
 #include "core/diag.h"
+#include "core/pick.h"
 #include "learn/layer.h"
 #include "matrix/clones.h"
 #include "matrix/funcs.h"

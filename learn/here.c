@@ -7,6 +7,7 @@
  */
 #include <stdbool.h>
 
+#include "core/pick.h"
 #include "learn/layer.h"
 #include "matrix/clones.h"
 #include "matrix/funcs.h"

@@ -6,8 +6,10 @@
 #include "learn/loss.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "core/diag.h"
+#include "core/pick.h"
 #include "matrix/funcs.h"
 
 const char *sherd__loss_name(sherd__loss loss)
@@ -57,13 +59,16 @@ size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t
     size_t hits = 0;
     for (size_t r = 0; r < m; r++) {
         const double *row = y + r * width;
-        size_t best = 0;
-        int sound = row[0] == row[0];
+        double most = row[0];
+        uint32_t best = 0;
+        bool sound = row[0] == row[0];
         for (size_t j = 1; j < width; j++) {
+            const bool larger = row[j] > most;
             sound &= row[j] == row[j];
-            if (row[j] > row[best]) best = j;
+            most = sherd__pick_f64(larger, row[j], most);
+            best ^= (best ^ (uint32_t)j) & ((uint32_t)0 - (uint32_t)larger);
         }
-        hits += sound && best == labels[r];
+        hits += sound & (best == labels[r]);
     }
     return hits;
 }

@@ -271,7 +271,7 @@ static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, s
                                      n->delta[0], d);
     if (err != 0) return err;
     *c += l2_cost(n);
-    if (!isfinite(*c) && !n->steady)
+    if (!n->steady && !isfinite(*c))
         return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                            "the cost is %g: training diverged", *c);
     const bool begins = updates(n, e, how);

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/pick.h"
 #include "core/subnormal.h"
 #include "core/wipe.h"
 #include "learn/own_state.h"
@@ -132,9 +133,9 @@ static bool take_numbers(sherd_view x, size_t row, size_t col, size_t n, double 
     sherd__view_row_f64(x, row, col, n, out);
     for (size_t i = 0; i < n; i++) {
         double v = out[i] / divide;
-        bool fine = isfinite(v);
+        bool fine = fabs(v) < HUGE_VAL;
         finite &= fine;
-        out[i] = fine ? v : 0;
+        out[i] = sherd__pick_f64(fine, v, 0);
     }
     return finite;
 }
@@ -144,8 +145,10 @@ static bool take_label(const sherd__own_grader *g, sherd_view y, size_t row, siz
                        uint32_t *out)
 {
     double v = sherd__view_at(y, row, col);
-    bool fine = v >= 0 && v < (double)g->width && v == floor(v);
-    *out = fine ? (uint32_t)v : 0;
+    bool fine = (v >= 0) & (v < (double)g->width);
+    uint32_t label = (uint32_t)sherd__pick_f64(fine, v, 0);
+    fine &= (double)label == v;
+    *out = label & ((uint32_t)0 - (uint32_t)fine);
     return fine;
 }
 
@@ -159,7 +162,7 @@ static void take_place(sherd__own_grader *g, uint64_t place, size_t i)
     bool fine = take_numbers(g->data.x, row, 0, g->inputs, g->divide, g->x + i * g->inputs);
     fine &= g->values ? take_numbers(y, row, col, g->width, 1, g->targets + i * g->width)
                       : take_label(g, y, row, col, g->labels + i);
-    g->absent[i] = !(fine && place < all);
+    g->absent[i] = !(fine & (place < all));
 }
 
 int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d)
@@ -186,14 +189,17 @@ int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f, s
     for (size_t i = 0; i < rows; i++) {
         bool hit = g->labels && sherd__labels_hit(y + i * g->width, 1, g->width, g->labels + i);
         f->present += !g->absent[i];
-        f->hits += hit && !g->absent[i];
+        f->hits += hit & !g->absent[i];
     }
     return SHERD_OK;
 }
 
 int64_t sherd__own_saturated(double x, double most)
 {
-    return (int64_t)rint(x > most ? most : x < -most ? -most : x == x ? x : 0);
+    double a = fabs(x);
+    a = sherd__pick_f64(a > most, most, a);
+    a = sherd__pick_f64(a < 0x1p52, (a + 0x1p52) - 0x1p52, a);
+    return (int64_t)sherd__pick_f64(x == x, copysign(a, x), 0);
 }
 
 SHERD__CLONES_DQ
@@ -201,7 +207,7 @@ static void add_scaled(double *restrict sum, const double *restrict x, size_t n,
 {
     for (size_t i = 0; i < n; i++) {
         double v = x[i] * by;
-        sum[i] += fabs(v) < HUGE_VAL ? v : 0;
+        sum[i] += sherd__pick_f64(fabs(v) < HUGE_VAL, v, 0);
     }
 }
 
@@ -229,7 +235,7 @@ static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows,
         for (size_t i = g->at[t]; i < g->at[t + 1]; i++)
             out[i] = sherd__own_saturated(g->sum[i] * by, most);
     }
-    extra[1] = sherd__own_saturated(ldexp(cost, scales[g->tiers]), most);
+    extra[1] = sherd__own_saturated(cost * ldexp(1, scales[g->tiers]), most);
     return SHERD_OK;
 }
 

@@ -7,7 +7,9 @@
  *     other and counts as zero; so is an example with a number that is not finite or a target that
  *     is no label;
  *   - what does not fit saturates. A gradient that is not finite counts as zero;
- *   - subnormal numbers count as zeros (core/subnormal.h), since arithmetic on them takes longer.
+ *   - subnormal numbers count as zeros (core/subnormal.h), since arithmetic on them takes longer;
+ *   - no branch and no address follows from a number of an example (core/pick.h): not here, nor in
+ *     the layers and losses of f64 that a pass goes through.
  *
  * With a clipping norm each example is graded alone, its gradient is scaled down to that norm and
  * rounded to integers of SHERD__PRIVACY_UNITS (crypto/privacy.h). The norm counts numbers of any

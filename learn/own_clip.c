@@ -26,6 +26,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/pick.h"
 #include "core/wipe.h"
 #include "learn/own_state.h"
 #include "learn/secure.h"
@@ -253,7 +254,7 @@ static void add_block(double *restrict sum, const double *restrict a, const doub
     for (size_t e = 0; e < examples; e++, dy += cols, squared += BLOCK)
         for (size_t j = 0; j < n; j++) {
             double v = a[e] * dy[j];
-            v = fabs(v) <= most ? v : 0;
+            v = sherd__pick_f64(fabs(v) <= most, v, 0);
             v = (v + NEAREST) - NEAREST;
             part[j] += v;
             squared[j] += v * v;
@@ -312,9 +313,9 @@ static void choose_factors(sherd__own_grader *g, size_t examples)
     const double slack = 1 + 0x1p-50 * (double)(g->count + g->inputs + 64);
     for (size_t i = 0; i < examples; i++) {
         double norm = sqrt(g->norms[i]) * slack;
-        bool fine = norm < HUGE_VAL && !g->absent[i];
-        double by = (double)SHERD__PRIVACY_UNITS / (fine && norm > 1 ? norm : 1);
-        g->by[i] = fine ? by : 0;
+        bool fine = (norm < HUGE_VAL) & !g->absent[i];
+        double by = (double)SHERD__PRIVACY_UNITS / sherd__pick_f64(fine & (norm > 1), norm, 1);
+        g->by[i] = sherd__pick_f64(fine, by, 0);
     }
 }
 

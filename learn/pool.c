@@ -3,11 +3,21 @@
  * no square are left out and get no gradient. Squares may overlap (a stride below the window). The
  * largest of a square is found again on the way back, from x, rather than remembered: the first of
  * equals in row order, both times.
+ *
+ * Neither instructions nor addresses depend on numbers, since images may be somebody's own
+ * (learn/own.h): the largest is kept by masks, and its gradient is added to the whole square, 0 but
+ * for one place. Several squares are looked at together, or each number would wait for the one
+ * before.
  */
 #include <string.h>
 
 #include "core/diag.h"
+#include "core/pick.h"
 #include "learn/layer.h"
+#include "matrix/clones.h"
+
+#define TOGETHER 64u /* squares */
+#define FEW 4u       /* channels */
 
 static size_t stride_of(const sherd__layer *l)
 {
@@ -23,18 +33,35 @@ static int pool_fit(sherd__layer *l, sherd_diag *d)
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "a pool's window of %zu on an image of %zu x %zu", w, l->in.height,
                            l->in.width);
-    if (!sherd__form_size(l->in, &n))
+    if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* places of a square are 32-bit numbers */
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large to count");
     l->out = (sherd__form){ (l->in.height - w) / stride_of(l) + 1,
                             (l->in.width - w) / stride_of(l) + 1, l->in.channels };
     return SHERD_OK;
 }
 
-/* Index into x of the square of output (example, oy, ox), channel 0. */
-static size_t corner(const sherd__layer *l, size_t example, size_t oy, size_t ox)
+/* Index into x of the first square of a row of outputs. */
+static size_t corner(const sherd__layer *l, size_t example, size_t oy)
 {
-    size_t y = oy * stride_of(l), x = ox * stride_of(l);
-    return ((example * l->in.height + y) * l->in.width + x) * l->in.channels;
+    return (example * l->in.height + oy * stride_of(l)) * l->in.width * l->in.channels;
+}
+
+/* How a row of outputs is cut: the channels of one square together, or, where these are few,
+ * squares of one channel. Steps are in numbers of x and y. */
+typedef struct pieces {
+    size_t outer, x_outer, y_outer;
+    size_t inner, x_step, y_step;
+    size_t n; /* of the inner ones, those of one piece */
+} pieces;
+
+static pieces pieces_of(const sherd__layer *l)
+{
+    const size_t channels = l->in.channels, across = stride_of(l) * channels;
+    const pieces squares = { .outer = channels, .x_outer = 1, .y_outer = 1,
+                             .inner = l->out.width, .x_step = across, .y_step = channels };
+    const pieces one = { .outer = l->out.width, .x_outer = across, .y_outer = channels,
+                         .inner = channels, .x_step = 1, .y_step = 1 };
+    return channels < FEW ? squares : one;
 }
 
 /* A pass over the examples, in either direction. */
@@ -47,17 +74,17 @@ typedef struct passing {
 #define REAL double
 #define R(name) name
 #define OF(name) name##_f64
-#define NUMBER SHERD_F64
+#define INDEX uint64_t
 #include "learn/pool.inc"
 #undef REAL
 #undef R
 #undef OF
-#undef NUMBER
+#undef INDEX
 
 #define REAL float
 #define R(name) name##32
 #define OF(name) name##_f32
-#define NUMBER SHERD_F32
+#define INDEX uint32_t
 #include "learn/pool.inc"
 
 const sherd__layer_kind sherd__layer_max_pool = {

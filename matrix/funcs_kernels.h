@@ -17,6 +17,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/pick.h"
+
 #define SHERD__KERNEL static inline __attribute__((always_inline))
 
 SHERD__KERNEL double k_from_bits(uint64_t bits)
@@ -36,8 +38,7 @@ SHERD__KERNEL uint64_t k_bits(double x)
 /* c ? a : b by masks: a conditional tempts the compiler into branches, and then no vectors. */
 SHERD__KERNEL double k_pick(int c, double a, double b)
 {
-    uint64_t mask = (uint64_t)0 - (uint64_t)(c != 0);
-    return k_from_bits((k_bits(a) & mask) | (k_bits(b) & ~mask));
+    return sherd__pick_f64(c != 0, a, b);
 }
 
 #define K_NAN k_from_bits(UINT64_C(0x7ff8000000000000))
