@@ -81,7 +81,7 @@ class Puppet:
         s.blocks, s.sum, s.data, s.answered = {}, None, OWN, 0
         s.answer = lambda _job, _number, _attempt, task, body: self.bodies.append((task, body))
         s.send = self.refused
-        self.job, self.bodies = 1, []
+        self.job, self.bodies, self.welcome = 1, [], s.hello
 
     def refused(self, data):
         said = records.decode(records.REFUSE_BODY, data[records.HEADER.size:])

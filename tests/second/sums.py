@@ -2,6 +2,9 @@
 Secure sums of members of both kinds: `sherd train --aggregate secure` over nodes in C and in Python
 gives the network that nodes in C alone give; and members in Python that misbehave.
 """
+import threading
+import time
+
 import numpy as np
 
 from . import harness, link, node, records, secure
@@ -81,6 +84,29 @@ def python(me, count, session=secure.Session, data=None):
     return out
 
 
+class Accuser(secure.Session):
+    """Opens no piece, as it says. `said`: it has been sent."""
+
+    said = threading.Event()
+
+    def checks(self, job, question, pieces):
+        return b"\1" * len(super().checks(job, question, pieces))
+
+    def done(self, job, task):
+        super().done(job, task)
+        if task["op"] == secure.CHECK:
+            self.said.set()
+
+
+class Patient(secure.Session):
+    """Checks after an Accuser: a coordinator that needs it hears both."""
+
+    def checks(self, job, question, pieces):
+        Accuser.said.wait(30)
+        time.sleep(0.3)
+        return super().checks(job, question, pieces)
+
+
 def misbehaving():
     """Kinds of members that misbehave, by name: a Session each."""
     def of(**steps):
@@ -111,7 +137,7 @@ def misbehaving():
         "seals zeros": of(seal=instead("seal", lambda s, b: bytes(len(b)))),
         "seals noise": of(seal=instead("seal", lambda s, b: bytes(range(256)) * (len(b) // 256) +
                                        bytes(len(b) % 256)))}
-    kinds["opens no piece, as it says"] = of(checks=instead("checks", lambda s, b: b"\1" * len(b)))
+    kinds["opens no piece, as it says"] = Accuser
     kinds["answers check with noise"] = of(checks=instead("checks", lambda s, b: b"\xfe" * len(b)))
     for step in ("join", "roster", "seal", "hide", "confirm", "checks", "open"):
         kinds[f"closes at {step}"] = of(**{step: leave})
@@ -170,9 +196,12 @@ def main():
         name, session = kind
         where = name.replace(" ", "_")
         bad = python(me, 1, session)
-        harness.node_file(f"{where}.nodes", plain[:2] + bad + plain[2:])
+        beside = plain[2:3] + python(me, 1, Patient) if session is Accuser else plain[2:]
+        harness.node_file(f"{where}.nodes", plain[:2] + bad + beside)
         run = train(f"{where}.npz", f"{where}.nodes", *dealt, "--survivors", "4", "--epochs", "1")
-        bad[0].close()
+        for other in bad + beside:
+            if isinstance(other, node.Node):
+                other.close()
         fine = run.code == 0 and finite(f"{where}.npz")  # the four others are enough
         if name in SPOIL:
             port = bad[0].line("n", "d").split()[0]
