@@ -381,6 +381,14 @@ static bool give_way(sherd_link *l)
     return true;
 }
 
+/* How many records something since then counts as: two turns' at most, since it may have been this
+ * thread that waited for a processor. */
+static uint32_t records_since(uint64_t began)
+{
+    uint64_t n = (uv_hrtime() - began) / RECORD_NS;
+    return n < 2 * SHERD__TURN_RECORDS ? (uint32_t)n : 2 * SHERD__TURN_RECORDS;
+}
+
 static void deliver(sherd_link *l, const uint8_t *in, size_t len)
 {
     while (len > 0 && l->state == LINK_UP) {
@@ -393,7 +401,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
         len -= used;
         if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
         if (err) wind_down(l);
-        sherd__turn_take(&l->part, 1 + (uint32_t)((uv_hrtime() - began) / RECORD_NS), 0);
+        sherd__turn_take(&l->part, 1 + records_since(began), 0);
         if (len > 0 && give_way(l)) { /* never of a body: that is one record to the end */
             l->rest = in;
             l->rest_len = len;
