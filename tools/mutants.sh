@@ -4,11 +4,13 @@
 #   tools/mutants.sh            all of tests/mutants/*.patch
 #   tools/mutants.sh buf wire   those whose name contains one of the words
 #
-# A mutant is a patch (-p1) whose head says which tests must turn red:
-#   Test: unit/core/test_buf
+# A mutant is a patch (-p1) whose head says which tests must turn red (tools/lint holds it to that):
+#   Area: what it belongs to: 1 set-up, 2 demo, 3 products, 4 element-wise, 5 metadata, 6 nodes,
+#         7 faults, 8 large, 9 bad input or documents, 10 library, 11 developer's side; speed; or,
+#         numbered within these, 4.N training (4.2 gradients, 4.3 secure aggregation, 4.4 sums
+#         among nodes, 4.5 checkpoints), 5.N what peers may do
 #   Point: what is broken, in a few words
-#   Area: what of the house it belongs to: 1 set-up, 2 demo, 3 products, 4 element-wise, 5 metadata,
-#         6 nodes, 7 faults, 8 large, 9 bad input, 10 library, 11 developer's side; speed
+#   Test: unit/core/test_buf
 # Each is applied to a scratch copy of the tree, built as far as its tests need, and its tests are
 # run. It survives if they all pass; one that does not apply or does not build is an error. The
 # untouched copy is tested first: a test that is red already proves nothing.

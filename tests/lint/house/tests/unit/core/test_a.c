@@ -1,0 +1,7 @@
+/* What core promises. */
+#include "core/a.h"
+
+int main(void)
+{
+    return sherd__a(1) != 2;
+}
