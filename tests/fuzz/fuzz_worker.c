@@ -3,9 +3,10 @@
  * operation over them (products, element-wise, gradients, rounds of circles, secure sums over the
  * node's own examples), cancel, drop, cut the line and come again, as the input says. They also ask
  * the questions of a secure sum or of a circle as they should be, or with numbers of them spoiled
- * (worker_steps.h), and members of circles bring blocks or leave. The input chooses memory, peers
- * and policy. However it goes: every task has one result at most, and when all have gone all of the
- * budget is back.
+ * (worker_steps.h, which also holds the answers to what a round promises), and members of circles
+ * bring blocks, refuse them or leave. The input chooses memory, peers and policy. However it goes:
+ * every task has one result at most, and when all have gone all of the budget is back and no task
+ * is counted.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -57,7 +58,7 @@ typedef struct wire {
     bool open;
 } wire;
 
-enum { WIRES = 64 };
+enum { WIRES = 64, ASKED = 1 }; /* attempts of the questions of worker_steps.h */
 
 static sherd_identity *identity;
 static sherd__own own;
@@ -87,6 +88,7 @@ static void hear(void *ctx, sherd__event *e)
         const uint8_t *bytes = sherd__fragment_bytes(e->fragment);
         uint64_t len = sherd__fragment_info_of(e->fragment)->len;
         p->answers++;
+        if (e->task.attempt == ASKED) check_answer(m, &e->task, bytes, len);
         if (e->task.op == SHERD__OP_JOIN && len == SHERD__SECURE_CARD) memcpy(m->cards, bytes, len);
         if (e->task.op == SHERD__OP_CONFIRM && len == SHERD__SECURE_SIGNATURE)
             memcpy(m->signatures[0], bytes, len);
@@ -204,6 +206,17 @@ static void drop_wires(sherd__worker *worker)
     }
 }
 
+/* Members refuse what the round's first step has sent them, or its second. */
+static void refuse_wires(const peer *p, uint32_t step)
+{
+    const steps *m = &p->steps;
+    sherd__refusal r = { .job = CIRCLES + m->circle, .code = SHERD_ENOMEM,
+                         .block = sherd__circle_block(m->circle_round, step % 2) };
+    for (uint32_t i = 0; i < wires_len; i++)
+        if (wires[i].open) sherd__worker_link_refused(p->worker, wires[i].circle,
+                                                      wires[i].member, &r);
+}
+
 static void free_wires(void)
 {
     for (uint32_t i = 0; i < wires_len; i++) {
@@ -230,6 +243,13 @@ static void bring(peer *p, script *s)
                              sherd__worker_pool(p->worker)) != 0) abort();
     if (sherd__worker_member_block(p->worker, key, id, block, f) != 0)
         sherd__worker_member_gone(p->worker, key, id);
+}
+
+/* It has lost the node's link to it. */
+static void part(peer *p)
+{
+    const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
+    sherd__worker_member_gone(p->worker, key, sherd__worker_member(p->worker, key));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -266,7 +286,8 @@ static void ask(peer *p, script *s)
 {
     steps *m = &p->steps;
     question q = { 0 };
-    uint32_t kind = next(s) % 17, spoil = next(s);
+    const uint32_t kind = next(s) % 21, spoil = next(s);
+    m->era += kind < 3; /* a round may begin */
     switch (kind) {
     case 0:
         m->clip = spoil & 16 ? 1 : 0;
@@ -278,7 +299,7 @@ static void ask(peer *p, script *s)
     case 2: ask_seal(m, &q); break;
     case 3: hiding(m, &q); break;
     case 4: ask_confirm(m, &q); break;
-    case 5: ask_open(m, &q); break;
+    case 5: ask_open(m, &q, m->checking == ((spoil & 16) != 0)); break;
     case 6: case 7: {
         static const double start[COUNT] = { 0.5, -0.25, 0.125 };
         block(p, TEXT, SHERD_U8, 1, sizeof layers - 1, layers);
@@ -298,7 +319,11 @@ static void ask(peer *p, script *s)
         block(p, TARGETS, SHERD_F64, 8, 1, examples);
         ask_gradient(&q);
         break;
-    default: raise_wires(p->worker, spoil & 1); return;
+    case 16: raise_wires(p->worker, spoil & 1); return;
+    case 17: ask_check(m, &q); break;
+    case 18: refuse_wires(p, spoil >> 4); return;
+    case 19: part(p); return;
+    default: sherd__worker_poll(p->worker); return;
     }
     for (uint32_t i = 0; i < spoil % 4 && spoil & 8; i++) { /* some numbers of it, others */
         uint32_t at = next(s), value = number(s);
@@ -310,8 +335,8 @@ static void ask(peer *p, script *s)
     const uint32_t right = q.right_cols ? PARAMS : 0;
     block(p, QUESTION, SHERD_I64, 1, q.left_len, q.left);
     if (right) block(p, right, q.right_dtype, q.right_rows, q.right_cols, q.right);
-    sherd__task t = { .job = JOB, .task = 1000 + p->tasks, .attempt = 1, .op = q.op,
-                      .left = QUESTION, .right = right,
+    sherd__task t = { .job = JOB, .task = number_of(m, &q, p->tasks), .attempt = ASKED,
+                      .op = q.op, .left = QUESTION, .right = right,
                       .result = { .origin = SHERD__RESULT, .dtype = q.dtype, .rows = q.rows,
                                   .cols = q.cols,
                                   .len = q.rows * q.cols *
@@ -351,6 +376,7 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
+    p->steps.era++; /* a round may begin by that */
     sherd__task t = { .job = next(s) % 4 }; /* one after the other, the same by every compiler */
     t.task = number(s);
     t.op = next(s) % 24;
@@ -473,6 +499,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     }
     free_wires();
     assert(sherd__worker_memory(worker)->used == 0);
+    assert(sherd__worker_stats_of(worker)->queued == 0);
     sherd__worker_free(worker);
     sherd__executor_free(executor);
     return 0;

@@ -7,6 +7,7 @@
 #ifndef TESTS_FUZZ_WORKER_STEPS_H
 #define TESTS_FUZZ_WORKER_STEPS_H
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static const char layers[] = "input = 2\nlayer = dense 1\nloss = squared\n";
 enum { N = 3, U = 3, COUNT = 3, LEN = COUNT + SHERD__SECURE_EXTRA, PIECE = 3,
        SEALED = 8 * PIECE + 96, PLACES = 40, STATE = 3 * COUNT + 1, /* of momentum */
        JOB = 2, TEXT = 1, PLAN = 2, CARDS = 3, QUESTION = 4, PARAMS = 5, PIECES = 6, START = 7,
-       INPUTS = 8, TARGETS = 9 };
+       INPUTS = 8, TARGETS = 9, CIRCLES = 1000 /* ids of them count from there */ };
 
 /* What a coordinator knows of a sum, and of a circle. */
 typedef struct steps {
@@ -37,6 +38,8 @@ typedef struct steps {
     uint8_t bound[SHERD__ABOUT], about[SHERD__ABOUT];
     double params[COUNT];
     uint8_t pieces[N][SEALED], signatures[N][SHERD__SECURE_SIGNATURE];
+    bool checking; /* pieces of the round were given to be checked */
+    uint32_t era, answered[32], unsealed; /* of answers: 1 + the era; 0: none */
     uint64_t circle, circle_round, made;
     uint32_t packs;
 } steps;
@@ -153,6 +156,7 @@ static void ask_seal(steps *m, question *q)
     for (uint32_t i = 1; i < N; i++)
         if (m->member[i] && !sherd__aggregate_begin(m->member[i], m->round, m->bound, &e, NULL))
             (void)!sherd__aggregate_send(m->member[i], 0, m->pieces[i], NULL);
+    m->checking = false;
     *q = (question){ .op = SHERD__OP_SEAL, .left_len = SHERD__SECURE_SEAL, .dtype = SHERD_U8,
                      .rows = N, .cols = SEALED };
     q->left[0] = SHERD__SECURE_FORMAT;
@@ -171,18 +175,64 @@ static void ask_confirm(steps *m, question *q)
                      .left_len = 5, .dtype = SHERD_U8, .rows = 1, .cols = SHERD__SECURE_SIGNATURE };
 }
 
-static void ask_open(steps *m, question *q)
+/* What every member has sealed for the node. */
+static void add_pieces(const steps *m, question *q)
+{
+    q->right_dtype = SHERD_U8;
+    q->right_rows = N;
+    q->right_cols = SEALED;
+    memcpy(q->right, m->pieces, sizeof m->pieces);
+}
+
+static void ask_check(steps *m, question *q)
+{
+    m->checking = true;
+    *q = (question){ .op = SHERD__OP_CHECK, .left = { SHERD__SECURE_FORMAT, m->round },
+                     .left_len = SHERD__SECURE_CHECK, .dtype = SHERD_U8, .rows = 1, .cols = N };
+    add_pieces(m, q);
+}
+
+/* Without pieces where they have been checked. */
+static void ask_open(const steps *m, question *q, bool pieces)
 {
     *q = (question){ .op = SHERD__OP_OPEN, .left = { SHERD__SECURE_FORMAT, m->round },
                      .left_len = SHERD__SECURE_OPEN + N * SHERD__SECURE_CONFIRMED,
-                     .right_dtype = SHERD_U8, .right_rows = N, .right_cols = SEALED,
                      .dtype = SHERD_I64, .rows = 1, .cols = PIECE };
     for (uint64_t i = 0; i < N; i++) {
         uint64_t *at = q->left + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * i;
         at[0] = i;
         memcpy(at + 1, m->signatures[i], SHERD__SECURE_SIGNATURE);
-        memcpy(q->right + i * SEALED, m->pieces[i], SEALED);
     }
+    if (pieces) add_pieces(m, q);
+}
+
+/* ---- what must hold of the answers ----------------------------------------------------------- */
+
+/* A question's number says what the answer is held to: the era, in which one round at most is
+ * begun; and members whose pieces are not what they have sealed. Counts from 1,000. */
+static uint32_t number_of(const steps *m, const question *q, uint32_t count)
+{
+    uint32_t bad = 0;
+    for (uint32_t i = 1; i < N && q->right_cols == SEALED; i++)
+        bad |= (uint32_t)(memcmp(q->right + i * SEALED, m->pieces[i], SEALED) != 0) << i;
+    return (m->era % 4096) << 20 | bad << 16 | (1000 + count % 60000);
+}
+
+/* HIDE, CHECK and OPEN are answered once a round; CHECK finds what is not sealed well, and then
+ * there is no sum. len: bytes of the answer. */
+static void check_answer(steps *m, const sherd__task *t, const uint8_t *bytes, uint64_t len)
+{
+    const uint32_t era = (t->task >> 20) + 1, bad = t->task >> 16 & 15;
+    if (t->op == SHERD__OP_HIDE || t->op == SHERD__OP_CHECK || t->op == SHERD__OP_OPEN) {
+        assert(m->answered[t->op] != era);
+        m->answered[t->op] = era;
+    }
+    if (t->op == SHERD__OP_CHECK)
+        for (uint32_t i = 0; i < N && i < len; i++) {
+            assert(bytes[i] <= 1 && bytes[i] >= (bad >> i & 1));
+            if (bytes[i]) m->unsealed = era;
+        }
+    if (t->op == SHERD__OP_OPEN) assert(m->unsealed != era && !bad);
 }
 
 /* ---- circles --------------------------------------------------------------------------------- */
@@ -191,7 +241,7 @@ static void ask_open(steps *m, question *q)
 static void ask_meet(steps *m, question *q, const sherd_identity *node, bool two, bool on)
 {
     sherd__circle_plan p = { .kind = m->circle % 2 ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING,
-                             .members = two ? 2 : 1, .id = 1000 + ++m->circle, .recipe = TEXT,
+                             .members = two ? 2 : 1, .id = CIRCLES + ++m->circle, .recipe = TEXT,
                              .state = on ? 0 : START, .round = on ? m->made : 0, .bits = 17,
                              .batch = 8, .examples = 8,
                              .optimiser = { .method = SHERD__MOMENTUM } };
