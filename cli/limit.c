@@ -3,15 +3,17 @@
  * itself. Half a second later all that asks for signals, or waits for one, is told as by a signal;
  * a second later the thread ends the process. It uses system calls alone and words that were put
  * together beforehand, since other threads may hold any lock, stdio's too; and it writes to nobody
- * who does not read.
+ * who does not read. So a signal's handler can do the same, where no thread can be started.
  */
 #include "cli/limit.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "cli/node.h"
@@ -24,6 +26,7 @@
 #define HEARD_MS 1700      /* of a signal */
 #define PUT_AWAY_MS 30000  /* of a signal, where that has been heard */
 #define TELL_MS 100        /* for a reader to take the words */
+#define TICK_MS 100        /* without a thread */
 #define STACK (128 * 1024)
 
 typedef struct sentence {
@@ -51,29 +54,55 @@ static void tell(const sentence *s)
     _exit(s->code);
 }
 
+/* Does what is due by now. sig: sherd__cli_interrupted, 0 before it; came: when a signal came,
+ * INT64_MAX before. Returns for how many ms there is nothing to do, -1: until a signal. */
+static int look(int sig, int64_t *came)
+{
+    int64_t now = sherd__clock_ms();
+    if (*came == INT64_MAX && sig && sig != SIGALRM) *came = now;
+    if (*came != INT64_MAX && atomic_load(&writes)) atomic_store(&heard, true);
+    int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
+    int64_t more = atomic_load(&heard) ? PUT_AWAY_MS : HEARD_MS;
+    if (*came != INT64_MAX && *came + more < due) due = *came + more;
+    if (now >= due) tell(due == late ? &timeout : &interrupt);
+    if (*came == INT64_MAX && late != INT64_MAX) {
+        if (now >= end_ms + SOFT_MS) sherd__process_late();
+        else due = end_ms + SOFT_MS;
+    }
+    /* `heard` may be said at any time. */
+    int wait = due == INT64_MAX ? -1 : least(due - now);
+    return *came != INT64_MAX && wait > 200 ? 200 : wait;
+}
+
+__attribute__((noreturn))
 static void *watch(void *none)
 {
     (void)none;
     struct pollfd signal_came = {.fd = sherd__cli_interrupt_fd(), .events = POLLIN};
     int64_t came = INT64_MAX;
     for (;;) {
-        int64_t now = sherd__clock_ms();
-        int sig = sherd__cli_interrupted();
-        if (came == INT64_MAX && sig && sig != SIGALRM) came = now;
-        if (came != INT64_MAX && atomic_load(&writes)) atomic_store(&heard, true);
-        int64_t late = end_ms == INT64_MAX ? INT64_MAX : end_ms + LATE_MS, due = late;
-        int64_t more = atomic_load(&heard) ? PUT_AWAY_MS : HEARD_MS;
-        if (came != INT64_MAX && came + more < due) due = came + more;
-        if (now >= due) tell(due == late ? &timeout : &interrupt);
-        if (came == INT64_MAX && late != INT64_MAX) {
-            if (now >= end_ms + SOFT_MS) sherd__process_late();
-            else due = end_ms + SOFT_MS;
-        }
-        /* Once it came it stays readable; `heard` may be said at any time. */
-        int wait = due == INT64_MAX ? -1 : least(due - now);
-        if (came != INT64_MAX && wait > 200) wait = 200;
+        int sig = sherd__cli_interrupted(), wait = look(sig, &came);
+        /* Once it came it stays readable. */
         (void)poll(&signal_came, !sig && signal_came.fd >= 0, wait);
     }
+}
+
+static void on_tick(int alarm)
+{
+    static int64_t came = INT64_MAX;
+    int saved = errno;
+    (void)alarm;
+    (void)look(sherd__cli_interrupted(), &came);
+    errno = saved;
+}
+
+static void watch_by_timer(void)
+{
+    const struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    const struct itimerval again = {.it_interval = tick, .it_value = tick};
+    struct sigaction act = {.sa_flags = SA_RESTART, .sa_handler = on_tick};
+    sigemptyset(&act.sa_mask);
+    if (sigaction(SIGALRM, &act, NULL) == 0) (void)setitimer(ITIMER_REAL, &again, NULL);
 }
 
 static void choose(sentence *s, const sherd__cli *cli, int err, const char *message,
@@ -115,14 +144,17 @@ void sherd__limit_start(const sherd__cli *cli)
     choose(&timeout, cli, SHERD_ETIMEOUT, "the time of --timeout is over",
            "give it more with --timeout");
     choose(&interrupt, cli, SHERD_EINTERRUPTED, "interrupted", "");
-    if (pthread_attr_init(&attr)) return;
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    (void)!pthread_create(&thread, &attr, watch, NULL);
+    int bad = pthread_attr_init(&attr);
+    if (!bad) {
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        pthread_attr_setstacksize(&attr, STACK);
+        bad = pthread_create(&thread, &attr, watch, NULL);
+        pthread_attr_destroy(&attr);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    if (bad) watch_by_timer();
 }
 
 void sherd__limit_heard(void)

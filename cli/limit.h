@@ -10,7 +10,8 @@
  * and one sentence, on stderr or as --json asks. What waits, reads or computes looks at both by
  * itself and ends sooner, in better words; this is for what cannot: a full pipe behind stdout, a
  * system call or a library that does not return. Nothing is tidied, as in cli/bus.h. Called once,
- * when cli knows its options; cli stays put. Without memory for a thread there is no such end.
+ * when cli knows its options; cli stays put. Where its thread cannot be started it is done by
+ * SIGALRM, ten times a second.
  */
 void sherd__limit_start(const sherd__cli *cli);
 /** The signal has been heard, and what has been made so far is put away: half a minute for that. */

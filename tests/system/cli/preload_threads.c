@@ -1,6 +1,6 @@
 /*
  * A limit on threads as OpenBLAS meets it: none can be started in a process whose environment does
- * not say OPENBLAS_NUM_THREADS=1.
+ * not say OPENBLAS_NUM_THREADS=1; nor in that one, where THREADS_NONE is set.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,5 +17,6 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
     int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     const char *alone = getenv("OPENBLAS_NUM_THREADS");
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-    return alone && strcmp(alone, "1") == 0 ? real(thread, attr, run, ctx) : EAGAIN;
+    if (!alone || strcmp(alone, "1") != 0 || getenv("THREADS_NONE")) return EAGAIN;
+    return real(thread, attr, run, ctx);
 }
