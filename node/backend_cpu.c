@@ -9,6 +9,7 @@
  * sherd__task_check has established that task and blocks agree; values are still hostile: residues
  * at or above the modulus and integers beyond 2^53 are found here, as they are converted.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -65,12 +66,16 @@ static int unpack_row(const cpu_operand *o, size_t r, cpu_range cols, double *ou
     return SHERD_OK;
 }
 
-int sherd__cpu_too_large(const double *x, size_t n, sherd_diag *d)
+int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
 {
-    for (size_t i = 0; i < n; i++)
-        if (x[i] > 0x1p53 || x[i] < -0x1p53)
+    const int64_t most = INT64_C(1) << 53;
+    for (size_t i = 0; i < n; i++) {
+        int64_t x; /* not as a double: 2^53 + 1 would be 2^53 */
+        memcpy(&x, bytes + i * sizeof x, sizeof x);
+        if (x > most || x < -most)
             return sherd__fail(d, SHERD_ERANGE, "send it in fewer bits",
-                               "a block holds the integer %.17g; up to 2^53 are taken", x[i]);
+                               "a block holds the integer %" PRId64 "; up to 2^53 are taken", x);
+    }
     return SHERD_OK;
 }
 
@@ -88,8 +93,10 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
             err = unpack_row(o, rows.from + r, cols, to, d);
             continue;
         }
-        sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
-        if (o->prime && o->dtype == SHERD_I64) err = sherd__cpu_too_large(to, cols.len, d);
+        size_t at = (rows.from + r) * (size_t)o->cols + cols.from;
+        if (o->prime && o->dtype == SHERD_I64)
+            err = sherd__cpu_too_large(o->values + at * sizeof(int64_t), cols.len, d);
+        if (!err) sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
     }
     if (!err && o->prime && o->dtype != SHERD__RESIDUES)
         sherd__residue_from_f64(area, rows.len * cols.len, o->prime, area);

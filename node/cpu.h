@@ -73,8 +73,8 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
 /** The panel where it lies, if it is f64, else converted into `area`. */
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                      const double **at, size_t *ld, sherd_diag *d);
-/** SHERD_ERANGE where one of n integers is beyond 2^53. */
-int sherd__cpu_too_large(const double *x, size_t n, sherd_diag *d);
+/** SHERD_ERANGE where one of n int64 is beyond 2^53. */
+int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 /** out = a * b modulo a's prime, or on top of what it holds, packed. False where there are no tiles
  *  of bytes, a is not of residues or something is out of range: nothing was done that counts. */
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,

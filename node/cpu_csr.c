@@ -42,14 +42,18 @@ static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
     sherd__csr_rows *r = &c->csr;
     size_t n = r->n * cols.len;
     cpu_range inner;
+    if (a->dtype == SHERD_I64) {
+        uint64_t from = r->next[0], stop = r->end[r->n - 1]; /* rows that follow one another */
+        int err = sherd__cpu_too_large(a->body + a->at.values + from * sizeof(int64_t),
+                                       (size_t)(stop - from), d);
+        if (err) return err;
+    }
     memset(sherd__cpu_use(c, c->acc, n), 0, n * sizeof *c->acc);
     while (sherd__csr_range(r, a, inner_size, CPU_PANEL, &inner.from, &inner.len)) {
         size_t area = r->n * inner.len;
-        int err = SHERD_OK;
         sherd__csr_dense(r, a, inner.from, inner.len, sherd__cpu_use(c, c->left, area));
-        if (a->dtype == SHERD_I64) err = sherd__cpu_too_large(c->left, area, d);
-        if (!err) sherd__residue_from_f64(c->left, area, b->prime, c->left);
-        if (!err) err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
+        sherd__residue_from_f64(c->left, area, b->prime, c->left);
+        int err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
         if (!err)
             err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len,
                                       c->right, cols.len, sherd__cpu_use(c, c->sum, n), cols.len);

@@ -80,7 +80,7 @@ typedef struct sherd__task {
 /* sherd__hello.features */
 #define SHERD__FEATURE_GRADIENTS 1u /* a node that computes SHERD__OP_GRADIENT */
 #define SHERD__FEATURE_SECURE 4u    /* ... SHERD__OP_JOIN to SHERD__OP_OPEN */
-#define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, and OP_STATE */
+#define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, OP_STATE, OP_WHERE */
 #define SHERD__FEATURE_WINDOWS 32u  /* ... sherd__task.windows */
 #define SHERD__FEATURE_CONFIRM 64u  /* ... SHERD__OP_CONFIRM, and opens nothing without it */
 #define SHERD__FEATURE_CHECK 128u   /* ... SHERD__OP_CHECK */
@@ -94,7 +94,7 @@ typedef struct sherd__hello {
     char blas_core[32];            /* node: OpenBLAS core name */
     char backend[16];              /* node: "cpu", ... */
     uint32_t threads;              /* node: compute threads */
-    uint64_t memory;               /* node: bytes it will store for all its coordinators together */
+    uint64_t memory;               /* node: bytes it will store for this coordinator's key */
     double gflops;                 /* node: measured at its self-test, f64 */
     double residue_gflops;         /* likewise, of packed residues; 0: as f64, once taken apart */
 } sherd__hello;

@@ -56,6 +56,15 @@ static void arrival_begin(sherd_session *s, const sherd__task *task,
                                    .window_ms = s->now_ms };
 }
 
+/* A REFUSE that the node's session gives by itself. */
+static int answer_refuse(sherd_session *s, const sherd__refusal *r)
+{
+    int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
+    if (!err) return SHERD_OK;
+    return sherd__session_end(s, err, true, err == SHERD_EBUSY ? "peer does not read its answers"
+                                                               : "no memory left for answers");
+}
+
 /* The node's own REFUSE of the block that is arriving; its body is skipped. */
 static int refuse_block(sherd_session *s, int code, const char *why)
 {
@@ -63,8 +72,7 @@ static int refuse_block(sherd_session *s, int code, const char *why)
     sherd__refusal r = { .job = a->task.job, .block = a->task.task, .code = code };
     snprintf(r.text, sizeof r.text, "%s", why);
     sherd__arrival_skip(s);
-    if (sherd__control_refuse(s, &r, SHERD__ANSWERS_MAX) == SHERD_OK) return SHERD_OK;
-    return sherd__session_end(s, SHERD_ENOMEM, true, "no memory left for answers");
+    return answer_refuse(s, &r);
 }
 
 /* Hands the placed memory over to a fragment. */
@@ -219,15 +227,6 @@ static bool known_op(uint32_t op)
     return (op >= SHERD__OP_MULTIPLY && op <= SHERD__OP_REDUCE) ||
            (op >= SHERD__OP_JOIN && op <= SHERD__OP_CONFIRM) ||
            (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_CHECK);
-}
-
-/* A REFUSE that the node's session gives by itself. */
-static int answer_refuse(sherd_session *s, const sherd__refusal *r)
-{
-    int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
-    if (!err) return SHERD_OK;
-    return sherd__session_end(s, err, true, err == SHERD_EBUSY ? "peer does not read its answers"
-                                                               : "no memory left for answers");
 }
 
 static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)

@@ -335,7 +335,7 @@ refused("windows of floats", EUNSUPPORTED, lambda c: two(c, windows={
 
 
 def wide_integers(c):
-    left = c.put(np.array([[1 << 60]]))
+    left = c.put(np.array([[(1 << 53) + 1]]))
     right = c.put([np.array([[1]])], dtype=records.RESIDUES)
     return c.wait(c.task(1, left, right, (1, 1), dtype=records.RESIDUES, primes=(8388593,)))
 
@@ -371,7 +371,9 @@ for name, item in {
         "modulus 2^24": task({"primes": [1 << 24]}), "no result": task(drop=("result",)),
         "no operation": task(drop=("op",)), "a block's origin": task(result={"origin": 1}),
         "a length that does not fit": task(result={"len": 127}),
-        "2^63 rows": task(result={"rows": 1 << 63}), "type 40": task(result={"dtype": 40})}.items():
+        "2^63 rows": task(result={"rows": 1 << 63}), "type 40": task(result={"dtype": 40}),
+        "a result with a group": task(result={"groups": 1}),
+        "a result in CSR": task(result={"encoding": 1, "groups": 1})}.items():
     sends(f"a task with {name}", EFRAME, item)
 W = {"height": 4, "width": 4, "channels": 1, "window": 2, "stride": 1, "padding": 0}
 for name, changes in {"no height": {"height": 0}, "stride 0": {"stride": 0}, "window 0": {"window": 0},

@@ -400,15 +400,22 @@ static void a_residue_at_or_above_its_prime_is_rejected(void **s)
 static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
 {
     (void)s;
-    double a_values[] = { -0x1p60 }, b_values[] = { 1 };
+    static const int64_t beyond[] = { (INT64_C(1) << 53) + 1, -(INT64_C(1) << 53) - 1, INT64_MIN };
+    double a_values[] = { -0x1p53 }, b_values[] = { 1 };
     plan p = plan_dense(0, 1, 1, SHERD_I64);
     sherd_fragment *u = block_encode(&p, a_values), *v = block_encode(&p, b_values);
     sherd__task t = task_modular(1, 1, 1);
     uint8_t out[64];
-    assert_int_equal(backend_run(&t, u, v, out), SHERD_ERANGE);
-    t.op = SHERD__OP_MULTIPLY_T;
-    assert_int_equal(backend_run(&t, u, v, out), SHERD_ERANGE);
-    assert_int_equal(backend_run(&t, v, u, out), SHERD_ERANGE);
+    assert_int_equal(backend_run(&t, u, v, out), SHERD_OK);
+    for (unsigned i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        const sherd__fragment_info *info = sherd__fragment_info_of(u);
+        memcpy((uint8_t *)(uintptr_t)sherd__fragment_bytes(u) + info->len - 8, &beyond[i], 8);
+        t.op = SHERD__OP_MULTIPLY;
+        assert_int_equal(backend_run(&t, u, v, out), SHERD_ERANGE);
+        t.op = SHERD__OP_MULTIPLY_T;
+        assert_int_equal(backend_run(&t, u, v, out), SHERD_ERANGE);
+        assert_int_equal(backend_run(&t, v, u, out), SHERD_ERANGE);
+    }
     sherd__fragment_free(u);
     sherd__fragment_free(v);
 }

@@ -237,6 +237,33 @@ static void an_operation_that_is_not_known_is_refused_and_the_session_lives(void
     pair_close(&p);
 }
 
+static void refusals_that_are_not_read_end_the_session(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[14];
+    for (int tasks = 0; tasks < 2; tasks++) {
+        pair p;
+        sherd__fragment_info info = block_info(2, 3);
+        sherd__task t = task_of(JOB, 1, 1, 1);
+        uint8_t body[SHERD__CONTROL_MAX];
+        int err = SHERD_OK;
+        t.op = 24;
+        open_ready(&p);
+        p.no.room = 0;
+        sherd__record part = { .type = SHERD__REC_PUT, .job = JOB, .part = 1, .body_len = 14 };
+        sherd__record task = { .type = SHERD__REC_TASK, .job = JOB, .part = 1,
+                               .body_len = sherd__message_task(body, &t) };
+        for (uint32_t i = 1; i <= SHERD__ANSWERS_MAX / 32 && !err; i++) {
+            part.number = task.number = i;
+            if (tasks) err = inject(&p, &p.no, &task, body);
+            else err = inject_description(&p, &p.no, SHERD__REC_PUT, i, &info, NULL);
+            if (!tasks && !err) err = inject(&p, &p.no, &part, zeros);
+        }
+        assert_int_equal(err, SHERD_EBUSY);
+        pair_close(&p);
+    }
+}
+
 /* ---- directions, origins, types ---- */
 
 static void a_fragment_of_the_wrong_origin_is_refused_on_sending(void **state)
@@ -324,6 +351,7 @@ int main(void)
         cmocka_unit_test(bulk_inside_a_body_is_malformed),
         cmocka_unit_test(a_task_that_is_open_already_is_malformed),
         cmocka_unit_test(an_operation_that_is_not_known_is_refused_and_the_session_lives),
+        cmocka_unit_test(refusals_that_are_not_read_end_the_session),
         cmocka_unit_test(a_fragment_of_the_wrong_origin_is_refused_on_sending),
         cmocka_unit_test(a_put_of_a_result_is_malformed),
         cmocka_unit_test(a_record_in_the_wrong_direction_is_malformed),
