@@ -83,12 +83,13 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
                                                      { about, sizeof s->about } }, 2);
     err = sherd__aggregate_begin(s->member, round, bound, &s->site.entropy, d);
     if (err) return err;
+    s->round = 0; /* the one before is over for the member, too; this one waits for its noise */
+    s->hidden = s->checked = s->opened = s->given = s->whole = false;
     err = draw_noise(s, d);
     if (err) return err;
     memcpy(s->about, about, sizeof s->about);
     memcpy(s->bound, bound, sizeof s->bound);
     s->round = round;
-    s->hidden = s->checked = s->opened = s->given = s->whole = false;
     for (uint32_t i = 0; i < s->a.nodes && !err; i++) {
         if (i == s->plan.self) memset(out + i * sealed, 0, sealed);
         else if (sherd__secure_stopped(s)) err = stopped(d);

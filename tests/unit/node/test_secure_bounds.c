@@ -81,6 +81,7 @@ static void a_job_that_is_dropped_leaves_nothing(void **s)
 }
 
 static atomic_uint draws; /* of noise */
+static int draw_error;
 
 int __real_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e);
 int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e);
@@ -88,6 +89,7 @@ int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const
 int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e)
 {
     atomic_fetch_add(&draws, 1);
+    if (draw_error) return draw_error;
     return __real_sherd__gaussian_draw(out, n, variance, e);
 }
 
@@ -132,6 +134,33 @@ static void a_round_ends_with_what_asked_for_it(void **s)
     m.noise = 0;
 }
 
+/* Neither a confirmation nor an answer for the round before it, which the member has left. */
+static void a_seal_without_noise_ends_both_its_round_and_the_one_before(void **s)
+{
+    (void)s;
+    m.noise = 1;
+    member_start(NULL);
+    member_meet();
+    assert_int_equal(member_seal(1), 0);
+    members_seal(1);
+    assert_int_equal(member_hide(1, 20), 0);
+    draw_error = SHERD_EDEVICE;
+    assert_int_equal(member_seal(2), SHERD_EDEVICE);
+    draw_error = 0;
+    members_seal(2);
+    for (uint64_t round = 1; round <= 2; round++) {
+        assert_int_equal(member_confirm(round, member_all, N), SHERD_EINVAL);
+        members_confirm(round, member_all, N);
+        assert_int_equal(member_check(round, N), SHERD_EINVAL);
+        assert_int_equal(member_open(round, N, member_all, N), SHERD_EINVAL);
+        assert_int_equal(member_hide(round, 20), SHERD_EINVAL);
+    }
+    assert_int_equal(m.ledger.len, 1);
+    member_round(3);
+    member_stop();
+    m.noise = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +168,7 @@ int main(void)
         cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
         cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
         cmocka_unit_test(a_round_ends_with_what_asked_for_it),
+        cmocka_unit_test(a_seal_without_noise_ends_both_its_round_and_the_one_before),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }
