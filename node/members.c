@@ -1,7 +1,8 @@
 /*
  * Two kinds of connection on one list. One that was opened here belongs to a circle, which closes
  * it or hears of its end. One that came belongs to a key; bodies that it brought live on in the
- * circle after it is gone, and hold its record, since they go back to the pool through it.
+ * circle after it is gone, and hold its record, since they go back through it to the memory of the
+ * coordinator whose circle that is.
  */
 #include "node/members.h"
 
@@ -19,6 +20,7 @@ typedef struct conn {
     bool came, over;
     sherd__fingerprint key; /* of who came */
     uint64_t id;            /* the circle that it brings blocks of; 0: it has brought none */
+    sherd__account *account; /* that circle's; NULL: it has brought none */
     uint64_t bodies;        /* of it, that somebody has */
     struct conn *prev, *next;
 } conn;
@@ -139,10 +141,12 @@ static void close_link(void *ctx, void *link)
 static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     conn *c = ctx;
-    uint8_t *bytes = sherd__worker_member_place(c->members->worker, &c->key, job, number, len);
+    if (c->id && c->id != job) return NULL; /* a member of two circles has a connection for each */
+    uint8_t *bytes = sherd__worker_member_place(c->members->worker, &c->account, &c->key, job,
+                                                number, len);
     if (bytes) {
         c->bodies++;
-        c->id = job; /* whoever is in two circles with us has a connection for each */
+        c->id = job;
     }
     return bytes;
 }
@@ -150,7 +154,7 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
 {
     conn *c = ctx;
-    sherd__worker_unplace(sherd__worker_pool(c->members->worker), bytes, len);
+    sherd__worker_unplace(c->account->pool, bytes, len);
     if (--c->bodies == 0 && c->over) sherd__free(c);
 }
 

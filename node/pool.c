@@ -8,6 +8,7 @@
  */
 #include "node/pool.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -145,6 +146,7 @@ void sherd__pool_limit(sherd__pool *p, uint64_t limit)
 void sherd__pool_free(sherd__pool *p)
 {
     if (!p) return;
+    assert(p->stats.used == 0);
     p->later = NULL;
     if (!p->of) sherd__pool_trim(p);
     sherd__free(p);

@@ -308,8 +308,9 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
     sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store };
-    if (c->tenant->named)
-        memcpy(site.coordinator, c->tenant->key.sha256, sizeof site.coordinator);
+    const sherd__account *account = &c->tenant->account;
+    if (account->named)
+        memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__secure_admit(c->secure, what, left, right, d);
@@ -480,7 +481,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     if (!c) return SHERD_ENOMEM;
     *out = c;
     c->tenant = t;
-    c->pool = t->pool;
+    c->pool = t->account.pool;
     c->worker = w;
     c->tag = tag;
     sherd__store_init(&c->store);
@@ -530,11 +531,6 @@ void sherd__worker_free(sherd__worker *w)
     sherd__worker_free_tenants(w);
     sherd__pool_free(w->pool);
     sherd__free(w);
-}
-
-sherd__pool *sherd__worker_pool(sherd__worker *w)
-{
-    return w->pool;
 }
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w)

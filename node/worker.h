@@ -28,6 +28,15 @@
 typedef struct sherd__worker sherd__worker;
 typedef struct sherd__client sherd__client;
 
+/** What the holder of a key has of a node: all its sessions share it, and connections of members
+ *  that circles of these sessions name. Lasts as long as the worker. */
+typedef struct sherd__account {
+    sherd__fingerprint key;
+    bool named;         /* key counts: else it is of one session */
+    sherd__pool *pool;
+    struct sherd__account *next;
+} sherd__account;
+
 /** A task estimated to take less than this runs on the loop's thread. */
 #define SHERD__INLINE_US 60.0
 
@@ -112,16 +121,20 @@ void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
 /** How many connections they may have at once. */
 uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerprint *key);
-/** Bytes of the node's budget for the body of such a block; NULL: nobody waits for it, or none. */
-uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
-                                    uint32_t number, uint64_t len);
+/** Bytes for the body of such a block, of the account of the circle's coordinator: of *account, or
+ *  where that is NULL of the one that it is set to. They go back to its pool. NULL: no circle waits
+ *  for it, or no room. */
+uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
+                                    const sherd__fingerprint *key, uint64_t id, uint32_t number,
+                                    uint64_t len);
 /** Takes f. SHERD_EUNASKED: not theirs to send; their connection is to be closed. */
 int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
                                uint32_t number, sherd_fragment *f) SHERD_MUST;
 void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id);
-/** The place for bytes of sherd__worker_member_place, as a session's unplace. */
+/** Gives bytes back to the pool that they are of, as a session's unplace. */
 void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
-sherd__pool *sherd__worker_pool(sherd__worker *w);
+/** All accounts: a list. */
+sherd__account *sherd__worker_accounts(const sherd__worker *w);
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);
 const sherd__pool_stats *sherd__worker_memory(const sherd__worker *w);

@@ -137,13 +137,17 @@ uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerp
     return MEMBER_LINKS * circles;
 }
 
-uint8_t *sherd__worker_member_place(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
-                                    uint32_t number, uint64_t len)
+uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
+                                    const sherd__fingerprint *key, uint64_t id, uint32_t number,
+                                    uint64_t len)
 {
     for (sherd__client *c = w->clients; c; c = c->next) {
-        uint8_t *bytes = c->circle && !c->closed
-                             ? sherd__circle_place(c->circle, key, id, number, len) : NULL;
-        if (bytes) return bytes;
+        sherd__account *a = &c->tenant->account;
+        if (!c->circle || c->closed || (*account && *account != a)) continue;
+        uint8_t *bytes = sherd__circle_place(c->circle, key, id, number, len);
+        if (!bytes) continue;
+        *account = a;
+        return bytes;
     }
     return NULL;
 }

@@ -50,13 +50,10 @@ typedef struct task {
  * long as the worker: sessions and answers under way point to its pool, and the allow-list bounds
  * how many there are. */
 typedef struct tenant {
-    sherd__fingerprint key;
-    bool named;                      /* key counts: else it is of one client */
-    sherd__pool *pool;
+    sherd__account account;          /* first: the list of all has these */
     sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
     double used_us;                  /* that its tasks took (worker_turns.c) */
     struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
-    struct tenant *next;             /* all tenants */
 } tenant;
 
 struct sherd__client {
@@ -88,7 +85,7 @@ struct sherd__worker {
     sherd__pool *pool;
     sherd__worker_stats stats;
     sherd__client *clients;
-    tenant *tenants;
+    sherd__account *accounts;        /* of all tenants */
     tenant *last;                    /* whose turn was last; its turn_next is the next one's */
     sherd__client *inside;           /* whose event is being handled: its link flushes after it */
     task *running[RUNNING_MAX];

@@ -14,31 +14,37 @@
 
 tenant *sherd__worker_tenant(sherd__worker *w, const sherd__fingerprint *key, uint64_t memory)
 {
-    for (tenant *t = w->tenants; key && t; t = t->next) {
-        if (!t->named || !sherd__fingerprint_equal(&t->key, key)) continue;
-        sherd__pool_limit(t->pool, memory);
-        return t;
+    for (sherd__account *a = w->accounts; key && a; a = a->next) {
+        if (!a->named || !sherd__fingerprint_equal(&a->key, key)) continue;
+        sherd__pool_limit(a->pool, memory);
+        return (tenant *)a;
     }
     tenant *t = sherd__calloc(1, sizeof *t);
     if (!t) return NULL;
-    if (sherd__pool_share(&t->pool, w->pool, memory)) {
+    sherd__account *a = &t->account;
+    if (sherd__pool_share(&a->pool, w->pool, memory)) {
         sherd__free(t);
         return NULL;
     }
-    t->named = key != NULL;
-    if (key) t->key = *key;
-    t->next = w->tenants;
-    w->tenants = t;
+    a->named = key != NULL;
+    if (key) a->key = *key;
+    a->next = w->accounts;
+    w->accounts = a;
     return t;
 }
 
 void sherd__worker_free_tenants(sherd__worker *w)
 {
-    for (tenant *t; (t = w->tenants);) {
-        w->tenants = t->next;
-        sherd__pool_free(t->pool);
-        sherd__free(t);
+    for (sherd__account *a; (a = w->accounts);) {
+        w->accounts = a->next;
+        sherd__pool_free(a->pool);
+        sherd__free(a);
     }
+}
+
+sherd__account *sherd__worker_accounts(const sherd__worker *w)
+{
+    return w->accounts;
 }
 
 void sherd__worker_enter(sherd__worker *w, sherd__client *c)

@@ -236,11 +236,11 @@ static void bring(peer *p, script *s)
                                .cols = 1 + next(s) % 2 };
     sherd_fragment *f;
     i.len = 8 * i.cols;
-    uint8_t *bytes = sherd__worker_member_place(p->worker, key, id, block, i.len);
+    sherd__account *account = NULL;
+    uint8_t *bytes = sherd__worker_member_place(p->worker, &account, key, id, block, i.len);
     if (!bytes) return;
     memset(bytes, (int)next(s), i.len);
-    if (sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace,
-                             sherd__worker_pool(p->worker)) != 0) abort();
+    if (sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool) != 0) abort();
     if (sherd__worker_member_block(p->worker, key, id, block, f) != 0)
         sherd__worker_member_gone(p->worker, key, id);
 }

@@ -29,6 +29,7 @@ typedef struct link {
     uint32_t member;
     sherd_session *out, *in;
     uint64_t id;
+    sherd__account *account; /* whose memory its bodies are in */
     bool up, cut;
     uint32_t bodies;
     struct link *next;
@@ -43,8 +44,8 @@ static sherd_identity *identity[NODES];
 static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     link *l = ctx;
-    uint8_t *bytes = sherd__worker_member_place(l->to->worker, &l->from->peer.key, job, number,
-                                                len);
+    uint8_t *bytes = sherd__worker_member_place(l->to->worker, &l->account, &l->from->peer.key,
+                                                job, number, len);
     if (bytes) l->bodies++;
     return bytes;
 }
@@ -52,7 +53,7 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
 {
     link *l = ctx;
-    sherd__worker_unplace(sherd__worker_pool(l->to->worker), bytes, len);
+    sherd__worker_unplace(l->account->pool, bytes, len);
     l->bodies--;
 }
 

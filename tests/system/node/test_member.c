@@ -23,10 +23,13 @@ static void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void 
     assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), 0);
 }
 
-/* A circle of the node, member 0, and of whoever has `friend_key`. */
-static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key)
+/* A circle of the node, member 0, and of whoever has `friend_key`; of a network of `count`
+ * parameters. */
+static void meet_over(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key,
+                      const char *network, uint32_t count)
 {
-    const double params[COUNT] = { 1 };
+    double *params = calloc(count, sizeof *params);
+    assert_non_null(params);
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     char roster[512], a[SHERD__FINGERPRINT_TEXT], b[SHERD__FINGERPRINT_TEXT];
     sherd__circle_plan p = { .kind = SHERD__REDUCE_RING, .members = 2, .self = 0, .id = CIRCLE,
@@ -37,8 +40,9 @@ static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerpri
     int len = snprintf(roster, sizeof roster, "%s:%u key=%s\n127.0.0.1:1 key=%s\n", node->host,
                        node->port, a, b);
     sherd__circle_plan_write(plan, &p);
-    put(t, JOB, 1, SHERD_U8, text, strlen(text));
-    put(t, JOB, 2, SHERD_F64, params, COUNT);
+    put(t, JOB, 1, SHERD_U8, network, strlen(network));
+    put(t, JOB, 2, SHERD_F64, params, count);
+    free(params);
     put(t, JOB, 3, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
     put(t, JOB, 4, SHERD_U8, roster, (size_t)len);
     sherd__task task = { .job = JOB, .task = 1, .attempt = 1, .op = SHERD__OP_MEET, .left = 3,
@@ -48,6 +52,11 @@ static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerpri
     sherd__link_flush(t->link);
     hub_wait(h, t->results + t->refused, 1, 10000);
     if (t->refused) fail_msg("%s", t->refusal.text);
+}
+
+static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key)
+{
+    meet_over(h, t, node, friend_key, text, COUNT);
 }
 
 static void turned_away(hub *h, const sherd__peer *p)
@@ -108,6 +117,39 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     hub_close(&lead);
 }
 
+/* A block of a later round takes the place of an earlier one's: at most two are there at once. */
+static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
+{
+    enum { PARAMS = 200 * 1000 + 1000, ROUNDS = 300 }; /* 0.8 MB each, of 64 MB */
+    (void)unused;
+    static int64_t values[PARAMS / 2];
+    hub lead, member;
+    tie t, m;
+    hub_open(&lead);
+    hub_open(&member);
+    sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
+    const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
+    tie_up(&lead, &t, node);
+    meet_over(&lead, &t, node, sherd__identity_fingerprint(member.me),
+              "input = 200\nlayer = dense 1000\nloss = squared\n", PARAMS);
+    tie_up(&member, &m, node);
+    for (uint32_t round = 1; round <= ROUNDS; round++)
+        put(&m, CIRCLE, sherd__circle_block(round, 0), SHERD_I64, values, PARAMS / 2);
+    put(&m, CIRCLE, sherd__circle_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
+    sherd__link_flush(m.link);
+    hub_wait(&member, m.refused, 1, 60000);
+    assert_int_equal(m.refusal.block, sherd__circle_block(1, 0));
+    tie_put(&t, JOB, 9, 1, 5 << 20, 1); /* there is room for 40 MB of the coordinator's */
+    tie_ask(&t, JOB, 9, 1, 1);
+    hub_wait(&lead, t.refused, 1, 60000);
+    assert_int_equal(t.refusal.task, 9);
+    tie_down(&member, &m);
+    tie_down(&lead, &t);
+    sherd__launch_stop(l, 0);
+    hub_close(&member);
+    hub_close(&lead);
+}
+
 /* Connections are few and for all: one member's do not keep out a coordinator. */
 static void a_member_takes_no_more_connections_than_a_circle_has_use_for(void **unused)
 {
@@ -142,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_members_key_opens_the_door_to_its_blocks_alone),
+        cmocka_unit_test(blocks_of_many_rounds_need_the_memory_of_one),
         cmocka_unit_test(a_member_takes_no_more_connections_than_a_circle_has_use_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

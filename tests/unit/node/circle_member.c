@@ -109,12 +109,21 @@ void circle_start(const sherd__peers *peers)
     circle_start_on(false, peers);
 }
 
+uint64_t circle_used(void)
+{
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    uint64_t used = sherd__pool_stats_of(a->pool)->used;
+    assert_null(a->next);
+    assert_int_equal(used, sherd__worker_memory(one.worker)->used);
+    return used;
+}
+
 void circle_stop(void)
 {
     joined_cut(&one.j);
     assert_int_equal(sherd__worker_member(one.worker, circle_key(0)), 0);
     assert_int_equal(sherd__worker_stats_of(one.worker)->queued, 0);
-    assert_int_equal(sherd__worker_memory(one.worker)->used, 0);
+    assert_int_equal(circle_used(), 0);
     sherd__worker_free(one.worker);
     sherd__executor_free(one.executor);
 }
@@ -192,13 +201,14 @@ uint64_t circle_len_of(uint32_t step_number)
 int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, uint8_t dtype)
 {
     sherd_fragment *f;
-    uint8_t *bytes = sherd__worker_member_place(one.worker, circle_key(member), id, number, len);
+    sherd__account *account = NULL;
+    uint8_t *bytes = sherd__worker_member_place(one.worker, &account, circle_key(member), id,
+                                                number, len);
     if (!bytes) return 1;
     memset(bytes, 0, len);
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1,
                                .cols = len / 8, .len = len };
-    assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace,
-                                          sherd__worker_pool(one.worker)), 0);
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool), 0);
     int err = sherd__worker_member_block(one.worker, circle_key(member), id, number, f);
     circle_settle();
     return err;

@@ -36,6 +36,8 @@ void circle_start(const sherd__peers *peers);
 /** The session ends; nothing is left. */
 void circle_stop(void);
 void circle_settle(void);
+/** Bytes in use, which are all the coordinator's. */
+uint64_t circle_used(void);
 /** Tear-down of a group. */
 int circle_free_identities(void **unused);
 

@@ -60,7 +60,7 @@ static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
     (void)unused;
     circle_start(NULL);
     assert_int_equal(circle_meet(), 0);
-    uint64_t before = sherd__worker_memory(one.worker)->used;
+    uint64_t before = circle_used();
     for (unsigned i = 0; i < 5000; i++)
         (void)circle_bring((uint32_t)(draw() % 2) * 2, CIRCLE, (uint32_t)draw(),
                            circle_len_of((uint32_t)(draw() % 4)), SHERD_I64);
@@ -68,7 +68,7 @@ static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
         for (uint32_t s = 0; s < 4; s++)
             (void)circle_bring(s < 2 ? 0 : 2, CIRCLE, sherd__circle_block(round, s),
                                circle_len_of(s), SHERD_I64);
-    assert_true(sherd__worker_memory(one.worker)->used - before < 4 * (1024 + 512));
+    assert_true(circle_used() - before < 4 * (1024 + 512));
     circle_stop();
 }
 
