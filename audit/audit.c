@@ -253,9 +253,29 @@ static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, 
     return err;
 }
 
+/* A tile of B, which is the block in all K places. */
+static int cut_tile(double ***out, const sherd__seen *b, const sherd__truth *t)
+{
+    uint32_t k = b->code->blocks;
+    double **blocks = sherd__calloc(k, sizeof *blocks),
+           *line = sherd__calloc(t->a.cols, sizeof *line),
+           *tile = sherd__calloc(b->rows, b->cols * sizeof *tile);
+    int err = blocks && line && tile ? SHERD_OK : SHERD_ENOMEM;
+    for (size_t r = 0; r < b->rows && !err; r++) {
+        sherd__truth_row(t, r, line);
+        memcpy(tile + r * b->cols, line + b->col, b->cols * sizeof *tile);
+    }
+    for (uint32_t j = 0; j < k && !err; j++) blocks[j] = tile;
+    if (err) sherd__free(tile);
+    sherd__free(line);
+    *out = blocks;
+    return err;
+}
+
 static void free_blocks(double **blocks, uint32_t k)
 {
-    for (uint32_t b = 0; blocks && b < k; b++) sherd__free(blocks[b]);
+    for (uint32_t b = k; blocks && b-- > 0;)
+        if (b == 0 || blocks[b] != blocks[0]) sherd__free(blocks[b]);
     sherd__free(blocks);
 }
 
@@ -347,10 +367,21 @@ static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, 
     return SHERD_OK;
 }
 
+/* What is known of an encoding, where that can be used; else *out is NULL. */
+static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen *e,
+                        const sherd__truth *truth, const sherd__truth *right)
+{
+    *out = NULL;
+    if (s->apart && !e->code->one_time) return SHERD_OK;
+    if (e->right) return right ? cut_tile(out, e, right) : SHERD_OK;
+    if (!truth || !placed(s, e) || e->cols != truth->a.cols) return SHERD_OK;
+    return cut_blocks(out, e, s->share_rows, e->rows, truth);
+}
+
 /* Masks that were used twice at any offset. Of one-time masks, and of a record that lacks shares,
  * only whoever knows the operand can tell. */
 static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
-                   const sherd__audit_options *opt, sherd_diag *d)
+                   const sherd__truth *right, const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen *seen = sherd__calloc(s->seen_len, sizeof *seen);
     double ***blocks = sherd__calloc(s->seen_len, sizeof *blocks);
@@ -358,10 +389,8 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
     for (uint32_t i = 0; i < s->seen_len && !err; i++) {
         const sherd__seen *e = &s->seen[i];
         seen[i] = *e;
-        if (!truth || enough_shares(e) || !placed(s, e) || e->cols != truth->a.cols ||
-            (s->apart && !e->code->one_time))
-            continue;
-        err = cut_blocks(&blocks[i], e, s->share_rows, e->rows, truth);
+        if (enough_shares(e)) continue;
+        err = known_blocks(&blocks[i], s, e, truth, right);
         seen[i].blocks = (const double *const *)blocks[i];
     }
     if (err)
@@ -449,9 +478,27 @@ static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t firs
     return err;
 }
 
+/* B must be what was coded, as far as shapes tell. */
+static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_diag *d)
+{
+    size_t rows = right->a.rows, end = 0;
+    for (uint32_t i = 0; i < s->seen_len; i++) {
+        const sherd__seen *e = &s->seen[i];
+        if (!e->right || s->apart) continue;
+        rows = e->rows_sent;
+        if (e->col + e->cols > end) end = e->col + e->cols;
+    }
+    if (rows == right->a.rows && (end == right->a.cols || (end < right->a.cols && s->left_out[0])))
+        return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, "give the B that the recorded run was given",
+                       "the record's B has %zu rows and %s%zu columns, and --right is %zu x %zu",
+                       rows, s->left_out[0] ? "at least " : "", end, right->a.rows,
+                       right->a.cols);
+}
+
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
-                        const sherd__truth *truth, const sherd__public *pub,
-                        const sherd__audit_plan *plan, sherd_diag *d)
+                        const sherd__truth *truth, const sherd__truth *right,
+                        const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
                                  .domain_names = names, .step = plan->step, .ctx = plan->ctx };
@@ -462,10 +509,11 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
         sherd__audit_warn(r, "%s", s->left_out);
         sherd__audit_leave_out(r, "masks of what is not attacked: %s", s->left_out);
     }
-    int err = each_share(r, s, names, truth, pub, plan, d);
+    int err = right ? check_right(s, right, d) : SHERD_OK;
+    if (!err) err = each_share(r, s, names, truth, pub, plan, d);
     if (!err) err = independence(r, s, truth, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
-    if (!err) err = offsets(r, s, truth, &opt, d);
+    if (!err) err = offsets(r, s, truth, right, &opt, d);
     if (!err && s->apart) return by_domain(r, s, first, &opt, d);
     return err ? err : by_code(r, s, truth, first, &opt, d);
 }

@@ -97,12 +97,14 @@ int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *c
 /**
  * Attacks shares: each by itself as if it were values (coded.h), then all that stats.h has:
  * uniformity and reuse, coalitions of T and, as a control, of T+1, games, and the negative
- * controls, judged by sherd__audit_judge. names: of domains. SHERD_ENOMEM,
- * SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
+ * controls, judged by sherd__audit_judge. names: of domains. truth: A, or NULL. right: B of a
+ * record that has shares of it (sherd__shares_right), or NULL; masks of what is known are solved
+ * for from fewer shares. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
  */
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
-                        const sherd__truth *truth, const sherd__public *pub,
-                        const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
+                        const sherd__truth *truth, const sherd__truth *right,
+                        const sherd__public *pub, const sherd__audit_plan *plan,
+                        sherd_diag *d) SHERD_MUST;
 
 /**
  * Masks of other products of the record, beside those of the one that was attacked: every encoding

@@ -191,6 +191,7 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
         .rows = want.kept, .cols = want.cols, .residues = index,
         .domain = s->numbered ? s->domains : NULL,
         .row = part == 0 && s->rows_len ? s->rows[0] : NULL, .rows_sent = want.sent,
+        .right = part > 0 && !s->stays, .col = part > 0 ? (part - 1) * s->tile_cols : 0,
     };
 }
 
@@ -276,6 +277,7 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     if (!a || (!b && s->kind == SHERD__SHARES_BOTH))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
     s->share_rows = a->rows;
+    s->tile_cols = b ? b->cols : 0;
     int err = cut ? SHERD_OK : choose_code(s, (uint32_t)len, w->n, w->masks, w->spare, d);
     if (err) return err;
     take_code(s, nodes, len, 0, tiles, a);
@@ -395,7 +397,7 @@ static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v,
     *cut = false;
     if (!c) return SHERD_OK;
     for (uint32_t i = 0; i < v->domains_len && !err; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, w, false, &s->code);
+        err = sherd__shares_domain(&nodes[i], v, i, job, w, c, &s->code);
     if (!err) err = sherd__shares_cut(s, nodes, v, job, c, w->n, w->rows, d);
     *cut = !err;
     if (err != SHERD_EFORMAT) return err;
@@ -415,7 +417,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
     shares_node *nodes = sherd__calloc(len, sizeof *nodes);
     int err = nodes ? read_cut(&s, nodes, v, job, w, &cut, d) : SHERD_ENOMEM;
     for (uint32_t i = 0; i < len && !err && !cut; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, w, true, &s.code);
+        err = sherd__shares_domain(&nodes[i], v, i, job, w, NULL, &s.code);
     if (!err && !v->of_coordinator) err = number_shares(&s, &nodes, &len, v, job, w);
     if (err == SHERD_ENOMEM) err = sherd__fail(d, err, "give fewer --rows",
                                                "out of memory for the shares");
@@ -441,6 +443,13 @@ int sherd__shares_number(sherd__shares *s, unsigned product)
         s->seen[i].name = s->names[i];
     }
     return SHERD_OK;
+}
+
+bool sherd__shares_right(const sherd__shares *s)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < s->seen_len; i++) is |= s->seen[i].right && !s->apart;
+    return is;
 }
 
 void sherd__shares_fini(sherd__shares *s)

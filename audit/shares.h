@@ -26,11 +26,12 @@ typedef struct sherd__shares {
     sherd__seen *seen;       /* share: A, and every tile of B; share1: A; apart: of each domain */
     uint32_t seen_len;
     uint64_t share_rows;     /* of a share of A, all of them; seen[0].rows of them are here */
+    size_t tile_cols;        /* of every tile of B but the last, which may have fewer */
     uint32_t **arrays;
     size_t arrays_len;
     uint32_t *domains;       /* apart: of each seen */
     bool stays;              /* A serves many products: every right operand is an encoding */
-    uint64_t largest;        /* magnitude of A in fixed point, as the record says; 0: not known */
+    uint64_t largest, largest_b; /* magnitudes in fixed point, as the record says; 0: not known */
     uint32_t **rows;         /* behind seen.row: blind: of each domain; else of A, or none */
     size_t rows_len;
     const uint32_t **index;
@@ -65,6 +66,8 @@ int sherd__shares_number(sherd__shares *s, unsigned product) SHERD_MUST;
  */
 int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
                        const sherd__shares_want *w, sherd_diag *d) SHERD_MUST;
+/** Whether there are shares of a B, with their numbers: what is known of it can be used. */
+bool sherd__shares_right(const sherd__shares *s);
 void sherd__shares_fini(sherd__shares *s);
 
 #endif

@@ -238,6 +238,7 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *
     s->kind = c->both ? SHERD__SHARES_BOTH : SHERD__SHARES_ONE;
     s->stays = c->stays;
     s->largest = c->largest;
+    s->largest_b = c->right;
     if (!err) err = take_all(s, nodes, &k, of, order, len, common, rows, rows_max);
     sherd__free(of);
     sherd__free(common);

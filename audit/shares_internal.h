@@ -32,12 +32,12 @@ typedef struct shares_node {
 /** A product whose left block is coded; its right block may be public, and then is of any kind. */
 bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t);
 /**
- * What a domain's nodes hold of a job: the tiles of its B and, with `lefts`, its share of A, as far
- * as w allows. code: its primes, once they are known. What cannot be read is left out.
- * SHERD_ENOMEM.
+ * What a domain's nodes hold of a job: the tiles of its B and, where cut is NULL, its share of A,
+ * as far as w allows. cut: what the record says of the job. code: its primes, once they are known.
+ * What cannot be read is left out. SHERD_ENOMEM.
  */
 int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         const sherd__shares_want *w, bool lefts,
+                         const sherd__shares_want *w, const sherd__view_coded *cut,
                          sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
 /** The body of a block, sherd__free. SHERD_EFRAME: it cannot be read; SHERD_ENOMEM. */

@@ -207,12 +207,14 @@ static int make_room(shares_node *n, uint32_t wanted, size_t there)
 }
 
 int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         const sherd__shares_want *w, bool lefts, sherd__seen_code *code)
+                         const sherd__shares_want *w, const sherd__view_coded *cut,
+                         sherd__seen_code *code)
 {
+    const bool lefts = !cut;
     const turn *left = NULL, *right = NULL; /* of the task before: most blocks are used again */
     turn *list;
     size_t len;
-    int err = list_turns(v, domain, job, lefts, &list, &len);
+    int err = list_turns(v, domain, job, !cut || !cut->stays, &list, &len);
     if (err) return err;
     err = make_room(n, w->rights, len);
     for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {

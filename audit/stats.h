@@ -97,6 +97,8 @@ typedef struct sherd__seen {
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
     size_t rows_sent;           /* of each share, of which `rows` are here; 0: no more than these */
+    bool right;                 /* a tile of B: rows of it as they are, in all K places, */
+    size_t col;                 /* from this column on */
     bool unnumbered;            /* one share, whose number is not known: residues[] gives it for
                                    every number that it may have. Streams of masks alone */
 } sherd__seen;

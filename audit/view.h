@@ -71,6 +71,7 @@ typedef struct sherd__view_coded {
     bool both;                       /* share; else share1 */
     uint32_t blocks, masks, shares;  /* K, T, N */
     uint64_t rows, cols, part, panel, largest;
+    uint64_t right;                  /* B's largest; 0: not known */
     bool stays;
 } sherd__view_coded;
 

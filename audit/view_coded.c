@@ -45,6 +45,7 @@ static bool read_code(const json_t *o, sherd__view_coded *c)
         !number(o, "panel", 1, UINT64_MAX, &c->panel) ||
         !number(o, "largest", 0, (uint64_t)1 << 53, &c->largest))
         return false;
+    if (!number(o, "right", 0, (uint64_t)1 << 53, &c->right)) c->right = 0; /* an older record */
     c->blocks = (uint32_t)k;
     c->masks = (uint32_t)t;
     c->shares = (uint32_t)n;

@@ -1,8 +1,8 @@
 /*
  * `sherd audit`: what did the nodes learn? Reads what they were sent from records, or builds it
  * here (--simulate), attacks it with side information if there is any, and counts, with the operand
- * if that is given, what the attacks got beside what chance gives. The operand and its labels
- * count; no attack is told them.
+ * if that is given, what the attacks got beside what chance gives. Labels count and are given to no
+ * attack; operands are given to those on coded operands by who knows them.
  */
 #include "cli/audit.h"
 
@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "crypto/perm.h"
+#include "matrix/fixed.h"
 #include "matrix/view.h"
 #include "store/file.h"
 
@@ -252,22 +253,49 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
     return 0;
 }
 
-static int open_truth(sherd__auditing *a, sherd_diag *d)
+/* As it was coded. largest: what the record says of it; 0: nothing, and residues tell nothing, so
+ * that it is taken as coded by default. */
+static int open_coded(sherd__truth *out, sherd_view v, uint64_t largest, const char *name,
+                      sherd_diag *d)
 {
-    bool integers = a->coded;
-    /* Of residues it cannot be told, unless the record does: the default of 17 bits */
-    double largest = a->coded ? 65535 : 0;
-    if (!a->data.there) return 0;
-    for (uint32_t i = 0; i < a->nodes && !a->coded; i++) {
+    sherd__fixed f;
+    int err = largest ? 0 : sherd__fixed_choose(v, SHERD__FIXED_BITS, name, &f, d);
+    return err ? err : sherd__truth_open_scaled(out, v, largest ? largest : f.largest, d);
+}
+
+static int open_clear(sherd__auditing *a, sherd_diag *d)
+{
+    bool integers = false;
+    double largest = 0;
+    for (uint32_t i = 0; i < a->nodes; i++) {
         integers |= a->sights[i].integers;
         if (a->sights[i].largest > largest) largest = a->sights[i].largest;
     }
-    int err = a->shares.largest > 0
-                  ? sherd__truth_open_scaled(&a->truth, a->data.view, a->shares.largest, d)
-                  : sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
+    return sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
+}
+
+/* The operand B, where something of it is hidden. */
+static int open_right(sherd__auditing *a, sherd_diag *d)
+{
+    if (!a->right.there) return 0;
+    if (a->elements[0] != NULL)
+        return sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
+    a->right_coded = a->coded && sherd__shares_right(&a->shares);
+    if (a->right_coded)
+        return open_coded(&a->truth_b, a->right.view, a->shares.largest_b, "--right", d);
+    if (a->coded)
+        sherd__audit_warn(&a->report, "--right is not used: there are no shares of a B in the "
+                                      "record of which the numbers are known");
+    return 0;
+}
+
+static int open_truth(sherd__auditing *a, sherd_diag *d)
+{
+    int err = open_right(a, d);
+    if (err || !a->data.there) return err;
+    err = a->coded ? open_coded(&a->truth, a->data.view, a->shares.largest, "--data", d)
+                   : open_clear(a, d);
     a->truth.labels = a->label_bytes;
-    if (!err && a->elements[0] != NULL && a->right.there)
-        err = sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
     a->report.truth = true;
     a->report.rows = a->data.view.rows;
     a->report.cols = a->data.view.cols;
@@ -349,6 +377,7 @@ static int attack(sherd__auditing *a, sherd_diag *d)
     if (!err && a->coded)
         err = sherd__audit_shares(&a->report, &a->shares, domains,
                                   a->report.truth ? &a->truth : NULL,
+                                  a->right_coded ? &a->truth_b : NULL,
                                   a->pub.rows ? &a->pub : NULL, &plan, d);
     if (!err && a->coded && a->more_len > 0)
         err = sherd__audit_reuse(&a->report, &a->shares, a->more, a->more_len, domains, &plan, d);
@@ -486,9 +515,10 @@ static const sherd__example examples[] = {
 
 static const sherd__option options[] = {
     {.name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operand A (.npy or IDX): to count with; no attack is told it"},
+     .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: whether "
+             "what hides it depends on it, and whether its masks repeat"},
     {.name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operand B: likewise"},
+     .help = "the operand B: to count with; under share its masks are solved for with it, too"},
     {.name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "a label for each row of A: likewise"},
     {.name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
@@ -535,8 +565,9 @@ const sherd__verb sherd__verb_audit = {
         "entries that stand there as they are, the zero mask, columns recognised in public data by "
         "their statistics and correlations, labels, and whole rows rebuilt by a linear attacker "
         "and by nearest neighbours. Each figure stands beside what chance gives; tests are "
-        "corrected together (Holm, family-wise 1e-6). --data and --labels serve only to count what "
-        "attacks got right.\n\n--simulate needs no record: it builds what nodes would see, of "
+        "corrected together (Holm, family-wise 1e-6). --labels serve only to count what attacks "
+        "got right, and so do --data and --right, but for shares: these are also attacked by who "
+        "knows the operands.\n\n--simulate needs no record: it builds what nodes would see, of "
         "--data or of drawn digits.",
     .examples = examples,
     .options = options,

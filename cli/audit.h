@@ -42,7 +42,8 @@ typedef struct sherd__auditing {
     const char **name, **domain_name; /* [node], [domain]; domain_name NULL: as nodes */
     uint32_t *domain;                 /* [node]; NULL: node i is domain i */
     uint8_t *label_bytes; /* of A's rows */
-    sherd__truth truth, truth_b;      /* truth_b: of an element-wise operation */
+    sherd__truth truth, truth_b;      /* truth_b: of an element-wise operation, or: */
+    bool right_coded;                 /* --right is the B that shares were seen of */
     sherd__public pub;
     sherd__audit_report report;
 } sherd__auditing;

@@ -309,6 +309,7 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
         .masks = p->code.masks, .shares = p->code.shares, .rows = p->coded_rows,
         .cols = p->coded_cols, .part = p->coded_part, .panel = p->plan.panel_rows,
         .stays = shape.left_stays, .largest = p->fixed_a.largest,
+        .right = shape.left_stays ? 0 : p->fixed_b.largest,
     };
     return sherd__record_coding(c->record, &coded, d);
 }

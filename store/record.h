@@ -72,6 +72,7 @@ typedef struct sherd__record_coded {
     uint64_t panel;         /* rows of a share in one block that travels, at most */
     bool stays;             /* blocks are numbered by panels, and serve many products */
     uint64_t largest;       /* magnitude in fixed point: the scale, in whatever unit the data are */
+    uint64_t right;         /* that of B; 0: A stays, and each product has another */
 } sherd__record_coded;
 
 /** Appends a line to DIR/coded.jsonl, at once: a killed process leaves it. From any thread, but one

@@ -368,18 +368,24 @@ static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
     spool_file(dir, name, out.bytes, out.len);
 }
 
-static void open_kept(sherd__views *v, const unsigned without[NODES], unsigned panel, bool stays)
+/* more: further members. */
+static void say_cut(const char *dir, unsigned panel, bool stays, const char *more)
 {
-    const char *dir = spool_folder();
     char line[400];
-    *v = (sherd__views){ 0 };
-    for (unsigned i = 0; i < NODES; i++) a_kept(dir, i, without[i], stays);
     int len = snprintf(line, sizeof line,
                        "{\"job\": \"%016x\", \"scheme\": \"share\", \"blocks\": 2, \"masks\": 1, "
                        "\"shares\": %u, \"rows\": 11, \"cols\": %u, \"part\": 5, \"panel\": %u, "
-                       "\"stays\": %s, \"largest\": 255}\n",
-                       JOB, NODES, COLS, panel, stays ? "true" : "false");
+                       "\"stays\": %s, \"largest\": 255%s}\n",
+                       JOB, NODES, COLS, panel, stays ? "true" : "false", more);
     spool_file(dir, "coded.jsonl", line, (size_t)len);
+}
+
+static void open_kept(sherd__views *v, const unsigned without[NODES], unsigned panel, bool stays)
+{
+    const char *dir = spool_folder();
+    *v = (sherd__views){ 0 };
+    for (unsigned i = 0; i < NODES; i++) a_kept(dir, i, without[i], stays);
+    say_cut(dir, panel, stays, "");
     assert_int_equal(sherd__views_add(v, dir, NULL), 0);
 }
 
@@ -405,6 +411,7 @@ static void rows_are_those_of_their_part_whatever_came_first(void **state)
         for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[0], i, i, 0);
         check_rows(&s.seen[0], want);
         assert_null(s.seen[1].row);
+        assert_true(s.largest_b == 0 && sherd__shares_right(&s) == !stays); /* not what stays */
         assert_string_equal(s.seen[1].name, stays ? "right 1" : "B");
         assert_string_equal(s.note, "");
         sherd__shares_fini(&s);
@@ -433,6 +440,54 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
     assert_non_null(strstr(d.message, "row 0 of the recorded operand is row 10"));
+    sherd__views_fini(&v);
+}
+
+/* Two tiles of B, the second of which came first to every other node. */
+static void a_tiled(const char *dir, unsigned node)
+{
+    static spool in, out;
+    char name[32];
+    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                          .primes = 2, .rows = 2, .cols = COLS,
+                                          .len = 2 * 2 * COLS * 3 };
+    in.len = out.len = 0;
+    spool_hello(&in);
+    spool_welcome(&out);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned tile = (i + node) % 2;
+        sherd__fragment_info info = residues(node, 0, COLS, 1 + tile);
+        spool_put(&in, JOB, 100 + tile, &info, body);
+        for (unsigned p = 0; p < PANELS; p++) {
+            info = residues(node, cut_at[p], cut_at[p + 1] - cut_at[p], 0);
+            spool_put(&in, JOB, 200 + i * PANELS + p, &info, body);
+            spool_task(&in, JOB, (tile * PANELS + p) * NODES + node + 1, 200 + i * PANELS + p,
+                       100 + tile, primes, 2, &result);
+        }
+    }
+    snprintf(name, sizeof name, "node-%u.sent", node + 1);
+    spool_file(dir, name, in.bytes, in.len);
+    snprintf(name, sizeof name, "node-%u.received", node + 1);
+    spool_file(dir, name, out.bytes, out.len);
+}
+
+static void tiles_are_placed_by_the_numbers_of_their_tasks(void **state)
+{
+    (void)state;
+    sherd__views v = { 0 };
+    sherd__shares s;
+    const char *dir = spool_folder();
+    for (unsigned i = 0; i < NODES; i++) a_tiled(dir, i);
+    say_cut(dir, 2, false, ", \"right\": 77");
+    assert_int_equal(sherd__views_add(&v, dir, NULL), 0);
+    assert_int_equal(read_shares(&s, &v, JOB, 11, 1, 0, 100, NULL), 0);
+    assert_true(s.largest_b == 77 && s.seen_len == 3 && sherd__shares_right(&s));
+    assert_false(s.seen[0].right);
+    for (unsigned t = 0; t < 2; t++) {
+        assert_true(s.seen[1 + t].right && s.seen[1 + t].col == t * COLS);
+        for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[1 + t], i, i, 1 + t);
+    }
+    sherd__shares_fini(&s);
     sherd__views_fini(&v);
 }
 
@@ -526,6 +581,7 @@ int main(void)
         cmocka_unit_test(tiles_beyond_the_limit_are_counted_and_said),
         cmocka_unit_test(rows_are_those_of_their_part_whatever_came_first),
         cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
+        cmocka_unit_test(tiles_are_placed_by_the_numbers_of_their_tasks),
         cmocka_unit_test(panels_that_were_not_sent_to_all_are_left_out),
         cmocka_unit_test(a_cut_that_is_not_what_travelled_is_not_used),
         cmocka_unit_test(want_of_memory_is_told_of_a_known_cut),

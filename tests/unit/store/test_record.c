@@ -48,8 +48,9 @@ static void codes_are_written_as_they_are_told(void **s)
         "assert [x['job'] for x in l] == ['fedcba9876543210', '0000000000000001'], l\n"
         "assert l[0] == {'job': 'fedcba9876543210', 'scheme': 'share', 'blocks': 3, 'masks': 2,\n"
         "                'shares': 9, 'rows': 60000, 'cols': 784, 'part': 128, 'panel': 43,\n"
-        "                'stays': True, 'largest': 65280}\n"
-        "assert l[1]['stays'] is False and os.stat('rec/coded.jsonl').st_mode & 0o777 == 0o600\n";
+        "                'stays': True, 'largest': 65280, 'right': 0}\n"
+        "assert l[1]['stays'] is False and l[1]['right'] == 65535\n"
+        "assert os.stat('rec/coded.jsonl').st_mode & 0o777 == 0o600\n";
     sherd__record *r;
     sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210), .scheme = "share", .blocks = 3,
                               .masks = 2, .shares = 9, .rows = 60000, .cols = 784, .part = 128,
@@ -58,6 +59,7 @@ static void codes_are_written_as_they_are_told(void **s)
     assert_int_equal(sherd__record_coding(r, &c, NULL), 0);
     c.job = 1;
     c.stays = false;
+    c.right = 65535;
     assert_int_equal(sherd__record_coding(r, &c, NULL), 0);
     assert_int_equal(scratch_python(program), 0);
     assert_int_equal(sherd__record_end(r, NULL), 0);

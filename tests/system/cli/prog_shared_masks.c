@@ -1,0 +1,106 @@
+/*
+ * The command in a build that is broken on purpose: one ChaCha20 keystream of a fixed key masks
+ * every operand (in place of crypto/mask.c), so that `sherd audit` has records to find that in.
+ * Everything else is the command's. $MASKS says what shares the keystream:
+ *
+ *     encodings    every encoding, each beginning five rows after the one before; where it is unset
+ *     left, right  the primes of each A or of each B alone, each beginning five rows after the one
+ *                  before
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/keystream.h"
+#include "crypto/mask.h"
+
+enum { ROWS = 5, WORDS = 16, PIECE = 256 };
+
+struct sherd__masks {
+    sherd__keystream ks;
+    uint64_t number; /* of the encoding */
+};
+
+static atomic_uint_fast64_t encodings;
+
+static int make(sherd__masks **out, uint64_t number)
+{
+    static const uint8_t key[32] = { 1 };
+    *out = sherd__calloc(1, sizeof **out);
+    if (!*out) return SHERD_ENOMEM;
+    (*out)->number = number;
+    return sherd__keystream_init(&(*out)->ks, key);
+}
+
+int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy)
+{
+    (void)entropy;
+    return make(out, atomic_fetch_add(&encodings, 1));
+}
+
+int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32])
+{
+    (void)key;
+    return make(out, 0);
+}
+
+int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
+{
+    return make(out, m->number);
+}
+
+void sherd__masks_free(sherd__masks *m)
+{
+    if (m) sherd__keystream_fini(&m->ks);
+    sherd__free(m);
+}
+
+/* Which stream, and how many rows further on. */
+static uint64_t stream_of(const sherd__masks *m, const sherd__mask_id *id, uint64_t *shift)
+{
+    const char *shared = getenv("MASKS");
+    uint64_t one = 16 * (uint64_t)id->t, each = one + 1 + id->prime_index;
+    sherd__mask_role role = shared && *shared == 'l' ? SHERD__MASK_LEFT : SHERD__MASK_RIGHT;
+    *shift = ROWS * m->number;
+    if (!shared || *shared == 'e') return each;
+    *shift = id->role == role ? ROWS * (uint64_t)id->prime_index : 0;
+    return 4096 * (m->number + 1) + (id->role == role ? one : each);
+}
+
+/* A word of 30 bits, scaled to the prime: fractions of two primes are the same. */
+static double residue(const uint8_t *word, uint32_t p)
+{
+    uint32_t r = (uint32_t)((uint64_t)(sherd__get_u32(word) >> 2) * p >> 30);
+    return r > p / 2 ? (double)r - p : (double)r;
+}
+
+int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
+                      size_t c0, size_t n, double *out, size_t ld)
+{
+    uint8_t words[4 * (PIECE + WORDS)];
+    uint64_t shift, nonce = stream_of(m, id, &shift);
+    int err = SHERD_OK;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t at = 0; at < n && !err; at += PIECE) {
+            uint64_t first = (row0 + r + shift) * id->width + c0 + at;
+            size_t some = n - at < PIECE ? n - at : PIECE, skip = first % WORDS;
+            err = sherd__keystream_read(&m->ks, nonce, first / WORDS, words, 4 * (skip + some));
+            for (size_t i = 0; i < some && !err; i++)
+                out[r * ld + at + i] = residue(words + 4 * (skip + i), id->p);
+        }
+    return err;
+}
+
+int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
+                     uint32_t p, uint64_t row, size_t n, double *out)
+{
+    const sherd__mask_id id = { role, t, prime_index, p, n };
+    return sherd__masks_part(m, &id, row, 1, 0, n, out, n);
+}
+
+int main(int argc, char **argv)
+{
+    return sherd__cli_main(argc, argv);
+}
