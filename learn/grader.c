@@ -87,7 +87,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     g->batch = batch;
     g->bits = bits;
     int err = sherd_multiplier_local(bits, &g->products, d);
-    if (!err) err = sherd__recipe_network(&without, batch, &g->network, d);
+    if (!err) err = sherd__recipe_network_unset(&without, batch, &g->network, d);
     if (!err) err = number_tiers(g);
     if (!err && g->tiers == 0)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");

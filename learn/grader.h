@@ -67,8 +67,9 @@ typedef struct sherd__grading {
 typedef struct sherd__grader sherd__grader;
 
 /**
- * For shards of up to `batch` examples. bits as sherd_multiplier_local; `lock`: of graders in
- * several threads of one process, only one multiplies at a time. *out is the caller's. Errors of
+ * For shards of up to `batch` examples; parameters are undefined until they are set or lent. bits
+ * as sherd_multiplier_local; `lock`: of graders in several threads of one process, only one
+ * multiplies at a time. *out is the caller's. Errors of
  * sherd__recipe_network and sherd_multiplier_local; SHERD_EINVAL for a network without parameters.
  */
 int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch, unsigned bits,

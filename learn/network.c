@@ -22,13 +22,11 @@ static int too_large(sherd_diag *d, size_t i, const char *name)
     return sherd__fail(d, SHERD_ESHAPE, NULL, "layer %zu (%s) is too large to count", i, name);
 }
 
-static void *zeros(const sherd__network *n)
+static void *numbers(const sherd__network *n)
 {
     size_t bytes;
-    if (!sherd__mul(n->count, sherd_dtype_size(n->dtype), &bytes)) return NULL;
-    void *p = sherd__alloc_pages(bytes);
-    if (p != NULL) memset(p, 0, bytes);
-    return p;
+    return sherd__mul(n->count, sherd_dtype_size(n->dtype), &bytes) ? sherd__alloc_pages(bytes)
+                                                                    : NULL;
 }
 
 static int fit(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d)
@@ -128,8 +126,8 @@ static bool allocate(sherd__network *n)
     room r = { 0 };
     if (!lay_out(n, &r) || (r.at = n->room = sherd__alloc_pages(r.used)) == NULL) return false;
     r.used = 0;
-    n->params = zeros(n);
-    n->gradient = zeros(n);
+    n->params = numbers(n);
+    n->gradient = numbers(n);
     if (n->dtype == SHERD_F32 &&
         (n->told = sherd__calloc(n->batch, n->width * sizeof *n->told)) == NULL)
         return false;
@@ -205,6 +203,9 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
                                                  "batches of %zu", spec->len, spec->batch);
     }
     cut_vectors(n);
+    size_t bytes = spec->unset ? 0 : n->count * sherd_dtype_size(n->dtype);
+    memset(n->params, 0, bytes);
+    memset(n->gradient, 0, bytes);
     *out = n;
     return SHERD_OK;
 }

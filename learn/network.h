@@ -29,6 +29,7 @@ typedef struct sherd__network_spec {
      *  machine in floats only (SHERD_EUNSUPPORTED by any other engine); costs, targets and the
      *  outputs that calls return are f64 still. A dense first layer reads x as f64, f32 or u8. */
     sherd_dtype dtype;
+    bool unset; /* parameters and gradients are undefined at first, and their pages untouched */
 } sherd__network_spec;
 
 typedef struct sherd__network sherd__network;
@@ -66,10 +67,10 @@ typedef struct sherd__network_weight {
 int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out,
                          sherd_diag *d) SHERD_MUST;
 /**
- * Fits the layers to each other and takes all memory; parameters are 0. *out is the caller's
- * (sherd__network_free), NULL on failure. SHERD_EINVAL: no layer, batch or input, a negative l2, no
- * such loss, a layer lacks a number; SHERD_ESHAPE: layers that do not fit (which one, and why);
- * SHERD_ENOMEM.
+ * Fits the layers to each other and takes all memory; parameters are 0, unless `unset`. *out is the
+ * caller's (sherd__network_free), NULL on failure. SHERD_EINVAL: no layer, batch or input, a
+ * negative l2, no such loss, a layer lacks a number; SHERD_ESHAPE: layers that do not fit (which
+ * one, and why); SHERD_ENOMEM.
  */
 int sherd__network_new(const sherd__network_spec *spec, sherd__network **out,
                        sherd_diag *d) SHERD_MUST;

@@ -225,6 +225,14 @@ int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network *
     return sherd__network_new(&spec, out, d);
 }
 
+int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__network **out,
+                                sherd_diag *d)
+{
+    sherd__network_spec spec = spec_of(r, batch);
+    spec.unset = true;
+    return sherd__network_new(&spec, out, d);
+}
+
 int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
                         sherd_diag *d)
 {

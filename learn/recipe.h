@@ -95,6 +95,9 @@ int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_b
  */
 int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network **out,
                           sherd_diag *d) SHERD_MUST;
+/** The same, with undefined parameters: however large, it takes no time. */
+int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__network **out,
+                                sherd_diag *d) SHERD_MUST;
 /** sherd__network_weigh of that network. */
 int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
                         sherd_diag *d) SHERD_MUST;

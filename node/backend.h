@@ -42,7 +42,8 @@ typedef struct sherd__backend {
     /**
      * Runs one task: left (and right, or NULL) are checked fragments in memory; writes
      * task->result.len bytes to out, which the caller owns. Runs on the compute thread.
-     * SHERD_ESHAPE / SHERD_EINVAL where task and blocks disagree: nothing was computed.
+     * SHERD_ESHAPE / SHERD_EINVAL where task and blocks disagree: nothing was computed. The loop
+     * has called sherd__task_check; sherd__task_check_groups is for run to call.
      */
     int (*run)(void *ctx, const sherd__task *task, const sherd_fragment *left,
                const sherd_fragment *right, uint8_t *out, sherd_diag *d);

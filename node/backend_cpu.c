@@ -364,6 +364,7 @@ static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
 {
     cpu *c = ctx;
     int err = sherd__task_check(t, left, right, d);
+    if (!err) err = sherd__task_check_groups(t, left, right, d);
     if (err || t->result.len == 0) return err;
     bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
     err = product ? run_multiply(c, t, left, right, out, d) : run_map(c, t, left, right, out, d);
@@ -379,6 +380,7 @@ static int cpu_stream(void *ctx, const sherd__task *t, const sherd_fragment *lef
     int err = sherd__task_check(t, left, right, d);
     *out = (sherd__fragment_source){ .fill = NULL };
     if (err || t->result.len == 0 || !sherd__outer_fits(t, left)) return err;
+    if (sherd__task_defers_groups(t, left)) return SHERD_OK; /* not compared yet */
     return sherd__outer_source(out, left, right, memory);
 }
 

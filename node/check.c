@@ -100,23 +100,41 @@ static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, sher
     return SHERD_OK;
 }
 
-static int check_multiply(const sherd__task *t, const sherd_fragment *left,
-                          const sherd_fragment *right, sherd_diag *d)
+static int compare_groups(const sherd_fragment *left, const sherd_fragment *right, sherd_diag *d)
 {
-    const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
-    uint32_t groups = sherd__groups_of(a);
-    if (groups != sherd__groups_of(b))
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "left has %u groups, right %u", groups,
-                           sherd__groups_of(b));
-    for (uint32_t q = 0; q < groups; q++) {
+    for (uint32_t q = 0; q < sherd__groups_of(b); q++) {
         sherd__group u = sherd__group_at(left, q, NULL), v = sherd__group_at(right, q, NULL);
         if (u.cols != v.rows || v.cols != b->cols)
             return sherd__fail(d, SHERD_ESHAPE, NULL,
                                "group %u: left is %llu x %llu, right %llu x %llu of width %llu", q,
                                (ull)u.rows, (ull)u.cols, (ull)v.rows, (ull)v.cols, (ull)b->cols);
     }
-    return check_result(t, a->rows, b->cols, d);
+    return SHERD_OK;
+}
+
+static int check_multiply(const sherd__task *t, const sherd_fragment *left,
+                          const sherd_fragment *right, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    if (sherd__groups_of(a) != sherd__groups_of(b))
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "left has %u groups, right %u",
+                           sherd__groups_of(a), sherd__groups_of(b));
+    int err = sherd__task_defers_groups(t, left) ? SHERD_OK : compare_groups(left, right, d);
+    return err ? err : check_result(t, a->rows, b->cols, d);
+}
+
+bool sherd__task_defers_groups(const sherd__task *t, const sherd_fragment *left)
+{
+    return t->op == SHERD__OP_MULTIPLY &&
+           sherd__groups_of(sherd__fragment_info_of(left)) > SHERD__GROUPS_AT_ONCE;
+}
+
+int sherd__task_check_groups(const sherd__task *t, const sherd_fragment *left,
+                             const sherd_fragment *right, sherd_diag *d)
+{
+    return sherd__task_defers_groups(t, left) ? compare_groups(left, right, d) : SHERD_OK;
 }
 
 static int check_multiply_t(const sherd__task *t, const sherd_fragment *left,

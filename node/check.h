@@ -20,6 +20,13 @@
  */
 int sherd__task_check(const sherd__task *task, const sherd_fragment *left,
                       const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
+/** More groups than this are not compared by sherd__task_check, which runs on the loop's thread. */
+#define SHERD__GROUPS_AT_ONCE (1u << 16)
+bool sherd__task_defers_groups(const sherd__task *task, const sherd_fragment *left);
+/** The rest of the check, for the compute thread: nothing where sherd__task_check compared them.
+ *  SHERD_ESHAPE. */
+int sherd__task_check_groups(const sherd__task *task, const sherd_fragment *left,
+                             const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
 
 /** The windows of a task that has some and passed the check. */
 sherd__windows sherd__task_windows(const sherd__task *task);

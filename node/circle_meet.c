@@ -9,6 +9,8 @@
 #include "core/diag.h"
 #include "node/circle_state.h"
 
+enum { ROSTER_LINE = 1024 }; /* bytes of a line, its end included */
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 void sherd__circle_disconnect(sherd__circle *c)
@@ -79,15 +81,27 @@ static int check_member(const sherd__circle *c, const sherd__circle_plan *p, uin
     return SHERD_OK;
 }
 
+/* As many lines as members: what is longer is not read, since peers take more memory than lines. */
+static bool roster_fits(const char *text, size_t len, uint32_t members)
+{
+    uint32_t lines = 0;
+    if (len > (size_t)members * ROSTER_LINE) return false;
+    for (size_t i = 0; i < len; i++) lines += text[i] == '\n';
+    return lines <= members;
+}
+
 /* The roster is lines as in a node file, in the members' order. */
 static int read_roster(const sherd__circle *c, const sherd__circle_plan *p,
                        const sherd__block *right, sherd__peers *out, sherd_diag *d)
 {
     if (!dense(right->fragment, SHERD_U8))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no roster", right->number);
-    int err = sherd__peers_parse(out, (const char *)sherd__fragment_bytes(right->fragment),
-                                 (size_t)sherd__fragment_info_of(right->fragment)->len, "roster",
-                                 d);
+    const char *text = (const char *)sherd__fragment_bytes(right->fragment);
+    size_t len = (size_t)sherd__fragment_info_of(right->fragment)->len;
+    if (!roster_fits(text, len, p->members))
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "a roster of %zu bytes for %u members", len,
+                           p->members);
+    int err = sherd__peers_parse(out, text, len, "roster", d);
     if (err) return err;
     if (out->len != p->members)
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "a roster of %zu for %u members", out->len,

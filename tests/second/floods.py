@@ -148,13 +148,13 @@ def send_block(c, number, values, **description):
         c.send(item)
 
 
-def ask(c, count, op, left, right, shape, dtype, primes=()):
+def ask(c, count, op, left, right, shape, dtype, primes=(), first=10):
     size = 3 * len(primes) if primes else {records.U8: 1}.get(dtype, 8)
     body = records.encode(records.TASK_BODY, {
         "op": op, "flags": 0, "left": left, "right": right, "primes": list(primes), "result": {
             "origin": 2, "dtype": dtype, "encoding": 0, "primes": len(primes), "groups": 0,
             "rows": shape[0], "cols": shape[1], "len": shape[0] * shape[1] * size}})
-    c.send(b"".join(record(TASK, body, c.job, n, 1) for n in range(10, 10 + count)))
+    c.send(b"".join(record(TASK, body, c.job, n, 1) for n in range(first, first + count)))
 
 
 def sparse_residues(c):
@@ -200,6 +200,43 @@ def gradients(c, recipe, shards, count):
     ask(c, count, 3, 4, 99, (1, 6 + 7 * shards), records.I64)
 
 
+def other_batches(c):
+    """Each needs another network of 3,000,000 parameters, and is refused."""
+    send_block(c, 1, np.frombuffer(b"input = 1000\nlayer = dense 3000\nloss = squared\n", "u1")[None])
+    send_block(c, 2, np.zeros((1, 1000)))
+    send_block(c, 3, np.zeros((1, 3000)))
+    for batch in (1, 2):
+        send_block(c, 3 + batch, np.array([[1, 1, 24, 60, 1, 10, 1, batch, 30, 2, 3, 0, 1, 0, 0, 0, 0, 0, 0]],
+                                          "<i8"))
+    for n in range(200):
+        for batch in (1, 2):
+            ask(c, 1, 3, 3 + batch, 99, (1, 13), records.I64, first=2 * n + batch)
+
+
+def group_tables(c):
+    """A task of few bytes over two tables that have to be compared: 24 MB each."""
+    table = np.zeros((3000000, 2), "<u4")
+    table[:, 1] = 1
+    send_block(c, 1, np.frombuffer(table.tobytes(), "u1")[None], groups=len(table), rows=0, cols=1)
+    table[:] = 1
+    body = table.tobytes() + bytes(len(table))
+    send_block(c, 2, np.frombuffer(body, "u1")[None], groups=len(table), rows=len(table), cols=1)
+    ask(c, 200, 1, 1, 2, (0, 1), records.F64)
+
+
+def meeting(c, members, examples, roster, state):
+    """MEET, with whatever roster."""
+    send_block(c, 1, np.frombuffer(SMALL, "u1")[None])
+    send_block(c, 2, np.array([[3, 1, members, 0, 77, 1, state, 17, 64, examples, 0, 1, 0, 0, 0]], "<i8"))
+    send_block(c, 3, np.frombuffer(roster, "u1")[None])
+    send_block(c, 4, np.zeros((1, 6)))
+
+
+def long_rosters(c):
+    meeting(c, 1, 1, b"*\n" * (8 << 20), 4)
+    ask(c, 3, 4, 2, 3, (1, 1), records.I64)
+
+
 def subnormal(c):
     send_block(c, 1, np.full((48, 48), 3e-310))
     send_block(c, 2, np.full((48, 48), 0.7))
@@ -222,6 +259,9 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
               lambda c: gradients(c, SMALL, 4096, 1000),
           "400 gradients with a recipe of 30,000 lines":
               lambda c: gradients(c, b"\n" * 30000 + SMALL + b"bad = 3\n", 1, 400),
+          "400 gradients that are refused, of two networks by turns": other_batches,
+          "200 tasks over tables of 3,000,000 groups": group_tables,
+          "3 MEETs with a roster of 16 MB": long_rosters,
           "2,000 small products of subnormal numbers": subnormal}
 # They may cost what they cost: not at once.
 DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or "subnormal" in name}

@@ -91,7 +91,9 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
         if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
     assert_int_equal(threaded ? sherd__executor_new(&one.executor, 16, nobody, NULL)
                               : sherd__executor_new_inline(&one.executor), 0);
-    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)1 << 22,
+    sherd__worker_options o = { .backend = one.backend ? one.backend : &none,
+                                .backend_ctx = one.backend_ctx,
+                                .memory = one.memory ? one.memory : (uint64_t)1 << 22,
                                 .executor = one.executor,
                                 .self = { .identity = one.identity[SELF], .peers = peers },
                                 .links = { open_link, no_link, no_link, NULL },

@@ -19,6 +19,9 @@ typedef struct circle_member {
     sherd_executor *executor;
     sherd__worker *worker;
     joined j;
+    const sherd__backend *backend;   /* NULL: one that computes nothing */
+    void *backend_ctx;
+    uint64_t memory;                 /* of the worker; 0: 4 MB */
     uint32_t tasks, answered, next_block, opened;
     bool coordinators;               /* member 2's key may give tasks */
     bool calls_off;                  /* whatever is asked, at once */

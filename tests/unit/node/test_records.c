@@ -1,0 +1,168 @@
+/*
+ * What one record costs a node's loop, whatever blocks it names: tables, rosters, networks and
+ * lists of any size are for the compute thread. Counted in processor time of the loop's thread.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "learn/plan.h"
+#include "node/check.h"
+#include "sherd/mat.h"
+#include "tests/unit/node/circle_member.h"
+
+#define MB ((uint64_t)1 << 20)
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- tables of groups ------------------------------------------------------------------------ */
+
+/* Groups of rows x cols; in the last one, `last` columns. */
+static void put_groups(uint32_t block, uint32_t groups, uint32_t rows, uint32_t cols, uint32_t last)
+{
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = groups,
+                               .rows = (uint64_t)groups * rows, .cols = cols,
+                               .len = 8 * (uint64_t)groups };
+    i.len += i.rows * cols - (uint64_t)rows * (cols - last);
+    sherd_fragment *f;
+    uint8_t *bytes = calloc(1, (size_t)i.len);
+    assert_non_null(bytes);
+    for (uint32_t g = 0; g < groups; g++) {
+        sherd__put_u32(bytes + 8 * (size_t)g, rows);
+        sherd__put_u32(bytes + 8 * (size_t)g + 4, g + 1 < groups ? cols : last);
+    }
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(one.j.co, JOB, block, f), 0);
+}
+
+static int multiply_groups(uint32_t groups, uint32_t last)
+{
+    put_groups(one.next_block, groups, 0, 1, last);
+    put_groups(one.next_block + 1, groups, 1, 1, 1);
+    one.next_block += 2;
+    uint32_t before = one.answered;
+    joined_ask(&one.j, JOB, ++one.tasks, SHERD__OP_MULTIPLY, one.next_block - 2,
+               one.next_block - 1, SHERD_F64, 0, 1);
+    circle_settle();
+    assert_int_equal(one.answered, before + 1);
+    return one.refused;
+}
+
+/* The backend of this worker computes nothing: who is refused by the loop, and who by the backend,
+ * can be told apart. */
+static void long_tables_are_not_compared_on_the_loop(void **unused)
+{
+    (void)unused;
+    one.memory = 64 * MB;
+    circle_start(NULL);
+    uint32_t most = SHERD__GROUPS_AT_ONCE;
+    assert_int_equal(multiply_groups(most, 0), SHERD_ESHAPE);
+    assert_int_equal(multiply_groups(most + 1, 0), SHERD_EINTERNAL); /* no_backend.h */
+    circle_stop();
+}
+
+static void and_are_compared_before_they_are_multiplied(void **unused)
+{
+    (void)unused;
+    sherd__backend_options o = { .threads = 1, .quick = true };
+    sherd__backend_caps caps;
+    assert_int_equal(sherd__backend_cpu.open(&one.backend_ctx, &o, &caps, NULL), 0);
+    one.backend = &sherd__backend_cpu;
+    circle_start(NULL);
+    uint32_t many = SHERD__GROUPS_AT_ONCE + 1;
+    assert_int_equal(multiply_groups(many, 1), 0);
+    assert_int_equal(multiply_groups(many, 0), SHERD_ESHAPE);
+    circle_stop();
+    sherd__backend_cpu.close(one.backend_ctx);
+    one.backend = NULL;
+    one.memory = 0;
+}
+
+/* ---- rosters --------------------------------------------------------------------------------- */
+
+static void a_roster_that_is_too_long_is_not_read(void **unused)
+{
+    enum { LINES = 1 << 20 };
+    (void)unused;
+    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    char *roster = malloc(2 * LINES);
+    assert_non_null(roster);
+    for (size_t i = 0; i < 2 * LINES; i++) roster[i] = i % 2 ? '\n' : '*';
+    one.memory = 16 * MB;
+    circle_start(NULL);
+    sherd__circle_plan p = circle_plan();
+    sherd__circle_plan_write(plan, &p);
+    circle_put(10, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    circle_put(11, SHERD_U8, roster, 2 * LINES); /* of 450 bytes each, as peers */
+    circle_settle();
+    double before = cpu_s();
+    assert_int_equal(circle_ask(SHERD__OP_MEET, 10, 11, SHERD_I64, 1), SHERD_EFORMAT);
+    double took = cpu_s() - before;
+    print_message("a roster of %u lines: %.4f s\n", LINES, took);
+    assert_true(took < 0.05); /* 0.25 where it is read */
+    circle_stop();
+    one.memory = 0;
+    free(roster);
+}
+
+/* ---- networks -------------------------------------------------------------------------------- */
+
+/* Plans of two batches by turns, each of which takes a network of its own; refused for a tier that
+ * is not there. */
+static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
+{
+    enum { IN = 1000, OUT = 2000, TIMES = 100, LABELS = 12 };
+    static const char text[] = "input = 1000\nlayer = dense 2000\nloss = squared\n";
+    static double numbers[OUT];
+    const int32_t scale = 30;
+    (void)unused;
+    one.memory = 256 * MB;
+    circle_start(NULL);
+    joined_put(&one.j, JOB, LABELS, SHERD_U8, 1, sizeof text - 1, text);
+    joined_put(&one.j, JOB, LABELS + 1, SHERD_F64, 1, IN, numbers);
+    joined_put(&one.j, JOB, LABELS + 2, SHERD_F64, 1, OUT, numbers);
+    for (uint32_t batch = 1; batch <= 2; batch++) {
+        uint8_t bytes[8 * (SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
+        sherd__plan p = { .recipe = LABELS, .bits = 24, .room = 60, .tiers = 1, .params = 40,
+                          .shards = 1, .batch = batch };
+        sherd__plan_shard shard = { .x = LABELS + 1, .targets = LABELS + 2, .rows = 1 };
+        sherd__plan_write(bytes, &p, &scale);
+        sherd__plan_write_shard(bytes, &p, 0, &shard);
+        circle_put(20 + batch, SHERD_I64, bytes, sizeof bytes / 8);
+    }
+    circle_settle();
+    double before = cpu_s();
+    for (uint32_t i = 0; i < TIMES; i++)
+        assert_int_equal(circle_ask(SHERD__OP_GRADIENT, 21 + i % 2, 99, SHERD_I64, 13),
+                         SHERD_EINVAL);
+    double took = cpu_s() - before;
+    print_message("%u networks of %u parameters: %.4f s\n", TIMES, IN * OUT, took);
+    assert_true(took < 0.3); /* 1.5 where they are filled */
+    circle_stop();
+    one.memory = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_tables_are_not_compared_on_the_loop),
+        cmocka_unit_test(and_are_compared_before_they_are_multiplied),
+        cmocka_unit_test(a_roster_that_is_too_long_is_not_read),
+        cmocka_unit_test(networks_of_gradients_are_not_filled_on_the_loop),
+    };
+    return cmocka_run_group_tests_name("node/records", tests, NULL, circle_free_identities);
+}
