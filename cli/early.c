@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static int set(char **env, const char *name)
     return 0;
 }
 
-void sherd__early_threads(int argc, char **argv, char **env)
+static void try_threads(int argc, char **argv, char **env)
 {
     static char *more[VARIABLES_MAX + 3];
     static char one[] = "OPENBLAS_NUM_THREADS=1", mark[] = MARK;
@@ -68,9 +69,20 @@ void sherd__early_threads(int argc, char **argv, char **env)
     execve("/proc/self/exe", argv, more);
 }
 
-int sherd__early_alone(void)
+__attribute__((section(".preinit_array"), used)) static void (*const early)(int, char **, char **) =
+    try_threads;
+
+bool sherd__early_alone(void)
 {
-    if (!getenv("_SHERD_ONE_THREAD")) return 0;
+    if (!getenv("_SHERD_ONE_THREAD")) return false;
     unsetenv("_SHERD_ONE_THREAD"); /* not for those that are started from here */
-    return 1;
+    return true;
+}
+
+void sherd__early_warn(void)
+{
+    if (sherd__early_alone())
+        fputs("sherd: warning: no thread can be started beside this one, as OpenBLAS would have "
+              "to: products use one thread\n  try: raise the limit (ulimit -u, ulimit -v, the "
+              "control group's pids)\n", stderr);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/early.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -47,6 +48,19 @@ static int count_here(void)
     MPI_Comm_size(host, &here);
     MPI_Comm_free(&host);
     return here;
+}
+
+/* One process tells how many of all have no threads for OpenBLAS. */
+static void warn_of_alone(int rank, int size, int alone)
+{
+    int all = 0;
+    if (MPI_Reduce(&alone, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD) != MPI_SUCCESS ||
+        rank != 0 || all == 0)
+        return;
+    fprintf(stderr, "sherd-mpi: warning: no thread can be started in %d of %d processes, as "
+                    "OpenBLAS would have to: their products use one thread\n  try: raise the limit "
+                    "(ulimit -u, ulimit -v, the control group's pids)\n",
+            all, size);
 }
 
 /* Arguments for the command; out has room for argc + 1. Returns how many. */
@@ -89,12 +103,13 @@ static int refuse(int rank, const char *what, const char *remedy)
 int main(int argc, char **argv)
 {
     int rank = 0, size = 1;
-    bool trusted = false;
+    bool trusted = false, alone = sherd__early_alone();
     if (MPI_Init(&argc, &argv) != MPI_SUCCESS) return 1;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (MPI_Comm_dup(MPI_COMM_WORLD, &leaving) != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
+    warn_of_alone(rank, size, alone);
     char **args = sherd__calloc((size_t)argc + 1, sizeof *args);
     if (args == NULL) return leave(rank, 1);
     int n = arguments(argc, argv, args, &trusted);

@@ -91,6 +91,19 @@ END
 timeout 60 mpirun -n 3 sh rank.sh >out 2>err; code=$?
 [ $code = 3 ] && grep -q 'process 1 has another recipe or other data' err
 report $? "a process with other data is named"
+cat >rank.sh <<END
+unset OPENBLAS_NUM_THREADS
+[ "\$OMPI_COMM_WORLD_RANK" = 1 ] && export LD_PRELOAD="$b/tests/system/cli/preload_threads.so"
+exec "$M" train my.conf --by gradients --trusted-network --seed seed -q -o "alone.npz"
+END
+if [ "$(nproc)" -gt 1 ]; then # bound to one of them OpenBLAS starts no thread
+    timeout 60 mpirun --bind-to none -n 2 sh rank.sh >out 2>err; code=$?
+    [ $code = 0 ] && cmp one.npz alone.npz >>err 2>&1 && [ "$(grep -c 'no thread can be started' err)" = 1 ] &&
+        grep -q 'no thread can be started in 1 of 2 processes' err
+    report $? "a process that can start no thread uses one, and the first says so"
+else
+    skip "a process that can start no thread uses one, and the first says so" "one processor: OpenBLAS starts no thread"
+fi
 sed 's/dense 23/dense 1000000\nlayer = relu\nlayer = dense 1000000/' my.conf >large.conf
 mpi 3 train large.conf --by gradients --trusted-network
 [ $code = 1 ] && grep -q 'takes .* of memory or more in 3 processes of this host' err && [ "$(grep -c '^sherd: ' err)" = 1 ] &&
