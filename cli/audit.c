@@ -255,11 +255,15 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
 
 /* As it was coded. largest: what the record says of it; 0: nothing, and residues tell nothing, so
  * that it is taken as coded by default. */
-static int open_coded(sherd__truth *out, sherd_view v, uint64_t largest, const char *name,
-                      sherd_diag *d)
+static int open_coded(sherd__auditing *a, sherd__truth *out, sherd_view v, uint64_t largest,
+                      const char *name, sherd_diag *d)
 {
-    sherd__fixed f;
+    sherd__fixed f = {.integers = true};
     int err = largest ? 0 : sherd__fixed_choose(v, SHERD__FIXED_BITS, name, &f, d);
+    if (!err && !f.integers)
+        sherd__audit_warn(&a->report, "no record says in which scale %s was coded: the default of "
+                                      "%u bits is taken, and of a run with other --bits nothing "
+                                      "is found with it", name, SHERD__FIXED_BITS);
     return err ? err : sherd__truth_open_scaled(out, v, largest ? largest : f.largest, d);
 }
 
@@ -282,7 +286,7 @@ static int open_right(sherd__auditing *a, sherd_diag *d)
         return sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
     a->right_coded = a->coded && sherd__shares_right(&a->shares);
     if (a->right_coded)
-        return open_coded(&a->truth_b, a->right.view, a->shares.largest_b, "--right", d);
+        return open_coded(a, &a->truth_b, a->right.view, a->shares.largest_b, "--right", d);
     if (a->coded)
         sherd__audit_warn(&a->report, "--right is not used: there are no shares of a B in the "
                                       "record of which the numbers are known");
@@ -293,7 +297,7 @@ static int open_truth(sherd__auditing *a, sherd_diag *d)
 {
     int err = open_right(a, d);
     if (err || !a->data.there) return err;
-    err = a->coded ? open_coded(&a->truth, a->data.view, a->shares.largest, "--data", d)
+    err = a->coded ? open_coded(a, &a->truth, a->data.view, a->shares.largest, "--data", d)
                    : open_clear(a, d);
     a->truth.labels = a->label_bytes;
     a->report.truth = true;

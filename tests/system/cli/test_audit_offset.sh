@@ -58,7 +58,8 @@ away
 
 both F.npy B.npy -n 7 --scheme share --colluding 2 --bits 20 && only 3 6 && audit bad --data F.npy --right B.npy &&
     py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 4, hits
-assert {f['sentence'].split(' of ')[0] for f in hits} == {'mask 1', 'mask 2'}" && audit good --data F.npy --right B.npy && py "assert nothing()"
+assert {f['sentence'].split(' of ')[0] for f in hits} == {'mask 1', 'mask 2'}" && audit good --data F.npy --right B.npy && py "
+assert nothing() and not any('17 bits' in w for w in d['warnings'])"
 report $? "with two masks by two shares, of operands whose scale the record says"
 away
 
@@ -133,7 +134,8 @@ cat line? >lines
 kill $pids; wait $pids; pids=
 audit own5 own2 --data F.npy && py "assert nothing() and unsolved() == ['B'], (hits, d['unseen'])" &&
     audit own5 own2 --data F.npy --right B.npy &&
-    py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2 and not unsolved(), (hits, d['unseen'])"
+    py "assert places == [(3600, 300, 0)] * len(hits) and len(hits) >= 2 and not unsolved(), (hits, d['unseen'])
+assert [w.split(' was coded')[0].split()[-1] for w in d['warnings'] if '17 bits' in w] == ['--right', '--data'], d['warnings']"
 report $? "so they are in the own records of two nodes"
 
 echo "1..$n"
