@@ -111,17 +111,21 @@ $(B)/%.o: %.c $(B)/flags
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MD -MP -c -o $@ $<
 
-$(B)/libsherd.a: $(OBJ)
+# Likewise: a source that is gone is gone from the archives, too.
+$(B)/objects: FORCE
+	@mkdir -p $(@D); echo '$(OBJ) $(CLIOBJ) $(SUPPORT)' | cmp -s - $@ || echo '$(OBJ) $(CLIOBJ) $(SUPPORT)' >$@
+
+$(B)/libsherd.a: $(OBJ) $(B)/objects
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)
 
-$(B)/libsherd.so: $(OBJ)
+$(B)/libsherd.so: $(OBJ) $(B)/objects
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,libsherd.so.$(MAJOR) -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-z,defs) $(LDFLAGS) -o $@ $(OBJ) $(LDLIBS)
 
 # The command apart from main, so that its pieces can be tested.
-$(B)/libcli.a: $(filter-out $(B)/cli/main.o,$(CLIOBJ))
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/libcli.a: $(filter-out $(B)/cli/main.o,$(CLIOBJ)) $(B)/objects
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(B)/sherd: $(CLIOBJ) $(B)/libsherd.a
 	$(call say,LD,$@)
@@ -145,8 +149,8 @@ helpers   = $(patsubst %.c,$(B)/%.o,$(filter $(dir $(1))%,$(foreach h,$(HELPSRC)
 linkflags = $(shell sed -n '1,30s/^.*\* link: //p' $(1))
 
 # An archive, so that a test takes of it what it uses and needs no room of the house besides.
-$(B)/tests/libsupport.a: $(SUPPORT)
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/tests/libsupport.a: $(SUPPORT) $(B)/objects
+	$(Q)rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 define test_rule
 $(B)/$(1:.c=): $(B)/$(1:.c=.o) $(call helpers,$(1)) $(B)/tests/libsupport.a $(TESTLIBS)

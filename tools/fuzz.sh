@@ -5,26 +5,16 @@
 #
 # It starts from the committed corpus, keeps what it finds in build/fuzz/corpus/NAME, and leaves a
 # crashing input in build/fuzz/NAME.crash-*: add that to tests/fuzz/corpus/NAME with the fix.
-# CPPFLAGS and LDLIBS come from the Makefile.
+# CPPFLAGS and LDLIBS come from the Makefile, which builds the library, too.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 if ! command -v clang >/dev/null; then
     echo "make fuzz needs clang: apt-get install -y clang" >&2
     exit 1
 fi
-mkdir -p build/fuzz/obj
-sources=$(ls {core,matrix,crypto,wire,store,node,scheduler,learn,audit}/*.c 2>/dev/null)
-base="clang -std=c11 -g -O1 -fno-omit-frame-pointer ${CPPFLAGS:-} -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
-# One header changed: all is built again.
-[ -z "$(find core matrix crypto wire store node scheduler include -name '*.h' -newer build/fuzz/stamp 2>&1)" ] ||
-    rm -f build/fuzz/obj/*.o
-touch build/fuzz/stamp
-for c in $sources; do
-    o=build/fuzz/obj/${c//\//_}.o
-    [ "$o" -nt "$c" ] || echo "echo '  CC    $o'; $base -w -c -o $o $c"
-done | xargs -r -d '\n' -n 1 -P "$(nproc)" sh -c || { echo "the library does not build with clang" >&2; exit 1; }
-rm -f build/fuzz/libsherd.a
-ar rcs build/fuzz/libsherd.a build/fuzz/obj/*.o
+unset MAKEFLAGS MFLAGS MAKELEVEL # those of a make that started this would keep it to one job
+flags="-g -O1 -w -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
+make B=build/fuzz/lib CC=clang CFLAGS="$flags" SAN= build/fuzz/lib/libsherd.a || { echo "the library does not build with clang" >&2; exit 1; }
 
 passed=0 failed=0
 for f in tests/fuzz/fuzz_*.c; do
@@ -35,7 +25,7 @@ for f in tests/fuzz/fuzz_*.c; do
     seeds=
     [ -d "tests/fuzz/corpus/$name" ] && seeds=tests/fuzz/corpus/$name
     # shellcheck disable=SC2086
-    if ! $base -fsanitize=fuzzer -w -o "build/fuzz/$name" "$f" build/fuzz/libsherd.a ${LDLIBS:-} >"build/fuzz/$name.log" 2>&1; then
+    if ! clang -std=c11 ${CPPFLAGS:-} $flags -fsanitize=fuzzer -o "build/fuzz/$name" "$f" build/fuzz/lib/libsherd.a ${LDLIBS:-} >"build/fuzz/$name.log" 2>&1; then
         echo "  FAIL  $name does not build"; cat "build/fuzz/$name.log"; failed=$((failed + 1)); continue
     fi
     # shellcheck disable=SC2086

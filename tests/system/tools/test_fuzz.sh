@@ -1,0 +1,62 @@
+#!/bin/sh
+# tools/fuzz.sh in a small house, as its sources change: what a fuzzer runs is built of the sources
+# that are there, with what they include. Speaks TAP; skipped where there is no clang.
+command -v clang >/dev/null || exit 77
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/core" "$work/learn" "$work/tests/fuzz" "$work/include/sherd" "$work/tools"
+cp Makefile "$work"
+cp tools/fuzz.sh tools/setup.sh tools/packages-*.txt "$work/tools"
+cp include/sherd/version.h "$work/include/sherd"
+cd "$work" || exit 2
+put() { printf '%s\n' "$2" >"$1"; }
+put core/a.h 'int a(void);'
+put core/a.c '#include "core/a.h"
+int a(void) { return 1; }'
+put core/b.c 'int b(void); int b(void) { return 1; }'
+put learn/half.h '#define HALF 1'
+put learn/part.inc 'int part(void) { return 1; }'
+put learn/c.c '#include "learn/half.h"
+int part(void);
+#include "learn/part.inc"
+int half(void); int half(void) { return HALF; }'
+put tests/fuzz/steps.h '#define STEPS 1'
+put tests/fuzz/fuzz_a.c '#include <stddef.h>
+#include "tests/fuzz/steps.h"
+int a(void), b(void), half(void), part(void);
+int LLVMFuzzerTestOneInput(const unsigned char *x, size_t len);
+int LLVMFuzzerTestOneInput(const unsigned char *x, size_t len)
+{
+    (void)x, (void)len;
+    if (!a() || !b() || !half() || !part() || !STEPS) __builtin_trap();
+    return 0;
+}'
+number=0
+expect() { # status, text in what it says, name
+    number=$((number + 1))
+    FUZZ_SECS=1 CPPFLAGS=-I. bash tools/fuzz.sh >said 2>&1
+    got=$?
+    if [ $got -eq "$1" ] && grep -q "$2" said; then
+        echo "ok $number - $3"
+    else
+        echo "not ok $number - $3"
+        sed 's/^/# /' said
+    fi
+}
+echo 1..7
+expect 0 '1 passed, 0 failed' "a fuzzer is built and run"
+put core/a.c 'int a(void); int a(void) { return 0; }'
+expect 1 '0 passed, 1 failed' "with a source that has changed"
+put core/a.c 'int a(void); int a(void) { return 1; }'
+put learn/half.h '#define HALF 0'
+expect 1 '0 passed, 1 failed' "with a header that has changed"
+put learn/half.h '#define HALF 1'
+put learn/part.inc 'int part(void) { return 0; }'
+expect 1 '0 passed, 1 failed' "with what a source includes besides"
+put learn/part.inc 'int part(void) { return 1; }'
+put tests/fuzz/steps.h '#define STEPS 0'
+expect 1 '0 passed, 1 failed' "with a header of the fuzzers"
+put tests/fuzz/steps.h '#define STEPS 1'
+expect 0 '1 passed, 0 failed' "and again as it was"
+rm core/b.c
+expect 1 'does not build' "and without a source that is gone"
