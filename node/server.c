@@ -23,6 +23,7 @@
 #include "sherd/version.h"
 #include "wire/handoff.h"
 #include "wire/link.h"
+#include "wire/loop.h"
 
 #define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
@@ -499,8 +500,8 @@ static int start_compute(server *s, sherd_diag *d)
     sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
     int err = o->backend->open(&s->backend_ctx, &b, &s->caps, d);
     if (err) return err;
-    err = uv_loop_init(&s->loop);
-    if (err) return uv_fail(d, err, "cannot start an event loop");
+    err = sherd__loop_init(&s->loop, d);
+    if (err) return err;
     s->loop_up = true;
     uv_async_init(&s->loop, &s->wake, on_wake);
     uv_timer_init(&s->loop, &s->drain);

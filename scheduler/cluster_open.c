@@ -12,6 +12,7 @@
 #include "scheduler/cluster_state.h"
 #include "scheduler/domains.h"
 #include "scheduler/patience.h"
+#include "wire/loop.h"
 
 #define CONNECT_MS 10000u
 #define WORD_S 2.0 /* for a link whose time is over to say why: its thread may get no processor */
@@ -182,8 +183,8 @@ static void warn_of_weights(sherd_cluster *c)
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
 {
-    if (uv_loop_init(&c->loop))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
+    int err = sherd__loop_init(&c->loop, d);
+    if (err) return err;
     c->loop_made = true;
     uv_async_init(&c->loop, &c->wake, sherd__cluster_on_wake);
     uv_timer_init(&c->loop, &c->tick);
@@ -193,7 +194,7 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
      * somebody cuts short is a SIGBUS right here. */
     sigset_t before;
     sherd__signals_hold(&before);
-    int err = sherd__buffers_new(&c->answers);
+    err = sherd__buffers_new(&c->answers);
     if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, sherd__cluster_wake, c);
     bool runs = !err && uv_thread_create(&c->thread, sherd__cluster_loop, c) == 0;
     sherd__signals_restore(&before);

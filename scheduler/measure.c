@@ -24,6 +24,7 @@
 #include "sherd/mat.h"
 #include "sherd/version.h"
 #include "wire/link.h"
+#include "wire/loop.h"
 
 #define TICK_MS 100u
 #define TIMEOUT_MS 60000u
@@ -352,8 +353,8 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
 
 static int start_loop(sherd__measure *m, sherd_diag *d)
 {
-    if (uv_loop_init(&m->loop))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot make an event loop");
+    int err = sherd__loop_init(&m->loop, d);
+    if (err) return err;
     m->loop_made = true;
     uv_timer_init(&m->loop, &m->tick);
     m->tick_made = true;

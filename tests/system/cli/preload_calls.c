@@ -5,6 +5,8 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +18,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define OVER __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
@@ -27,7 +30,8 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
 {
     const char *in = getenv("CALLS_IN");
     bool node = argc > 1 && strcmp(argv[1], "node") == 0;
-    here = !in || node == (strcmp(in, "node") == 0);
+    bool ours = strcmp(program_invocation_short_name, "timeout") != 0;
+    here = ours && (!in || node == (strcmp(in, "node") == 0));
 }
 
 static bool fails(const char *name, int error)
@@ -64,6 +68,12 @@ WRAP(void *, mmap, MAP_FAILED, ENOMEM,
 WRAP(ssize_t, getrandom, -1, ENOSYS, (void *out, size_t len, unsigned flags), (out, len, flags))
 WRAP(ssize_t, pwrite, -1, ENOSPC, (int fd, const void *bytes, size_t len, off_t at),
      (fd, bytes, len, at))
+
+WRAP(int, pipe2, -1, EMFILE, (int fds[2], int flags), (fds, flags))
+WRAP(int, sigaction, -1, EINVAL,
+     (int number, const struct sigaction *act, struct sigaction *was), (number, act, was))
+WRAP(ssize_t, read, -1, EIO, (int fd, void *bytes, size_t len), (fd, bytes, len))
+WRAP(ssize_t, writev, -1, ENOBUFS, (int fd, const struct iovec *bytes, int len), (fd, bytes, len))
 
 /* What is said of an error still comes out. */
 OVER ssize_t write(int fd, const void *bytes, size_t len);

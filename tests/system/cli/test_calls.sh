@@ -30,7 +30,8 @@ broken() {
 }
 
 for at in command node; do
-    for call in epoll_ctl epoll_create1 epoll_pwait epoll_wait eventfd socket ftruncate mmap getrandom pwrite write; do
+    for call in epoll_ctl epoll_create1 epoll_pwait epoll_wait eventfd socket ftruncate mmap getrandom pwrite write \
+        pipe2 read writev sigaction; do
         worst=0
         for from in 1 2 3 6 12; do
             broken $at $call $from || { worst=1; echo "# $at: $call fails from call $from on: exit $code"; break; }
@@ -38,4 +39,23 @@ for at in command node; do
         report $worst "$at: $call fails: a sentence, and the output as it was or complete"
     done
 done
+
+few() { # descriptors, arguments
+    ulimit -n "$1"
+    shift
+    exec timeout -s KILL 60 "$S" "$@"
+}
+# Few descriptors: not one abort, in the command or in a node that it starts.
+worst=0 done=0
+for most in 5 6 7 8 9 10 11 12 13 14 15 16 18 20 24 32 48; do
+    cp B.npy C.npy
+    (few $most multiply A.npy B.npy -o C.npy -n 2 --bits 20 --timeout 20) >out 2>err </dev/null
+    code=$?
+    [ $code = 0 ] && cmp -s C.npy right.npy && { done=$((done + 1)); continue; }
+    [ $code != 0 ] && [ $code -lt 124 ] && ! grep -q 'a library ended' err && cmp -s C.npy B.npy && continue
+    worst=1
+    echo "# $most descriptors: exit $code: $(head -1 err)"
+done
+[ $worst = 0 ] && [ $done -gt 0 ]
+report $? "few descriptors: a product, or an error in words and no abort"
 echo "1..$n"
