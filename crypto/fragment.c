@@ -189,73 +189,120 @@ static uint64_t number_at(const uint8_t *p, unsigned width)
     return width == 1 ? *p : width == 2 ? sherd__get_u16(p) : sherd__get_u32(p);
 }
 
-/* n > 0 columns, each above the one before and all below cols. */
-static bool ascends(const uint8_t *p, unsigned width, uint64_t n, uint64_t cols)
+/* Columns [from, to) of a row, each above the one before; last: the greatest so far. */
+static bool ascends(const uint8_t *row, unsigned width, uint64_t from, uint64_t to, uint64_t *last)
 {
-    uint64_t last = number_at(p, width);
     bool falls = false;
-    for (uint64_t k = 1; k < n; k++) {
-        uint64_t x = number_at(p + k * width, width);
-        falls |= x <= last;
-        last = x;
+    if (from == to) return true;
+    if (from == 0) *last = number_at(row, width);
+    for (uint64_t k = from ? from : 1; k < to; k++) {
+        uint64_t x = number_at(row + k * width, width);
+        falls |= x <= *last;
+        *last = x;
     }
-    return !falls && last < cols;
+    return !falls;
 }
 
-/* Counts and columns of a body whose table agrees with info. */
-static int entries_check(const sherd__fragment_info *i, const uint8_t *body, sherd_diag *d)
+/* Rows without entries, 8 bytes of their counts at a time. */
+static void skip_empty(sherd__fragment_check *c, const uint8_t *counts, uint64_t rows,
+                       uint64_t room, unsigned width)
+{
+    uint64_t at_once = 8 / width;
+    while (rows - c->row >= at_once && room >= 8 && !sherd__get_u64(counts)) {
+        c->row += at_once;
+        c->index += at_once;
+        counts += 8;
+        room -= 8;
+    }
+}
+
+/* Counts and columns, as far as they are here. */
+static int entries_check(sherd__fragment_check *c, const sherd__fragment_info *i,
+                         const uint8_t *body, uint64_t got, sherd_diag *d)
 {
     sherd__csr csr;
     if (!sherd__csr_layout(i, &csr))
         return sherd__fail(d, SHERD_EFRAME, NULL, "a length that is none of CSR");
-    const uint8_t *count = body + csr.counts;
-    uint64_t at = 0;
-    for (uint32_t q = 0; q < i->groups; q++) {
-        uint64_t rows = sherd__get_u32(body + 8 * (size_t)q);
-        uint64_t cols = sherd__get_u32(body + 8 * (size_t)q + 4);
-        for (uint64_t r = 0; r < rows; r++, count += csr.width) {
-            for (; csr.width == 1 && rows - r > 8 && !sherd__get_u64(count); count += 8) r += 8;
-            uint64_t n = number_at(count, csr.width);
-            if (n > cols || n > csr.entries - at)
+    uint64_t counted = got < csr.columns ? got : csr.columns;
+    uint64_t here = got < csr.columns ? 0 : (got - csr.columns) / csr.width; /* columns */
+    for (; c->group < i->groups; c->group++, c->row = 0) {
+        uint64_t rows = sherd__get_u32(body + 8 * (size_t)c->group);
+        uint64_t cols = sherd__get_u32(body + 8 * (size_t)c->group + 4);
+        while (c->row < rows) {
+            uint64_t at = csr.counts + c->index * csr.width;
+            if (at + csr.width > counted) return SHERD_OK;
+            uint64_t n = number_at(body + at, csr.width);
+            if (n == 0) {
+                c->row++;
+                c->index++;
+                at += csr.width;
+                if (at < counted) skip_empty(c, body + at, rows, counted - at, csr.width);
+                continue;
+            }
+            if (n > cols || n > csr.entries - c->entries)
                 return sherd__fail(d, SHERD_EFRAME, NULL,
                                    "row %llu of group %u has %llu entries: %llu columns, %llu left",
-                                   (unsigned long long)r, q, (unsigned long long)n,
+                                   (unsigned long long)c->row, c->group, (unsigned long long)n,
                                    (unsigned long long)cols,
-                                   (unsigned long long)(csr.entries - at));
-            if (n && !ascends(body + csr.columns + at * csr.width, csr.width, n, cols))
+                                   (unsigned long long)(csr.entries - c->entries));
+            uint64_t to = here < c->entries ? 0 : here - c->entries < n ? here - c->entries : n;
+            if (!ascends(body + csr.columns + c->entries * csr.width, csr.width, c->within, to,
+                         &c->last) || (to && c->last >= cols))
                 return sherd__fail(d, SHERD_EFRAME, NULL,
                                    "row %llu of group %u: columns do not ascend below %llu",
-                                   (unsigned long long)r, q, (unsigned long long)cols);
-            at += n;
+                                   (unsigned long long)c->row, c->group, (unsigned long long)cols);
+            c->within = to;
+            if (to < n) return SHERD_OK;
+            c->within = 0;
+            c->entries += n;
+            c->row++;
+            c->index++;
         }
     }
-    if (at != csr.entries)
+    if (c->entries != csr.entries)
         return sherd__fail(d, SHERD_EFRAME, NULL, "rows have %llu entries of %llu",
-                           (unsigned long long)at, (unsigned long long)csr.entries);
+                           (unsigned long long)c->entries, (unsigned long long)csr.entries);
     return SHERD_OK;
+}
+
+/* Whether the table, which is read, agrees with info. */
+static int groups_check(const sherd__fragment_check *c, const sherd__fragment_info *i,
+                        sherd_diag *d)
+{
+    size_t blocks = i->primes ? i->primes : 1;
+    if (c->rows != i->rows || c->widest != i->cols)
+        return sherd__fail(d, SHERD_EFRAME, NULL,
+                           "group table of %llu x %llu where %llu x %llu is announced",
+                           (unsigned long long)c->rows, (unsigned long long)c->widest,
+                           (unsigned long long)i->rows, (unsigned long long)i->cols);
+    if (i->encoding != SHERD__CSR &&
+        c->values * element_bytes(i->dtype) * blocks + 8 * (uint64_t)i->groups != i->len)
+        return sherd__fail(d, SHERD_EFRAME, NULL, "group table needs %llu values, body differs",
+                           (unsigned long long)c->values);
+    return SHERD_OK;
+}
+
+int sherd__fragment_check_part(sherd__fragment_check *c, const sherd__fragment_info *i,
+                               const uint8_t *body, uint64_t got, sherd_diag *d)
+{
+    if (c->groups < i->groups) {
+        for (; c->groups < i->groups && got >= 8 * ((uint64_t)c->groups + 1); c->groups++) {
+            uint64_t rows = sherd__get_u32(body + 8 * (size_t)c->groups);
+            uint64_t cols = sherd__get_u32(body + 8 * (size_t)c->groups + 4);
+            c->rows += rows; /* at most 2^24 groups of less than 2^32 rows: no overflow */
+            if (cols > c->widest) c->widest = cols;
+            if (c->rows > i->rows || cols > i->cols) return groups_check(c, i, d);
+            c->values += rows * cols; /* <= i->rows * i->cols, which info_check shows not to wrap */
+        }
+        if (c->groups < i->groups) return SHERD_OK;
+        int err = groups_check(c, i, d);
+        if (err) return err;
+    }
+    return i->encoding == SHERD__CSR ? entries_check(c, i, body, got, d) : SHERD_OK;
 }
 
 int sherd__fragment_table_check(const sherd__fragment_info *i, const uint8_t *body, sherd_diag *d)
 {
-    uint64_t rows = 0, widest = 0, values = 0;
-    if (i->groups == 0) return SHERD_OK;
-    for (uint32_t q = 0; q < i->groups; q++) {
-        uint64_t r = sherd__get_u32(body + 8 * (size_t)q);
-        uint64_t c = sherd__get_u32(body + 8 * (size_t)q + 4);
-        rows += r; /* at most 2^24 groups of less than 2^32 rows: no overflow */
-        if (c > widest) widest = c;
-        if (rows > i->rows || c > i->cols) break;
-        values += r * c; /* <= i->rows * i->cols, which info_check has shown not to wrap */
-    }
-    if (rows != i->rows || widest != i->cols)
-        return sherd__fail(d, SHERD_EFRAME, NULL,
-                           "group table of %llu x %llu where %llu x %llu is announced",
-                           (unsigned long long)rows, (unsigned long long)widest,
-                           (unsigned long long)i->rows, (unsigned long long)i->cols);
-    if (i->encoding == SHERD__CSR) return entries_check(i, body, d);
-    size_t blocks = i->primes ? i->primes : 1;
-    if (values * element_bytes(i->dtype) * blocks + 8 * (uint64_t)i->groups != i->len)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "group table needs %llu values, body differs",
-                           (unsigned long long)values);
-    return SHERD_OK;
+    sherd__fragment_check c = { 0 };
+    return sherd__fragment_check_part(&c, i, body, i->len, d);
 }

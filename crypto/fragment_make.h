@@ -43,4 +43,21 @@ int sherd__fragment_info_check(const sherd__fragment_info *info, sherd_diag *d) 
 int sherd__fragment_table_check(const sherd__fragment_info *info, const uint8_t *body,
                                 sherd_diag *d) SHERD_MUST;
 
+/** What was checked of a body that is arriving; all zero before its first bytes. */
+typedef struct sherd__fragment_check {
+    uint32_t groups;               /* read of the table */
+    uint64_t rows, widest, values; /* theirs */
+    uint32_t group;                /* CSR: where the next row is, */
+    uint64_t row, index;           /* in its group and in the body; */
+    uint64_t entries;              /* of the rows before it; */
+    uint64_t within, last;         /* how many of its columns are checked, and the last of these */
+} sherd__fragment_check;
+
+/**
+ * Likewise of the first `got` bytes of the body, as far as they tell; with all of them everything
+ * is checked. Each byte is looked at once: calls for parts take together what one call takes.
+ */
+int sherd__fragment_check_part(sherd__fragment_check *c, const sherd__fragment_info *info,
+                               const uint8_t *body, uint64_t got, sherd_diag *d) SHERD_MUST;
+
 #endif

@@ -89,9 +89,7 @@ static int arrival_fragment(sherd_session *s, sherd_fragment **out)
 static int block_done(sherd_session *s, sherd__event *event)
 {
     sherd__arrival *a = &s->arrival;
-    sherd_diag d = { 0 };
     sherd_fragment *f;
-    if (sherd__fragment_table_check(&a->info, a->bytes, &d)) return ends(s, &d);
     int err = arrival_fragment(s, &f);
     if (err) return refuse_block(s, err, "out of memory");
     event->kind = SHERD__EV_BLOCK;
@@ -118,8 +116,14 @@ static int result_done(sherd_session *s, sherd__event *event)
 static int arrival_advance(sherd_session *s, sherd__event *event)
 {
     sherd__arrival *a = &s->arrival;
-    if (a->got < a->info.len) return SHERD_OK;
     int err = SHERD_OK;
+    if (a->bytes && s->opt.role == SHERD__NODE) {
+        sherd_diag d;
+        d.code = SHERD_OK;
+        if (sherd__fragment_check_part(&a->check, &a->info, a->bytes, a->got, &d))
+            return ends(s, &d);
+    }
+    if (a->got < a->info.len) return SHERD_OK;
     if (a->bytes) err = s->opt.role == SHERD__NODE ? block_done(s, event) : result_done(s, event);
     a->active = false;
     return err;

@@ -7,6 +7,7 @@
 #define WIRE_SESSION_STATE_H
 
 #include "core/buf.h"
+#include "crypto/fragment_make.h"
 #include "wire/record.h"
 #include "wire/session.h"
 #include "wire/tasks.h"
@@ -55,6 +56,7 @@ typedef struct sherd__arrival {
     uint8_t *bytes;        /* NULL: the body is skipped */
     uint64_t got;
     uint32_t part;         /* the last one that arrived */
+    sherd__fragment_check check; /* node: of all parts that arrived */
     uint64_t window_ms, window_got; /* progress is measured since then */
 } sherd__arrival;
 

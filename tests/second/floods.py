@@ -172,6 +172,13 @@ def sparse_residues(c):
     time.sleep(1)  # they run behind the PING
 
 
+def sparse_block(c):
+    """An entry in each of 50 million rows: counts and columns are checked."""
+    rows, cols = 50_000_000, 200
+    body = np.array([rows, cols], "<u4").tobytes() + bytes([1]) * (3 * rows)
+    send_block(c, 1, np.frombuffer(body, "u1")[None], encoding=1, groups=1, rows=rows, cols=cols)
+
+
 PLAN = np.array([[3, 1, 3, 3, 1, 0, 32, 64, 0, 0, 0, 0]], "<i8")
 SMALL = b"input = 2\nlayer = dense 2\nloss = squared\n"
 
@@ -253,6 +260,7 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
           "50,000 PINGs": pings, "300 unknown records of 64 KB": unknown,
           "100,000 unknown records": tiny_records,
           "20 tasks of CSR times residues": sparse_residues,
+          "a block in CSR of 150 MB": sparse_block,
           "400 JOINs with a recipe of 60,000 lines": long_recipes,
           "10 JOINs with a recipe of 128 MB": huge_recipes,
           "1,000 gradients over 4,096 shards":
@@ -264,7 +272,8 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
           "3 MEETs with a roster of 16 MB": long_rosters,
           "2,000 small products of subnormal numbers": subnormal}
 # They may cost what they cost: not at once.
-DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or "subnormal" in name}
+DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or
+        "subnormal" in name or "150 MB" in name}
 
 
 def flood(name, me, other):

@@ -261,6 +261,23 @@ static bool sound(const body *b)
     return entries == all;
 }
 
+/* As it arrives, in parts of any length; what has not come yet is anything. */
+static int check_parts(const sherd__fragment_info *i, const uint8_t *bytes)
+{
+    sherd__fragment_check c = { 0 };
+    uint8_t *here = malloc(i->len);
+    int err = SHERD_OK;
+    memset(here, (int)below(256), i->len);
+    for (uint64_t got = 0, n; got < i->len && !err; got += n) {
+        n = 1 + below(below(2) ? 9 : i->len);
+        if (n > i->len - got) n = i->len - got;
+        memcpy(here + got, bytes + got, n);
+        err = sherd__fragment_check_part(&c, i, here, got + n, NULL);
+    }
+    free(here);
+    return err;
+}
+
 static const uint32_t widths[] = { 7, 255, 256, 65535, 65536 };
 
 static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
@@ -272,6 +289,7 @@ static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
         sherd__csr at;
         assert_int_equal(sherd__fragment_info_check(&b.info, NULL), SHERD_OK);
         assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL), SHERD_OK);
+        assert_int_equal(check_parts(&b.info, b.bytes), SHERD_OK);
         assert_true(sherd__csr_layout(&b.info, &at));
         assert_int_equal(at.width, cols < 256 ? 1 : cols < 65536 ? 2 : 4);
         assert_int_equal(at.counts, 8 * b.info.groups);
@@ -321,6 +339,7 @@ static void every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound(void **st
             bool ok = sound(&b);
             assert_int_equal(sherd__fragment_table_check(&b.info, b.bytes, NULL),
                              ok ? SHERD_OK : SHERD_EFRAME);
+            assert_int_equal(check_parts(&b.info, b.bytes), ok ? SHERD_OK : SHERD_EFRAME);
             b.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
             seen += !ok;
             left += ok;

@@ -351,6 +351,8 @@ static int fill_fails(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     (void)ctx;
     if (offset >= SHERD__CHUNK) return SHERD_EIO;
     memset(out, 0, len);
+    sherd__put_u32(out, 3 * SHERD__CHUNK);
+    sherd__put_u32(out + 4, 1);
     return SHERD_OK;
 }
 
