@@ -1,7 +1,7 @@
 /*
  * Tasks of a circle: what each of them waits for, what the compute thread does for it, and what
- * follows. A STEP's shards are found and held on the loop's thread; then the compute thread alone
- * has the member and the sum, until it is done.
+ * follows. A STEP's packs are found and held on the loop's thread, some at a turn; then the compute
+ * thread alone has the member, the sum and the table of rows, until it is done.
  */
 #include "node/circle_state.h"
 
@@ -12,10 +12,18 @@
 #include "core/clock.h"
 #include "core/diag.h"
 
+enum { TAKE_TURN = 1024 }; /* packs that are looked for at once, and dropped ones let go of */
+
 bool sherd__circle_op(uint32_t op)
 {
     return (op >= SHERD__OP_MEET && op <= SHERD__OP_REDUCE) || op == SHERD__OP_STATE ||
            op == SHERD__OP_WHERE;
+}
+
+static void block_left(void *circle, const sherd__block *b)
+{
+    sherd__circle *c = circle;
+    sherd__packs_drop(&c->packs, b);
 }
 
 int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site)
@@ -23,14 +31,29 @@ int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site)
     sherd__circle *c = *out = sherd__calloc(1, sizeof *c);
     if (!c) return SHERD_ENOMEM;
     c->site = *site;
+    site->store->left = block_left;
+    site->store->left_ctx = c;
     return SHERD_OK;
 }
 
 void sherd__circle_free(sherd__circle *c)
 {
     if (!c) return;
+    c->site.store->left = NULL;
     sherd__circle_leave(c);
+    (void)sherd__packs_reap(&c->old, SIZE_MAX);
     sherd__free(c);
+}
+
+bool sherd__circle_to_reap(const sherd__circle *c)
+{
+    return c->old || (c->packs.dropped && !c->running);
+}
+
+size_t sherd__circle_reap(sherd__circle *c, size_t most)
+{
+    size_t n = c->running ? 0 : sherd__packs_let_go(&c->packs, most);
+    return n < most ? n + sherd__packs_reap(&c->old, most - n) : n;
 }
 
 /* ---- what comes ------------------------------------------------------------------------------ */
@@ -70,61 +93,74 @@ static int read_head(const sherd__circle *c, const sherd__block *left, sherd__ci
 
 /* ---- STEP ------------------------------------------------------------------------------------ */
 
-/* Shards that are not in one place are put there one after another. */
-static int take_scratch(sherd__circle *c, sherd_diag *d)
+/* The most rows that a shard has. They may be looked for one after another, so they are no more
+ * than the list has. */
+static int check_shards(const sherd__circle *c, const sherd__circle_round *head, uint64_t *most,
+                        sherd_diag *d)
 {
-    c->scratch_len = 0;
-    for (uint32_t i = 0; i < c->shards_len; i++)
-        if (c->shards[i].scratch > c->scratch_len) c->scratch_len = c->shards[i].scratch;
-    if (c->scratch_len == 0) return SHERD_OK;
-    c->scratch = sherd__pool_get(c->site.pool, c->scratch_len);
-    return c->scratch ? SHERD_OK
-                      : sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a shard of %llu bytes",
-                                    (unsigned long long)c->scratch_len);
-}
-
-static int take_shards(sherd__circle *c, const sherd__circle_round *head, sherd_diag *d)
-{
-    const sherd__member *m = c->member;
-    uint32_t n = c->shards_of.shards;
-    if (c->shards_of.tiers != sherd__member_tiers(m))
+    uint64_t rows = 0;
+    *most = 0;
+    if (c->shards_of.tiers != sherd__member_tiers(c->member))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a plan of %u tiers for a network of %zu",
-                           c->shards_of.tiers, sherd__member_tiers(m));
+                           c->shards_of.tiers, sherd__member_tiers(c->member));
     if (c->shards_of.batch != c->plan.batch || c->shards_of.bits != c->plan.bits)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a step of another training");
-    int err = sherd__packs_take(&c->packs, c->site.store, c->job, head->packs, d);
-    if (!err && n > 0) err = sherd__packs_list(&c->packs, &head->list, d);
-    if (err) return err;
-    c->shards = sherd__calloc(n, sizeof *c->shards);
-    if (!c->shards) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (uint32_t i = 0; i < n && !err; i++) {
+    for (uint32_t i = 0; i < c->shards_of.shards; i++) {
         sherd__plan_shard s = sherd__plan_shard_at(&c->shards_of, i);
-        if (!sherd__circle_shard_valid(head, &s, c->plan.batch))
+        bool valid = sherd__circle_shard_valid(head, &s, c->plan.batch);
+        if (!valid || s.rows > head->list.len - rows)
             return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
-        c->shards_len = i + 1;
-        err = sherd__packs_pick(&c->packs, c->site.store, c->job, &s, sherd__member_inputs(m),
-                                sherd__member_width(m), &c->shards[i], d);
+        rows += s.rows;
+        if (s.rows > *most) *most = s.rows;
     }
-    return err ? err : take_scratch(c, d);
+    return SHERD_OK;
 }
 
+/* The packs that came since; false: more are left for the next turn. */
+static bool take_packs(sherd__circle *c, const sherd__circle_round *head, int *err, sherd_diag *d)
+{
+    uint32_t most = c->site.turns ? TAKE_TURN : UINT32_MAX;
+    (void)sherd__packs_let_go(&c->packs, most);
+    *err = sherd__packs_take(&c->packs, c->site.store, c->job, head->packs, most, d);
+    return *err || (c->packs.taken >= head->packs && !c->packs.dropped);
+}
+
+/* Memory for the list and for shards that are not in one place, which stays for later steps.
+ * Whether one is needed, the compute thread finds out. */
+static int take_memory(sherd__circle *c, const sherd__circle_round *head, uint64_t rows,
+                       sherd_diag *d)
+{
+    int err = sherd__circle_sum_new(c, d);
+    if (!err && c->shards_of.shards) err = sherd__packs_list(&c->packs, &head->list, d);
+    uint64_t len = sherd__packs_scratch(&c->packs, rows, sherd__member_inputs(c->member),
+                                        sherd__member_width(c->member));
+    if (err || len <= c->scratch_len) return err;
+    sherd__circle_drop_scratch(c);
+    c->scratch = sherd__pool_get(c->site.pool, len);
+    if (c->scratch) c->scratch_len = len;
+    return SHERD_OK;
+}
+
+/* c->looking: it goes on in the next turn. */
 static int open_step(sherd__circle *c, const sherd__task *t, const sherd__block *left,
                      sherd_diag *d)
 {
     sherd__circle_round head;
+    uint64_t rows;
     int err = read_head(c, left, &head, &c->shards_of, d);
     if (err) return err;
     if (head.round <= c->round)
         return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu comes after round %llu",
                            (unsigned long long)head.round, (unsigned long long)c->round);
     err = check_result(t, SHERD_I64, 2 * (uint64_t)c->shards_of.shards + 1, d);
-    sherd__circle_drop_round(c);
-    if (!err) err = sherd__circle_sum_new(c, d);
-    if (!err) err = take_shards(c, &head, d);
-    if (err) {
-        sherd__circle_drop_shards(c);
-        return err;
+    if (!err) err = check_shards(c, &head, &rows, d);
+    if (!err && !take_packs(c, &head, &err, d)) {
+        c->looking = true;
+        return SHERD_OK;
     }
+    sherd__circle_drop_round(c);
+    if (!err) err = take_memory(c, &head, rows, d);
+    if (err) return err;
     c->head = head;
     c->round = head.round;
     c->open = true;
@@ -137,25 +173,44 @@ static bool nobody_waits(void *ctx)
     return c->forget || c->unwanted;
 }
 
+/* All rows of the step are here, before anything is changed. */
+static int find_shards(sherd__circle *c, sherd_diag *d)
+{
+    int err = sherd__packs_note(&c->packs, d);
+    for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
+        sherd__plan_shard s = sherd__plan_shard_at(&c->shards_of, i);
+        bool apart;
+        if (nobody_waits(c)) return SHERD_EINTERRUPTED;
+        err = sherd__packs_find(&c->packs, &s, sherd__member_inputs(c->member),
+                                sherd__member_width(c->member), &apart, d);
+        if (!err && apart && !c->scratch)
+            err = sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a shard of %llu examples",
+                              (unsigned long long)s.rows);
+    }
+    return err;
+}
+
 static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
     sherd__grading how = { .scales = scales, .room = c->shards_of.room, .stop = nobody_waits,
                            .ctx = c };
-    int err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
+    int err = find_shards(c, d);
+    if (!err) err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
     for (uint32_t t = 0; t < c->shards_of.tiers; t++)
         scales[t] = sherd__plan_scale(&c->shards_of, t);
     memset(c->sum->values, 0, 8 * c->sum->len);
-    for (uint32_t i = 0; i < c->shards_len && !err; i++) {
+    for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
         double cost = 0;
         uint64_t hits = 0;
-        sherd__shard s = sherd__picked_shard(&c->shards[i], c->scratch);
-        how.local = c->shards[i].what.local;
+        sherd__plan_shard what = sherd__plan_shard_at(&c->shards_of, i);
+        sherd__shard s = sherd__packs_shard(&c->packs, &what, c->scratch);
+        how.local = what.local;
         err = sherd__member_grade(c->member, &s, &how, c->sum->values, &cost, &hits, d);
         memcpy(out + 16 * (size_t)i, &cost, 8);
         sherd__put_u64(out + 16 * (size_t)i + 8, hits);
     }
-    sherd__put_u64(out + 16 * (size_t)c->shards_len, c->head.round);
+    sherd__put_u64(out + 16 * (size_t)c->shards_of.shards, c->head.round);
     return err;
 }
 
@@ -256,7 +311,7 @@ static int open_state(const sherd__circle *c, const sherd__task *t, const sherd_
 static bool must_wait(sherd__circle *c, const sherd__task *t, const sherd__block *left,
                       const sherd__block *right, int *err, sherd_diag *d)
 {
-    if (c->running) return true;
+    if (c->running || c->looking) return true;
     *err = SHERD_OK;
     if (t->op == SHERD__OP_MEET) {
         *err = check_result(t, SHERD_I64, 1, d);
@@ -273,7 +328,10 @@ static bool must_wait(sherd__circle *c, const sherd__task *t, const sherd__block
         if (!*err && !sherd__circle_connected(c)) return true;
         for (uint32_t i = 0; i < c->plan.members; i++) c->links[i] = c->peers[i].err;
         break;
-    case SHERD__OP_STEP: *err = open_step(c, t, left, d); break;
+    case SHERD__OP_STEP:
+        *err = open_step(c, t, left, d);
+        if (c->looking) return true;
+        break;
     case SHERD__OP_REDUCE:
         *err = check_reduce(c, t, left, d);
         if (*err) break;
@@ -299,6 +357,16 @@ sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
     if (err) return SHERD__CIRCLE_REFUSE;
     c->running = true;
     return SHERD__CIRCLE_GO;
+}
+
+bool sherd__circle_wants_turn(const sherd__circle *c)
+{
+    return c->looking;
+}
+
+void sherd__circle_begin_turn(sherd__circle *c)
+{
+    c->looking = false;
 }
 
 int sherd__circle_run(sherd__circle *c, const sherd__task *t, const sherd_fragment *left,
@@ -339,7 +407,6 @@ void sherd__circle_done(sherd__circle *c, const sherd__task *t, int err, bool wa
         if (!c->met && c->plan.state) sherd__circle_leave(c); /* else the next meeting goes on */
         break;
     case SHERD__OP_STEP:
-        sherd__circle_drop_shards(c);
         if (err || !wanted) sherd__circle_drop_round(c);
         else sherd__circle_exchange(c);
         break;

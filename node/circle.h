@@ -51,7 +51,8 @@ typedef struct sherd__circle_site {
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
     sherd__pool *pool;
-    sherd__store *store;
+    sherd__store *store;               /* tells the circle of blocks that leave it */
+    bool turns;                        /* what is long goes on in the loop's next turn */
 } sherd__circle_site;
 
 /** Whether this operation is one of these. */
@@ -59,6 +60,10 @@ bool sherd__circle_op(uint32_t op);
 int sherd__circle_new(sherd__circle **out, const sherd__circle_site *site) SHERD_MUST;
 /** Closes its links. Not between GO and done. NULL is allowed. */
 void sherd__circle_free(sherd__circle *c);
+/** Whether it holds blocks that it needs no more: of packs that were dropped, or of before. */
+bool sherd__circle_to_reap(const sherd__circle *c);
+/** Lets go of those of some `most` packs; how many. */
+size_t sherd__circle_reap(sherd__circle *c, size_t most);
 
 /** Whether a task of these makes sense, with its blocks. SHERD_EUNSUPPORTED, SHERD_EINVAL. */
 int sherd__circle_admit(sherd__circle *c, const sherd__task *t, const sherd__block *left,
@@ -77,6 +82,10 @@ typedef enum sherd__circle_turn {
 sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
                                        const sherd__block *left, const sherd__block *right,
                                        sherd_diag *d);
+/** A STEP waits for a turn of the loop alone, in which it is to be asked for again. */
+bool sherd__circle_wants_turn(const sherd__circle *c);
+/** Before tasks are asked for in their order. */
+void sherd__circle_begin_turn(sherd__circle *c);
 /**
  * Does it; out has t->result.len bytes. SHERD_EBUSY: a sum beyond its scale; SHERD_EINVAL,
  * SHERD_EFORMAT, SHERD_ESHAPE: what makes no sense; SHERD_ERANGE, SHERD_ENOMEM.

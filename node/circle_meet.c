@@ -23,14 +23,11 @@ void sherd__circle_disconnect(sherd__circle *c)
     }
 }
 
-void sherd__circle_drop_shards(sherd__circle *c)
+void sherd__circle_drop_scratch(sherd__circle *c)
 {
-    for (uint32_t i = 0; i < c->shards_len; i++) sherd__picked_release(&c->shards[i]);
     sherd__pool_give(c->site.pool, c->scratch, c->scratch_len);
     c->scratch = NULL;
-    sherd__free(c->shards);
-    c->shards = NULL;
-    c->shards_len = 0;
+    c->scratch_len = 0;
 }
 
 void sherd__circle_leave(sherd__circle *c)
@@ -38,14 +35,14 @@ void sherd__circle_leave(sherd__circle *c)
     sherd__circle_disconnect(c);
     sherd__circle_drop_round(c);
     sherd__circle_drop_pieces(c, UINT64_MAX);
-    sherd__circle_drop_shards(c);
+    sherd__circle_drop_scratch(c);
     sherd__circle_sum_free(c);
-    sherd__packs_close(&c->packs);
+    sherd__packs_close(&c->packs, &c->old);
     sherd__block_release(c->state);
     sherd__member_free(c->member);
     sherd__peers_fini(&c->roster);
     sherd__pool_unreserve(c->site.pool, c->reserved);
-    *c = (sherd__circle){ .site = c->site };
+    *c = (sherd__circle){ .site = c->site, .old = c->old };
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -49,15 +49,15 @@ struct sherd__circle {
     sherd__block *state;    /* of MEET, held while it runs */
     uint64_t reserved;
     sherd__packs packs;
+    sherd__pack_chunk *old; /* packs of before, still held */
+    bool looking;           /* a STEP's packs are being looked for; what follows it waits */
     circle_peer peers[SHERD__CIRCLE_MOST];
     int64_t links[SHERD__CIRCLE_MOST]; /* what CONNECT tells */
     /* since STEP */
     uint64_t round;
     sherd__plan shards_of;
     sherd__circle_round head;
-    sherd__picked *shards;
-    uint32_t shards_len;
-    uint8_t *scratch;       /* for shards that are not in one place; NULL: none is */
+    uint8_t *scratch;       /* for shards that are not in one place; NULL: no room */
     uint64_t scratch_len;
     circle_sum *sum;        /* NULL: none */
     uint32_t step, steps;
@@ -82,7 +82,7 @@ int sherd__circle_meet(sherd__circle *c, sherd_diag *d) SHERD_MUST;
 /** Opens links to all whom the schedule names, once; false while one is neither up nor failed. */
 bool sherd__circle_connected(sherd__circle *c);
 void sherd__circle_disconnect(sherd__circle *c);
-void sherd__circle_drop_shards(sherd__circle *c);
+void sherd__circle_drop_scratch(sherd__circle *c);
 /** Forgets everything. */
 void sherd__circle_leave(sherd__circle *c);
 

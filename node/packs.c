@@ -1,35 +1,49 @@
 /*
- * Rows by number. A table says of each example which pack has it and where, and nothing is held
- * there: a shard is looked up in the store when a step begins, so a pack may be dropped at any
- * time. Neighbours in a pack stay neighbours: where a shard is one run of a pack, as under orders
- * that do not change, nothing is copied. All memory counts in the node's budget, since a
- * coordinator decides how much of it there is.
+ * Rows by number. A table says of each example which pack has it and where; packs lie in chunks,
+ * which go with the last pack of theirs, so that a session may send and drop as many as it likes.
+ * Neighbours in a pack stay neighbours: where a shard is one run of a pack, as under orders that do
+ * not change, nothing is copied. All memory counts in the node's budget, since a coordinator
+ * decides how much of it there is.
  */
 #include "node/packs.h"
 
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/diag.h"
 #include "node/examples.h"
 
 enum {
     ALIGN = 64,
-    UNSEEN_MOST = 1 << 20 /* packs between two steps, of which some were called off */
+    CHUNK = 256,          /* packs */
+    /* packs between two steps: of as many as members may be lost, each with all of its shards */
+    UNSEEN_MOST = SHERD__CIRCLE_MOST * SHERD__SHARDS_MAX
 };
 
-/* ---- the table ------------------------------------------------------------------------------- */
+enum { NUMBERS, INPUTS, TARGETS, BLOCKS };
+
+typedef struct pack {
+    sherd__block *block[BLOCKS]; /* held; NULL: it is not here */
+    uint32_t next;               /* behind it among those that were dropped, from 1; 0: none */
+    bool dropped;
+} pack;
+
+struct sherd__pack_chunk {
+    sherd__pack_chunk *next; /* of those of before */
+    sherd__pool *pool;
+    uint32_t live;
+    pack packs[CHUNK];
+};
+
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 int sherd__packs_open(sherd__packs *p, sherd__pool *pool, uint32_t examples, sherd_diag *d)
 {
-    uint64_t bytes = sizeof *p->rows * (uint64_t)examples;
     *p = (sherd__packs){ .pool = pool, .examples = examples };
-    p->rows = (sherd__packed *)(void *)sherd__pool_get(pool, bytes);
-    if (!p->rows) {
-        *p = (sherd__packs){ 0 };
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to remember %u examples", examples);
-    }
-    memset(p->rows, 0, bytes);
-    return SHERD_OK;
+    p->rows = (sherd__packed *)(void *)sherd__pool_get(pool, sizeof *p->rows * (uint64_t)examples);
+    if (p->rows) return SHERD_OK;
+    *p = (sherd__packs){ 0 };
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to remember %u examples", examples);
 }
 
 static void drop_list(sherd__packs *p)
@@ -39,44 +53,135 @@ static void drop_list(sherd__packs *p)
     p->list.len = 0;
 }
 
-void sherd__packs_close(sherd__packs *p)
+void sherd__packs_close(sherd__packs *p, sherd__pack_chunk **old)
 {
     if (!p->rows) return;
+    for (uint32_t i = 0; i < p->room; i++) {
+        if (!p->chunks[i]) continue;
+        p->chunks[i]->next = *old;
+        *old = p->chunks[i];
+    }
     drop_list(p);
+    sherd__pool_give(p->pool, (uint8_t *)p->chunks, sizeof *p->chunks * (uint64_t)p->room);
     sherd__pool_give(p->pool, (uint8_t *)p->rows, sizeof *p->rows * (uint64_t)p->examples);
     *p = (sherd__packs){ 0 };
 }
 
-static int take(sherd__packs *p, const sherd__block *b, uint32_t pack, sherd_diag *d)
+/* Room for pointers to this many chunks. */
+static bool widen(sherd__packs *p, uint32_t chunks)
 {
-    const sherd__fragment_info *i = sherd__fragment_info_of(b->fragment);
-    const uint8_t *bytes = sherd__fragment_bytes(b->fragment);
-    if (i->dtype != SHERD_U32 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u holds no numbers of rows", b->number);
-    if (i->cols > p->examples)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u numbers more rows than there are",
-                           b->number);
-    for (uint32_t k = 0; k < i->cols; k++) {
-        uint32_t row;
-        memcpy(&row, bytes + 4 * (size_t)k, 4);
-        if (row >= p->examples)
-            return sherd__fail(d, SHERD_EFORMAT, NULL, "row %u of %u", row, p->examples);
-        p->rows[row] = (sherd__packed){ pack + 1, k };
+    if (chunks <= p->room) return true;
+    uint32_t room = p->room ? p->room : 16;
+    while (room < chunks) room *= 2;
+    sherd__pack_chunk **wider = (sherd__pack_chunk **)(void *)
+        sherd__pool_get(p->pool, sizeof *wider * (uint64_t)room);
+    if (!wider) return false;
+    if (p->room) memcpy(wider, p->chunks, sizeof *wider * p->room);
+    memset(wider + p->room, 0, sizeof *wider * (room - p->room));
+    sherd__pool_give(p->pool, (uint8_t *)p->chunks, sizeof *wider * (uint64_t)p->room);
+    p->chunks = wider;
+    p->room = room;
+    return true;
+}
+
+/* The pack's place, made where there is none; NULL: no memory. */
+static pack *make_place(sherd__packs *p, uint32_t number)
+{
+    uint32_t at = number / CHUNK;
+    if (!widen(p, at + 1)) return NULL;
+    if (!p->chunks[at]) {
+        sherd__pack_chunk *c = (sherd__pack_chunk *)(void *)sherd__pool_get(p->pool, sizeof *c);
+        if (!c) return NULL;
+        *c = (sherd__pack_chunk){ .pool = p->pool };
+        p->chunks[at] = c;
     }
+    return &p->chunks[at]->packs[number % CHUNK];
+}
+
+/* NULL: it is not here. */
+static pack *place_of(const sherd__packs *p, uint32_t number)
+{
+    sherd__pack_chunk *c = number / CHUNK < p->room ? p->chunks[number / CHUNK] : NULL;
+    return c && c->packs[number % CHUNK].block[NUMBERS] ? &c->packs[number % CHUNK] : NULL;
+}
+
+/* ---- packs come and go ----------------------------------------------------------------------- */
+
+static void release(pack *k)
+{
+    for (uint32_t b = 0; b < BLOCKS; b++) sherd__block_release(k->block[b]);
+    *k = (pack){ 0 };
+}
+
+/* A pack of which a block is missing has not come. */
+static int take(sherd__packs *p, const sherd__store *store, uint64_t job, sherd_diag *d)
+{
+    pack k = { .next = 0 };
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        k.block[b] = sherd__store_find(store, job, sherd__circle_pack(p->taken) + b);
+        if (!k.block[b]) return SHERD_OK;
+    }
+    pack *to = make_place(p, p->taken);
+    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to remember pack %u", p->taken);
+    for (uint32_t b = 0; b < BLOCKS; b++) sherd__block_hold(k.block[b]);
+    *to = k;
+    p->chunks[p->taken / CHUNK]->live++;
+    uint8_t x = sherd__fragment_info_of(k.block[INPUTS]->fragment)->dtype;
+    uint32_t size = (uint32_t)sherd_dtype_size((sherd_dtype)x);
+    if (size > p->x_size) p->x_size = size;
+    if (sherd__fragment_info_of(k.block[TARGETS]->fragment)->dtype == SHERD_F64) p->values = true;
     return SHERD_OK;
 }
 
 int sherd__packs_take(sherd__packs *p, const sherd__store *store, uint64_t job, uint32_t packs,
-                      sherd_diag *d)
+                      uint32_t most, sherd_diag *d)
 {
     int err = SHERD_OK;
-    if (packs > p->taken && packs - p->taken > UNSEEN_MOST) /* each is looked up, here */
+    if (packs > p->taken && packs - p->taken > UNSEEN_MOST)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "%u packs came at once", packs - p->taken);
-    for (; p->taken < packs && !err; p->taken++) {
-        const sherd__block *b = sherd__store_find(store, job, sherd__circle_pack(p->taken));
-        if (b) err = take(p, b, p->taken, d); /* else it was dropped before anybody asked */
+    for (; p->taken < packs && most > 0 && !err; most--) {
+        err = take(p, store, job, d);
+        if (!err) p->taken++;
     }
     return err;
+}
+
+void sherd__packs_drop(sherd__packs *p, const sherd__block *b)
+{
+    uint32_t from = sherd__circle_pack(0);
+    if (b->number < from) return;
+    uint32_t number = (b->number - from) / BLOCKS, which = (b->number - from) % BLOCKS;
+    pack *k = place_of(p, number);
+    if (!k || k->dropped || which == NUMBERS || k->block[which] != b) return;
+    k->dropped = true;
+    k->next = p->dropped;
+    p->dropped = number + 1;
+}
+
+size_t sherd__packs_let_go(sherd__packs *p, size_t most)
+{
+    size_t n = 0;
+    for (; p->dropped && n < most; n++) {
+        uint32_t number = p->dropped - 1;
+        sherd__pack_chunk **c = &p->chunks[number / CHUNK];
+        p->dropped = (*c)->packs[number % CHUNK].next;
+        release(&(*c)->packs[number % CHUNK]);
+        if (--(*c)->live > 0) continue;
+        sherd__pool_give(p->pool, (uint8_t *)*c, sizeof **c);
+        *c = NULL;
+    }
+    return n;
+}
+
+size_t sherd__packs_reap(sherd__pack_chunk **old, size_t most)
+{
+    size_t n = 0;
+    for (sherd__pack_chunk *c; n < most && (c = *old); n += CHUNK) {
+        *old = c->next;
+        for (uint32_t i = 0; i < CHUNK; i++) release(&c->packs[i]);
+        sherd__pool_give(c->pool, (uint8_t *)c, sizeof *c);
+    }
+    return n < most ? n : most;
 }
 
 int sherd__packs_list(sherd__packs *p, const sherd__rows *list, sherd_diag *d)
@@ -89,138 +194,139 @@ int sherd__packs_list(sherd__packs *p, const sherd__rows *list, sherd_diag *d)
     if (!p->numbers)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a list of %u rows", list->len);
     p->list = *list;
-    sherd__rows_list(list, p->numbers);
+    p->listed = false;
+    return SHERD_OK;
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+uint64_t sherd__packs_scratch(const sherd__packs *p, uint64_t rows, size_t inputs, size_t width)
+{
+    return aligned(rows * inputs * p->x_size) + rows * (p->values ? 8 * (uint64_t)width : 4);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int note(sherd__packs *p, uint32_t number, sherd_diag *d)
+{
+    const pack *k = place_of(p, number);
+    if (!k) return SHERD_OK;
+    const sherd__block *b = k->block[NUMBERS];
+    const sherd__fragment_info *i = sherd__fragment_info_of(b->fragment);
+    const uint8_t *bytes = sherd__fragment_bytes(b->fragment);
+    if (i->dtype != SHERD_U32 || i->encoding != SHERD__DENSE || i->groups || i->rows != 1 || !bytes)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u holds no numbers of rows", b->number);
+    if (i->cols > p->examples)
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u numbers more rows than there are",
+                           b->number);
+    for (uint32_t at = 0; at < i->cols; at++) {
+        uint32_t row = sherd__get_u32(bytes + 4 * (size_t)at);
+        if (row >= p->examples)
+            return sherd__fail(d, SHERD_EFORMAT, NULL, "row %u of %u", row, p->examples);
+        p->rows[row] = (sherd__packed){ number + 1, at };
+    }
+    return SHERD_OK;
+}
+
+int sherd__packs_note(sherd__packs *p, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    if (!p->cleared) memset(p->rows, 0, sizeof *p->rows * p->examples);
+    p->cleared = true;
+    while (p->noted < p->taken && !err) {
+        err = note(p, p->noted, d);
+        if (!err) p->noted++;
+    }
+    if (err || p->listed || !p->numbers) return err;
+    sherd__rows_list(&p->list, p->numbers);
+    p->listed = true;
     return SHERD_OK;
 }
 
 /* ---- shards ---------------------------------------------------------------------------------- */
 
-/* Whether b is the row behind a. */
-static bool next_to(const sherd__packed *a, const sherd__packed *b)
+/* A row, where it lies: NULL, it is not here. */
+static const pack *row_at(const sherd__packs *p, uint32_t row, uint64_t *at)
 {
-    return a->pack == b->pack && a->at + 1 == b->at;
+    const sherd__packed *r = &p->rows[row];
+    *at = r->at;
+    return r->pack ? place_of(p, r->pack - 1) : NULL;
 }
 
-static int count_runs(const sherd__packs *p, const uint32_t *rows, uint64_t n, size_t *runs,
-                      sherd_diag *d)
+/* Rows from `i` on that are neighbours in one pack; NULL: the first is not here. */
+static const pack *run_at(const sherd__packs *p, const sherd__plan_shard *what, uint64_t i,
+                          uint64_t *first, uint64_t *rows)
 {
-    *runs = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        const sherd__packed *at = &p->rows[rows[i]];
-        if (!at->pack) return sherd__fail(d, SHERD_EINVAL, NULL, "row %u is not here", rows[i]);
-        *runs += i == 0 || !next_to(&p->rows[rows[i - 1]], at);
-    }
-    return SHERD_OK;
+    const uint32_t *numbers = p->numbers + what->first;
+    const pack *k = row_at(p, numbers[i], first);
+    *rows = 1;
+    for (uint64_t at; k && i + *rows < what->rows; ++*rows)
+        if (row_at(p, numbers[i + *rows], &at) != k || at != *first + *rows) break;
+    return k;
 }
 
-static int hold_run(const sherd__store *store, uint64_t job, uint32_t row,
-                    const sherd__packed *at, sherd__run *out, sherd_diag *d)
+static uint8_t kind_of(const sherd__block *b)
 {
-    uint32_t block = sherd__circle_pack(at->pack - 1);
-    sherd__block *x = sherd__store_find(store, job, block + 1);
-    sherd__block *t = sherd__store_find(store, job, block + 2);
-    if (!x || !t) return sherd__fail(d, SHERD_EINVAL, NULL, "row %u is not here any more", row);
-    sherd__block_hold(x);
-    sherd__block_hold(t);
-    *out = (sherd__run){ x, t, at->at, 1 };
-    return SHERD_OK;
+    return sherd__fragment_info_of(b->fragment)->dtype;
 }
 
-static uint64_t input_bytes(const sherd__picked *p)
+int sherd__packs_find(const sherd__packs *p, const sherd__plan_shard *what, size_t inputs,
+                      size_t width, bool *apart, sherd_diag *d)
 {
-    const sherd__fragment_info *x = sherd__fragment_info_of(p->runs[0].x->fragment);
-    return p->what.rows * x->cols * sherd_dtype_size((sherd_dtype)x->dtype);
-}
-
-static uint64_t target_bytes(const sherd__picked *p)
-{
-    const sherd__fragment_info *t = sherd__fragment_info_of(p->runs[0].targets->fragment);
-    return p->what.rows * t->cols * sherd_dtype_size((sherd_dtype)t->dtype);
-}
-
-/* Each run fits its blocks, and all are of one kind. */
-static int check_runs(const sherd__picked *p, size_t inputs, size_t width, sherd_diag *d)
-{
-    const sherd__fragment_info *x = sherd__fragment_info_of(p->runs[0].x->fragment);
-    const sherd__fragment_info *t = sherd__fragment_info_of(p->runs[0].targets->fragment);
-    for (size_t i = 0; i < p->len; i++) {
-        const sherd__run *r = &p->runs[i];
-        int err = sherd__examples_fit(r->x, r->targets, r->first, r->rows, inputs, width, d);
+    const pack *one = NULL;
+    *apart = false;
+    for (uint64_t i = 0, first, rows; i < what->rows; i += rows) {
+        const pack *k = run_at(p, what, i, &first, &rows);
+        if (!k)
+            return sherd__fail(d, SHERD_EINVAL, NULL, "row %u is not here",
+                               p->numbers[what->first + i]);
+        int err = sherd__examples_fit(k->block[INPUTS], k->block[TARGETS], first, rows, inputs,
+                                      width, d);
         if (err) return err;
-        if (sherd__fragment_info_of(r->x->fragment)->dtype != x->dtype ||
-            sherd__fragment_info_of(r->targets->fragment)->dtype != t->dtype)
-            return sherd__fail(d, SHERD_ESHAPE, NULL, "blocks %u and %u hold numbers of two types",
-                               p->runs[0].x->number, r->x->number);
+        if (i == 0) one = k;
+        else *apart = true;
+        for (uint32_t b = INPUTS; b < BLOCKS; b++)
+            if (kind_of(k->block[b]) != kind_of(one->block[b]))
+                return sherd__fail(d, SHERD_ESHAPE, NULL,
+                                   "blocks %u and %u hold numbers of two types",
+                                   one->block[b]->number, k->block[b]->number);
     }
     return SHERD_OK;
 }
 
-int sherd__packs_pick(const sherd__packs *p, const sherd__store *store, uint64_t job,
-                      const sherd__plan_shard *what, size_t inputs, size_t width,
-                      sherd__picked *out, sherd_diag *d)
+/* Rows `first` on of a block. */
+static const uint8_t *at_row(const sherd__block *b, uint64_t first, uint64_t *size)
 {
-    const uint32_t *rows = p->numbers + what->first;
-    *out = (sherd__picked){ .what = *what, .pool = p->pool };
-    int err = count_runs(p, rows, what->rows, &out->room, d);
-    if (err) return err;
-    out->runs = (sherd__run *)(void *)sherd__pool_get(p->pool, out->room * sizeof *out->runs);
-    if (!out->runs)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no room to find %llu examples",
-                           (unsigned long long)what->rows);
-    for (uint64_t i = 0; i < what->rows && !err; i++) {
-        const sherd__packed *at = &p->rows[rows[i]];
-        if (i > 0 && next_to(&p->rows[rows[i - 1]], at)) {
-            out->runs[out->len - 1].rows++;
-            continue;
+    const sherd__fragment_info *i = sherd__fragment_info_of(b->fragment);
+    *size = i->cols * sherd_dtype_size((sherd_dtype)i->dtype);
+    return sherd__fragment_bytes(b->fragment) + first * *size;
+}
+
+sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__plan_shard *what,
+                                uint8_t *scratch)
+{
+    uint64_t first, rows, x_size, t_size;
+    const pack *k = run_at(p, what, 0, &first, &rows);
+    const sherd__fragment_info *x = sherd__fragment_info_of(k->block[INPUTS]->fragment);
+    bool labels = kind_of(k->block[TARGETS]) == SHERD_U32;
+    const uint8_t *from = at_row(k->block[INPUTS], first, &x_size);
+    const uint8_t *targets = at_row(k->block[TARGETS], first, &t_size);
+    if (rows < what->rows) {
+        uint8_t *to = scratch, *t_to = scratch + aligned(what->rows * x_size);
+        for (uint64_t i = 0; i < what->rows; i += rows) {
+            k = run_at(p, what, i, &first, &rows);
+            memcpy(to + i * x_size, at_row(k->block[INPUTS], first, &x_size), rows * x_size);
+            memcpy(t_to + i * t_size, at_row(k->block[TARGETS], first, &t_size), rows * t_size);
         }
-        err = hold_run(store, job, rows[i], at, &out->runs[out->len], d);
-        if (!err) out->len++;
-    }
-    if (!err) err = check_runs(out, inputs, width, d);
-    if (!err && out->len > 1)
-        out->scratch = (input_bytes(out) + ALIGN - 1) / ALIGN * ALIGN + target_bytes(out);
-    return err;
-}
-
-/* Rows `first` on of a block of `row` bytes each. */
-static const uint8_t *at_row(const sherd__block *b, uint64_t first, uint64_t row)
-{
-    return sherd__fragment_bytes(b->fragment) + first * row;
-}
-
-sherd__shard sherd__picked_shard(const sherd__picked *p, uint8_t *scratch)
-{
-    sherd__block *x = p->runs[0].x, *t = p->runs[0].targets;
-    const sherd__fragment_info *xi = sherd__fragment_info_of(x->fragment);
-    bool labels = sherd__fragment_info_of(t->fragment)->dtype == SHERD_U32;
-    uint64_t x_row = input_bytes(p) / p->what.rows, t_row = target_bytes(p) / p->what.rows;
-    const uint8_t *from = at_row(x, p->runs[0].first, x_row);
-    const uint8_t *targets = at_row(t, p->runs[0].first, t_row);
-    if (p->len > 1) {
-        uint8_t *to = scratch, *t_to = scratch + p->scratch - target_bytes(p);
         from = to;
         targets = t_to;
-        for (size_t i = 0; i < p->len; i++) {
-            const sherd__run *r = &p->runs[i];
-            memcpy(to, at_row(r->x, r->first, x_row), r->rows * x_row);
-            memcpy(t_to, at_row(r->targets, r->first, t_row), r->rows * t_row);
-            to += r->rows * x_row;
-            t_to += r->rows * t_row;
-        }
     }
-    sherd__shard out = { .x = sherd_view_c(from, (sherd_dtype)xi->dtype, (size_t)p->what.rows,
-                                      (size_t)xi->cols), .targets = { .labels = NULL } };
+    sherd__shard out = { .x = sherd_view_c(from, (sherd_dtype)x->dtype, (size_t)what->rows,
+                                      (size_t)x->cols), .targets = { .labels = NULL } };
     if (labels) out.targets.labels = (const uint32_t *)(const void *)targets;
     else out.targets.values = (const double *)(const void *)targets;
     return out;
-}
-
-void sherd__picked_release(sherd__picked *p)
-{
-    for (size_t i = 0; i < p->len; i++) {
-        sherd__block_release(p->runs[i].x);
-        sherd__block_release(p->runs[i].targets);
-    }
-    sherd__pool_give(p->pool, (uint8_t *)p->runs, p->room * sizeof *p->runs);
-    *p = (sherd__picked){ 0 };
 }

@@ -41,6 +41,7 @@ static void unlink_block(sherd__store *s, sherd__block *b)
 {
     sherd__grouped_remove(&s->table, &b->item);
     s->bytes -= sherd__fragment_info_of(b->fragment)->len;
+    if (s->left) s->left(s->left_ctx, b);
     sherd__block_release(b);
 }
 

@@ -162,6 +162,8 @@ static void on_done(sherd_work *work)
     sherd__worker_charge(c, t->took_us - t->charged_us);
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
+    if (sherd__worker_to_reap(c)) sherd__worker_reap_now(c); /* what the task kept held */
+    if (sherd__worker_to_reap(c) && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
     if (c->closed) {
         sherd__worker_over(c);
     } else {
@@ -273,6 +275,7 @@ void sherd__worker_turn(sherd__worker *w)
 {
     w->turn_us = 0;
     sherd__worker_reap(w);
+    sherd__worker_go_on(w);
     sherd__worker_pump(w);
 }
 

@@ -21,7 +21,8 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
     sherd__worker *w = c->worker;
     sherd__circle_site site = { .identity = w->opt.self.identity, .peers = w->opt.self.peers,
                                 .links = w->opt.links, .coordinator = is_coordinator,
-                                .coordinator_ctx = w, .pool = c->pool, .store = &c->store };
+                                .coordinator_ctx = w, .pool = c->pool, .store = &c->store,
+                                .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__circle_new(&c->circle, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__circle_admit(c->circle, what, left, right, d);
@@ -42,6 +43,7 @@ int sherd__worker_set_aside(sherd__client *c, task *t)
 /* One of those that stand aside is done with standing there. */
 static bool move_one(sherd__client *c)
 {
+    sherd__circle_begin_turn(c->circle);
     for (task **at = &c->aside; *at; at = &(*at)->next) {
         task *t = *at;
         sherd_diag d = { .code = 0 };
@@ -72,6 +74,7 @@ void sherd__worker_move(sherd__client *c)
     c->moving = true;
     while (move_one(c)) continue;
     c->moving = false;
+    if (sherd__circle_wants_turn(c->circle)) c->worker->opt.wake(c->worker->opt.wake_ctx);
     sherd__worker_pump(c->worker);
 }
 
@@ -88,6 +91,14 @@ static void go_on(sherd__client *c)
 {
     sherd__worker_move(c);
     sherd__worker_flush(c->worker, c);
+}
+
+void sherd__worker_go_on(sherd__worker *w)
+{
+    for (sherd__client *c = w->clients, *next; c; c = next) {
+        next = c->next;
+        if (c->circle && sherd__circle_wants_turn(c->circle)) go_on(c);
+    }
 }
 
 static sherd__client *client_of(sherd__worker *w, const sherd__circle *circle)

@@ -176,6 +176,8 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
 int sherd__worker_set_aside(sherd__client *c, task *t) SHERD_MUST;
 /** Queues, or refuses, what stands aside and need not any more. */
 void sherd__worker_move(sherd__client *c);
+/** The same for all clients whose STEPs look for packs some at a turn. */
+void sherd__worker_go_on(sherd__worker *w);
 /** A task of a circle is let go of. */
 void sherd__worker_circle_over(task *t);
 

@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from . import harness, records
+from .circle import MEET, PACKS, STEP
 from .coordinator import Coordinator, Ended, Server
 from .harness import report
 from .records import CANCEL, DROP, PING, PUT, TASK, record
@@ -141,7 +142,7 @@ def tiny_records(c):
 def send_block(c, number, values, **description):
     """As it is: `values` are the whole body."""
     rows, cols = values.shape
-    kind = {"i8": records.I64, "f8": records.F64, "u1": records.U8}[values.dtype.str[1:]]
+    kind = {"i8": records.I64, "f8": records.F64, "u1": records.U8, "u4": records.U32}[values.dtype.str[1:]]
     for item in records.body_records(PUT, {
             "origin": 1, "encoding": 0, "primes": 0, "groups": 0, "dtype": kind, "rows": rows,
             "cols": cols, "len": values.nbytes, **description}, values.tobytes(), c.job, number):
@@ -231,17 +232,69 @@ def group_tables(c):
     ask(c, 200, 1, 1, 2, (0, 1), records.F64)
 
 
-def meeting(c, members, examples, roster, state):
-    """MEET, with whatever roster."""
+def meet(c, count, examples, most=64, roster=None):
+    """MEETs of the node alone."""
+    own = f"127.0.0.1:{c.server.port} key={c.server.key.pin}\n".encode()
     send_block(c, 1, np.frombuffer(SMALL, "u1")[None])
-    send_block(c, 2, np.array([[3, 1, members, 0, 77, 1, state, 17, 64, examples, 0, 1, 0, 0, 0]], "<i8"))
-    send_block(c, 3, np.frombuffer(roster, "u1")[None])
+    send_block(c, 2, np.array([[3, 1, 1, 0, 77, 1, 4, 17, most, examples, 0, 1, 0, 0, 0]], "<i8"))
+    send_block(c, 3, np.frombuffer(roster or own, "u1")[None])
     send_block(c, 4, np.zeros((1, 6)))
+    ask(c, count, MEET, 2, 3, (1, 1), records.I64)
+
+
+def step(c, number, most, listed, packs=0, shards=1, rows=1):
+    """STEP: listed is the list's kind and length; its key is the number."""
+    send_block(c, 10 + number, np.array([[3, number, 0, 0, 1 << 62, 0, packs, *listed, number, 0, 0, 0,
+                                          1, 1, 17, 60, 1, 10, shards, most, 30] +
+                                         [0, 0, 0, rows, 0, 0, 0, 0, 0, 0] * shards], "<i8"))
+    ask(c, 1, STEP, 10 + number, 0, (1, 2 * shards + 1), records.I64, first=100 + number)
+
+
+def answered(c, number):
+    """Until this STEP is, and so all before it."""
+    kind = task = None
+    while kind not in (records.RESULT, records.REFUSE) or task != 100 + number:
+        kind, _, _, task, *_ = c.link.next_record(60)
+        if kind == PING:
+            c.send(record(records.PONG, number=task))
 
 
 def long_rosters(c):
-    meeting(c, 1, 1, b"*\n" * (8 << 20), 4)
-    ask(c, 3, 4, 2, 3, (1, 1), records.I64)
+    meet(c, 3, 1, roster=b"*\n" * (8 << 20))
+
+
+def many_examples(c):
+    meet(c, 40, 15000000)
+    for n in range(1, 11):
+        step(c, n, 64, (0, 15000000))
+    answered(c, 10)
+
+
+def long_lists(c):
+    """Each is drawn anew; no row of it is there."""
+    meet(c, 1, 10)
+    for n in range(1, 21):
+        step(c, n, 64, (2, 10000000))
+    answered(c, 20)
+
+
+def many_packs(c):
+    meet(c, 1, 10)
+    for n in range(1, 21):
+        step(c, n, 64, (0, 10), packs=n << 18)
+    answered(c, 20)
+
+
+def equal_shards(c):
+    """All rows are there, and each shard has all of them."""
+    count = 200000
+    meet(c, 1, count, count)
+    send_block(c, PACKS, np.arange(count, dtype="<u4")[None])
+    send_block(c, PACKS + 1, np.zeros((count, 2)))
+    send_block(c, PACKS + 2, np.zeros((count, 2)))
+    for n in range(1, 4):
+        step(c, n, count, (1, count), packs=1, shards=4096, rows=count)
+    answered(c, 3)
 
 
 def subnormal(c):
@@ -270,6 +323,10 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
           "400 gradients that are refused, of two networks by turns": other_batches,
           "200 tasks over tables of 3,000,000 groups": group_tables,
           "3 MEETs with a roster of 16 MB": long_rosters,
+          "40 MEETs and 10 STEPs over 15,000,000 examples": many_examples,
+          "20 STEPs with lists of 10,000,000 rows": long_lists,
+          "20 STEPs of 262,144 packs each that never came": many_packs,
+          "3 STEPs of 4,096 shards of the same 200,000 rows": equal_shards,
           "2,000 small products of subnormal numbers": subnormal}
 # They may cost what they cost: not at once.
 DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or
@@ -283,6 +340,7 @@ def flood(name, me, other):
     canary.start()
     time.sleep(0.1)
     c = Coordinator(node.port, me, node.pins)
+    c.server = node
     before, why = loop_cpu(node), ""
     try:
         FLOODS[name](c)

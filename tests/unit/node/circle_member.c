@@ -52,6 +52,7 @@ static void hear(void *ctx, sherd__event *e)
     (void)ctx;
     if (e->kind != SHERD__EV_RESULT && e->kind != SHERD__EV_REFUSED) return;
     one.answered++;
+    one.refusals += e->kind == SHERD__EV_REFUSED;
     if (e->kind == SHERD__EV_RESULT && e->task.result.len <= sizeof one.told)
         memcpy(one.told, sherd__fragment_bytes(e->fragment), (size_t)e->task.result.len);
     one.refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
@@ -79,6 +80,12 @@ int circle_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64
     return one.answered == before ? 1 : one.refused;
 }
 
+static void note_wake(void *ctx)
+{
+    (void)ctx;
+    one.wakes++;
+}
+
 static void nobody(void *ctx)
 {
     (void)ctx;
@@ -98,6 +105,7 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
                                 .self = { .identity = one.identity[SELF], .peers = peers },
                                 .links = { open_link, no_link, no_link, NULL },
                                 .coordinator = is_coordinator };
+    if (one.turns) o.wake = note_wake;
     assert_int_equal(sherd__worker_new(&one.worker, &o), 0);
     joined_open(&one.j, one.worker, hear, NULL);
     one.tasks = one.answered = one.opened = 0;

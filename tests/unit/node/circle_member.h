@@ -22,9 +22,12 @@ typedef struct circle_member {
     const sherd__backend *backend;   /* NULL: one that computes nothing */
     void *backend_ctx;
     uint64_t memory;                 /* of the worker; 0: 4 MB */
+    bool turns;                      /* it asks for turns of a loop, which count as wakes */
+    unsigned wakes;
     uint32_t tasks, answered, next_block, opened;
     bool coordinators;               /* member 2's key may give tasks */
     bool calls_off;                  /* whatever is asked, at once */
+    uint32_t refusals;
     int refused;
     uint8_t told[512];               /* the last result */
 } circle_member;

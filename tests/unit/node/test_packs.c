@@ -20,6 +20,7 @@ enum { JOB = 7, MOST = 60, COLS = 3 };
 static sherd__pool *pool;
 static sherd__store store;
 static sherd__packs packs;
+static sherd__pack_chunk *old;
 static uint64_t state = 5;
 
 static uint32_t below(uint32_t n)
@@ -63,11 +64,18 @@ static void drop_pack(uint32_t pack)
         assert_int_equal(sherd__store_drop(&store, JOB, sherd__circle_pack(pack) + b), 1);
 }
 
+static void note_left(void *ctx, const sherd__block *b)
+{
+    sherd__packs_drop(ctx, b);
+}
+
 static int open_packs(void **unused)
 {
     (void)unused;
     assert_int_equal(sherd__pool_new(&pool, 1 << 20), 0);
     sherd__store_init(&store);
+    store.left = note_left;
+    store.left_ctx = &packs;
     assert_int_equal(sherd__packs_open(&packs, pool, MOST, NULL), 0);
     return 0;
 }
@@ -75,29 +83,46 @@ static int open_packs(void **unused)
 static int close_packs(void **unused)
 {
     (void)unused;
-    sherd__packs_close(&packs);
-    sherd__packs_close(&packs);
+    sherd__packs_close(&packs, &old);
+    sherd__packs_close(&packs, &old);
+    (void)sherd__packs_reap(&old, SIZE_MAX);
+    assert_null(old);
     sherd__store_fini(&store);
     assert_int_equal(sherd__pool_stats_of(pool)->used, 0);
     sherd__pool_free(pool);
     return 0;
 }
 
-static int pick(uint64_t first, uint64_t rows, sherd__picked *out)
+static int take(uint32_t n)
 {
-    sherd__plan_shard s = { .first = first, .rows = rows };
-    return sherd__packs_pick(&packs, &store, JOB, &s, COLS, 1, out, NULL);
+    int err = sherd__packs_take(&packs, &store, JOB, n, UINT32_MAX, NULL);
+    return err ? err : sherd__packs_note(&packs, NULL);
 }
 
-static void assert_rows(const sherd__picked *p, const uint32_t *list, const double *version,
+static int list_of(const sherd__rows *r)
+{
+    int err = sherd__packs_list(&packs, r, NULL);
+    return err ? err : sherd__packs_note(&packs, NULL);
+}
+
+static bool apart;
+
+static int find(uint64_t first, uint64_t rows)
+{
+    sherd__plan_shard s = { .first = first, .rows = rows };
+    return sherd__packs_find(&packs, &s, COLS, 1, &apart, NULL);
+}
+
+static void assert_rows(uint64_t first, uint64_t rows, const uint32_t *list, const double *version,
                         bool labels)
 {
-    uint8_t *scratch = malloc(p->scratch ? (size_t)p->scratch : 1);
-    sherd__shard s = sherd__picked_shard(p, scratch);
-    assert_int_equal(s.x.rows, p->what.rows);
+    sherd__plan_shard what = { .first = first, .rows = rows };
+    uint8_t *scratch = malloc((size_t)sherd__packs_scratch(&packs, rows, COLS, 1));
+    sherd__shard s = sherd__packs_shard(&packs, &what, apart ? scratch : NULL);
+    assert_int_equal(s.x.rows, rows);
     for (size_t i = 0; i < s.x.rows; i++) {
         const double *x = (const double *)s.x.data + COLS * i;
-        uint32_t row = list[p->what.first + i];
+        uint32_t row = list[first + i];
         assert_true(x[0] == row && x[1] == row + 0.5 && x[2] == version[row]);
         if (labels) assert_int_equal(s.targets.labels[i], row);
         else assert_true(s.targets.values[i] == -(double)row);
@@ -121,7 +146,7 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
         for (uint32_t at = 0, len; at < n; at += len) {
             len = 1 + below(n - at);
             put_pack(pack++, numbers + at, len, 1, labels);
-            if (below(2)) assert_int_equal(sherd__packs_take(&packs, &store, JOB, pack, NULL), 0);
+            if (below(2)) assert_int_equal(take(pack), 0);
         }
         for (uint32_t i = 0; i < n; i++) version[numbers[i]] = 1;
         if (below(2)) { /* some come again */
@@ -129,19 +154,17 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
             put_pack(pack++, numbers, again, 2, labels);
             for (uint32_t i = 0; i < again; i++) version[numbers[i]] = 2;
         }
-        assert_int_equal(sherd__packs_take(&packs, &store, JOB, pack, NULL), 0);
+        assert_int_equal(take(pack), 0);
         sherd__rows r = { (sherd__rows_kind)below(3), n, n, { (uint8_t)below(9) } };
         sherd__rows_list(&r, list);
-        assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
-        assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
-        sherd__picked p;
+        assert_int_equal(list_of(&r), 0);
+        assert_int_equal(list_of(&r), 0);
         uint32_t first = below(n), rows = 1 + below(n - first);
-        assert_int_equal(pick(first, rows, &p), 0);
-        for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* what is held stays */
-        assert_rows(&p, list, version, labels);
-        sherd__picked_release(&p);
-        assert_int_equal(pick(first, rows, &p), SHERD_EINVAL);
-        sherd__picked_release(&p);
+        assert_int_equal(find(first, rows), 0);
+        for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* what a step has stays */
+        assert_rows(first, rows, list, version, labels);
+        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), pack);
+        assert_int_equal(find(first, rows), SHERD_EINVAL);
         close_packs(NULL);
     }
 }
@@ -150,18 +173,17 @@ static void neighbours_are_not_copied(void **unused)
 {
     (void)unused;
     uint32_t rows[MOST];
-    sherd__picked p;
     sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
+    sherd__plan_shard what = { .first = 10, .rows = 20 };
     sherd__rows_list(&r, rows);
     put_pack(0, rows, MOST, 1, true);
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
-    assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
-    assert_int_equal(pick(10, 20, &p), 0);
-    assert_int_equal(p.scratch, 0);
+    assert_int_equal(take(1), 0);
+    assert_int_equal(list_of(&r), 0);
+    assert_int_equal(find(10, 20), 0);
+    assert_false(apart);
     const sherd_fragment *f = sherd__store_find(&store, JOB, sherd__circle_pack(0) + 1)->fragment;
-    assert_ptr_equal(sherd__picked_shard(&p, NULL).x.data,
+    assert_ptr_equal(sherd__packs_shard(&packs, &what, NULL).x.data,
                      sherd__fragment_bytes(f) + sizeof(double) * COLS * 10);
-    sherd__picked_release(&p);
 }
 
 static void what_is_not_here_is_refused(void **unused)
@@ -169,26 +191,24 @@ static void what_is_not_here_is_refused(void **unused)
     (void)unused;
     static const uint32_t rows[] = { 0, 1, 2, MOST };
     double x[4 * COLS] = { 0 };
-    sherd__picked p;
     sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
-    assert_int_equal(sherd__packs_list(&packs, &r, NULL), 0);
-    assert_int_equal(pick(0, 1, &p), SHERD_EINVAL); /* nothing has come */
+    assert_int_equal(list_of(&r), 0);
+    assert_int_equal(find(0, 1), SHERD_EINVAL); /* nothing has come */
     put_pack(0, rows, 3, 1, true);
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
-    assert_int_equal(pick(0, 3, &p), 0);
-    sherd__picked_release(&p);
-    assert_int_equal(pick(0, 4, &p), SHERD_EINVAL);
-    sherd__picked_release(&p);
-    put(sherd__circle_pack(1), SHERD_U32, 1, 1, rows + 3);
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 2, NULL), SHERD_EFORMAT);
-    sherd__store_drop(&store, JOB, sherd__circle_pack(0) + 1); /* another block of its number */
-    put(sherd__circle_pack(0) + 1, SHERD_F64, 2, COLS, x);
-    assert_int_equal(pick(0, 3, &p), SHERD_ESHAPE);
-    sherd__picked_release(&p);
-    sherd__store_drop(&store, JOB, sherd__circle_pack(0) + 1);
-    put(sherd__circle_pack(0) + 1, SHERD_F64, 3, COLS - 1, x);
-    assert_int_equal(pick(0, 3, &p), SHERD_ESHAPE);
-    sherd__picked_release(&p);
+    assert_int_equal(take(1), 0);
+    assert_int_equal(find(0, 3), 0);
+    assert_int_equal(find(0, 4), SHERD_EINVAL);
+    for (uint32_t k = 1; k <= 2; k++) { /* inputs of too few rows, and of other numbers */
+        put(sherd__circle_pack(k), SHERD_U32, 1, 3, rows);
+        put(sherd__circle_pack(k) + 1, SHERD_F64, k + 1, k == 1 ? COLS : COLS - 1, x);
+        put(sherd__circle_pack(k) + 2, SHERD_U32, k + 1, 1, rows);
+        assert_int_equal(take(k + 1), 0);
+        assert_int_equal(find(0, 3), SHERD_ESHAPE);
+    }
+    put(sherd__circle_pack(3), SHERD_U32, 1, 1, rows); /* without targets: it has not come */
+    put(sherd__circle_pack(3) + 1, SHERD_F64, 1, COLS, x);
+    assert_int_equal(take(4), 0);
+    assert_int_equal(find(0, 3), SHERD_ESHAPE);
     assert_int_equal(sherd__packs_list(&packs, &(sherd__rows){ SHERD__ROWS_DRAWN, MOST, 1u << 30,
                                                                { 0 } }, NULL), SHERD_ENOMEM);
 }
@@ -197,11 +217,35 @@ static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)
 {
     (void)unused;
     uint32_t rows[MOST + 1] = { 0 };
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, UINT32_MAX, NULL), SHERD_EFORMAT);
-    put(sherd__circle_pack(0), SHERD_U32, 1, MOST + 1, rows);
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), SHERD_EFORMAT);
-    assert_int_equal(sherd__store_drop(&store, JOB, sherd__circle_pack(0)), 1);
-    assert_int_equal(sherd__packs_take(&packs, &store, JOB, 1, NULL), 0);
+    double x[COLS] = { 0 };
+    assert_int_equal(take(UINT32_MAX), SHERD_EFORMAT);
+    for (uint32_t k = 0; k < 2; k++) {
+        rows[0] = k * MOST; /* the second one's first row is none */
+        put(sherd__circle_pack(k), SHERD_U32, 1, k ? 1 : MOST + 1, rows);
+        put(sherd__circle_pack(k) + 1, SHERD_F64, 1, COLS, x);
+        put(sherd__circle_pack(k) + 2, SHERD_F64, 1, 1, x);
+        assert_int_equal(take(k + 1), SHERD_EFORMAT);
+        assert_int_equal(take(k + 1), SHERD_EFORMAT);
+        drop_pack(k);
+        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), 1);
+        assert_int_equal(take(k + 1), 0);
+    }
+}
+
+/* A session may send and drop packs for ever. */
+static void packs_that_were_dropped_take_no_memory(void **unused)
+{
+    (void)unused;
+    uint32_t row = 0;
+    uint64_t before = 0;
+    for (uint32_t k = 0; k < 3000; k++) {
+        put_pack(k, &row, 1, 1, true);
+        assert_int_equal(take(k + 1), 0);
+        drop_pack(k);
+        assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), 1);
+        if (k == 0) before = sherd__pool_stats_of(pool)->used;
+    }
+    assert_int_equal(sherd__pool_stats_of(pool)->used, before);
 }
 
 int main(void)
@@ -211,6 +255,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(neighbours_are_not_copied, open_packs, close_packs),
         cmocka_unit_test_setup_teardown(what_is_not_here_is_refused, open_packs, close_packs),
         cmocka_unit_test_setup_teardown(numbers_of_packs_that_no_leader_has_are_refused, open_packs,
+                                        close_packs),
+        cmocka_unit_test_setup_teardown(packs_that_were_dropped_take_no_memory, open_packs,
                                         close_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

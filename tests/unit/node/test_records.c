@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/bytes.h"
 #include "crypto/fragment_make.h"
@@ -156,6 +157,194 @@ static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
     one.memory = 0;
 }
 
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+enum { BATCH = 1 << 17 };
+
+/* Until the compute thread has nothing to do, a minute at most. */
+static void rest(void)
+{
+    circle_settle();
+    for (unsigned i = 0; i < 60000 && sherd__executor_pending(one.executor); i++) {
+        usleep(1000);
+        circle_settle();
+    }
+    assert_int_equal(sherd__executor_pending(one.executor), 0);
+}
+
+static void meet_over(uint32_t examples)
+{
+    sherd__circle_plan p = circle_plan();
+    p.members = 1;
+    p.self = 0;
+    p.examples = examples;
+    p.batch = BATCH;
+    (void)circle_meet_alone(&p);
+    rest();
+    assert_int_equal(one.refused, 0);
+}
+
+/* A STEP of some equal shards, not answered yet. */
+static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, uint32_t shards,
+                     uint64_t rows)
+{
+    size_t head = 8 * SHERD__CIRCLE_STEP, len = head + sherd__plan_size(1, shards);
+    const int32_t scale = 20;
+    uint8_t *bytes = malloc(len);
+    assert_non_null(bytes);
+    sherd__circle_round r = { .round = round, .rate = 0.5, .by = 3, .packs = packs, .list = *list };
+    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1,
+                      .shards = shards, .batch = BATCH };
+    sherd__circle_round_write(bytes, &r);
+    sherd__plan_write(bytes + head, &p, &scale);
+    for (uint32_t i = 0; i < shards; i++)
+        sherd__plan_write_shard(bytes + head, &p, i, &(sherd__plan_shard){ .rows = rows });
+    circle_put(one.next_block, SHERD_I64, bytes, len / 8);
+    joined_ask(&one.j, JOB, 1000 + (uint32_t)round, SHERD__OP_STEP, one.next_block++, 0, SHERD_I64,
+               1, 2 * (uint64_t)shards + 1);
+    free(bytes);
+}
+
+static void rows_are_listed_and_looked_up_off_the_loop(void **unused)
+{
+    enum { EXAMPLES = 4000000, STEPS = 5 };
+    (void)unused;
+    one.memory = 256 * MB;
+    circle_start_on(true, NULL);
+    double before = cpu_s();
+    meet_over(EXAMPLES);
+    for (uint8_t k = 1; k <= STEPS; k++) {
+        ask_step(k, &(sherd__rows){ SHERD__ROWS_SHUFFLED, EXAMPLES, EXAMPLES, { k } }, 0, 1, 9);
+        rest();
+        assert_int_equal(one.refused, SHERD_EINVAL); /* no row is here */
+    }
+    double took = cpu_s() - before;
+    print_message("%d lists of %d rows: %.4f s of the loop\n", STEPS, EXAMPLES, took);
+    assert_true(took < 0.1); /* 0.4 where the loop draws them */
+    circle_stop();
+    one.memory = 0;
+}
+
+static void shards_of_more_rows_than_the_list_are_refused_at_once(void **unused)
+{
+    enum { EXAMPLES = 100000, SHARDS = 4096 };
+    const sherd__rows list = { SHERD__ROWS_GIVEN, EXAMPLES, EXAMPLES, { 0 } };
+    (void)unused;
+    one.memory = 64 * MB;
+    circle_start_on(true, NULL);
+    meet_over(EXAMPLES);
+    ask_step(1, &list, 0, SHARDS, EXAMPLES);
+    rest();
+    assert_int_equal(one.refused, SHERD_EFORMAT);
+    ask_step(1, &list, 0, SHARDS, EXAMPLES / SHARDS);
+    rest();
+    assert_int_equal(one.refused, SHERD_EINVAL); /* as many as it has; none is here */
+    circle_stop();
+    one.memory = 0;
+}
+
+enum { PACKS = 6000 };
+
+/* Turns of the loop until none is asked for any more; how many. */
+static unsigned turns(void)
+{
+    unsigned n = 0;
+    for (circle_settle(); one.wakes; n++) {
+        one.wakes = 0;
+        sherd__worker_poll(one.worker);
+        circle_settle();
+    }
+    return n;
+}
+
+/* Memory in use before the packs came. */
+static uint64_t start_with_packs(void)
+{
+    static const double x[3], y[2];
+    one.memory = 64 * MB;
+    one.turns = true;
+    circle_start(NULL);
+    meet_over(PACKS);
+    uint64_t before = sherd__worker_memory(one.worker)->used;
+    for (uint32_t k = 0; k < PACKS; k++) {
+        circle_put(sherd__circle_pack(k), SHERD_U32, &k, 1);
+        joined_put(&one.j, JOB, sherd__circle_pack(k) + 1, SHERD_F64, 1, 3, x);
+        joined_put(&one.j, JOB, sherd__circle_pack(k) + 2, SHERD_F64, 1, 2, y);
+        if (k % 500 == 0) circle_settle();
+    }
+    (void)turns();
+    return before;
+}
+
+static void stop_turns(void)
+{
+    joined_cut(&one.j);
+    (void)turns();
+    assert_int_equal(sherd__worker_memory(one.worker)->used, 0);
+    sherd__worker_free(one.worker);
+    sherd__executor_free(one.executor);
+    one.turns = false;
+    one.memory = 0;
+}
+
+static void packs_are_found_some_at_a_turn(void **unused)
+{
+    const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
+    (void)unused;
+    (void)start_with_packs();
+    uint32_t before = one.answered, refusals = one.refusals;
+    ask_step(1, &list, PACKS, 1, PACKS);
+    joined_ask(&one.j, JOB, 2000, SHERD__OP_REDUCE, one.next_block - 1, 0, SHERD_F64, 1,
+               1 + SHERD__CIRCLE_FIGURES);
+    unsigned n = turns();
+    print_message("%d packs in %u turns\n", PACKS, n);
+    assert_true(n >= PACKS / 1024 - 2); /* with each of the two records some are found, too */
+    assert_int_equal(one.answered, before + 2);
+    assert_int_equal(one.refusals, refusals); /* REDUCE has waited for its STEP */
+    stop_turns();
+}
+
+static void a_step_that_is_cancelled_meanwhile_holds_nothing_up(void **unused)
+{
+    const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
+    (void)unused;
+    (void)start_with_packs();
+    ask_step(1, &list, PACKS, 1, PACKS);
+    joined_exchange(&one.j);
+    assert_int_equal(sherd__session_cancel(one.j.co, JOB, 1001, 1), 0);
+    uint32_t before = one.answered;
+    ask_step(2, &list, PACKS, 1, PACKS);
+    (void)turns();
+    assert_int_equal(one.answered, before + 1);
+    assert_int_equal(one.refused, 0);
+    stop_turns();
+}
+
+static void packs_are_let_go_of_some_at_a_turn(void **unused)
+{
+    const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
+    (void)unused;
+    for (int whole = 0; whole <= 1; whole++) { /* with their circle; one by one */
+        uint64_t before = start_with_packs();
+        ask_step(1, &list, PACKS, 1, PACKS);
+        (void)turns();
+        uint64_t packs = sherd__worker_memory(one.worker)->used - before;
+        if (whole) assert_int_equal(sherd__session_drop(one.j.co, JOB, 0), 0);
+        for (uint32_t k = 0; k < PACKS && !whole; k++)
+            for (uint32_t b = 0; b < 3; b++)
+                assert_int_equal(sherd__session_drop(one.j.co, JOB, sherd__circle_pack(k) + b), 0);
+        joined_exchange(&one.j);
+        assert_true(one.wakes);
+        uint64_t left = sherd__worker_memory(one.worker)->used;
+        unsigned n = turns();
+        print_message("%d packs let go of in %u turns\n", PACKS, n);
+        assert_true(n >= PACKS / 1024);
+        if (!whole) assert_true(left > before + packs / 2); /* else all the circle has went */
+        assert_true(sherd__worker_memory(one.worker)->used < before + packs / 2);
+        stop_turns();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +352,11 @@ int main(void)
         cmocka_unit_test(and_are_compared_before_they_are_multiplied),
         cmocka_unit_test(a_roster_that_is_too_long_is_not_read),
         cmocka_unit_test(networks_of_gradients_are_not_filled_on_the_loop),
+        cmocka_unit_test(rows_are_listed_and_looked_up_off_the_loop),
+        cmocka_unit_test(shards_of_more_rows_than_the_list_are_refused_at_once),
+        cmocka_unit_test(packs_are_found_some_at_a_turn),
+        cmocka_unit_test(a_step_that_is_cancelled_meanwhile_holds_nothing_up),
+        cmocka_unit_test(packs_are_let_go_of_some_at_a_turn),
     };
     return cmocka_run_group_tests_name("node/records", tests, NULL, circle_free_identities);
 }
