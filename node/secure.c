@@ -28,18 +28,45 @@ int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+/* What of a session is as large as its network. */
+typedef struct remains {
+    sherd__aggregate_member *member;
+    sherd__own_grader *grader;
+    int64_t *sum, *noise;
+    size_t len;
+} remains;
+
+static void wipe(const remains *r)
+{
+    if (r->sum) sherd__wipe(r->sum, r->len * sizeof *r->sum);
+    if (r->noise) sherd__wipe(r->noise, r->len * sizeof *r->noise);
+    sherd__free(r->sum);
+    sherd__free(r->noise);
+    sherd__aggregate_member_free(r->member);
+    sherd__own_free(r->grader);
+}
+
+static void end(void *what)
+{
+    wipe(what);
+    sherd__free(what);
+}
+
 void sherd__secure_leave(sherd__secure *s)
 {
-    if (s->sum) sherd__wipe(s->sum, s->a.len * sizeof *s->sum);
-    if (s->noise) sherd__wipe(s->noise, s->a.len * sizeof *s->noise);
-    sherd__free(s->sum);
-    sherd__free(s->noise);
-    sherd__aggregate_member_free(s->member);
+    const sherd__later *later = &s->site.later;
+    const remains r = { s->member, s->grader, s->sum, s->noise, s->a.len };
+    remains *copy = later->end && s->reserved ? sherd__alloc(sizeof *copy) : NULL;
+    if (copy) {
+        *copy = r;
+        later->end(later->ctx, end, copy, s->reserved);
+    } else {
+        wipe(&r);
+        sherd__pool_unreserve(s->site.pool, s->reserved);
+    }
     sherd__free(s->signers);
-    sherd__own_free(s->grader);
     sherd__block_release(s->x);
     sherd__block_release(s->targets);
-    sherd__pool_unreserve(s->site.pool, s->reserved);
     sherd__secure fresh = { .site = s->site, .admitted = s->admitted };
     sherd__wipe(s, sizeof *s);
     *s = fresh;

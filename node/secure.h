@@ -37,8 +37,21 @@ typedef struct sherd__secure_self {
     sherd__ledger_ref ledger;       /* of data */
 } sherd__secure_self;
 
+/** Where the end of a session is left to the compute thread: wiping it takes 0.1 s for each GB. */
+typedef struct sherd__later {
+    /** end(what) runs there, before any task that is admitted afterwards; then `reserved` bytes of
+     *  the pool are given back. NULL: all at once, here. */
+    void (*end)(void *ctx, void (*end)(void *what), void *what, uint64_t reserved);
+    /** Bytes that are still to be given back so. */
+    uint64_t (*ending)(void *ctx);
+    /** So many of them are not given back: a task that runs behind these ends has them. */
+    void (*inherit)(void *ctx, uint64_t bytes);
+    void *ctx;
+} sherd__later;
+
 typedef struct sherd__secure_site {
     sherd__secure_self self;
+    sherd__later later;
     sherd__pool *pool;
     sherd__store *store;
     sherd_entropy entropy; /* of masks; fill NULL: the system's */
@@ -51,7 +64,7 @@ typedef struct sherd__secure sherd__secure;
 /** Whether this operation is one of these. */
 bool sherd__secure_op(uint32_t op);
 int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site) SHERD_MUST;
-/** Wipes; not while a task is admitted and not done. NULL is allowed. */
+/** Wipes, now or later; not while a task is admitted and not done. NULL is allowed. */
 void sherd__secure_free(sherd__secure *s);
 
 /**

@@ -79,6 +79,19 @@ static uint64_t memory_of(const sherd__secure *s, uint64_t grader)
     return all;
 }
 
+/* Tasks of JOIN's session run behind the ends of those before, so it may have what these have. */
+static bool reserve(sherd__secure *s, uint64_t memory)
+{
+    const sherd__later *later = &s->site.later;
+    uint64_t ending = later->end ? later->ending(later->ctx) : 0;
+    if (ending > memory) ending = memory;
+    if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(s->site.pool, memory - ending))
+        return false;
+    if (ending) later->inherit(later->ctx, ending);
+    s->reserved = memory;
+    return true;
+}
+
 /* Parameters of the network, whose layers fit then. */
 static int measure(sherd__secure *s, sherd_diag *d)
 {
@@ -113,11 +126,9 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
     if (!err) err = take_blocks(s, d);
     if (!err) err = sherd__own_memory(&s->recipe, s->plan.clip > 0, &grader, d);
     if (err) return err;
-    uint64_t memory = memory_of(s, grader);
-    if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(s->site.pool, memory))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "this node has no memory for the training");
-    s->reserved = memory;
-    return SHERD_OK;
+    return reserve(s, memory_of(s, grader))
+               ? SHERD_OK
+               : sherd__fail(d, SHERD_ENOMEM, NULL, "this node has no memory for the training");
 }
 
 /* Examples that the coordinator deals, where they lie. */

@@ -28,7 +28,7 @@
 #define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
 #define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
-#define QUEUE_MAX 16u        /* of the executor; the worker keeps at most two there */
+#define QUEUE_MAX 1024u      /* of the executor: two tasks, and sessions that are wiped */
 #define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;

@@ -310,7 +310,8 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (sherd__circle_op(what->op)) return sherd__worker_circle(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
-    sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store };
+    sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store,
+                                .later = sherd__worker_later(c) };
     const sherd__account *account = &c->tenant->account;
     if (account->named)
         memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);

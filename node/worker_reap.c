@@ -71,6 +71,78 @@ bool sherd__worker_relieve(void *worker)
     return n > 0;
 }
 
+/* ---- what the compute thread ends ------------------------------------------------------------ */
+
+typedef struct ending {
+    sherd_work work; /* first: the executor hands it back */
+    sherd__worker *worker;
+    struct ending *prev, *next;
+    sherd__pool *pool;
+    uint64_t reserved;
+    void (*end)(void *what);
+    void *what; /* NULL: ended */
+} ending;
+
+static void run_ending(sherd_work *work)
+{
+    ending *e = (ending *)work;
+    e->end(e->what);
+    e->what = NULL;
+}
+
+static void on_ended(sherd_work *work)
+{
+    ending *e = (ending *)work;
+    if (e->what) e->end(e->what); /* the executor is going down */
+    *(e->prev ? &e->prev->next : &e->worker->endings) = e->next;
+    if (e->next) e->next->prev = e->prev;
+    sherd__pool_unreserve(e->pool, e->reserved);
+    sherd__free(e);
+}
+
+static void end_later(void *client, void (*end)(void *what), void *what, uint64_t reserved)
+{
+    const sherd__client *c = client;
+    sherd__worker *w = c->worker;
+    ending *e = w->opt.wake ? sherd__alloc(sizeof *e) : NULL;
+    if (e) {
+        *e = (ending){ { .run = run_ending, .done = on_ended }, w, NULL, w->endings, c->pool,
+                       reserved, end, what };
+        if (!sherd__executor_submit(w->opt.executor, &e->work)) {
+            if (e->next) e->next->prev = e;
+            w->endings = e;
+            return;
+        }
+        sherd__free(e);
+    }
+    end(what);
+    sherd__pool_unreserve(c->pool, reserved);
+}
+
+static uint64_t ending_bytes(void *client)
+{
+    const sherd__client *c = client;
+    uint64_t bytes = 0;
+    for (const ending *e = c->worker->endings; e; e = e->next)
+        if (e->pool == c->pool) bytes += e->reserved;
+    return bytes;
+}
+
+static void inherit(void *client, uint64_t bytes)
+{
+    const sherd__client *c = client;
+    for (ending *e = c->worker->endings; e && bytes; e = e->next) {
+        uint64_t n = e->pool != c->pool ? 0 : e->reserved < bytes ? e->reserved : bytes;
+        e->reserved -= n;
+        bytes -= n;
+    }
+}
+
+sherd__later sherd__worker_later(sherd__client *c)
+{
+    return (sherd__later){ end_later, ending_bytes, inherit, c };
+}
+
 void sherd__worker_count_clients(sherd__worker *w)
 {
     sherd__pool_sole(w->pool, w->clients && !w->clients->next);

@@ -92,6 +92,7 @@ struct sherd__worker {
     uint32_t running_len;
     bool pumping;
     double served_us;                /* the least used_us of those in the ring, when last served */
+    struct ending *endings;          /* with the compute thread */
     size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for room */
     double turn_us;                  /* estimated, of work on the loop's thread since its turn */
 };
@@ -154,6 +155,9 @@ void sherd__worker_reap_now(sherd__client *c);
 bool sherd__worker_relieve(void *worker);
 /** Frees a closed client of which nothing is left. */
 void sherd__worker_over(sherd__client *c);
+/** Ends that the compute thread makes, of what this client's key has reserved; without turns they
+ *  are made at once. */
+sherd__later sherd__worker_later(sherd__client *c);
 /** A client counts until the compute thread has let go of its last task, too. */
 void sherd__worker_count_clients(sherd__worker *w);
 

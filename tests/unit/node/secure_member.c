@@ -55,6 +55,12 @@ static void nothing(void *ctx)
     (void)ctx;
 }
 
+static void note_wake(void *ctx)
+{
+    (void)ctx;
+    m.wakes++;
+}
+
 void member_start_with(uint64_t memory, const sherd__own *data, const sherd__peers *peers)
 {
     assert_int_equal(m.threaded ? sherd__executor_new(&m.executor, 16, nothing, NULL)
@@ -64,6 +70,7 @@ void member_start_with(uint64_t memory, const sherd__own *data, const sherd__pee
                                 .self = { .identity = m.identity, .data = data, .peers = peers,
                                           .policy = &m.policy,
                                           .ledger = memory_ledger_ref(&m.ledger) } };
+    if (m.turns) o.wake = note_wake;
     noting = *o.self.ledger.ops;
     noting.charge = charge;
     o.self.ledger.ops = &noting;
@@ -85,6 +92,11 @@ void member_stop(void)
     joined_cut(&m.j);
     assert_int_equal(sherd__worker_stats_of(m.worker)->queued, 0);
     assert_int_equal(sherd__worker_memory(m.worker)->used, 0);
+    member_end();
+}
+
+void member_end(void)
+{
     sherd__worker_free(m.worker);
     sherd__executor_free(m.executor);
     for (uint32_t i = 1; i < N; i++) {

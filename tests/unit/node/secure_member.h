@@ -33,6 +33,8 @@ typedef struct member_world {
         sherd__aggregate_member *member;
     } others[N];             /* members 1 to 3 */
     bool threaded;           /* tasks run on a compute thread */
+    bool turns;              /* the worker asks for turns of a loop, which count as wakes */
+    unsigned wakes;
     atomic_uint charged;     /* uploads, as the compute thread charges them */
 
     uint32_t tasks, answered, next_block;
@@ -68,6 +70,8 @@ void member_start_with(uint64_t memory, const sherd__own *data, const sherd__pee
 void member_start(const sherd__peers *peers);
 /** Every task was answered, and nothing is left. */
 void member_stop(void);
+/** The rest of that, where nothing is left. */
+void member_end(void);
 /** What m.j hears. */
 void member_hear(void *ctx, sherd__event *e);
 

@@ -1,0 +1,119 @@
+/*
+ * How a session of secure sums ends where a loop serves others: the compute thread wipes it, its
+ * memory counts until then, and a JOIN that follows may have that memory.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/node/secure_member.h"
+
+enum { MUCH = 16 << 20 };
+
+static uint64_t used(void)
+{
+    return sherd__worker_memory(m.worker)->used;
+}
+
+/* Turns of the loop, in which nothing is heard of the compute thread. */
+static void turns(void)
+{
+    for (joined_exchange(&m.j); m.wakes; joined_exchange(&m.j)) {
+        m.wakes = 0;
+        sherd__worker_poll(m.worker);
+    }
+}
+
+static void start(uint64_t memory)
+{
+    m.turns = true;
+    member_start_with(memory, &m.own, NULL);
+}
+
+static void stop(void)
+{
+    joined_cut(&m.j);
+    do m.wakes = 1, turns();
+    while (sherd__executor_drain(m.executor));
+    assert_int_equal(used(), 0);
+    member_end();
+    m.turns = false;
+}
+
+static void drop_job(void)
+{
+    assert_int_equal(sherd__session_drop(m.j.co, JOB, 0), 0);
+    turns();
+}
+
+/* What a session reserves at JOIN, and all memory that is in use then. */
+static uint64_t reserved(uint64_t *all)
+{
+    start(MUCH);
+    assert_int_equal(member_join(), 0);
+    turns();
+    *all = used();
+    drop_job();
+    uint64_t before = used();
+    assert_int_equal(sherd__executor_drain(m.executor), 1);
+    uint64_t bytes = before - used();
+    print_message("%llu of %llu bytes\n", (unsigned long long)bytes, (unsigned long long)*all);
+    stop();
+    return bytes;
+}
+
+static void the_compute_thread_wipes_what_a_session_leaves(void **s)
+{
+    (void)s;
+    for (int cut = 0; cut <= 1; cut++) {
+        start(MUCH);
+        member_meet();
+        turns();
+        if (cut) {
+            joined_cut(&m.j);
+            m.wakes = 1;
+            while (m.wakes) {
+                m.wakes = 0;
+                sherd__worker_poll(m.worker);
+            }
+        } else {
+            drop_job();
+        }
+        uint64_t before = used();
+        assert_int_equal(sherd__executor_drain(m.executor), 1);
+        assert_true(used() + LEN * sizeof(int64_t) < before);
+        if (cut) {
+            assert_int_equal(used(), 0);
+            member_end();
+            m.turns = false;
+        } else {
+            stop();
+        }
+    }
+}
+
+static void a_join_has_the_memory_of_the_session_before(void **s)
+{
+    (void)s;
+    uint64_t all, bytes = reserved(&all);
+    for (int dropped = 0; dropped <= 1; dropped++) {
+        start(all + bytes / 2); /* not for two */
+        assert_int_equal(member_join(), 0);
+        if (dropped) drop_job();
+        uint64_t before = used();
+        assert_int_equal(member_join(), 0);
+        assert_true(used() < before + bytes / 2);
+        stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_compute_thread_wipes_what_a_session_leaves),
+        cmocka_unit_test(a_join_has_the_memory_of_the_session_before),
+    };
+    return cmocka_run_group_tests_name("node/secure_end", tests, member_fill, member_empty);
+}
