@@ -14,6 +14,7 @@
 
 #include "cli/applies.h"
 #include "core/diag.h"
+#include "core/memory.h"
 #include "crypto/privacy.h"
 
 _Static_assert((int)SHERD__LEDGER_DIGEST == (int)SHERD__LEDGER_KEY, "digests of the same size");
@@ -126,6 +127,18 @@ static void read_policy(sherd__policy *p, sherd__cli *cli)
                           .any_roster = sherd__opt_flag(cli, "any-roster") };
 }
 
+/* The examples are in memory by now. */
+static void warn_of_memory(sherd__cli *cli, uint64_t budget)
+{
+    char most[24], has[24];
+    uint64_t there = sherd__memory_available();
+    if (budget > there)
+        sherd__cli_warn(cli, "--memory (%s) is more than the %s that are available beside the "
+                        "data: what is refused for want of memory may tell how many examples "
+                        "there are",
+                        sherd__cli_bytes(budget, most), sherd__cli_bytes(there, has));
+}
+
 int sherd__node_data_open(sherd__node_data *x, sherd__cli *cli, sherd__node_options *o,
                           sherd_diag *d)
 {
@@ -148,6 +161,7 @@ int sherd__node_data_open(sherd__node_data *x, sherd__cli *cli, sherd__node_opti
         sherd__cli_warn(cli, "--epsilon none: this node takes part in rounds without noise; "
                         "--min-rows counts places, empty ones too, so that such a round may hold "
                         "few examples, or one, and its sum show them");
+    warn_of_memory(cli, o->memory);
     return SHERD_OK;
 }
 

@@ -53,10 +53,13 @@ END
 (umask 077; head -c 32 /dev/zero >seed)
 : >out
 
-for i in 1 2 3 4 5; do start $i --data "mine-$i.npz"; done
+start 1 --data mine-1.npz --memory 1000000G
+for i in 2 3 4 5; do start $i --data "mine-$i.npz" --memory 100M; done
 cat line-1 line-2 line-3 line-4 line-5 >nodes.txt
 grep -q 'warning: --epsilon none: .* --min-rows counts places, .* may hold few examples, or one' node-1.err
 report $? "a node that gives rounds without noise warns that one may hold few examples"
+grep -q 'warning: --memory .* is more than the .* that are available beside the data' node-1.err && ! grep -q 'is more than the' node-2.err
+report $? "and one whose --memory is more than there is beside its data, that refusals may tell of them"
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --seed seed \
     -o got.npz --log log.jsonl --record seen
 [ $code = 0 ] && is_log log.jsonl && grep -q 'secure aggregation: sums of gradients here' out && py '
