@@ -3,6 +3,10 @@
  * it or hears of its end. One that came belongs to a key; bodies that it brought live on in the
  * circle after it is gone, and hold its record, since they go back through it to the memory of the
  * coordinator whose circle that is.
+ *
+ * Every connection counts for a coordinator's key, and takes of its part of connections, memory and
+ * turns: members may be made up. Which circle a connection is for shows with its first block. Until
+ * then it counts for a key whose circle knows the member.
  */
 #include "node/members.h"
 
@@ -20,8 +24,8 @@ typedef struct conn {
     bool came, over;
     sherd__fingerprint key; /* of who came */
     uint64_t id;            /* the circle that it brings blocks of; 0: it has brought none */
-    sherd__account *account; /* that circle's; NULL: it has brought none */
     uint64_t bodies;        /* of it, that somebody has */
+    sherd__account *account; /* that it counts for */
     struct conn *prev, *next;
 } conn;
 
@@ -66,6 +70,7 @@ static void on_closed(void *ctx, sherd_link *l)
     sherd__members *m = c->members;
     (void)l;
     unlist(c);
+    *(c->came ? &c->account->connections : &c->account->opened) -= 1;
     c->over = true;
     if (c->bodies == 0) sherd__free(c);
     if (m->count == 0) m->opt.drained(m->opt.ctx);
@@ -106,11 +111,14 @@ static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t mem
         .loop = m->opt.loop, .identity = m->opt.identity,
         .session = { .role = SHERD__COORDINATOR,
                      .hello = { .minor_max = SHERD__MINOR, .software = "sherd " SHERD_VERSION } } };
+    sherd__account *a = sherd__worker_circle_account(m->worker, circle);
+    if (a->opened >= m->opt.most(m->opt.ctx, a)) return SHERD_EBUSY;
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
     c->circle = circle;
     c->member = member;
-    o.owner = (sherd__link_owner){ on_event_out, on_closed, c, NULL };
+    c->account = a;
+    o.owner = (sherd__link_owner){ on_event_out, on_closed, c, &a->turn };
     int err = sherd__link_connect(&c->link, &o, peer->host, peer->port, &peer->key, &d);
     if (err) {
         say(m, true, "no link to", peer->host, d.message);
@@ -118,6 +126,7 @@ static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t mem
         sherd__free(c);
         return err;
     }
+    a->opened++;
     *link = c;
     return SHERD_OK;
 }
@@ -138,16 +147,57 @@ static void close_link(void *ctx, void *link)
 
 /* ---- that came ------------------------------------------------------------------------------- */
 
+/* How many more this member may have that count for this key. A quarter is left for the coordinator
+ * itself. */
+static uint32_t left_of(const sherd__members *m, const sherd__account *a,
+                        const sherd__fingerprint *key)
+{
+    uint32_t links = sherd__worker_member_links(m->worker, a, key), have = 0;
+    uint32_t most = m->opt.most(m->opt.ctx, a);
+    if (a->connections >= most - most / 4) return 0;
+    for (const conn *c = m->conns; c; c = c->next)
+        have += c->came && c->account == a && sherd__fingerprint_equal(&c->key, key);
+    return links > have ? links - have : 0;
+}
+
+/* One for which it has most left, or NULL. */
+static sherd__account *choose(const sherd__members *m, const sherd__fingerprint *key)
+{
+    sherd__account *best = NULL;
+    uint32_t most = 0;
+    for (sherd__account *a = sherd__worker_accounts(m->worker); a; a = a->next) {
+        uint32_t left = left_of(m, a, key);
+        if (left <= most) continue;
+        most = left;
+        best = a;
+    }
+    return best;
+}
+
+/* It turns out to be for a circle of another coordinator. */
+static bool count_for(conn *c, sherd__account *a)
+{
+    if (left_of(c->members, a, &c->key) == 0) return false;
+    c->account->connections--;
+    c->account = a;
+    a->connections++;
+    sherd__link_turn(c->link, &a->turn);
+    return true;
+}
+
 static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     conn *c = ctx;
+    sherd__account *a = c->id ? c->account : NULL;
     if (c->id && c->id != job) return NULL; /* a member of two circles has a connection for each */
-    uint8_t *bytes = sherd__worker_member_place(c->members->worker, &c->account, &c->key, job,
-                                                number, len);
-    if (bytes) {
-        c->bodies++;
-        c->id = job;
+    uint8_t *bytes = sherd__worker_member_place(c->members->worker, &a, &c->key, job, number, len);
+    if (!bytes) return NULL;
+    if (a != c->account && !count_for(c, a)) {
+        sherd__worker_unplace(a->pool, bytes, len);
+        return NULL;
     }
+    c->bodies++;
+    c->id = job;
     return bytes;
 }
 
@@ -183,29 +233,24 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 
-/* Connections are the node's, for all: no member may take them all, nor memory over each. */
-static bool has_enough(const sherd__members *m, const sherd__fingerprint *key)
-{
-    uint32_t have = 0;
-    for (const conn *c = m->conns; c; c = c->next)
-        have += c->came && sherd__fingerprint_equal(&c->key, key);
-    return have >= sherd__worker_member_links(m->worker, key);
-}
-
 int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner)
 {
-    if (has_enough(m, key)) return SHERD_EBUSY;
+    sherd__account *a = choose(m, key);
+    if (!a) return SHERD_EBUSY;
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
     c->link = l;
     c->came = true;
     c->key = *key;
+    c->account = a;
+    a->connections++;
     session->role = SHERD__NODE;
     session->place = place;
     session->unplace = unplace;
     session->place_ctx = c;
-    *owner = (sherd__link_owner){ on_event_in, on_closed, c, NULL };
+    sherd__worker_member_session(m->worker, a, session);
+    *owner = (sherd__link_owner){ on_event_in, on_closed, c, &a->turn };
     return SHERD_OK;
 }
 

@@ -21,6 +21,8 @@ typedef struct sherd__members_options {
     const sherd_identity *identity;
     /** A line for people; a problem, or not. */
     void (*say)(void *ctx, bool problem, const char *line);
+    /** How many connections the holder of the account's key may have. */
+    uint32_t (*most)(void *ctx, const sherd__account *a);
     /** The last connection is gone. */
     void (*drained)(void *ctx);
     void *ctx;
@@ -35,7 +37,8 @@ sherd__circle_links sherd__members_links(sherd__members *m);
 void sherd__members_serve(sherd__members *m, sherd__worker *w);
 
 /** As the listener's accept, for somebody whom sherd__worker_member knows; the session's hello is
- *  filled in. SHERD_EBUSY: it has as many connections as it may; SHERD_ENOMEM. */
+ *  filled in. SHERD_EBUSY: it, or the coordinator that names it, has as many connections as it may;
+ *  SHERD_ENOMEM. */
 int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner) SHERD_MUST;
 /** Connections that are not gone yet. */

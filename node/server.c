@@ -33,19 +33,13 @@
 
 typedef struct server server;
 
-/* The turns of a key, while it has connections. */
-typedef struct turns {
-    sherd__turn turn;
-    unsigned conns;
-} turns;
-
 /* One connection that passed the allow-list. */
 typedef struct conn {
     server *server;
     sherd_link *link;
     sherd__client *client; /* NULL once its session is over */
+    sherd__account *account;
     sherd__fingerprint key;
-    turns *turns;
     char name[64];
     void *tap;
     struct conn *prev, *next;
@@ -165,7 +159,7 @@ static void free_conn(conn *c)
     *(c->prev ? &c->prev->next : &s->conns) = c->next;
     if (c->next) c->next->prev = c->prev;
     if (c->tap && s->opt->tap.close) s->opt->tap.close(c->tap);
-    if (--c->turns->conns == 0) sherd__free(c->turns);
+    c->account->connections--;
     sherd__free(c);
 }
 
@@ -227,18 +221,21 @@ static uint64_t part_of(const server *s, const sherd__fingerprint *key, uint64_t
     return all;
 }
 
-static bool has_enough(const server *s, const sherd__fingerprint *key)
+static uint32_t connections_of(const server *s)
 {
-    uint32_t most = s->opt->connections_max ? s->opt->connections_max : CONNECTIONS, have = 0;
-    for (const conn *c = s->conns; c; c = c->next) have += sherd__fingerprint_equal(&c->key, key);
-    return have >= part_of(s, key, most);
+    return s->opt->connections_max ? s->opt->connections_max : CONNECTIONS;
 }
 
-static turns *turns_of(const server *s, const sherd__fingerprint *key)
+static uint32_t connections_most(void *ctx, const sherd__account *a)
 {
-    for (const conn *c = s->conns; c; c = c->next)
-        if (sherd__fingerprint_equal(&c->key, key)) return c->turns;
-    return sherd__calloc(1, sizeof(turns));
+    return (uint32_t)part_of(ctx, &a->key, connections_of(ctx));
+}
+
+static bool has_enough(server *s, const sherd__fingerprint *key)
+{
+    const sherd__account *a = sherd__worker_accounts(s->worker);
+    while (a && !(a->named && sherd__fingerprint_equal(&a->key, key))) a = a->next;
+    return a && a->connections >= connections_most(s, a);
 }
 
 /* What the coordinator is not told of a refusal. */
@@ -275,14 +272,13 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     c->key = *key;
     name_conn(c, p);
     uint64_t memory = part_of(s, key, s->opt->memory);
-    c->turns = turns_of(s, key);
-    int err = c->turns ? sherd__worker_join(s->worker, &c->client, c, key, memory) : SHERD_ENOMEM;
+    int err = sherd__worker_join(s->worker, &c->client, c, key, memory);
     if (err) {
-        if (c->turns && c->turns->conns == 0) sherd__free(c->turns);
         sherd__free(c);
         return err;
     }
-    c->turns->conns++;
+    c->account = sherd__worker_account(c->client);
+    c->account->connections++;
     c->next = s->conns;
     if (c->next) c->next->prev = c;
     s->conns = c;
@@ -302,7 +298,7 @@ static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
     sherd__worker_session(c->client, session);
     session->withheld = withheld;
     session->withheld_ctx = c;
-    *owner = (sherd__link_owner){ on_event, on_closed, c, &c->turns->turn };
+    *owner = (sherd__link_owner){ on_event, on_closed, c, &c->account->turn };
     return SHERD_OK;
 }
 
@@ -509,7 +505,8 @@ static int start_compute(server *s, sherd_diag *d)
     s->handles = 2;
     if (s->cores) sherd__cores_watch(s->cores, &s->loop);
     err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
-    sherd__members_options m = { &s->loop, s->identity, members_say, members_drained, s };
+    sherd__members_options m = { &s->loop, s->identity, members_say, connections_most,
+                                 members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
     if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
     sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
@@ -532,8 +529,7 @@ static int start_listening(server *s, sherd_diag *d)
     sherd__listen_options l = { .loop = &s->loop, .identity = s->identity, .allow = allow,
                                 .accept = accept_link, .rejected = rejected, .named = is_named,
                                 .ctx = s,
-                                .links_max = o->connections_max ? o->connections_max
-                                                                  : CONNECTIONS };
+                                .links_max = connections_of(s) };
     return sherd__listener_new(&s->listener, &l, o->host, o->port, d);
 }
 

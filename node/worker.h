@@ -24,6 +24,7 @@
 #include "node/secure.h"
 #include "sherd/err.h"
 #include "wire/session.h"
+#include "wire/turn.h"
 
 typedef struct sherd__worker sherd__worker;
 typedef struct sherd__client sherd__client;
@@ -32,8 +33,11 @@ typedef struct sherd__client sherd__client;
  *  that circles of these sessions name. Lasts as long as the worker. */
 typedef struct sherd__account {
     sherd__fingerprint key;
-    bool named;         /* key counts: else it is of one session */
+    bool named;           /* key counts: else it is of one session */
     sherd__pool *pool;
+    sherd__turn turn;     /* of the loop, for all these connections */
+    uint32_t connections; /* that came; counted by those who let them in */
+    uint32_t opened;      /* to members */
     struct sherd__account *next;
 } sherd__account;
 
@@ -92,6 +96,8 @@ void sherd__worker_free(sherd__worker *w);
  */
 int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                        const sherd__fingerprint *key, uint64_t memory) SHERD_MUST;
+/** What its sessions share. */
+sherd__account *sherd__worker_account(const sherd__client *c);
 /** Sets place, unplace and block_max of its session, and what else the budget has to do with. */
 void sherd__worker_session(sherd__client *c, sherd__session_options *opt);
 /** The session never came to be (no event was ever given): forgets the client. */
@@ -119,8 +125,14 @@ void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_
                                 const sherd__refusal *r);
 /** The circle that somebody with this key may connect for, or 0: none. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
-/** How many connections they may have at once. */
-uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerprint *key);
+/** How many connections they may have at once for circles of this account. */
+uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__account *a,
+                                    const sherd__fingerprint *key);
+/** Sets what the budget has to do with of a session of theirs, which counts in the account. */
+void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
+                                  sherd__session_options *opt);
+/** Whose circle it is: links that it opens count there. */
+sherd__account *sherd__worker_circle_account(const sherd__worker *w, const sherd__circle *circle);
 /** Bytes for the body of such a block, of the account of the circle's coordinator: of *account, or
  *  where that is NULL of the one that it is set to. They go back to its pool. NULL: no circle waits
  *  for it, or no room. */

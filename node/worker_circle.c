@@ -101,7 +101,7 @@ void sherd__worker_go_on(sherd__worker *w)
     }
 }
 
-static sherd__client *client_of(sherd__worker *w, const sherd__circle *circle)
+static sherd__client *client_of(const sherd__worker *w, const sherd__circle *circle)
 {
     for (sherd__client *c = w->clients; c; c = c->next)
         if (c->circle == circle) return c;
@@ -140,12 +140,19 @@ uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *
     return id;
 }
 
-uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__fingerprint *key)
+uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__account *a,
+                                    const sherd__fingerprint *key)
 {
     uint32_t circles = 0;
     for (const sherd__client *c = w->clients; c; c = c->next)
-        if (c->circle && !c->closed) circles += sherd__circle_knows(c->circle, key) != 0;
+        if (c->circle && !c->closed && &c->tenant->account == a)
+            circles += sherd__circle_knows(c->circle, key) != 0;
     return MEMBER_LINKS * circles;
+}
+
+sherd__account *sherd__worker_circle_account(const sherd__worker *w, const sherd__circle *circle)
+{
+    return &client_of(w, circle)->tenant->account;
 }
 
 uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,

@@ -29,6 +29,13 @@ void sherd__worker_session(sherd__client *c, sherd__session_options *opt)
     opt->budget = sherd__pool_budget(c->pool);
 }
 
+void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
+                                  sherd__session_options *opt)
+{
+    sherd__table_key_draw(&opt->table_key, &w->opt.entropy);
+    opt->budget = sherd__pool_budget(a->pool);
+}
+
 /* Frees up to `most` records of what the client gave up; how many it freed. */
 static size_t reap_client(sherd__client *c, size_t most)
 {

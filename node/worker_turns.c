@@ -47,6 +47,11 @@ sherd__account *sherd__worker_accounts(const sherd__worker *w)
     return w->accounts;
 }
 
+sherd__account *sherd__worker_account(const sherd__client *c)
+{
+    return &c->tenant->account;
+}
+
 void sherd__worker_enter(sherd__worker *w, sherd__client *c)
 {
     tenant *t = c->tenant;

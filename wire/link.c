@@ -359,7 +359,7 @@ static void come_up(sherd_link *l)
         l->owned = true;
         if (l->state != LINK_SHAKING) return; /* closed from inside accept */
     }
-    if (l->owner.turn) l->part.of = l->owner.turn;
+    if (l->owner.turn) sherd__link_turn(l, l->owner.turn);
     l->session_options.now_ms = uv_now(l->loop);
     err = sherd__session_new(&l->session, &l->session_options);
     if (err) {
@@ -373,8 +373,8 @@ static void come_up(sherd_link *l)
 /* Others have their turn. */
 static bool give_way(sherd_link *l)
 {
-    if (l->state != LINK_UP || l->session_options.role != SHERD__NODE ||
-        !sherd__turn_over(&l->part, uv_now(l->loop)))
+    bool bounded = l->session_options.role == SHERD__NODE || l->owner.turn;
+    if (l->state != LINK_UP || !bounded || !sherd__turn_over(&l->part, uv_now(l->loop)))
         return false;
     l->behind = true;
     (void)uv_read_stop((uv_stream_t *)&l->tcp);
@@ -599,6 +599,11 @@ void sherd__link_measure(sherd_link *l)
     if (!l->session || !l->tcp_open || uv_fileno((uv_handle_t *)&l->tcp, &fd) != 0) return;
     if (ioctl(fd, SIOCOUTQ, &unsent) == 0 && unsent >= 0)
         sherd__session_unsent(l->session, (uint64_t)unsent + sherd__tls_pending(l->tls, &p));
+}
+
+void sherd__link_turn(sherd_link *l, sherd__turn *turn)
+{
+    l->part = (sherd__turn_part){ .of = turn };
 }
 
 sherd_session *sherd__link_session(sherd_link *l)

@@ -34,7 +34,8 @@ typedef struct sherd__link_owner {
     /** The handle is gone and the link's memory with it, right after this call. */
     void (*closed)(void *ctx, sherd_link *l);
     void *ctx;
-    /** A node's: what links of the peer's key have of a turn. Outlives the link. NULL: its own. */
+    /** A node's: what links that count for one key have of a turn. Outlives the link. NULL: of a
+     *  session as the node its own, as the coordinator no bound. */
     sherd__turn *turn;
 } sherd__link_owner;
 
@@ -88,6 +89,8 @@ const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l);
 const char *sherd__link_peer_address(const sherd_link *l);
 /** Call after any sherd__session_* call from outside an event callback: sends what is pending. */
 void sherd__link_flush(sherd_link *l);
+/** From now on it has its part of that turn. */
+void sherd__link_turn(sherd_link *l, sherd__turn *turn);
 /** Stops, or goes on, reading from the socket (back-pressure towards the peer). What was read
  *  already, 128 KB at most, is still delivered. */
 void sherd__link_pause(sherd_link *l, bool paused);

@@ -1,10 +1,5 @@
-/*
- * What a good coordinator waits beside one that attacks the same node, each with a key of its own.
- * Waiting is counted in processor time of the node's loop between the question and its answer, so
- * that a busy machine changes nothing; wall time is printed.
- */
-#include "tests/support/send_signal.h"
-#include "tests/system/node/proc.h"
+/* What a good coordinator waits beside one that attacks the same node, each with a key of its own. */
+#include "tests/system/node/canary.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,87 +15,8 @@ enum {
     BLOCKS = 4,       /* that each of them sends */
     JOBS = 131000,    /* of a block and a task each */
     FREED = 1024,     /* records of an ended session, in a turn */
-    SIDE = 512,       /* rows of these: 2 MB, which are not cleared in huge pages */
-    MOST_MS = 100
+    SIDE = 512        /* rows of these: 2 MB, which are not cleared in huge pages */
 };
-
-static char folder[64], key_path[96], allow_path[96];
-static hub bad, good;
-static proc node;
-static uint32_t asked;
-static double worst_ms;
-
-static void write_files(void)
-{
-    sherd_identity *id;
-    char text[2][SHERD__FINGERPRINT_TEXT], lines[400];
-    strcpy(folder, "/tmp/sherd-canary-XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    snprintf(key_path, sizeof key_path, "%s/node.key", folder);
-    snprintf(allow_path, sizeof allow_path, "%s/allow.txt", folder);
-    assert_int_equal(sherd__identity_new(&id), SHERD_OK);
-    assert_int_equal(sherd__identity_save(id, key_path, NULL), SHERD_OK);
-    sherd__identity_free(id);
-    sherd__fingerprint_text(sherd__identity_fingerprint(bad.me), text[0]);
-    sherd__fingerprint_text(sherd__identity_fingerprint(good.me), text[1]);
-    snprintf(lines, sizeof lines, "* key=%s role=coordinator\n* key=%s role=coordinator\n", text[0],
-             text[1]);
-    write_text(allow_path, lines);
-}
-
-static int begin(void **s)
-{
-    (void)s;
-    const char *argv[] = { "sherd", "node", "--listen", "127.0.0.1:0", "--key", key_path,
-                           "--allow", allow_path, "--selftest", "quick", "--memory", "3G", NULL };
-    bool found;
-    sherd_diag d = { .code = 0 };
-    hub_open(&bad);
-    hub_open(&good);
-    write_files();
-    proc_spawn(&node, command_under_test(), argv, NULL);
-    if (!proc_line(&node, 20000)) return -1;
-    return sherd__peer_parse(&node.peer, &found, node.line, "line", &d);
-}
-
-static int end(void **s)
-{
-    (void)s;
-    char line[128];
-    send_signal(node.pid, SIGKILL);
-    proc_wait(&node, 10000);
-    hub_close(&bad);
-    hub_close(&good);
-    snprintf(line, sizeof line, "rm -rf %s", folder);
-    return system(line);
-}
-
-/* Processor time of the node's first thread, which is its loop. */
-static double loop_ms(void)
-{
-    char path[80];
-    unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid, (long)node.pid);
-    FILE *f = fopen(path, "re");
-    if (!f || fscanf(f, "%llu", &ns) != 1) skip();
-    fclose(f);
-    return 1e-6 * (double)ns;
-}
-
-/* A question whose answer is a refusal. */
-static void probe(tie *t, const char *beside)
-{
-    double from = loop_ms();
-    int64_t began = clock_ms();
-    uint32_t before = t->refused;
-    tie_ask(t, 7, ++asked, 1, 1);
-    hub_wait(&good, t->refused, before + 1, 60000);
-    double ms = loop_ms() - from;
-    if (ms > worst_ms) worst_ms = ms;
-    if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", beside, ms);
-    if (ms > 20) print_message("# %s: %.1f ms of the loop, %d ms in all\n", beside, ms,
-                               (int)(clock_ms() - began));
-}
 
 /* Sends what the attacker has queued and a question of its own, with questions of the canary until
  * that is answered: all before it is handled then. */
@@ -148,41 +64,10 @@ static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
     tie_down(&good, &canary);
 }
 
-/* What the kernel takes of a crowd's records while the node stands still is there at once. */
-static void crowd_waits(tie *canary, const char *what)
-{
-    uint32_t before = canary->refused;
-    for (int64_t until = clock_ms() + 1000; clock_ms() < until;)
-        uv_run(&bad.loop, UV_RUN_NOWAIT);
-    tie_ask(canary, 7, ++asked, 1, 1);
-    for (int i = 0; i < 10; i++) uv_run(&good.loop, UV_RUN_NOWAIT);
-    double from = loop_ms();
-    send_signal(node.pid, SIGCONT);
-    hub_wait(&good, canary->closed ? before + 1 : canary->refused, before + 1, 60000);
-    double ms = loop_ms() - from;
-    if (canary->closed) fail_msg("%s: the canary's session is over: %s", what, canary->text);
-    print_message("# %s of %d connections: %.1f ms\n", what, CROWD, ms);
-    if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
-}
-
 static void send_blocks(tie *t, uint32_t from)
 {
     for (uint32_t k = from; k < from + BLOCKS; k++) tie_put(t, 10, k, SIDE, SIDE, 1);
     tie_ask(t, 7, from, 1, 1);
-}
-
-/* Both loops run, since a session whose loop stands still is taken for lost. */
-static void crowd_is_served(tie *a, uint32_t refusals)
-{
-    int64_t until = clock_ms() + 60000;
-    for (int i = 0; i < CROWD; i++) {
-        while (a[i].refused < refusals && !a[i].closed && clock_ms() < until) {
-            uv_run(&good.loop, UV_RUN_NOWAIT);
-            uv_run(&bad.loop, UV_RUN_NOWAIT);
-            uv_sleep(1);
-        }
-        if (a[i].refused < refusals) fail_msg("connection %d has no answer: %s", i, a[i].text);
-    }
 }
 
 static void connections_of_one_key_share_its_turn(void **s)
@@ -192,11 +77,11 @@ static void connections_of_one_key_share_its_turn(void **s)
     for (int i = 0; i < CROWD; i++) tie_up(&bad, &a[i], &node.peer);
     tie_up(&good, &canary, &node.peer);
     for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1); /* the kernel's windows grow */
-    crowd_is_served(a, 1);
+    crowd_is_served(a, CROWD, 1);
     send_signal(node.pid, SIGSTOP);
     for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1 + BLOCKS);
-    crowd_waits(&canary, "blocks");
-    crowd_is_served(a, 2);
+    crowd_waits(&canary, "blocks", CROWD);
+    crowd_is_served(a, CROWD, 2);
     send_signal(node.pid, SIGSTOP);
     for (int i = 0; i < CROWD; i++) {
         for (uint32_t k = 0; k < RECORDS; k++)
@@ -204,8 +89,8 @@ static void connections_of_one_key_share_its_turn(void **s)
                              SHERD_OK);
         tie_ask(&a[i], 7, 1 + 2 * BLOCKS, 1, 1);
     }
-    crowd_waits(&canary, "CANCELs");
-    crowd_is_served(a, 3);
+    crowd_waits(&canary, "CANCELs", CROWD);
+    crowd_is_served(a, CROWD, 3);
     for (int i = 0; i < CROWD; i++) tie_down(&bad, &a[i]);
     tie_down(&good, &canary);
 }
@@ -304,5 +189,5 @@ int main(void)
         cmocka_unit_test(connections_of_one_key_share_its_turn),
         cmocka_unit_test(a_session_that_ends_is_freed_in_many_turns),
     };
-    return cmocka_run_group_tests_name("node/canary", tests, begin, end);
+    return cmocka_run_group_tests_name("node/canary", tests, canary_begin, canary_end);
 }

@@ -2,61 +2,23 @@
  * A node process and those whom a circle lets in: only while it stands, only with a key of it, and
  * for nothing but its blocks.
  */
-#include "tests/system/node/hub.h"
+#include "tests/system/node/meeting.h"
 
-#include "learn/circle_plan.h"
+enum { COUNT = 8 };
 
-static const char text[] = "input = 3\nlayer = dense 2\nloss = squared\n";
-enum { JOB = 7, CIRCLE = 99, COUNT = 8 };
-
-static void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void *bytes,
-                size_t cols)
-{
-    sherd_fragment *f;
-    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
-    uint8_t *copy = malloc(len);
-    assert_non_null(copy);
-    memcpy(copy, bytes, len);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols,
-                               .len = len };
-    assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), 0);
-}
-
-/* A circle of the node, member 0, and of whoever has `friend_key`; of a network of `count`
- * parameters. */
-static void meet_over(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key,
+/* A circle of the node and of this member. */
+static void meet_over(hub *h, tie *t, const sherd__peer *node, const hub *member,
                       const char *network, uint32_t count)
 {
-    double *params = calloc(count, sizeof *params);
-    assert_non_null(params);
-    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
-    char roster[512], a[SHERD__FINGERPRINT_TEXT], b[SHERD__FINGERPRINT_TEXT];
-    sherd__circle_plan p = { .kind = SHERD__REDUCE_RING, .members = 2, .self = 0, .id = CIRCLE,
-                             .recipe = 1, .state = 2, .bits = 20, .batch = 4, .examples = 4,
-                             .optimiser = { .method = SHERD__SGD } };
-    sherd__fingerprint_text(&node->key, a);
-    sherd__fingerprint_text(friend_key, b);
-    int len = snprintf(roster, sizeof roster, "%s:%u key=%s\n127.0.0.1:1 key=%s\n", node->host,
-                       node->port, a, b);
-    sherd__circle_plan_write(plan, &p);
-    put(t, JOB, 1, SHERD_U8, network, strlen(network));
-    put(t, JOB, 2, SHERD_F64, params, count);
-    free(params);
-    put(t, JOB, 3, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
-    put(t, JOB, 4, SHERD_U8, roster, (size_t)len);
-    sherd__task task = { .job = JOB, .task = 1, .attempt = 1, .op = SHERD__OP_MEET, .left = 3,
-                         .right = 4, .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64,
-                                                 .rows = 1, .cols = 1, .len = 8 } };
-    assert_int_equal(sherd__session_task(sherd__link_session(t->link), &task), 0);
-    sherd__link_flush(t->link);
-    hub_wait(h, t->results + t->refused, 1, 10000);
-    if (t->refused) fail_msg("%s", t->refusal.text);
+    const sherd_identity *other = member->me;
+    const meeting m = { .kind = SHERD__REDUCE_RING, .others = &other, .others_len = 1,
+                        .network = network, .count = count };
+    meeting_begin(h, t, node, &m);
 }
 
-static void meet(hub *h, tie *t, const sherd__peer *node, const sherd__fingerprint *friend_key)
+static void meet(hub *h, tie *t, const sherd__peer *node, const hub *member)
 {
-    meet_over(h, t, node, friend_key, text, COUNT);
+    meet_over(h, t, node, member, "input = 3\nlayer = dense 2\nloss = squared\n", COUNT);
 }
 
 static void turned_away(hub *h, const sherd__peer *p)
@@ -81,7 +43,7 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     tie_up(&lead, &t, node);
     assert_true(t.hello.features & SHERD__FEATURE_CIRCLE);
     turned_away(&member, node); /* nobody has met */
-    meet(&lead, &t, node, sherd__identity_fingerprint(member.me));
+    meet(&lead, &t, node, &member);
     turned_away(&stranger, node);
 
     /* Its own block is taken; blocks of the coordinator's job and of no job are not. */
@@ -130,7 +92,7 @@ static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
     sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
-    meet_over(&lead, &t, node, sherd__identity_fingerprint(member.me),
+    meet_over(&lead, &t, node, &member,
               "input = 200\nlayer = dense 1000\nloss = squared\n", PARAMS);
     tie_up(&member, &m, node);
     for (uint32_t round = 1; round <= ROUNDS; round++)
@@ -163,7 +125,7 @@ static void a_member_takes_no_more_connections_than_a_circle_has_use_for(void **
     sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
-    meet(&lead, &t, node, sherd__identity_fingerprint(member.me));
+    meet(&lead, &t, node, &member);
     for (unsigned i = 0; i < TRIED; i++) {
         tie_begin(&member, &m[i], node);
         while (!m[i].ready && !m[i].gone) uv_run(&member.loop, UV_RUN_ONCE);

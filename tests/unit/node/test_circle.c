@@ -54,6 +54,40 @@ static void a_member_brings_the_blocks_of_its_steps_and_nothing_else(void **unus
     circle_stop();
 }
 
+static uint8_t *nowhere(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)ctx, (void)job, (void)number, (void)len;
+    return NULL;
+}
+
+static void hears_nothing(void *ctx, sherd__event *e)
+{
+    (void)ctx, (void)e;
+}
+
+static void what_a_member_leaves_unread_counts_in_its_coordinators_memory(void **unused)
+{
+    (void)unused;
+    joined j = { .hear = hears_nothing };
+    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
+    circle_start(NULL);
+    assert_int_equal(circle_meet(), 0);
+    uint64_t before = circle_used();
+    assert_int_equal(sherd__session_new(&j.co, &o), 0);
+    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1, .place = nowhere };
+    sherd__worker_member_session(one.worker, sherd__worker_accounts(one.worker), &o);
+    assert_int_equal(sherd__session_new(&j.no, &o), 0);
+    joined_exchange(&j);
+    for (uint32_t i = 1; i <= 10000; i++) joined_put(&j, CIRCLE, i, SHERD_I64, 1, 1, &(int64_t){ 0 });
+    while (joined_move(&j, true)) {}
+    uint64_t most = circle_used() - before;
+    assert_in_range(most, 256 * 1024, 2 * 1024 * 1024);
+    sherd__session_free(j.co);
+    sherd__session_free(j.no);
+    assert_int_equal(circle_used(), before);
+    circle_stop();
+}
+
 /* Whatever numbers a member makes up, memory stays what one round may bring. */
 static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
 {
@@ -177,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
+        cmocka_unit_test(what_a_member_leaves_unread_counts_in_its_coordinators_memory),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),
         cmocka_unit_test(plans_that_make_no_sense_are_refused),

@@ -1,0 +1,262 @@
+/*
+ * A coordinator has a node meet in circles whose members it made up itself: their connections, and
+ * those that the node opens to them, take nothing that is not the coordinator's.
+ */
+#include "tests/system/node/canary.h"
+#include "tests/system/node/meeting.h"
+
+enum {
+    MEMBERS = 16,
+    LINKS = 4,       /* of each that are tried */
+    ALL = 64,        /* connections of a node, by default */
+    QUARTER = ALL / 4,
+    FEW = 2,         /* links of each that flood */
+    CROWD = FEW * MEMBERS,
+    BLOCKS = 4,
+    SIDE = 512,
+    SMALL = 5000,    /* blocks of 8 bytes that nobody waits for */
+    WARM = 20000,    /* refusals that let the kernel's windows grow */
+    REFUSALS = 60000,
+    SESSIONS = 12,   /* of a circle each */
+    COUNT = 8        /* parameters */
+};
+
+static const char network[] = "input = 3\nlayer = dense 2\nloss = squared\n";
+static sherd_identity *own[MEMBERS];
+static uint16_t ports[MEMBERS];
+
+static void meet_of(hub *h, tie *t, uint64_t id, sherd__reduce kind)
+{
+    const meeting m = { id, kind, (const sherd_identity *const *)own, MEMBERS, ports, network,
+                        COUNT };
+    tie_up(h, t, &node.peer);
+    meeting_begin(h, t, &node.peer, &m);
+}
+
+static void meet(tie *t, sherd__reduce kind)
+{
+    meet_of(&bad, t, CIRCLE, kind);
+}
+
+static void begin_as(uint32_t member, tie *t)
+{
+    sherd__link_options o = { .loop = &bad.loop, .identity = own[member],
+                              .owner = { tie_event, tie_gone, t, NULL } };
+    memset(t, 0, sizeof *t);
+    o.session.role = SHERD__COORDINATOR;
+    o.session.hello = (sherd__hello){ .software = "sherd tests" };
+    assert_int_equal(sherd__link_connect(&t->link, &o, node.peer.host, node.peer.port,
+                                         &node.peer.key, NULL), SHERD_OK);
+}
+
+static uint32_t come_in(tie *m, uint32_t each)
+{
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < MEMBERS * each; i++) {
+        begin_as(i / each, &m[i]);
+        hub_wait(&bad, m[i].ready + m[i].gone, 1, 20000);
+        ready += m[i].ready;
+    }
+    return ready;
+}
+
+static void leave(tie *m, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!m[i].gone) tie_down(&bad, &m[i]);
+}
+
+static void made_up_members_take_connections_of_their_coordinator_alone(void **s)
+{
+    (void)s;
+    tie a, again, m[MEMBERS * LINKS], other[QUARTER];
+    meet(&a, SHERD__REDUCE_RING);
+    uint32_t ready = come_in(m, LINKS);
+    print_message("# %u connections of %u came in\n", ready, MEMBERS * LINKS);
+    assert_in_range(ready, MEMBERS, (ALL - QUARTER) * 3 / 4);
+    for (uint32_t i = 0; i < QUARTER; i++) tie_up(&good, &other[i], &node.peer);
+    tie_up(&bad, &again, &node.peer); /* nor do they keep out their own coordinator */
+    for (uint32_t i = 0; i < QUARTER; i++) tie_down(&good, &other[i]);
+    leave(m, MEMBERS * LINKS);
+    tie_down(&bad, &again);
+    tie_down(&bad, &a);
+}
+
+static void made_up_members_share_the_turn_of_their_coordinator(void **s)
+{
+    (void)s;
+    tie a, canary, m[CROWD];
+    meet(&a, SHERD__REDUCE_RING);
+    assert_int_equal(come_in(m, FEW), CROWD);
+    tie_up(&good, &canary, &node.peer);
+    for (uint32_t i = 0; i < CROWD; i++)
+        for (uint32_t k = 1; k <= BLOCKS; k++) tie_put(&m[i], 10, k, SIDE, SIDE, 1);
+    for (uint32_t i = 0; i < CROWD; i++) sherd__link_flush(m[i].link);
+    crowd_is_served(m, CROWD, BLOCKS);
+    send_signal(node.pid, SIGSTOP);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        for (uint32_t k = 1; k <= SMALL; k++) tie_put(&m[i], 10, BLOCKS + k, 1, 1, 1);
+        sherd__link_flush(m[i].link);
+    }
+    crowd_waits(&canary, "blocks of made-up members", CROWD);
+    crowd_is_served(m, CROWD, BLOCKS + SMALL);
+    leave(m, CROWD);
+    tie_down(&good, &canary);
+    tie_down(&bad, &a);
+}
+
+/* Both coordinators name one member. Whom a connection counts for shows with its block: no more of
+ * them are for one than its circle has use for, and those are for the other. */
+static void connections_of_a_member_count_for_the_circle_that_they_bring_blocks_of(void **s)
+{
+    enum { EACH = 4, REFUSED = 1000 };
+    (void)s;
+    const int64_t nothing[COUNT] = { 0 };
+    tie a, b, m[2 * EACH + 1];
+    const uint32_t step = MEMBERS - COUNT + 2; /* one that brings a number */
+    uint32_t last = MEMBERS - 1, refused = 0;  /* the node's neighbour in the ring */
+    meet_of(&bad, &a, CIRCLE, SHERD__REDUCE_RING);
+    meet_of(&good, &b, CIRCLE + 1, SHERD__REDUCE_RING);
+    for (uint32_t i = 0; i <= 2 * EACH; i++) {
+        begin_as(last, &m[i]);
+        hub_wait(&bad, m[i].ready + m[i].gone, 1, 20000);
+        assert_int_equal(m[i].ready, i < 2 * EACH);
+    }
+    for (uint32_t i = 0; i < 2 * EACH; i++) {
+        put(&m[i], CIRCLE, sherd__circle_block(1 + i, step), SHERD_I64, nothing, 1);
+        put(&m[i], REFUSED, 1, SHERD_I64, nothing, 1);
+        sherd__link_flush(m[i].link);
+        hub_wait(&bad, m[i].refusal.job, REFUSED, 20000);
+        refused += m[i].refused - 1;
+    }
+    assert_int_equal(refused, EACH);
+    leave(m, 2 * EACH);
+    tie_down(&good, &b);
+    tie_down(&bad, &a);
+}
+
+/* ---- members that the node connects to -------------------------------------------------------- */
+
+static struct {
+    sherd_link *link[ALL];
+    uint32_t ready, gone;
+} heard;
+
+static void heard_event(void *ctx, sherd_link *l, sherd__event *e)
+{
+    (void)ctx;
+    if (e->kind == SHERD__EV_READY) heard.link[heard.ready++ % ALL] = l;
+}
+
+static void heard_gone(void *ctx, sherd_link *l)
+{
+    (void)ctx, (void)l;
+    heard.gone++;
+}
+
+static bool anybody(void *ctx, const sherd__fingerprint *key)
+{
+    (void)ctx, (void)key;
+    return true;
+}
+
+static int hear(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+                sherd__session_options *session, sherd__link_owner *owner)
+{
+    (void)ctx, (void)l, (void)key, (void)address;
+    session->role = SHERD__NODE;
+    *owner = (sherd__link_owner){ heard_event, heard_gone, NULL, NULL };
+    return SHERD_OK;
+}
+
+static void refuse(uint32_t times)
+{
+    sherd__refusal r = { .job = 1, .code = SHERD_EREFUSED };
+    for (uint32_t i = 0; i < heard.ready; i++) {
+        sherd_session *session = sherd__link_session(heard.link[i]);
+        for (r.block = 1; r.block <= times; r.block++)
+            assert_int_equal(sherd__session_refuse(session, &r), SHERD_OK);
+        sherd__link_flush(heard.link[i]);
+    }
+}
+
+static sherd_listener *listener[MEMBERS];
+
+static void listen_as_members(void)
+{
+    memset(&heard, 0, sizeof heard);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        sherd__listen_options l = { .loop = &bad.loop, .identity = own[i], .allow = anybody,
+                                    .accept = hear };
+        assert_int_equal(sherd__listener_new(&listener[i], &l, "127.0.0.1", 0, NULL), SHERD_OK);
+        ports[i] = sherd__listener_port(listener[i]);
+    }
+}
+
+static void listen_no_more(void)
+{
+    hub_wait(&bad, heard.gone, heard.ready, 60000);
+    for (uint32_t i = 0; i < MEMBERS; i++) sherd__listener_close(listener[i]);
+}
+
+static void no_more_connections_are_opened_than_may_come(void **s)
+{
+    (void)s;
+    tie a[SESSIONS];
+    listen_as_members();
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        meet(&a[i], SHERD__REDUCE_HALVING);
+        meeting_ask(&bad, &a[i], 2, SHERD__OP_CONNECT, 0, 1 + MEMBERS);
+    }
+    print_message("# %u connections were opened\n", heard.ready);
+    assert_in_range(heard.ready, 4, ALL - QUARTER);
+    for (uint32_t i = 0; i < SESSIONS; i++) tie_down(&bad, &a[i]);
+    listen_no_more();
+}
+
+static void what_made_up_members_answer_is_of_their_coordinators_turn(void **s)
+{
+    (void)s;
+    tie a, canary;
+    listen_as_members();
+    meet(&a, SHERD__REDUCE_HALVING);
+    meeting_ask(&bad, &a, 2, SHERD__OP_CONNECT, 0, 1 + MEMBERS);
+    assert_true(heard.ready >= 4);
+    tie_up(&good, &canary, &node.peer);
+    refuse(WARM);
+    for (int i = 0; i < 50; i++) probe(&canary, "refusals");
+    send_signal(node.pid, SIGSTOP);
+    refuse(REFUSALS);
+    crowd_waits(&canary, "refusals of made-up members", (int)heard.ready);
+    tie_down(&bad, &a);
+    listen_no_more();
+    tie_down(&good, &canary);
+}
+
+static int begin(void **s)
+{
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        ports[i] = 1;
+        if (sherd__identity_new(&own[i])) return -1;
+    }
+    return canary_begin(s);
+}
+
+static int end(void **s)
+{
+    int err = canary_end(s);
+    for (uint32_t i = 0; i < MEMBERS; i++) sherd__identity_free(own[i]);
+    return err;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(made_up_members_take_connections_of_their_coordinator_alone),
+        cmocka_unit_test(made_up_members_share_the_turn_of_their_coordinator),
+        cmocka_unit_test(connections_of_a_member_count_for_the_circle_that_they_bring_blocks_of),
+        cmocka_unit_test(no_more_connections_are_opened_than_may_come),
+        cmocka_unit_test(what_made_up_members_answer_is_of_their_coordinators_turn),
+    };
+    return cmocka_run_group_tests_name("node/made_up", tests, begin, end);
+}
