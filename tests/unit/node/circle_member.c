@@ -91,11 +91,17 @@ static void nobody(void *ctx)
     (void)ctx;
 }
 
+void circle_make_identities(void)
+{
+    for (uint32_t i = 0; i <= N; i++)
+        if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
+}
+
 void circle_start_on(bool threaded, const sherd__peers *peers)
 {
     double params[COUNT] = { 0.5, -0.25 };
-    for (uint32_t i = 0; i <= N; i++)
-        if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
+    const sherd__circle_links stubs = { open_link, no_link, no_link, NULL };
+    circle_make_identities();
     assert_int_equal(threaded ? sherd__executor_new(&one.executor, 16, nobody, NULL)
                               : sherd__executor_new_inline(&one.executor), 0);
     sherd__worker_options o = { .backend = one.backend ? one.backend : &none,
@@ -103,7 +109,7 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
                                 .memory = one.memory ? one.memory : (uint64_t)1 << 22,
                                 .executor = one.executor,
                                 .self = { .identity = one.identity[SELF], .peers = peers },
-                                .links = { open_link, no_link, no_link, NULL },
+                                .links = one.links ? *one.links : stubs,
                                 .coordinator = is_coordinator };
     if (one.turns) o.wake = note_wake;
     assert_int_equal(sherd__worker_new(&one.worker, &o), 0);
@@ -128,14 +134,24 @@ uint64_t circle_used(void)
     return used;
 }
 
-void circle_stop(void)
+void circle_stop_coordinator(void)
 {
     joined_cut(&one.j);
     assert_int_equal(sherd__worker_member(one.worker, circle_key(0)), 0);
     assert_int_equal(sherd__worker_stats_of(one.worker)->queued, 0);
+}
+
+void circle_stop_worker(void)
+{
     assert_int_equal(circle_used(), 0);
     sherd__worker_free(one.worker);
     sherd__executor_free(one.executor);
+}
+
+void circle_stop(void)
+{
+    circle_stop_coordinator();
+    circle_stop_worker();
 }
 
 /* ---- questions ----------------------------------------------------------------------------- */
@@ -156,7 +172,7 @@ static int meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
         char fp[SHERD__FINGERPRINT_TEXT];
         sherd__fingerprint_text(circle_key(who[i]), fp);
         len += (size_t)snprintf(roster + len, sizeof roster - len, "127.0.0.1:%u key=%s\n",
-                                7000 + i, fp);
+                                one.port ? one.port : 7000 + i, fp);
     }
     sherd__circle_plan_write(plan, p);
     circle_put(one.next_block, SHERD_I64, plan, SHERD__CIRCLE_PLAN);

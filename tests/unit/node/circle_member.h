@@ -25,6 +25,8 @@ typedef struct circle_member {
     bool turns;                      /* it asks for turns of a loop, which count as wakes */
     unsigned wakes;
     uint32_t tasks, answered, next_block, opened;
+    const sherd__circle_links *links; /* NULL: links that nothing moves on */
+    uint16_t port;                   /* of all members; 0: 7000 and their number */
     bool coordinators;               /* member 2's key may give tasks */
     bool calls_off;                  /* whatever is asked, at once */
     uint32_t refusals;
@@ -39,8 +41,11 @@ const sherd__fingerprint *circle_key(uint32_t member);
  *  thread. */
 void circle_start_on(bool threaded, const sherd__peers *peers);
 void circle_start(const sherd__peers *peers);
-/** The session ends; nothing is left. */
+void circle_make_identities(void);
+/** The session ends; nothing is left. In two steps for tests that have links to close between. */
 void circle_stop(void);
+void circle_stop_coordinator(void);
+void circle_stop_worker(void);
 void circle_settle(void);
 /** Bytes in use, which are all the coordinator's. */
 uint64_t circle_used(void);

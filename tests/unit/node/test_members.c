@@ -1,0 +1,242 @@
+/*
+ * Connections between members of a circle, on real sockets: whatever comes over them is of the
+ * account of the coordinator that named the members.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "crypto/fragment_make.h"
+#include "node/members.h"
+#include "sherd/mat.h"
+#include "tests/unit/node/circle_member.h"
+
+enum {
+    BEFORE = 0, AFTER = 2, /* the members that send to this one, and that it sends to */
+    RECORDS = 20000,
+    MOST = 4 * SHERD__TURN_RECORDS /* counted at once: a turn's, and a record that takes long */
+};
+
+static uv_loop_t loop;
+static uv_timer_t limit;
+static bool late;
+static sherd__members *members;
+static uint32_t room;
+static struct {
+    sherd_link *link;
+    uint32_t ready, refused, gone;
+} far; /* the other end */
+
+static void on_limit(uv_timer_t *t)
+{
+    (void)t;
+    late = true;
+}
+
+/* Runs the loop until *value is `want`; the most records of a turn meanwhile. */
+static uint64_t run_until(const uint32_t *value, uint32_t want)
+{
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    uint64_t most = 0;
+    late = false;
+    uv_timer_start(&limit, on_limit, 60000, 0);
+    while (*value != want && !late) {
+        uv_run(&loop, UV_RUN_ONCE);
+        circle_settle();
+        if (a->turn.records > most) most = a->turn.records;
+    }
+    uv_timer_stop(&limit);
+    assert_int_equal(*value, want);
+    return most;
+}
+
+static void far_event(void *ctx, sherd_link *l, sherd__event *e)
+{
+    (void)ctx;
+    far.link = l;
+    far.ready += e->kind == SHERD__EV_READY;
+    far.refused += e->kind == SHERD__EV_REFUSED;
+}
+
+static void far_gone(void *ctx, sherd_link *l)
+{
+    (void)ctx, (void)l;
+    far.gone++;
+}
+
+static const sherd__link_owner far_owner = { far_event, far_gone, NULL, NULL };
+
+static bool any_key(void *ctx, const sherd__fingerprint *key)
+{
+    (void)ctx, (void)key;
+    return true;
+}
+
+static int accept_here(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+                       sherd__session_options *session, sherd__link_owner *owner)
+{
+    (void)ctx, (void)address;
+    return sherd__members_accept(members, l, key, session, owner);
+}
+
+static int accept_far(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+                      sherd__session_options *session, sherd__link_owner *owner)
+{
+    (void)ctx, (void)l, (void)key, (void)address;
+    session->role = SHERD__NODE;
+    *owner = far_owner;
+    return SHERD_OK;
+}
+
+static void say(void *ctx, bool problem, const char *line)
+{
+    (void)ctx, (void)problem, (void)line;
+}
+
+static uint32_t most(void *ctx, const sherd__account *a)
+{
+    (void)ctx, (void)a;
+    return room;
+}
+
+static void drained(void *ctx)
+{
+    (void)ctx;
+}
+
+static sherd_listener *begin(uint32_t listens, bool here)
+{
+    sherd_listener *l;
+    memset(&far, 0, sizeof far);
+    room = 4;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    uv_timer_init(&loop, &limit);
+    circle_make_identities();
+    sherd__members_options m = { &loop, one.identity[SELF], say, most, drained, NULL };
+    assert_int_equal(sherd__members_new(&members, &m), 0);
+    sherd__circle_links links = sherd__members_links(members);
+    one.links = &links;
+    circle_start(NULL);
+    sherd__members_serve(members, one.worker);
+    sherd__listen_options o = { .loop = &loop, .identity = one.identity[listens],
+                                .allow = any_key, .accept = here ? accept_here : accept_far };
+    assert_int_equal(sherd__listener_new(&l, &o, "127.0.0.1", 0, NULL), 0);
+    one.port = sherd__listener_port(l);
+    assert_int_equal(circle_meet(), 0);
+    return l;
+}
+
+static void end(sherd_listener *l)
+{
+    circle_stop_coordinator();
+    sherd__listener_close(l);
+    sherd__members_close(members);
+    uv_close((uv_handle_t *)&limit, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    assert_int_equal(sherd__worker_accounts(one.worker)->connections, 0);
+    assert_int_equal(sherd__worker_accounts(one.worker)->opened, 0);
+    circle_stop_worker();
+    sherd__members_free(members);
+    one.links = NULL;
+    one.port = 0;
+}
+
+static void come_in(void)
+{
+    sherd__link_options o = { .loop = &loop, .identity = one.identity[BEFORE], .owner = far_owner,
+                              .session = { .role = SHERD__COORDINATOR } };
+    assert_int_equal(sherd__link_connect(&far.link, &o, "127.0.0.1", one.port, circle_key(SELF),
+                                         NULL), 0);
+}
+
+static void send_blocks(uint32_t count)
+{
+    const sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
+                                     .cols = 1, .len = 8 };
+    for (uint32_t k = 1; k <= count; k++) {
+        sherd_fragment *f;
+        uint8_t *bytes = calloc(1, 8);
+        assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), 0);
+        assert_int_equal(sherd__session_put(sherd__link_session(far.link), JOB, k, f), 0);
+    }
+    sherd__link_flush(far.link);
+}
+
+static void what_a_member_sends_is_of_its_coordinators_turn(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    come_in();
+    run_until(&far.ready, 1);
+    assert_int_equal(a->connections, 1);
+    send_blocks(RECORDS);
+    uint64_t records = run_until(&far.refused, RECORDS);
+    assert_in_range(records, 1, MOST);
+    sherd__link_close(far.link, 0, "done");
+    run_until(&far.gone, 1);
+    end(l);
+}
+
+static void a_quarter_of_the_connections_is_left_for_the_coordinator(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    for (uint32_t i = 1; i <= room - 1; i++) {
+        come_in();
+        run_until(&far.ready, i);
+    }
+    come_in();
+    run_until(&far.gone, 1);
+    assert_int_equal(far.ready, room - 1);
+    end(l);
+}
+
+static void what_a_member_answers_is_of_its_coordinators_turn(void **unused)
+{
+    (void)unused;
+    sherd__refusal r = { .job = JOB, .code = SHERD_EREFUSED };
+    sherd_listener *l = begin(AFTER, false);
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+    run_until(&one.answered, 2);
+    assert_int_equal(one.refused, 0);
+    assert_int_equal(a->opened, 1);
+    for (r.block = 1; r.block <= RECORDS; r.block++)
+        assert_int_equal(sherd__session_refuse(sherd__link_session(far.link), &r), 0);
+    sherd__link_flush(far.link);
+    sherd__link_close(far.link, 0, "done");
+    uint64_t records = run_until(&far.gone, 1);
+    assert_in_range(records, 1, MOST);
+    end(l);
+}
+
+static void no_more_connections_are_opened_than_may_come(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(AFTER, false);
+    room = 0;
+    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 0);
+    int64_t why[N];
+    memcpy(why, one.told, sizeof why);
+    assert_int_equal(why[AFTER], SHERD_EBUSY);
+    end(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_member_sends_is_of_its_coordinators_turn),
+        cmocka_unit_test(a_quarter_of_the_connections_is_left_for_the_coordinator),
+        cmocka_unit_test(what_a_member_answers_is_of_its_coordinators_turn),
+        cmocka_unit_test(no_more_connections_are_opened_than_may_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, circle_free_identities);
+}
