@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
+#include "node/address.h"
 #include "node/cores.h"
 #include "node/hosts.h"
 #include "node/lines.h"
@@ -530,7 +531,9 @@ static int start_listening(server *s, sherd_diag *d)
                                 .accept = accept_link, .rejected = rejected, .named = is_named,
                                 .ctx = s,
                                 .links_max = connections_of(s) };
-    return sherd__listener_new(&s->listener, &l, o->host, o->port, d);
+    char number[SHERD__ADDRESS_TEXT];
+    int err = sherd__address_find(number, o->host, &s->loop, &s->ending, d);
+    return err ? err : sherd__listener_new(&s->listener, &l, number, o->port, d);
 }
 
 static void announce(server *s)

@@ -290,29 +290,17 @@ static void on_connection(uv_stream_t *stream, int status)
 
 /* ---- the listener ---- */
 
-/* A number, or a name that is resolved here and now: once, at start. */
-static int find_address(uv_loop_t *loop, struct sockaddr_storage *out, const char *host,
-                        uint16_t port)
+static int parse_address(struct sockaddr_storage *out, const char *host, uint16_t port)
 {
-    uv_getaddrinfo_t req;
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-                              .ai_flags = AI_PASSIVE };
-    char service[8];
     memset(out, 0, sizeof *out);
     if (uv_ip4_addr(host, port, (struct sockaddr_in *)out) == 0) return 0;
-    if (uv_ip6_addr(host, port, (struct sockaddr_in6 *)out) == 0) return 0;
-    snprintf(service, sizeof service, "%u", port);
-    int err = uv_getaddrinfo(loop, &req, NULL, host, service, &hints);
-    if (err) return err;
-    memcpy(out, req.addrinfo->ai_addr, req.addrinfo->ai_addrlen);
-    uv_freeaddrinfo(req.addrinfo);
-    return 0;
+    return uv_ip6_addr(host, port, (struct sockaddr_in6 *)out);
 }
 
 static int bind_and_listen(sherd_listener *s, const char *host, uint16_t port, sherd_diag *d)
 {
     struct sockaddr_storage addr;
-    int len = sizeof addr, err = find_address(s->opt.loop, &addr, host, port);
+    int len = sizeof addr, err = parse_address(&addr, host, port);
     if (!err) err = uv_tcp_bind(&s->tcp, (struct sockaddr *)&addr, 0);
     if (!err) err = uv_listen((uv_stream_t *)&s->tcp, BACKLOG, on_connection);
     if (!err) err = uv_tcp_getsockname(&s->tcp, (struct sockaddr *)&addr, &len);

@@ -111,7 +111,7 @@ heard() { # words, then a command that is interrupted once it has started
     shift
     "$@" >out 2>err </dev/null &
     pid=$!
-    await catches_int $pid
+    await ${ready:-catches_int} $pid
     sleep 0.5
     kill -INT $pid
     began=$(now)
@@ -140,6 +140,12 @@ mv silent silent.npy
 heard interrupted $i "$S" node --key me.key --allow allow --data silent.npy || ok=1
 heard interrupted $i "$S" node --key me.key --allow allow --data folder || ok=1
 report $ok "the first Ctrl-C is heard"
+names() { LD_PRELOAD=$(realpath "$R/${B:-build/plain}/tests/system/cli/preload_names.so") exec "$@"; }
+looks_up() { grep -q 'looking up' err; }
+ready=looks_up
+heard interrupted names $i timeout -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
+    --listen silent.invalid:0
+report $? "so it is while a name to listen on is looked up"
 [ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]
 report $? "nothing is left behind"
 echo "1..$n"
