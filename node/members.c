@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "node/account.h"
 #include "sherd/version.h"
 
 typedef struct conn {

@@ -16,6 +16,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
+#include "node/account.h"
 #include "node/address.h"
 #include "node/cores.h"
 #include "node/hosts.h"

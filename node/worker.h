@@ -24,22 +24,10 @@
 #include "node/secure.h"
 #include "sherd/err.h"
 #include "wire/session.h"
-#include "wire/turn.h"
 
 typedef struct sherd__worker sherd__worker;
 typedef struct sherd__client sherd__client;
-
-/** What the holder of a key has of a node: all its sessions share it, and connections of members
- *  that circles of these sessions name. Lasts as long as the worker. */
-typedef struct sherd__account {
-    sherd__fingerprint key;
-    bool named;           /* key counts: else it is of one session */
-    sherd__pool *pool;
-    sherd__turn turn;     /* of the loop, for all these connections */
-    uint32_t connections; /* that came; counted by those who let them in */
-    uint32_t opened;      /* to members */
-    struct sherd__account *next;
-} sherd__account;
+typedef struct sherd__account sherd__account; /* node/account.h */
 
 /** A task estimated to take less than this runs on the loop's thread. */
 #define SHERD__INLINE_US 60.0

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "node/account.h"
 #include "node/circle.h"
 #include "node/gradient.h"
 #include "node/secure.h"

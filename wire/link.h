@@ -72,8 +72,8 @@ typedef struct sherd__listen_options {
     uint32_t handshake_timeout_ms; /* TCP up to TLS done; 0: 5000 */
 } sherd__listen_options;
 
-/** Binds and listens at `host`, a number. Port 0: the system chooses; sherd__listener_port says which.
- *  SHERD_EADDRINUSE. */
+/** Binds and listens at `host`, a number. Port 0: the system chooses; sherd__listener_port says
+ *  which. SHERD_EADDRINUSE. */
 int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, const char *host,
                         uint16_t port, sherd_diag *d) SHERD_MUST;
 uint16_t sherd__listener_port(const sherd_listener *l);

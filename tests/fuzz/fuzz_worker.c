@@ -15,6 +15,7 @@
 
 #include "core/executor.h"
 #include "crypto/fragment_make.h"
+#include "node/account.h"
 #include "node/worker.h"
 #include "learn/own.h"
 #include "sherd/mat.h"

@@ -6,7 +6,7 @@
 #ifndef TESTS_SIM_SCHEDULER_CIRCLE_WORLD_H
 #define TESTS_SIM_SCHEDULER_CIRCLE_WORLD_H
 
-#include "node/worker.h"
+#include "node/account.h"
 #include "scheduler/circle_job.h"
 
 enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100, ALL = 101,

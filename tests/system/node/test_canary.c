@@ -1,4 +1,4 @@
-/* What a good coordinator waits beside one that attacks the same node, each with a key of its own. */
+/* What a good coordinator waits beside one that attacks the same node, each with its own key. */
 #include "tests/system/node/canary.h"
 
 #include <arpa/inet.h>

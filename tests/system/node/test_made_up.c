@@ -135,7 +135,7 @@ static void connections_of_a_member_count_for_the_circle_that_they_bring_blocks_
     tie_down(&bad, &a);
 }
 
-/* ---- members that the node connects to -------------------------------------------------------- */
+/* ---- members that the node connects to ------------------------------------------------------- */
 
 static struct {
     sherd_link *link[ALL];

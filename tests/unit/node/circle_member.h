@@ -9,7 +9,7 @@
 
 #include "learn/circle_plan.h"
 #include "learn/member.h"
-#include "node/worker.h"
+#include "node/account.h"
 #include "tests/support/joined.h"
 
 enum { COUNT = 8, N = 3, SELF = 1, JOB = 7, CIRCLE = 99, TEXT = 1, STATE = 2, FIRST = 10 };

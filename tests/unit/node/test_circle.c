@@ -78,7 +78,8 @@ static void what_a_member_leaves_unread_counts_in_its_coordinators_memory(void *
     sherd__worker_member_session(one.worker, sherd__worker_accounts(one.worker), &o);
     assert_int_equal(sherd__session_new(&j.no, &o), 0);
     joined_exchange(&j);
-    for (uint32_t i = 1; i <= 10000; i++) joined_put(&j, CIRCLE, i, SHERD_I64, 1, 1, &(int64_t){ 0 });
+    for (uint32_t i = 1; i <= 10000; i++)
+        joined_put(&j, CIRCLE, i, SHERD_I64, 1, 1, &(int64_t){ 0 });
     while (joined_move(&j, true)) {}
     uint64_t most = circle_used() - before;
     assert_in_range(most, 256 * 1024, 2 * 1024 * 1024);
