@@ -361,7 +361,7 @@ sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
 
 bool sherd__circle_wants_turn(const sherd__circle *c)
 {
-    return c->looking;
+    return c->looking || c->adding;
 }
 
 void sherd__circle_begin_turn(sherd__circle *c)

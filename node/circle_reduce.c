@@ -1,6 +1,7 @@
 /*
  * The all-reduce of one round: what learn/reduce.h says is sent, and what comes is added or copied.
- * On the loop's thread: adding takes less than the decryption that the same bytes have behind them.
+ * On the loop's thread, some at a turn: adding takes less than the decryption that the same bytes
+ * have behind them.
  *
  * A block is sent from where it lies, chunk by chunk as the connection takes it. That is sound:
  * after a part has left in the first half nothing changes it until its sum comes back in the second
@@ -17,6 +18,8 @@
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
 #include "node/circle_state.h"
+
+enum { ADD_TURN = 1 << 19 }; /* numbers that are added or copied at once: 1 ms */
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
@@ -115,6 +118,19 @@ static int send_part(sherd__circle *c, circle_peer *p, stretch what)
     return err;
 }
 
+/* Numbers `first` to first + n - 1 of a stretch. */
+static stretch some_of(stretch s, size_t first, size_t n)
+{
+    for (int i = 0; i < 2; i++) {
+        size_t skip = first < s.len[i] ? first : s.len[i];
+        first -= skip;
+        s.at[i] += skip;
+        s.len[i] = n < s.len[i] - skip ? n : s.len[i] - skip;
+        n -= s.len[i];
+    }
+    return s;
+}
+
 static void take_part(sherd__circle *c, stretch what, const uint8_t *from, bool add)
 {
     for (int i = 0; i < 2; i++) {
@@ -165,9 +181,15 @@ static bool take_step(sherd__circle *c)
     sherd__reduce_step s = step_of(c, c->step);
     circle_piece *p = &c->pieces[c->step];
     stretch what = stretch_of(c, s.in);
-    if (what.len[0] + what.len[1] == 0) return true;
+    size_t rest = what.len[0] + what.len[1] - c->added;
+    if (rest == 0) return true;
     if (!p->body || p->round != c->round) return false;
-    take_part(c, what, sherd__fragment_bytes(p->body), s.add);
+    size_t n = c->site.turns && rest > ADD_TURN ? ADD_TURN : rest;
+    take_part(c, some_of(what, c->added, n), sherd__fragment_bytes(p->body) + 8 * c->added, s.add);
+    c->added += n;
+    c->adding = n < rest;
+    if (c->adding) return false;
+    c->added = 0;
     sherd__fragment_free(p->body);
     *p = (circle_piece){ 0 };
     return true;
@@ -192,6 +214,7 @@ uint64_t sherd__circle_moved(const sherd__circle *c)
 
 static void move(sherd__circle *c)
 {
+    c->adding = false;
     while (c->exchanging && c->step < c->steps && take_step(c))
         if (++c->step < c->steps) send_step(c);
     if (!c->exchanging || c->step < c->steps) return;
@@ -202,11 +225,17 @@ static void move(sherd__circle *c)
     c->bytes[2] = c->bodies_in;
 }
 
+void sherd__circle_go_on(sherd__circle *c)
+{
+    if (c->adding) move(c);
+}
+
 void sherd__circle_exchange(sherd__circle *c)
 {
     if (c->err) return; /* a link was lost meanwhile */
     c->exchanging = true;
     c->step = 0;
+    c->added = 0;
     c->steps = sherd__reduce_steps(c->plan.kind, c->plan.members);
     sherd__circle_drop_pieces(c, c->round);
     if (c->steps > 0) send_step(c);

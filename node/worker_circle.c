@@ -97,7 +97,9 @@ void sherd__worker_go_on(sherd__worker *w)
 {
     for (sherd__client *c = w->clients, *next; c; c = next) {
         next = c->next;
-        if (c->circle && sherd__circle_wants_turn(c->circle)) go_on(c);
+        if (!c->circle || !sherd__circle_wants_turn(c->circle)) continue;
+        sherd__circle_go_on(c->circle);
+        go_on(c);
     }
 }
 

@@ -24,6 +24,7 @@ typedef struct circle_member {
     uint64_t memory;                 /* of the worker; 0: 4 MB */
     bool turns;                      /* it asks for turns of a loop, which count as wakes */
     unsigned wakes;
+    sherd__circle *circle;           /* that opened a link */
     uint32_t tasks, answered, next_block, opened;
     const sherd__circle_links *links; /* NULL: links that nothing moves on */
     uint16_t port;                   /* of all members; 0: 7000 and their number */

@@ -32,14 +32,28 @@ static void start(uint64_t memory)
     member_start_with(memory, &m.own, NULL);
 }
 
-static void stop(void)
+/* The connection breaks; nothing is heard of the compute thread. */
+static void cut(void)
 {
     joined_cut(&m.j);
-    do m.wakes = 1, turns();
-    while (sherd__executor_drain(m.executor));
+    for (m.wakes = 1; m.wakes;) {
+        m.wakes = 0;
+        sherd__worker_poll(m.worker);
+    }
+}
+
+static void end(void)
+{
     assert_int_equal(used(), 0);
     member_end();
     m.turns = false;
+}
+
+static void stop(void)
+{
+    cut();
+    while (sherd__executor_drain(m.executor)) {}
+    end();
 }
 
 static void drop_job(void)
@@ -67,30 +81,17 @@ static uint64_t reserved(uint64_t *all)
 static void the_compute_thread_wipes_what_a_session_leaves(void **s)
 {
     (void)s;
-    for (int cut = 0; cut <= 1; cut++) {
+    for (int by_cut = 0; by_cut <= 1; by_cut++) {
         start(MUCH);
         member_meet();
         turns();
-        if (cut) {
-            joined_cut(&m.j);
-            m.wakes = 1;
-            while (m.wakes) {
-                m.wakes = 0;
-                sherd__worker_poll(m.worker);
-            }
-        } else {
-            drop_job();
-        }
+        if (by_cut) cut();
+        else drop_job();
         uint64_t before = used();
         assert_int_equal(sherd__executor_drain(m.executor), 1);
         assert_true(used() + LEN * sizeof(int64_t) < before);
-        if (cut) {
-            assert_int_equal(used(), 0);
-            member_end();
-            m.turns = false;
-        } else {
-            stop();
-        }
+        if (by_cut) end();
+        else stop();
     }
 }
 
