@@ -12,6 +12,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -252,22 +254,41 @@ static void a_node_that_stops_before_its_first_step_is_left_behind(void **unused
     mishap(SIGSTOP, 3, SHERD__REDUCE_RING, BEFORE_MEETING);
 }
 
-/* A node that runs in one slice of each second: 25 ms, and on a busy machine as long as it takes to
- * give it some processor time. Its first step needs more than all of them together. */
+/* A node that runs in one slice of each second: 25 ms, and on a busy machine until its loop has had
+ * its turn: it sleeps behind what it found to do, or has run for 2 ms. Its first step needs more
+ * than all of them together. */
 typedef struct brake {
     pid_t pid;
-    clockid_t used;
     pthread_t thread;
 } brake;
 
-enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 200 };
-#define USED_S 0.005
+enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 500 };
+#define LOOP_S 0.002
 
-static double used_s(const brake *k)
+/* A line of a file about its first thread, which is its loop. */
+static void about_loop(pid_t pid, const char *file, char *line, int room)
 {
-    struct timespec t = { 0 };
-    (void)clock_gettime(k->used, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)pid, file);
+    FILE *f = fopen(path, "r");
+    line[0] = 0;
+    if (f && !fgets(line, room, f)) line[0] = 0;
+    if (f) fclose(f);
+}
+
+static double loop_ran_s(pid_t pid)
+{
+    char line[128];
+    about_loop(pid, "schedstat", line, sizeof line);
+    return strtod(line, NULL) * 1e-9;
+}
+
+static bool loop_sleeps(pid_t pid)
+{
+    char line[512];
+    about_loop(pid, "stat", line, sizeof line);
+    const char *state = strrchr(line, ')');
+    return state && state[1] && state[2] == 'S';
 }
 
 static void *hold_up(void *arg)
@@ -277,11 +298,13 @@ static void *hold_up(void *arg)
     while (sherd__clock_s() < until) {
         send_signal(k->pid, SIGSTOP);
         nanosleep(&(struct timespec){ .tv_nsec = 950000000 }, NULL);
-        double began = sherd__clock_s(), enough = used_s(k) + USED_S, ran = 0;
+        double began = sherd__clock_s(), before = loop_ran_s(k->pid), ran = 0, loop = 0;
         send_signal(k->pid, SIGCONT);
-        while (ran < SLICE_MS * 1e-3 || (used_s(k) < enough && ran < LONGEST_MS * 1e-3)) {
+        while (ran < SLICE_MS * 1e-3 ||
+               (ran < LONGEST_MS * 1e-3 && loop < LOOP_S && !(loop > 0 && loop_sleeps(k->pid)))) {
             nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
             ran = sherd__clock_s() - began;
+            loop = loop_ran_s(k->pid) - before;
         }
     }
     return NULL;
@@ -315,7 +338,6 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
     if (sherd__circle_open(&lead, w.cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd__stepper_circle(&r.stepper, &g, lead, true, &d), 0);
     k.pid = local_pid(w.cluster, 1);
-    assert_int_equal(clock_getcpuclockid(k.pid, &k.used), 0);
     assert_int_equal(pthread_create(&k.thread, NULL, hold_up, &k), 0);
     double began = sherd__clock_s();
     steps(&r, &w, 0, 1);
