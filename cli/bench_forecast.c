@@ -86,7 +86,6 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
         if (i >= 0) sherd__figure_add(&f, 100 * fabs(t.foretold[at] / t.took[at] - 1));
     }
     double foretold = sherd__median(t.foretold, runs), took = sherd__median(t.took, runs);
-    f.median = 100 * fabs(foretold / took - 1);
     sherd__figure_beside(&f, "foretold_seconds", "foretold", foretold, "s");
     sherd__figure_beside(&f, "seconds", "and came", took, "s");
     sherd__figure_beside(&f, "ratio", "foretold / came", foretold / took, "");

@@ -27,7 +27,7 @@ void sherd__index_fini(sherd__index *x);
 size_t sherd__index_len(const sherd__index *x);
 /** Entry i < len; valid until the next one is added. */
 void *sherd__index_at(const sherd__index *x, size_t i);
-/** The entry of this name, NULL where there is none; valid likewise. */
+/** The entry of this name, or NULL; valid likewise. */
 void *sherd__index_find(const sherd__index *x, const void *name);
 /** Room for one more entry: to add it cannot fail then. SHERD_ENOMEM, SHERD_EINVAL: too many. */
 int sherd__index_reserve(sherd__index *x) SHERD_MUST;

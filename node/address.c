@@ -68,7 +68,7 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
         sherd__fail(d, err, NULL, "no memory to look up %s", host);
     } else {
         err = wait_for(out, l, host, loop, stop, d);
-        sherd__lookup_drop(l); /* and nobody sends to `wake` any more */
+        sherd__lookup_drop(l); /* after which `wake` is not sent to */
     }
     uv_close((uv_handle_t *)&wake, on_closed);
     while (!closed) uv_run(loop, UV_RUN_NOWAIT);

@@ -1,4 +1,4 @@
-/* The address that a node listens on, from what it was told: a number or a name. */
+/* The address that a node listens on, from a number or a name. */
 #ifndef NODE_ADDRESS_H
 #define NODE_ADDRESS_H
 

@@ -84,7 +84,7 @@ static bool widen(sherd__packs *p, uint32_t chunks)
     return true;
 }
 
-/* The pack's place, made where there is none; NULL: no memory. */
+/* The pack's place, made if it is missing; NULL: no memory. */
 static pack *make_place(sherd__packs *p, uint32_t number)
 {
     uint32_t at = number / CHUNK;

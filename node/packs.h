@@ -67,7 +67,7 @@ uint64_t sherd__packs_scratch(const sherd__packs *p, uint64_t rows, size_t input
 /* ---- the compute thread ---------------------------------------------------------------------- */
 
 /** Notes where the rows of the packs are that came since, and makes the list. SHERD_EFORMAT: a pack
- *  whose numbers are none. */
+ *  whose block of numbers is malformed. */
 int sherd__packs_note(sherd__packs *p, sherd_diag *d) SHERD_MUST;
 /** Whether rows what->first to first + rows - 1 of the list are here; *apart: not in one place.
  *  SHERD_EINVAL: one is not; SHERD_ESHAPE: blocks that do not fit. */

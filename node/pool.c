@@ -286,7 +286,7 @@ void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx)
     p->later_ctx = ctx;
 }
 
-/* From now on nobody is given what is kept before it is wiped. */
+/* From now on kept buffers are wiped before they are handed out. */
 static void set_aside(sherd__pool *p)
 {
     for (unsigned c = 0; c < CLASSES; c++) {

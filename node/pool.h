@@ -25,7 +25,7 @@ typedef struct sherd__pool_stats {
     uint64_t budget;
     uint64_t used;     /* bytes in buffers handed out, and reserved */
     uint64_t kept;     /* bytes in buffers that wait for reuse; used + kept <= budget */
-    uint64_t stale;    /* of these, in buffers that nobody is given before they are wiped */
+    uint64_t stale;    /* of these, in buffers that are wiped before they are handed out */
     uint64_t peak;     /* most that used ever was */
     uint64_t refused;  /* requests that found no room */
 } sherd__pool_stats;
@@ -47,7 +47,7 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len);
 /**
  * Whether all buffers are one client's. Then what it gives back is wiped only before it goes to the
  * system or to somebody else: to wipe megabytes that are about to be overwritten costs as much as
- * sending them. Once it is alone no longer, nobody is given them before they are wiped. false at
+ * sending them. Once it is alone no longer, they are wiped before they are handed out. false at
  * first.
  */
 void sherd__pool_sole(sherd__pool *p, bool sole);

@@ -31,7 +31,7 @@ typedef struct sherd__block {
 typedef struct sherd__store {
     sherd__grouped table; /* table.len: blocks that can be found */
     uint64_t bytes;       /* of bodies, those included that are still to be freed */
-    void (*left)(void *ctx, const sherd__block *b); /* told of each that leaves; NULL: nobody */
+    void (*left)(void *ctx, const sherd__block *b); /* told of each that leaves; NULL: none */
     void *left_ctx;
 } sherd__store;
 

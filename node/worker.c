@@ -142,13 +142,18 @@ static uint64_t number_of(uint32_t number, uint32_t attempt)
     return (uint64_t)attempt << 32 | number;
 }
 
+static double now_us(const sherd__worker *w)
+{
+    return w->opt.clock ? 1e6 * w->opt.clock() : 0;
+}
+
 static void on_run(sherd_work *work)
 {
     task *t = (task *)work;
-    double (*clock)(void) = t->client->worker->opt.clock;
-    double from = clock ? clock() : 0;
+    const sherd__worker *w = t->client->worker;
+    double from = now_us(w);
     sherd__worker_run(t);
-    t->took_us = clock ? 1e6 * (clock() - from) : 0;
+    t->took_us = now_us(w) - from;
 }
 
 static void on_done(sherd_work *work)
@@ -211,11 +216,6 @@ void sherd__worker_answer_now(task *t)
     t->err = take_buffer(t);
     if (!t->err) sherd__worker_run(t);
     answer(t);
-}
-
-static double now_us(const sherd__worker *w)
-{
-    return w->opt.clock ? 1e6 * w->opt.clock() : 0;
 }
 
 static void start(sherd__worker *w, task *t)

@@ -30,7 +30,6 @@
 #define KEEPALIVE_S 10
 #define DIRECT_MIN 4096u /* bytes of a body worth a read of their own */
 #define UNACKED_MS 20000 /* data that nobody acknowledges: the peer's machine is gone */
-#define RECORD_NS 8000u /* a record that takes longer counts as several: a turn's are some 4 ms */
 #define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
 
 static void pump(sherd_link *l);
@@ -381,14 +380,6 @@ static bool give_way(sherd_link *l)
     return true;
 }
 
-/* How many records something since then counts as: two turns' at most, since it may have been this
- * thread that waited for a processor. */
-static uint32_t records_since(uint64_t began)
-{
-    uint64_t n = (uv_hrtime() - began) / RECORD_NS;
-    return n < 2 * SHERD__TURN_RECORDS ? (uint32_t)n : 2 * SHERD__TURN_RECORDS;
-}
-
 static void deliver(sherd_link *l, const uint8_t *in, size_t len)
 {
     while (len > 0 && l->state == LINK_UP) {
@@ -401,7 +392,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
         len -= used;
         if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
         if (err) wind_down(l);
-        sherd__turn_take(&l->part, 1 + records_since(began), 0);
+        sherd__turn_record(&l->part, uv_hrtime() - began);
         if (len > 0 && give_way(l)) { /* never of a body: that is one record to the end */
             l->rest = in;
             l->rest_len = len;
@@ -433,7 +424,7 @@ static void decrypt(sherd_link *l)
             return;
         }
         if (l->state == LINK_SHAKING && sherd__tls_ready(l->tls)) come_up(l);
-        sherd__turn_take(&l->part, 0, got);
+        sherd__turn_bytes(&l->part, got);
         deliver(l, to, got);
     } while (got > 0);
     if (sherd__tls_ended(l->tls) && l->state <= LINK_LEAVING) lost(l, UV_EOF);

@@ -1,6 +1,8 @@
 /* Counts of a turn, which the next one pays off: a record of TLS may hold hundreds of records. */
 #include "wire/turn.h"
 
+#define RECORD_NS 8000u /* a turn's records take some 4 ms */
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
@@ -32,10 +34,16 @@ bool sherd__turn_over(sherd__turn_part *p, uint64_t now)
            t->bytes >= SHERD__TURN_BYTES || p->bytes >= part_of(t, SHERD__TURN_BYTES);
 }
 
-void sherd__turn_take(sherd__turn_part *p, uint32_t records, uint64_t bytes)
+void sherd__turn_record(sherd__turn_part *p, uint64_t ns)
 {
+    const uint64_t more = ns / RECORD_NS, most = 2 * SHERD__TURN_RECORDS;
+    const uint64_t records = 1 + (more < most ? more : most);
     p->records += records;
-    p->bytes += bytes;
     p->of->records += records;
+}
+
+void sherd__turn_bytes(sherd__turn_part *p, uint64_t bytes)
+{
+    p->bytes += bytes;
     p->of->bytes += bytes;
 }

@@ -27,7 +27,10 @@ typedef struct sherd__turn_part {
 
 /** Whether the connection must wait for a later turn than the one at `now` (ms). */
 bool sherd__turn_over(sherd__turn_part *p, uint64_t now);
-/** Counts what was handled. */
-void sherd__turn_take(sherd__turn_part *p, uint32_t records, uint64_t bytes);
+/** Counts a record that took so long to handle, as one more for each 8 us of it. As two turns' at
+ *  most: the thread may have waited for a processor meanwhile. */
+void sherd__turn_record(sherd__turn_part *p, uint64_t ns);
+/** Counts bytes of plaintext. */
+void sherd__turn_bytes(sherd__turn_part *p, uint64_t bytes);
 
 #endif

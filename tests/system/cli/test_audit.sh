@@ -258,21 +258,7 @@ for p in $pids; do kill $p 2>/dev/null; done; pids=
 import numpy as np
 x, y = np.load('A.npy')[:1003, :20], np.load('L.npy')[:1003]
 np.savez('t.npz', x=x, y=y); np.save('X.npy', x); np.save('Y.npy', y); np.save('half.npy', x[:500])"
-cat >t.conf <<'E1'
-input = 20
-layer = dense 7
-layer = relu
-layer = dense 10
-loss = cross-entropy
-data = file
-divide_inputs = 256
-holdout = 0.1
-batch = 65
-order = batches
-epochs = 2
-method = sgd
-rate = 0.1
-E1
+cp "$R/tests/system/cli/audit.conf" t.conf
 "$S" train t.conf --data t.npz -n 5 --scheme share --record learnt -q >out 2>err
 SIDE2="--data X.npy --labels Y.npy --public-data X.npy --public-labels Y.npy"
 run audit learnt $SIDE2 --json -q

@@ -92,21 +92,7 @@ import numpy as np
 g = np.random.default_rng(3)
 x = (g.integers(0, 256, (1003, 20)) * (g.random((1003, 20)) < .4)).astype('u1'); y = g.integers(0, 10, 1003).astype('u1')
 np.savez('t.npz', x=x, y=y); np.save('X.npy', x)"
-cat >t.conf <<'E1'
-input = 20
-layer = dense 7
-layer = relu
-layer = dense 10
-loss = cross-entropy
-data = file
-divide_inputs = 256
-holdout = 0.1
-batch = 65
-order = batches
-epochs = 2
-method = sgd
-rate = 0.1
-E1
+cp "$R/tests/system/cli/audit.conf" t.conf
 learn() { MASKS=$1 "$BROKEN" train t.conf --data t.npz -n 5 --scheme share --record bad -q >out 2>err; }
 learn encodings && audit bad --encodings 40 && py "
 names = {n for f in hits if f['test'] == 'offset' for n in f['subject'].split(' / ')}

@@ -33,16 +33,23 @@ static void push(tie *a, tie *canary, const char *what)
     print_message("# %s: at most %.1f ms\n", what, worst_ms);
 }
 
+/* Connects both, and has the compute thread busy with long products of the attacker's, whose
+ * session this returns. */
+static sherd_session *keep_busy(tie *a, tie *canary)
+{
+    tie_up(&bad, a, &node.peer);
+    tie_up(&good, canary, &node.peer);
+    tie_put(a, 8, 1, LONG, LONG, 1);
+    tie_put(a, 8, 2, LONG, LONG, 1);
+    for (uint32_t k = 1; k <= LONGS; k++) tie_ask(a, 8, k, LONG, LONG);
+    return sherd__link_session(a->link);
+}
+
 static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
 {
     (void)s;
     tie a, canary;
-    tie_up(&bad, &a, &node.peer);
-    tie_up(&good, &canary, &node.peer);
-    sherd_session *session = sherd__link_session(a.link);
-    tie_put(&a, 8, 1, LONG, LONG, 1);
-    tie_put(&a, 8, 2, LONG, LONG, 1);
-    for (uint32_t k = 1; k <= LONGS; k++) tie_ask(&a, 8, k, LONG, LONG);
+    sherd_session *session = keep_busy(&a, &canary);
     tie_put(&a, 9, 1, 1, 1, 1);
     tie_put(&a, 9, 2, 1, 1, 1);
     for (uint32_t k = 1; k <= TASKS; k++) {
@@ -113,12 +120,7 @@ static void a_session_that_ends_is_freed_in_many_turns(void **s)
 {
     (void)s;
     tie a, canary;
-    tie_up(&bad, &a, &node.peer);
-    tie_up(&good, &canary, &node.peer);
-    sherd_session *session = sherd__link_session(a.link);
-    tie_put(&a, 8, 1, LONG, LONG, 1);
-    tie_put(&a, 8, 2, LONG, LONG, 1);
-    for (uint32_t k = 1; k <= LONGS; k++) tie_ask(&a, 8, k, LONG, LONG);
+    sherd_session *session = keep_busy(&a, &canary);
     tie_ask(&a, 7, ++asked, 1, 1);
     hub_wait(&bad, a.refused, 1, 60000); /* the compute thread is busy */
     for (uint32_t k = 1; k <= JOBS; k++) {

@@ -41,18 +41,33 @@ static sherd__fragment_info residues(unsigned node, unsigned first, unsigned row
                                    .rows = rows, .cols = COLS, .len = at };
 }
 
+/* Two rows of a product. */
+static const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
+                                             .primes = 2, .rows = 2, .cols = COLS,
+                                             .len = 2 * 2 * COLS * 3 };
+
+static void begin(spool *in, spool *out)
+{
+    in->len = out->len = 0;
+    spool_hello(in);
+    spool_welcome(out);
+}
+
+static void record(const char *dir, unsigned node, const spool *in, const spool *out)
+{
+    char name[32];
+    snprintf(name, sizeof name, "node-%u.sent", node + 1);
+    spool_file(dir, name, in->bytes, in->len);
+    snprintf(name, sizeof name, "node-%u.received", node + 1);
+    spool_file(dir, name, out->bytes, out->len);
+}
+
 /* A node is sent `panels` panels of two rows each, the first one twice: for two tiles. */
 static void a_node(const char *dir, unsigned node, unsigned panels, bool public_b)
 {
     static spool in, out;
-    char name[32];
     sherd__fragment_info info;
-    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                          .primes = 2, .rows = 2, .cols = COLS,
-                                          .len = 2 * 2 * COLS * 3 };
-    in.len = out.len = 0;
-    spool_hello(&in);
-    spool_welcome(&out);
+    begin(&in, &out);
     info = residues(public_b ? 0 : node, 0, COLS, 1);
     spool_put(&in, JOB, 1, &info, body);
     for (unsigned p = 0; p < panels; p++) {
@@ -63,10 +78,7 @@ static void a_node(const char *dir, unsigned node, unsigned panels, bool public_
     info = residues(node, 0, 2, 0);
     spool_put(&in, JOB, 30, &info, body);
     spool_task(&in, JOB, 30, 30, 1, primes, 2, &result);
-    snprintf(name, sizeof name, "node-%u.sent", node + 1);
-    spool_file(dir, name, in.bytes, in.len);
-    snprintf(name, sizeof name, "node-%u.received", node + 1);
-    spool_file(dir, name, out.bytes, out.len);
+    record(dir, node, &in, &out);
 }
 
 static void open_record(sherd__views *v, unsigned short_one, bool public_b)
@@ -180,14 +192,8 @@ static void nodes_own_records_are_taken_apart(void **state)
 static void a_part(const char *dir, unsigned node, unsigned share, unsigned from, unsigned to)
 {
     static spool in, out;
-    char name[32];
     sherd__fragment_info info;
-    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                          .primes = 2, .rows = 2, .cols = COLS,
-                                          .len = 2 * 2 * COLS * 3 };
-    in.len = out.len = 0;
-    spool_hello(&in);
-    spool_welcome(&out);
+    begin(&in, &out);
     for (unsigned tile = 0; tile < 2; tile++) {
         info = residues(share, 0, COLS, 1 + tile);
         spool_put(&in, JOB, 1 + tile, &info, body);
@@ -198,10 +204,7 @@ static void a_part(const char *dir, unsigned node, unsigned share, unsigned from
             spool_task(&in, JOB, task, 10 + p, 1 + tile, primes, 2, &result);
         }
     }
-    snprintf(name, sizeof name, "node-%u.sent", node + 1);
-    spool_file(dir, name, in.bytes, in.len);
-    snprintf(name, sizeof name, "node-%u.received", node + 1);
-    spool_file(dir, name, out.bytes, out.len);
+    record(dir, node, &in, &out);
 }
 
 /* Five nodes in three domains: the three nodes of share 0 had its panels in disorder. */
@@ -345,13 +348,7 @@ static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
 {
     static spool in, out;
     static const unsigned turns[PANELS] = { 4, 1, 0, 3, 2 };
-    char name[32];
-    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                          .primes = 2, .rows = 2, .cols = COLS,
-                                          .len = 2 * 2 * COLS * 3 };
-    in.len = out.len = 0;
-    spool_hello(&in);
-    spool_welcome(&out);
+    begin(&in, &out);
     sherd__fragment_info info = residues(node, 0, COLS, 1);
     spool_put(&in, JOB, 100, &info, body);
     for (unsigned i = 0; i < PANELS; i++) {
@@ -362,10 +359,7 @@ static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
         spool_task(&in, JOB, stays ? node + 1 : p * NODES + node + 1, stays ? block : 200 + i, 100,
                    primes, 2, &result);
     }
-    snprintf(name, sizeof name, "node-%u.sent", node + 1);
-    spool_file(dir, name, in.bytes, in.len);
-    snprintf(name, sizeof name, "node-%u.received", node + 1);
-    spool_file(dir, name, out.bytes, out.len);
+    record(dir, node, &in, &out);
 }
 
 /* more: further members. */
@@ -447,13 +441,7 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
 static void a_tiled(const char *dir, unsigned node)
 {
     static spool in, out;
-    char name[32];
-    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                          .primes = 2, .rows = 2, .cols = COLS,
-                                          .len = 2 * 2 * COLS * 3 };
-    in.len = out.len = 0;
-    spool_hello(&in);
-    spool_welcome(&out);
+    begin(&in, &out);
     for (unsigned i = 0; i < 2; i++) {
         unsigned tile = (i + node) % 2;
         sherd__fragment_info info = residues(node, 0, COLS, 1 + tile);
@@ -465,10 +453,7 @@ static void a_tiled(const char *dir, unsigned node)
                        100 + tile, primes, 2, &result);
         }
     }
-    snprintf(name, sizeof name, "node-%u.sent", node + 1);
-    spool_file(dir, name, in.bytes, in.len);
-    snprintf(name, sizeof name, "node-%u.received", node + 1);
-    spool_file(dir, name, out.bytes, out.len);
+    record(dir, node, &in, &out);
 }
 
 static void tiles_are_placed_by_the_numbers_of_their_tasks(void **state)

@@ -16,6 +16,14 @@ typedef struct crowd {
     uint64_t records[MANY], bytes[MANY], turn_records, turn_bytes;
 } crowd;
 
+enum { EACH_NS = 8000 }; /* counts as one more record */
+
+static void take(sherd__turn_part *p, uint32_t records, uint64_t bytes)
+{
+    if (records) sherd__turn_record(p, (records - 1) * (uint64_t)EACH_NS);
+    sherd__turn_bytes(p, bytes);
+}
+
 /* Turns in which `n` connections go on until they have to wait, the first one first. */
 static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsigned turns)
 {
@@ -25,7 +33,7 @@ static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsign
         uint64_t r = 0, b = 0;
         for (unsigned i = 0; i < n; i++)
             while (!sherd__turn_over(&c->part[i], t)) {
-                sherd__turn_take(&c->part[i], records, bytes);
+                take(&c->part[i], records, bytes);
                 c->records[i] += records;
                 c->bytes[i] += bytes;
                 r += records;
@@ -77,8 +85,20 @@ static void one_that_was_beside_many_has_all_again(void **s)
     go_on(&all, MANY, 1, 32, TURNS);
     for (uint64_t t = TURNS + 1; t < TURNS + 4; t++)
         for (n = 0; !sherd__turn_over(&all.part[MANY - 1], t); n++)
-            sherd__turn_take(&all.part[MANY - 1], 1, 32);
+            take(&all.part[MANY - 1], 1, 32);
     assert_int_equal(n, SHERD__TURN_RECORDS);
+}
+
+static void a_record_of_any_length_costs_two_turns_at_most(void **s)
+{
+    (void)s;
+    sherd__turn all = { 0 };
+    sherd__turn_part one = { .of = &all };
+    assert_false(sherd__turn_over(&one, 1));
+    sherd__turn_record(&one, UINT64_MAX);
+    assert_true(sherd__turn_over(&one, 1));
+    assert_true(sherd__turn_over(&one, 2));
+    assert_false(sherd__turn_over(&one, 3));
 }
 
 int main(void)
@@ -87,6 +107,7 @@ int main(void)
         cmocka_unit_test(many_connections_have_no_more_of_a_turn_than_one),
         cmocka_unit_test(each_connection_has_its_part),
         cmocka_unit_test(one_that_was_beside_many_has_all_again),
+        cmocka_unit_test(a_record_of_any_length_costs_two_turns_at_most),
     };
     return cmocka_run_group_tests_name("wire/turn", tests, NULL, NULL);
 }
