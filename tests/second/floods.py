@@ -2,6 +2,7 @@
 One allowed coordinator, or many strangers, keep `sherd node` busy: what a good client beside them waits
 for a PONG, and what processor time of the node's loop the flood costs, stay bounded.
 """
+import multiprocessing
 import os
 import socket
 import sys
@@ -37,16 +38,22 @@ def loop_runs(node):
         return int(file.read().split()[0]) / 1e9
 
 
-class Canary(threading.Thread):
-    """PINGs every 10 ms; waits: how long each PONG took, work: how long the loop ran meanwhile."""
+class Canary:
+    """
+    PINGs every 10 ms; waits: how long each PONG took, work: how long the loop ran meanwhile. A process
+    of its own, since a thread would wait for the interpreter, too, while the loop runs.
+    """
 
     def __init__(self, node, me):
-        super().__init__(daemon=True)
         self.c, self.node = Coordinator(node.port, me, node.pins), node
-        self.work = []
-        self.waits, self.fault, self.over = [], None, threading.Event()
+        self.over = multiprocessing.Event()
+        self.told, tells = multiprocessing.Pipe(duplex=False)
+        self.process = multiprocessing.Process(target=self._run, args=(tells,), daemon=True)
+        self.process.start()
+        tells.close()
 
-    def run(self):
+    def _run(self, tells):
+        waits, work, fault = [], [], None
         try:
             for n in range(1, 1 << 30):
                 if self.over.is_set():
@@ -55,12 +62,23 @@ class Canary(threading.Thread):
                 self.c.ping(n)
                 while not self.c.pongs or self.c.pongs[-1] < n:
                     self.c.take(30)
-                self.work.append(loop_runs(self.node) - ran)
-                self.waits.append(time.monotonic() - began)
+                work.append(loop_runs(self.node) - ran)
+                waits.append(time.monotonic() - began)
                 time.sleep(0.01)
             self.c.close()
         except Exception as error:
-            self.fault = repr(error)
+            fault = repr(error)
+        tells.send((waits, work, fault))
+
+    def end(self):
+        """waits, work, and what went wrong or None."""
+        self.over.set()
+        if not self.told.poll(60):
+            self.process.kill()
+            return [], [], "it did not end"
+        found = self.told.recv()
+        self.process.join()
+        return found
 
 
 def busy(c):
@@ -333,11 +351,11 @@ DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name o
         "subnormal" in name or "150 MB" in name}
 
 
-def flood(name, me, other):
+def measure(name, me, other):
+    """Whether all went well, whether the client was served in time, and what was seen."""
     node = Server(f"flood{list(FLOODS).index(name)}", [me, other], "--threads", "1", "--memory",
                   "256M")
     canary = Canary(node, other)
-    canary.start()
     time.sleep(0.1)
     c = Coordinator(node.port, me, node.pins)
     c.server = node
@@ -348,19 +366,28 @@ def flood(name, me, other):
     except Ended as error:
         why = f"ended: {error}"
     cost = loop_cpu(node) - before
-    canary.over.set()
-    canary.join(60)
-    slowest, work = max(canary.waits, default=99), max(canary.work, default=99)
+    waits, works, fault = canary.end()
+    slowest, work = max(waits, default=99), max(works, default=99)
     peak = node.status("VmHWM")
     print(f"# {name}: {cost:.2f} s of the loop, slowest PONG {slowest * 1000:.0f} ms, "
-          f"{work * 1000:.1f} ms of the loop, of {len(canary.waits)}, peak {peak >> 20} MiB {why}",
+          f"{work * 1000:.1f} ms of the loop, of {len(waits)}, peak {peak >> 20} MiB {why}",
           file=sys.stderr)
     c.link.close(reset=True)
     ended = node.stop()
-    return (canary.fault is None and (cost < COST or name in DEAR) and slowest < WAIT and work < WORK and
-            peak < 400 << 20 and ended == 0, f"a client beside {name} is served",
-            f"{canary.fault} {cost:.2f} s {slowest:.3f} s {work:.4f} s {peak >> 20} MiB "
-            f"exit {ended} {why}")
+    return (fault is None and (cost < COST or name in DEAR) and peak < 400 << 20 and ended == 0,
+            slowest < WAIT and work < WORK,
+            f"{fault} {cost:.2f} s {slowest:.3f} s {work:.4f} s {peak >> 20} MiB exit {ended} {why}")
+
+
+def flood(name, me, other):
+    """What a flood holds up, it holds up each time; what else a machine does, may do so once."""
+    seen = []
+    for _ in range(3):
+        well, in_time, why = measure(name, me, other)
+        seen.append(why)
+        if in_time or not well:
+            break
+    return well and in_time, f"a client beside {name} is served", "\n".join(seen)
 
 
 def fill(me, other):
