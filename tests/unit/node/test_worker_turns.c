@@ -75,7 +75,7 @@ static void sessions_of_one_key_share_its_turns(void **s)
 static void ask_as_two(uint64_t job, uint32_t first_len, uint64_t other_job, uint32_t drained)
 {
     peer p, q;
-    worker_start_by(worker_clock, &worker_fake, NULL, SLOW, 64 * MB);
+    worker_start_by(worker_clock, NULL, &worker_fake, NULL, SLOW, 64 * MB);
     peer_join_as(&p, 1, 0);
     peer_join_as(&q, 2, 0);
     peer_put(&p, job, 1, 200, 32, 1);
@@ -129,6 +129,36 @@ static void one_long_task_puts_its_key_back_by_a_second(void **s)
     assert_in_range(others_before(3), 8, 10);
 }
 
+static void no_wake(void *ctx)
+{
+    (void)ctx;
+}
+
+/* They were estimated at some microseconds each. */
+static void a_task_on_the_loop_ends_its_turn_by_what_it_took(void **s)
+{
+    enum { QUICK = 9, TASKS = 4 };
+    (void)s;
+    peer p;
+    worker_start_by(worker_clock, no_wake, &worker_fake, NULL, 1, 64 * MB);
+    peer_join(&p);
+    for (uint64_t job = EIGHTH; job <= QUICK; job++) {
+        peer_put(&p, job, 1, 4, 2, 1);
+        peer_put(&p, job, 2, 2, 4, 1);
+        sherd__worker_turn(loop.worker);
+        for (uint32_t k = 1; k <= TASKS; k++) peer_ask(&p, job, k, 4, 4);
+        joined_exchange(&p.j);
+        for (uint32_t turn = 1; turn <= TASKS; turn++) {
+            assert_int_equal(loop.ran_len, job == QUICK ? 2 * TASKS : turn);
+            sherd__worker_turn(loop.worker);
+        }
+    }
+    assert_int_equal(sherd__worker_stats_of(loop.worker)->inline_tasks, 2 * TASKS);
+    peer_settle(&p);
+    peer_cut(&p);
+    worker_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +167,7 @@ int main(void)
         cmocka_unit_test(keys_share_the_time_of_tasks_not_their_number),
         cmocka_unit_test(a_key_that_was_away_has_no_time_saved_up),
         cmocka_unit_test(one_long_task_puts_its_key_back_by_a_second),
+        cmocka_unit_test(a_task_on_the_loop_ends_its_turn_by_what_it_took),
     };
     return cmocka_run_group_tests_name("node/worker_turns", tests, NULL, NULL);
 }

@@ -35,11 +35,11 @@ static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
 const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI, .name = "fake",
                                     .run = fake_run };
 
-void worker_start_by(double (*clock)(void), const sherd__backend *b, void *ctx, double gflops,
-                     uint64_t memory)
+void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
+                     void *ctx, double gflops, uint64_t memory)
 {
     sherd__worker_options o = { .backend = b, .backend_ctx = ctx, .memory = memory,
-                                .clock = clock };
+                                .clock = clock, .wake = wake };
     o.caps.gflops = gflops;
     assert_int_equal(sherd__executor_new_inline(&loop.executor), SHERD_OK);
     o.executor = loop.executor;
@@ -51,7 +51,7 @@ void worker_start_by(double (*clock)(void), const sherd__backend *b, void *ctx, 
 
 void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory)
 {
-    worker_start_by(NULL, b, ctx, gflops, memory);
+    worker_start_by(NULL, NULL, b, ctx, gflops, memory);
 }
 
 void worker_stop(void)

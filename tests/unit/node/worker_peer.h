@@ -33,9 +33,9 @@ extern worker_loop loop;
 extern const sherd__backend worker_fake;
 double worker_clock(void);
 
-/** worker_start has no clock: times of tasks are estimated. */
-void worker_start_by(double (*clock)(void), const sherd__backend *b, void *ctx, double gflops,
-                     uint64_t memory);
+/** worker_start has neither: times of tasks are estimated, and a turn never ends. */
+void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
+                     void *ctx, double gflops, uint64_t memory);
 void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory);
 /** All has run; nothing is left. */
 void worker_stop(void);
