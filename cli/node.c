@@ -314,7 +314,7 @@ const sherd__option sherd__node_options_table[] = {
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
       .choices = choices_backend, .help = "what computes: auto or cpu" },
     { .name = "connections", .type = SHERD__INT, .arg = "N", .preset = "64", .min = 1, .max = 10000,
-      .help = "most coordinators at a time" },
+      .help = "most connections of coordinators and members at a time" },
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "write all that the node sees and says into the new folder DIR" },
     { .name = "selftest", .type = SHERD__CHOICE, .arg = "HOW", .preset = "full",
