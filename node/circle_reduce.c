@@ -237,7 +237,7 @@ void sherd__circle_exchange(sherd__circle *c)
     c->step = 0;
     c->added = 0;
     c->steps = sherd__reduce_steps(c->plan.kind, c->plan.members);
-    sherd__circle_drop_pieces(c, c->round);
+    sherd__circle_drop_pieces(c, c->round - 1);
     if (c->steps > 0) send_step(c);
     move(c);
 }
@@ -250,11 +250,11 @@ void sherd__circle_drop_round(sherd__circle *c)
     if (c->sum && c->sum->holders > 1) sherd__circle_sum_free(c); /* else for the next one */
 }
 
-void sherd__circle_drop_pieces(sherd__circle *c, uint64_t before)
+void sherd__circle_drop_pieces(sherd__circle *c, uint64_t last)
 {
     for (uint32_t i = 0; i < CIRCLE_STEPS; i++) {
         circle_piece *p = &c->pieces[i];
-        if (!p->body || p->round >= before) continue;
+        if (!p->body || p->round > last) continue;
         sherd__fragment_free(p->body);
         *p = (circle_piece){ 0 };
     }

@@ -100,7 +100,7 @@ uint64_t sherd__circle_moved(const sherd__circle *c);
 void sherd__circle_exchange(sherd__circle *c);
 /** The round is given up, or over. */
 void sherd__circle_drop_round(sherd__circle *c);
-/** Blocks that came for rounds before this one, or with UINT64_MAX all. */
-void sherd__circle_drop_pieces(sherd__circle *c, uint64_t before);
+/** Blocks that came for rounds up to this one. */
+void sherd__circle_drop_pieces(sherd__circle *c, uint64_t last);
 
 #endif

@@ -107,6 +107,20 @@ static void a_member_that_floods_fills_no_more_than_its_places(void **unused)
     circle_stop();
 }
 
+/* Rounds are the coordinator's to choose. */
+static void what_came_for_the_last_round_there_is_goes_with_its_circle(void **unused)
+{
+    (void)unused;
+    uint32_t first = sherd__circle_block(UINT64_MAX, 0);
+    circle_start(NULL);
+    assert_int_equal(circle_meet(), 0);
+    assert_int_equal(circle_step(UINT64_MAX, 0), 0);
+    uint64_t before = circle_used();
+    assert_int_equal(circle_bring(0, CIRCLE, first, circle_len_of(0), SHERD_I64), 0);
+    assert_true(circle_used() > before);
+    circle_stop();
+}
+
 static void a_roster_that_this_node_does_not_believe_is_refused(void **unused)
 {
     (void)unused;
@@ -214,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
         cmocka_unit_test(what_a_member_leaves_unread_counts_in_its_coordinators_memory),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
+        cmocka_unit_test(what_came_for_the_last_round_there_is_goes_with_its_circle),
         cmocka_unit_test(a_roster_that_this_node_does_not_believe_is_refused),
         cmocka_unit_test(plans_that_make_no_sense_are_refused),
         cmocka_unit_test(a_meeting_that_is_called_off_takes_nothing_from_a_member),
