@@ -440,7 +440,8 @@ static void on_closed(sherd__client *c, sherd_session *s)
     c->asked = 0;
     sherd__store_drop_all(&c->store);
     w->stats.clients_now--;
-    sherd__worker_reap(w);
+    if (w->opt.wake) w->opt.wake(w->opt.wake_ctx); /* many may end at once: one slice a turn */
+    else sherd__worker_reap(w);
 }
 
 void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)

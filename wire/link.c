@@ -414,6 +414,7 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
 static void decrypt(sherd_link *l)
 {
     size_t got = l->rest_len, room;
+    if (got > 0 && give_way(l)) return;
     l->rest_len = 0;
     deliver(l, l->rest, got);
     do {

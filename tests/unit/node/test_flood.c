@@ -398,6 +398,26 @@ static void and_where_each_task_has_a_job_of_its_own(void **s)
     leave_behind(&p, 3 * (TASKS / 2)); /* and its block */
 }
 
+static void clients_that_end_together_are_freed_in_turns_of_all(void **s)
+{
+    enum { CLIENTS = 8, EACH = 600 };
+    (void)s;
+    const sherd__worker_stats *st;
+    peer many[CLIENTS];
+    start(0, true);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        join(&many[i]);
+        for (uint32_t k = 1; k <= EACH; k++) put_empty(&many[i], 9, k);
+        joined_exchange(&many[i].j);
+    }
+    st = sherd__worker_stats_of(worker);
+    for (unsigned i = 0; i < CLIENTS; i++) joined_cut(&many[i].j);
+    assert_int_equal(st->reaped, 0);
+    assert_true(turns() >= CLIENTS * EACH / 1024);
+    assert_int_equal(st->reaped, CLIENTS * EACH);
+    stop();
+}
+
 static void answers_that_nobody_read_are_freed_in_slices(void **s)
 {
     enum { SOME = 50000 };
@@ -537,6 +557,7 @@ int main(void)
         cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
         cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
+        cmocka_unit_test(clients_that_end_together_are_freed_in_turns_of_all),
         cmocka_unit_test(answers_that_nobody_read_are_freed_in_slices),
         cmocka_unit_test(what_clients_give_back_is_wiped_in_slices),
         cmocka_unit_test(answers_that_nobody_reads_count_in_the_memory_of_their_key),

@@ -87,6 +87,7 @@ static void stop(void)
         sherd__executor_drain(executor);
         usleep(1000);
     }
+    sherd__worker_poll(worker);
     assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
     assert_int_equal(sherd__worker_stats_of(worker)->clients_now, 0);
     assert_int_equal(sherd__worker_memory(worker)->used, 0);

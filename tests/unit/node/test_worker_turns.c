@@ -145,12 +145,12 @@ static void a_task_on_the_loop_ends_its_turn_by_what_it_took(void **s)
     for (uint64_t job = EIGHTH; job <= QUICK; job++) {
         peer_put(&p, job, 1, 4, 2, 1);
         peer_put(&p, job, 2, 2, 4, 1);
-        sherd__worker_turn(loop.worker);
+        sherd__worker_poll(loop.worker);
         for (uint32_t k = 1; k <= TASKS; k++) peer_ask(&p, job, k, 4, 4);
         joined_exchange(&p.j);
         for (uint32_t turn = 1; turn <= TASKS; turn++) {
             assert_int_equal(loop.ran_len, job == QUICK ? 2 * TASKS : turn);
-            sherd__worker_turn(loop.worker);
+            sherd__worker_poll(loop.worker);
         }
     }
     assert_int_equal(sherd__worker_stats_of(loop.worker)->inline_tasks, 2 * TASKS);

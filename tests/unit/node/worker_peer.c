@@ -57,6 +57,7 @@ void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t me
 void worker_stop(void)
 {
     while (sherd__executor_drain(loop.executor)) {}
+    sherd__worker_poll(loop.worker);
     assert_int_equal(sherd__worker_memory(loop.worker)->used, 0);
     assert_int_equal(sherd__worker_stats_of(loop.worker)->queued, 0);
     assert_int_equal(sherd__worker_stats_of(loop.worker)->clients_now, 0);
