@@ -63,7 +63,7 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
     if (err) return sherd__fail(d, SHERD_ENET, NULL, "cannot wait for a name: %s",
                                 uv_strerror(err));
     wake.data = &closed;
-    err = sherd__lookup_start(&l, host, 0, answered, &wake);
+    err = sherd__lookup_start(&l, host, 0, NULL, answered, &wake);
     if (err) {
         sherd__fail(d, err, NULL, "no memory to look up %s", host);
     } else {

@@ -14,9 +14,9 @@
 
 static void attempt(sherd_link *l, const struct sockaddr *addr);
 
-static void fail_later(sherd_link *l, const char *hint, const char *what, const char *why)
+static void fail_later(sherd_link *l, int code, const char *hint, const char *what, const char *why)
 {
-    sherd__fail(&l->deferred, SHERD_ECONNECT, hint, "%s%s", what, why);
+    sherd__fail(&l->deferred, code, hint, "%s%s", what, why);
     l->deadline = 0;
     sherd__link_arm(l);
 }
@@ -39,8 +39,9 @@ static void attempt_failed(sherd_link *l, int error)
         uv_close((uv_handle_t *)&l->tcp, on_retry);
         return;
     }
-    fail_later(l, error == UV_ECONNREFUSED ? "is a node running there?"
-                                           : "is the machine up and the address right?",
+    fail_later(l, SHERD_ECONNECT,
+               error == UV_ECONNREFUSED ? "is a node running there?"
+                                        : "is the machine up and the address right?",
                "cannot connect: ", uv_strerror(error));
 }
 
@@ -75,7 +76,8 @@ static void on_answer(uv_async_t *h)
     sherd__link_end_lookup(l);
     if (error) {
         l->state = LINK_CONNECTING;
-        fail_later(l, "check the host's name", "name not resolved: ", gai_strerror(error));
+        fail_later(l, SHERD_ECONNECT, "check the host's name", "name not resolved: ",
+                   gai_strerror(error));
     } else {
         l->next_address = found->ai_next;
         attempt(l, found->ai_addr);
@@ -91,16 +93,16 @@ static void answered(void *link)
 
 static void resolve(sherd_link *l, const char *host, uint16_t port)
 {
-    int err = uv_async_init(l->loop, &l->answer, on_answer);
+    int err = SHERD_ENOMEM;
     l->answer.data = l;
-    if (!err) {
+    if (uv_async_init(l->loop, &l->answer, on_answer) == 0) {
         l->refs++;
         l->answer_open = true;
-        err = sherd__lookup_start(&l->lookup, host, port, answered, l);
+        err = sherd__lookup_start(&l->lookup, host, port, l->owner.turn, answered, l);
     }
     if (!err) return;
     l->state = LINK_CONNECTING;
-    fail_later(l, "check the host's name", "name not resolved: ", "no memory for it");
+    fail_later(l, err, NULL, "name not looked up: ", sherd_strerror(err));
 }
 
 int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,

@@ -35,7 +35,8 @@ typedef struct sherd__link_owner {
     void (*closed)(void *ctx, sherd_link *l);
     void *ctx;
     /** A node's: what links that count for one key have of a turn. Outlives the link. NULL: of a
-     *  session as the node its own, as the coordinator no bound. */
+     *  session as the node its own, as the coordinator no bound. Names are looked up for it, too
+     *  (wire/resolve.h). */
     sherd__turn *turn;
 } sherd__link_owner;
 

@@ -3,7 +3,8 @@
  * closed before the resolver gives up, long after the user's --timeout. Here the two sides share
  * a block that the later of them frees.
  *
- * The thread takes no signals, and allocates nothing but what the resolver does.
+ * The thread takes no signals, and allocates nothing but what the resolver does. Until the resolver
+ * answers it has a place in a table of the process: whoever let go of it may be gone by then.
  */
 #include "wire/resolve.h"
 
@@ -20,9 +21,38 @@ struct sherd__lookup {
     struct addrinfo *list;
     void (*done)(void *ctx);
     void *ctx;
+    const void **place; /* NULL: it needs none */
     char *host;
     char service[8];
 };
+
+static struct {
+    pthread_mutex_t lock;
+    const void *whose[SHERD__LOOKUPS]; /* NULL: free */
+} places = { PTHREAD_MUTEX_INITIALIZER, { NULL } };
+
+static const void **take_place(const void *whose)
+{
+    const void **place = NULL;
+    unsigned have = 0;
+    pthread_mutex_lock(&places.lock);
+    for (unsigned i = 0; i < SHERD__LOOKUPS; i++) {
+        if (!places.whose[i]) place = &places.whose[i];
+        have += places.whose[i] == whose;
+    }
+    if (have >= SHERD__LOOKUPS_OF) place = NULL;
+    if (place) *place = whose;
+    pthread_mutex_unlock(&places.lock);
+    return place;
+}
+
+static void leave_place(const void **place)
+{
+    if (!place) return;
+    pthread_mutex_lock(&places.lock);
+    *place = NULL;
+    pthread_mutex_unlock(&places.lock);
+}
 
 static int ask(const sherd__lookup *l, int flags, struct addrinfo **list)
 {
@@ -57,15 +87,18 @@ static void *look_up(void *lookup)
     sherd__lookup *l = lookup;
     struct addrinfo *list = NULL;
     int error = ask(l, 0, &list);
+    leave_place(l->place);
     answer(l, error, list);
     return NULL;
 }
 
-static int start_thread(sherd__lookup *l)
+static int start_thread(sherd__lookup *l, const void *whose)
 {
     pthread_attr_t attr;
     pthread_t thread;
     sigset_t before;
+    l->place = whose ? take_place(whose) : NULL;
+    if (whose && !l->place) return SHERD_EBUSY;
     if (pthread_attr_init(&attr)) return SHERD_ENOMEM;
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     sherd__signals_hold(&before);
@@ -75,10 +108,11 @@ static int start_thread(sherd__lookup *l)
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }
 
-int sherd__lookup_start(sherd__lookup **out, const char *host, uint16_t port,
+int sherd__lookup_start(sherd__lookup **out, const char *host, uint16_t port, const void *whose,
                         void (*done)(void *ctx), void *ctx)
 {
     struct addrinfo *list = NULL;
+    int err = SHERD_ENOMEM;
     sherd__lookup *l = sherd__calloc(1, sizeof *l);
     *out = NULL;
     if (!l) return SHERD_ENOMEM;
@@ -94,12 +128,14 @@ int sherd__lookup_start(sherd__lookup **out, const char *host, uint16_t port,
         answer(l, error, list);
         return SHERD_OK;
     }
-    if (start_thread(l)) goto failed;
+    err = start_thread(l, whose);
+    if (err) goto failed;
     *out = l;
     return SHERD_OK;
 failed:
+    leave_place(l->place);
     free_lookup(l);
-    return SHERD_ENOMEM;
+    return err;
 }
 
 bool sherd__lookup_done(sherd__lookup *l, int *error, const struct addrinfo **list)

@@ -175,7 +175,7 @@ int link_dial(world *w, const char *host, uint16_t port, const sherd_identity *i
 {
     sherd__link_options o = { .loop = &w->loop, .identity = id,
                               .session = { .role = SHERD__COORDINATOR },
-                              .owner = { on_event, on_closed, &w->c },
+                              .owner = { on_event, on_closed, &w->c, w->turn },
                               .connect_timeout_ms = timeout_ms };
     free(w->c.body);
     w->c = (side){ .close_on_ready = w->c.close_on_ready };

@@ -27,6 +27,7 @@ typedef struct world {
     int accepted, rejected, reject_code, turn_away;
     char reason[SHERD__TEXT_MAX], from[80];
     bool close_in_accept;
+    sherd__turn *turn; /* of links that are dialled */
 } world;
 
 int link_keys_make(void **s);

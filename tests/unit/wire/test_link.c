@@ -159,6 +159,25 @@ static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
     }
 }
 
+static void names_are_looked_up_for_whose_turn_the_link_is_of(void **s)
+{
+    (void)s;
+    world w;
+    sherd__turn turn = { .records = 0 };
+    link_world_open(&w);
+    w.turn = &turn;
+    for (int i = 0; i <= SHERD__LOOKUPS_OF; i++) {
+        assert_int_equal(link_dial(&w, "slow.example", 7000, link_id_c, link_id_n, 0), 0);
+        if (i < SHERD__LOOKUPS_OF) sherd__link_close(w.c.link, SHERD_EINTERRUPTED, "no need");
+        assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
+        assert_int_equal(w.c.err, i < SHERD__LOOKUPS_OF ? SHERD_EINTERRUPTED : SHERD_EBUSY);
+    }
+    link_expect(w.c.text, "slow.example:7000: name not looked up", sherd_strerror(SHERD_EBUSY));
+    link_world_close(&w);
+    far_wait(SHERD__LOOKUPS_OF);
+    far_release();
+}
+
 static void ipv6_works_where_the_machine_has_it(void **s)
 {
     (void)s;
@@ -203,6 +222,7 @@ int main(void)
         cmocka_unit_test(a_closed_listener_leaves_its_links_alone),
         cmocka_unit_test(an_owner_may_close_at_any_moment),
         cmocka_unit_test(a_name_that_is_not_resolved_is_not_waited_for),
+        cmocka_unit_test(names_are_looked_up_for_whose_turn_the_link_is_of),
         cmocka_unit_test(ipv6_works_where_the_machine_has_it),
         cmocka_unit_test(a_listener_may_be_closed_from_inside_accept),
     };

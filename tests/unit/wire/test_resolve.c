@@ -49,7 +49,7 @@ static void a_number_is_answered_at_once(void **state)
     (void)state;
     sherd__lookup *l;
     atomic_int told = 0;
-    assert_int_equal(sherd__lookup_start(&l, "192.0.2.7", 7000, count, &told), SHERD_OK);
+    assert_int_equal(sherd__lookup_start(&l, "192.0.2.7", 7000, NULL, count, &told), SHERD_OK);
     assert_int_equal(told, 1);
     expect(l, "192.0.2.7", 7000);
     sherd__lookup_drop(l);
@@ -63,7 +63,7 @@ static void a_name_is_answered_from_another_thread(void **state)
     atomic_int told = 0;
     const struct addrinfo *list;
     int error;
-    assert_int_equal(sherd__lookup_start(&l, "slow.example", 1, count, &told), SHERD_OK);
+    assert_int_equal(sherd__lookup_start(&l, "slow.example", 1, NULL, count, &told), SHERD_OK);
     far_wait(1);
     assert_false(sherd__lookup_done(l, &error, &list));
     assert_int_equal(atomic_load(&told), 0);
@@ -80,7 +80,7 @@ static void a_name_that_nobody_has_is_an_error(void **state)
     atomic_int told = 0;
     const struct addrinfo *list;
     int error = 0;
-    assert_int_equal(sherd__lookup_start(&l, "no such host", 1, count, &told), SHERD_OK);
+    assert_int_equal(sherd__lookup_start(&l, "no such host", 1, NULL, count, &told), SHERD_OK);
     wait_until(&told, 1);
     assert_true(sherd__lookup_done(l, &error, &list));
     assert_int_not_equal(error, 0);
@@ -94,13 +94,61 @@ static void who_lets_go_hears_no_more(void **state)
     sherd__lookup *l[MANY];
     atomic_int told = 0;
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(sherd__lookup_start(&l[i], "slow.example", 1, count, &told), SHERD_OK);
+        assert_int_equal(sherd__lookup_start(&l[i], "slow.example", 1, NULL, count, &told), 0);
     far_wait(MANY); /* all at the same time */
     for (int i = 0; i < MANY; i++) sherd__lookup_drop(l[i]);
     far_release();
     struct timespec pause = { .tv_nsec = 20000000 };
     nanosleep(&pause, NULL);
     assert_int_equal(atomic_load(&told), 0);
+}
+
+/* Begins one for that peer, and lets go of it at once. */
+static int start_one(const void *whose, atomic_int *told)
+{
+    sherd__lookup *l;
+    int err = sherd__lookup_start(&l, "slow.example", 1, whose, count, told);
+    sherd__lookup_drop(l);
+    return err;
+}
+
+static int until_there_is_room(const void *whose, atomic_int *told)
+{
+    struct timespec pause = { .tv_nsec = 1000000 };
+    int err = SHERD_EBUSY;
+    for (int i = 0; i < 20000 && err == SHERD_EBUSY; i++) {
+        err = start_one(whose, told);
+        if (err) nanosleep(&pause, NULL);
+    }
+    return err;
+}
+
+static void look_ups_count_until_the_resolver_answers(void **state)
+{
+    (void)state;
+    char peers[SHERD__LOOKUPS / SHERD__LOOKUPS_OF + 1];
+    atomic_int told = 0;
+    sherd__lookup *number;
+    for (int p = 0; p < SHERD__LOOKUPS / SHERD__LOOKUPS_OF; p++) {
+        for (int i = 0; i < SHERD__LOOKUPS_OF; i++)
+            assert_int_equal(start_one(&peers[p], &told), 0);
+        assert_int_equal(start_one(&peers[p], &told), SHERD_EBUSY);
+    }
+    const char *last = &peers[sizeof peers - 1];
+    assert_int_equal(start_one(last, &told), SHERD_EBUSY);
+    assert_int_equal(start_one(NULL, &told), 0); /* nobody's but ours */
+    assert_int_equal(sherd__lookup_start(&number, "192.0.2.7", 1, last, count, &told), 0);
+    assert_int_equal(told, 1);
+    sherd__lookup_drop(number);
+    far_wait(SHERD__LOOKUPS + 1);
+    assert_int_equal(far.waiting, SHERD__LOOKUPS + 1);
+    far_release();
+    assert_int_equal(until_there_is_room(last, &told), 0);
+    for (int i = 0; i < SHERD__LOOKUPS_OF; i++)
+        assert_int_equal(until_there_is_room(&peers[0], &told), 0);
+    far_wait(SHERD__LOOKUPS_OF + 1);
+    far_release();
+    assert_int_equal(told, 1);
 }
 
 static void every_failed_allocation_is_survived(void **state)
@@ -111,7 +159,7 @@ static void every_failed_allocation_is_survived(void **state)
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
         (void)sherd__alloc_fail_nth(n);
-        err = sherd__lookup_start(&l, "192.0.2.7", 7000, count, &told);
+        err = sherd__lookup_start(&l, "192.0.2.7", 7000, NULL, count, &told);
         (void)sherd__alloc_fail_nth(0);
         assert_int_equal(told, err == 0);
         assert_true(err ? l == NULL : n > 2);
@@ -127,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_name_is_answered_from_another_thread),
         cmocka_unit_test(a_name_that_nobody_has_is_an_error),
         cmocka_unit_test(who_lets_go_hears_no_more),
+        cmocka_unit_test(look_ups_count_until_the_resolver_answers),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
