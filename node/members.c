@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "node/account.h"
+#include "node/lines.h"
 #include "sherd/version.h"
 
 typedef struct conn {
@@ -35,12 +36,20 @@ struct sherd__members {
     sherd__worker *worker;
     conn *conns;
     uint32_t count;
+    sherd__lines lines[2]; /* notes, problems: by the key of the coordinator */
 };
 
-static void say(const sherd__members *m, bool problem, const char *what, const char *who,
-                const char *why)
+static void say(sherd__members *m, const sherd__account *a, bool problem, const char *what,
+                const char *who, const char *why)
 {
     char line[800];
+    uint32_t left_out;
+    bool may = sherd__lines_may(&m->lines[problem], &a->key, uv_now(m->opt.loop), &left_out);
+    if (left_out > 0) {
+        snprintf(line, sizeof line, "%u more lines about members were left out", left_out);
+        m->opt.say(m->opt.ctx, problem, line);
+    }
+    if (!may) return;
     snprintf(line, sizeof line, "%s %s%s%s", what, who, why[0] ? ": " : "", why);
     m->opt.say(m->opt.ctx, problem, line);
 }
@@ -96,7 +105,7 @@ static void on_event_out(void *ctx, sherd_link *l, sherd__event *e)
         break;
     case SHERD__EV_CLOSED:
         c->circle = NULL;
-        say(c->members, true, "no link to", sherd__link_peer_address(l), e->text);
+        say(c->members, c->account, true, "no link to", sherd__link_peer_address(l), e->text);
         sherd__worker_link_down(w, circle, c->member, e->err, e->text);
         break;
     default: break;
@@ -122,7 +131,7 @@ static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t mem
     o.owner = (sherd__link_owner){ on_event_out, on_closed, c, &a->turn };
     int err = sherd__link_connect(&c->link, &o, peer->host, peer->port, &peer->key, &d);
     if (err) {
-        say(m, true, "no link to", peer->host, d.message);
+        say(m, a, true, "no link to", peer->host, d.message);
         unlist(c);
         sherd__free(c);
         return err;
@@ -216,9 +225,9 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     const char *from = sherd__link_peer_address(l);
     int err = SHERD_OK;
     switch (e->kind) {
-    case SHERD__EV_READY: say(m, false, "member is here:", from, ""); return;
+    case SHERD__EV_READY: say(m, c->account, false, "member is here:", from, ""); return;
     case SHERD__EV_CLOSED:
-        say(m, false, "member is gone:", from, e->text);
+        say(m, c->account, false, "member is gone:", from, e->text);
         sherd__worker_member_gone(m->worker, &c->key, c->id);
         return;
     case SHERD__EV_BLOCK: {
@@ -230,7 +239,8 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send its blocks only */
     }
     if (!err) return;
-    say(m, true, "turned away member", from, "it sent what is not a member's to send");
+    say(m, c->account, true, "turned away member", from,
+        "it sent what is not a member's to send");
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 

@@ -19,7 +19,7 @@ typedef struct sherd__members sherd__members;
 typedef struct sherd__members_options {
     uv_loop_t *loop;
     const sherd_identity *identity;
-    /** A line for people; a problem, or not. */
+    /** A line for people; a problem, or not. Some a minute for each coordinator's key. */
     void (*say)(void *ctx, bool problem, const char *line);
     /** How many connections the holder of the account's key may have. */
     uint32_t (*most)(void *ctx, const sherd__account *a);

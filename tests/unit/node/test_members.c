@@ -1,6 +1,8 @@
 /*
  * Connections between members of a circle, on real sockets: whatever comes over them is of the
  * account of the coordinator that named the members.
+ *
+ * link: -Wl,--wrap=uv_now
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +11,12 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "crypto/fragment_make.h"
+#include "node/lines.h"
 #include "node/members.h"
 #include "sherd/mat.h"
 #include "tests/unit/node/circle_member.h"
@@ -27,11 +31,24 @@ static uv_loop_t loop;
 static uv_timer_t limit;
 static bool late;
 static sherd__members *members;
-static uint32_t room;
+static uint32_t room, emptied;
+static uint64_t later_ms; /* than the clock has it */
+static struct {
+    uint32_t notes, problems;
+    char last[800]; /* problem */
+} said;
 static struct {
     sherd_link *link;
     uint32_t ready, refused, gone;
 } far; /* the other end */
+
+uint64_t __real_uv_now(const uv_loop_t *l);
+uint64_t __wrap_uv_now(const uv_loop_t *l);
+
+uint64_t __wrap_uv_now(const uv_loop_t *l)
+{
+    return __real_uv_now(l) + later_ms;
+}
 
 static void on_limit(uv_timer_t *t)
 {
@@ -96,7 +113,9 @@ static int accept_far(void *ctx, sherd_link *l, const sherd__fingerprint *key, c
 
 static void say(void *ctx, bool problem, const char *line)
 {
-    (void)ctx, (void)problem, (void)line;
+    (void)ctx;
+    *(problem ? &said.problems : &said.notes) += 1;
+    if (problem) snprintf(said.last, sizeof said.last, "%s", line);
 }
 
 static uint32_t most(void *ctx, const sherd__account *a)
@@ -108,13 +127,17 @@ static uint32_t most(void *ctx, const sherd__account *a)
 static void drained(void *ctx)
 {
     (void)ctx;
+    emptied++;
 }
 
 static sherd_listener *begin(uint32_t listens, bool here)
 {
     sherd_listener *l;
     memset(&far, 0, sizeof far);
+    memset(&said, 0, sizeof said);
     room = 4;
+    emptied = 0;
+    later_ms = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     uv_timer_init(&loop, &limit);
     circle_make_identities();
@@ -230,12 +253,62 @@ static void no_more_connections_are_opened_than_may_come(void **unused)
     end(l);
 }
 
+/* Until it is gone again at both ends: the n-th that comes. */
+static void come_and_go(uint32_t n, bool lies)
+{
+    come_in();
+    run_until(&far.ready, n);
+    if (lies) {
+        assert_int_equal(sherd__session_drop(sherd__link_session(far.link), JOB, 0), 0);
+        sherd__link_flush(far.link);
+    } else {
+        sherd__link_close(far.link, 0, "done");
+    }
+    run_until(&far.gone, n);
+    run_until(&emptied, n);
+}
+
+static void a_coordinators_members_write_some_lines_a_minute(void **unused)
+{
+    enum { MANY = SHERD__LINES_MAX + 5 };
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    for (uint32_t i = 1; i <= MANY; i++) come_and_go(i, false);
+    assert_int_equal(said.notes, SHERD__LINES_MAX);
+    assert_int_equal(said.problems, 0);
+    for (uint32_t i = 1; i <= MANY; i++) come_and_go(MANY + i, true); /* not hidden by notes */
+    assert_int_equal(said.notes, SHERD__LINES_MAX);
+    assert_int_equal(said.problems, SHERD__LINES_MAX);
+    assert_non_null(strstr(said.last, "turned away member"));
+    later_ms = SHERD__LINES_MS + 1000;
+    come_and_go(2 * MANY + 1, true);
+    assert_int_equal(said.problems, SHERD__LINES_MAX + 2);
+    assert_non_null(strstr(said.last, "turned away member"));
+    end(l);
+}
+
+static void links_that_fail_write_some_lines_a_minute(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(AFTER, false); /* which has not the key of BEFORE */
+    for (uint32_t i = 1; i <= SHERD__LINES_MAX + 5; i++) {
+        if (i > 1) assert_int_equal(circle_meet(), 0);
+        assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+        run_until(&one.answered, 2 * i);
+        assert_int_equal(said.problems, i < SHERD__LINES_MAX ? i : SHERD__LINES_MAX);
+        assert_non_null(strstr(said.last, "no link to"));
+    }
+    end(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_member_sends_is_of_its_coordinators_turn),
         cmocka_unit_test(a_quarter_of_the_connections_is_left_for_the_coordinator),
         cmocka_unit_test(what_a_member_answers_is_of_its_coordinators_turn),
+        cmocka_unit_test(a_coordinators_members_write_some_lines_a_minute),
+        cmocka_unit_test(links_that_fail_write_some_lines_a_minute),
         cmocka_unit_test(no_more_connections_are_opened_than_may_come),
     };
     return cmocka_run_group_tests(tests, NULL, circle_free_identities);
