@@ -11,6 +11,12 @@
 
 #define SHERD__PICK static inline __attribute__((always_inline))
 
+/* All ones if a = b, else 0. A comparison might become a branch again, also behind a mask. */
+SHERD__PICK uint64_t sherd__pick_equal(uint32_t a, uint32_t b)
+{
+    return 0 - (((uint64_t)(a ^ b) - 1) >> 63);
+}
+
 /* c ? a : b, bit for bit. */
 SHERD__PICK double sherd__pick_f64(bool c, double a, double b)
 {
@@ -21,6 +27,16 @@ SHERD__PICK double sherd__pick_f64(bool c, double a, double b)
     x = (x & mask) | (y & ~mask);
     memcpy(&a, &x, sizeof a);
     return a;
+}
+
+/* x where the mask is all ones, 0 where it is 0. */
+SHERD__PICK double sherd__pick_masked(uint64_t mask, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= mask;
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
 SHERD__PICK float sherd__pick_f32(bool c, float a, float b)

@@ -142,7 +142,7 @@ int sherd__aggregate_hide(sherd__aggregate_mask *m, const int64_t *x, uint64_t *
     if (m->used) return SHERD_EINVAL;
     m->used = true;
     for (size_t i = 0; i < m->a.len; i++) {
-        over |= x[i] > bound || x[i] < -bound;
+        over |= (x[i] > bound) | (x[i] < -bound);
         out[i] = sherd__f61_add(sherd__f61_from_i64(x[i]), m->terms[i]);
     }
     return over ? SHERD_ERANGE : SHERD_OK;

@@ -15,30 +15,37 @@
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
 
-/* x mod q for x < 2^127. */
+/* Without branches: numbers here are somebody's data, and how often each way is taken shows. */
+
+/* x mod q for -q <= x < q. */
+static uint64_t canonical(uint64_t x)
+{
+    return x + (SHERD__F61 & (0 - (x >> 63)));
+}
+
 static uint64_t fold(u128 x)
 {
     uint64_t low = (uint64_t)x & SHERD__F61;
-    u128 high = x >> 61; /* below 2^66 */
+    u128 high = x >> 61; /* below 2^67 */
     uint64_t sum = low + ((uint64_t)high & SHERD__F61) + (uint64_t)(high >> 61);
     sum = (sum & SHERD__F61) + (sum >> 61);
-    return sum >= SHERD__F61 ? sum - SHERD__F61 : sum;
+    return canonical(sum - SHERD__F61);
 }
 
+/* For |x| <= 2^126, to which a multiple of q is added that is beyond it. */
 static uint64_t fold_signed(i128 x)
 {
-    return x < 0 ? sherd__f61_sub(0, fold((u128)-x)) : fold((u128)x);
+    return fold((u128)x + ((u128)SHERD__F61 << 66));
 }
 
 uint64_t sherd__f61_add(uint64_t a, uint64_t b)
 {
-    uint64_t sum = a + b;
-    return sum >= SHERD__F61 ? sum - SHERD__F61 : sum;
+    return canonical(a + b - SHERD__F61);
 }
 
 uint64_t sherd__f61_sub(uint64_t a, uint64_t b)
 {
-    return a >= b ? a - b : a + SHERD__F61 - b;
+    return canonical(a - b);
 }
 
 uint64_t sherd__f61_mul(uint64_t a, uint64_t b)
