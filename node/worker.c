@@ -472,6 +472,7 @@ void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
     default: break;
     }
     if (sherd__worker_to_reap(c) && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
+    if (!w->opt.wake) sherd__worker_go_on(w);
     w->inside = outer;
 }
 

@@ -71,6 +71,7 @@ static bool move_one(sherd__client *c)
 void sherd__worker_move(sherd__client *c)
 {
     if (!c->circle || c->moving || c->closed) return;
+    c->stirred = false;
     c->moving = true;
     while (move_one(c)) continue;
     c->moving = false;
@@ -78,10 +79,19 @@ void sherd__worker_move(sherd__client *c)
     sherd__worker_pump(c->worker);
 }
 
+void sherd__worker_stir(sherd__client *c)
+{
+    const sherd__worker *w = c->worker;
+    c->stirred = true;
+    if (w->opt.wake) w->opt.wake(w->opt.wake_ctx);
+}
+
 void sherd__worker_circle_over(task *t)
 {
     sherd__client *c = t->client;
-    if (t->begun) sherd__circle_done(c->circle, &t->what, t->err, t->answered);
+    if (!t->begun) return;
+    sherd__circle_done(c->circle, &t->what, t->err, t->answered);
+    sherd__worker_stir(c); /* it may end without being run, and from anywhere */
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -95,11 +105,17 @@ static void go_on(sherd__client *c)
 
 void sherd__worker_go_on(sherd__worker *w)
 {
-    for (sherd__client *c = w->clients, *next; c; c = next) {
-        next = c->next;
-        if (!c->circle || !sherd__circle_wants_turn(c->circle)) continue;
+    for (sherd__client *c = w->clients; c; c = c->next)
+        if (c->circle && sherd__circle_wants_turn(c->circle)) c->stirred = true;
+    for (sherd__client *c = w->clients; c;) {
+        if (!c->stirred) {
+            c = c->next;
+            continue;
+        }
+        c->stirred = false;
         sherd__circle_go_on(c->circle);
         go_on(c);
+        c = w->clients; /* clients may have ended */
     }
 }
 
@@ -165,7 +181,10 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
         sherd__account *a = &c->tenant->account;
         if (!c->circle || c->closed || (*account && *account != a)) continue;
         uint8_t *bytes = sherd__circle_place(c->circle, key, id, number, len);
-        if (!bytes) continue;
+        if (!bytes) {
+            if (sherd__circle_knows(c->circle, key) == id) sherd__worker_stir(c); /* no room, say */
+            continue;
+        }
         *account = a;
         return bytes;
     }

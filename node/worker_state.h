@@ -70,6 +70,7 @@ struct sherd__client {
     task *aside;                     /* tasks of it that cannot be done yet */
     uint32_t aside_len;
     bool moving;
+    bool stirred;                    /* some of them may go on: the loop's next turn sees to it */
     uint32_t asked;                  /* tasks of rounds that are not answered */
     sherd__grouped tasks;            /* accepted and not started, by name */
     task *head, *last;               /* the queue */
@@ -181,7 +182,9 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
 int sherd__worker_set_aside(sherd__client *c, task *t) SHERD_MUST;
 /** Queues, or refuses, what stands aside and need not any more. */
 void sherd__worker_move(sherd__client *c);
-/** The same for all clients whose STEPs look for packs some at a turn. */
+/** The same in the loop's next turn; without turns, behind the event at hand. */
+void sherd__worker_stir(sherd__client *c);
+/** The same now for all clients that were stirred, or whose circles do something some at a turn. */
 void sherd__worker_go_on(sherd__worker *w);
 /** A task of a circle is let go of. */
 void sherd__worker_circle_over(task *t);
