@@ -215,21 +215,27 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
 /* As far as the peers' file says who is one operator: no more than T members of one. */
 static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_diag *d)
 {
-    const sherd__peers *peers = s->site.self.peers;
-    for (size_t p = 0; peers && p < peers->len; p++) {
-        uint32_t members = 0;
-        for (uint32_t i = 0; i < s->plan.nodes && peers->list[p].domain[0]; i++) {
-            sherd__fingerprint key;
-            sherd__fingerprint_public(&key, cards + (size_t)i * SHERD__SECURE_CARD);
-            const sherd__peer *other = sherd__peers_find(peers, &key);
-            members += other && !strcmp(other->domain, peers->list[p].domain);
-        }
-        if (members > s->plan.colluding)
-            return sherd__fail(d, SHERD_EAUTH, NULL,
-                               "%u members are of one domain, and %u may collude", members,
-                               s->plan.colluding);
+    const uint32_t nodes = s->plan.nodes;
+    if (!s->site.self.peers) return SHERD_OK;
+    const char **domain = sherd__calloc(nodes, sizeof *domain);
+    uint32_t most = 0;
+    if (!domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u members", nodes);
+    for (uint32_t i = 0; i < nodes; i++) {
+        sherd__fingerprint key;
+        sherd__fingerprint_public(&key, cards + (size_t)i * SHERD__SECURE_CARD);
+        const sherd__peer *p = sherd__peers_find(s->site.self.peers, &key);
+        domain[i] = p ? p->domain : "";
     }
-    return SHERD_OK;
+    for (uint32_t i = 0; i < nodes; i++) {
+        uint32_t members = 0;
+        for (uint32_t k = 0; k < nodes && domain[i][0]; k++)
+            members += !strcmp(domain[i], domain[k]);
+        if (members > most) most = members;
+    }
+    sherd__free(domain);
+    if (most <= s->plan.colluding) return SHERD_OK;
+    return sherd__fail(d, SHERD_EAUTH, NULL, "%u members are of one domain, and %u may collude",
+                       most, s->plan.colluding);
 }
 
 /* What rounds need of the cards, and room for a sum; all of it or nothing. */
