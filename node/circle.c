@@ -45,6 +45,11 @@ void sherd__circle_free(sherd__circle *c)
     sherd__free(c);
 }
 
+uint64_t sherd__circle_name(const sherd__circle *c)
+{
+    return c->plan.id;
+}
+
 bool sherd__circle_to_reap(const sherd__circle *c)
 {
     return c->old || (c->packs.dropped && !c->running);

@@ -50,6 +50,9 @@ typedef struct sherd__circle_site {
     /** Whether this key is a coordinator's here: such a one is not let in as a member. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
+    /** Whether another coordinator's circle has this name here: places of blocks go by name. */
+    bool (*taken)(void *ctx, uint64_t name);
+    void *taken_ctx;
     sherd__pool *pool;
     sherd__store *store;               /* tells the circle of blocks that leave it */
     bool turns;                        /* what is long goes on in the loop's next turn */
@@ -110,6 +113,8 @@ void sherd__circle_link_down(sherd__circle *c, uint32_t member, int err, const c
 /** It has no use for a block that it was sent. */
 void sherd__circle_link_refused(sherd__circle *c, uint32_t member, const sherd__refusal *r);
 
+/** Its name, from MEET on; or 0. */
+uint64_t sherd__circle_name(const sherd__circle *c);
 /** The circle that somebody with this key may connect for, or 0. */
 uint64_t sherd__circle_knows(const sherd__circle *c, const sherd__fingerprint *key);
 /** A connection of theirs, for this circle, is over. */

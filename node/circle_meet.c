@@ -158,6 +158,8 @@ int sherd__circle_open_plan(sherd__circle *c, const sherd__task *t, const sherd_
     sherd__recipe recipe;
     sherd__peers roster;
     int err = read_plan(left, &p, d);
+    if (!err && c->site.taken && c->site.taken(c->site.taken_ctx, p.id))
+        err = sherd__fail(d, SHERD_EBUSY, NULL, "another circle has this name");
     if (!err) err = read_recipe(c, t->job, p.recipe, &recipe, d);
     if (err) return err;
     if (!p.state && (t->job != c->job || !c->member || p.bits != c->plan.bits ||

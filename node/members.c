@@ -228,12 +228,12 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     case SHERD__EV_READY: say(m, c->account, false, "member is here:", from, ""); return;
     case SHERD__EV_CLOSED:
         say(m, c->account, false, "member is gone:", from, e->text);
-        sherd__worker_member_gone(m->worker, &c->key, c->id);
+        sherd__worker_member_gone(m->worker, c->account, &c->key, c->id);
         return;
     case SHERD__EV_BLOCK: {
         sherd_fragment *f = e->fragment;
         e->fragment = NULL;
-        err = sherd__worker_member_block(m->worker, &c->key, e->job, e->block, f);
+        err = sherd__worker_member_block(m->worker, c->account, &c->key, e->job, e->block, f);
         break;
     }
     default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send its blocks only */

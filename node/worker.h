@@ -127,10 +127,14 @@ sherd__account *sherd__worker_circle_account(const sherd__worker *w, const sherd
 uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
                                     const sherd__fingerprint *key, uint64_t id, uint32_t number,
                                     uint64_t len);
-/** Takes f. SHERD_EUNASKED: not theirs to send; their connection is to be closed. */
-int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
-                               uint32_t number, sherd_fragment *f) SHERD_MUST;
-void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id);
+/** For circles of this account; NULL: of any. Takes f. SHERD_EUNASKED: not theirs to send; their
+ *  connection is to be closed. */
+int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
+                               const sherd__fingerprint *key, uint64_t id, uint32_t number,
+                               sherd_fragment *f) SHERD_MUST;
+/** A connection of theirs that counted for this account, as above, is over. */
+void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
+                               const sherd__fingerprint *key, uint64_t id);
 /** Gives bytes back to the pool that they are of, as a session's unplace. */
 void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
 /** All accounts: a list. */

@@ -15,13 +15,24 @@ static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
     return w->opt.coordinator && w->opt.coordinator(w->opt.coordinator_ctx, key);
 }
 
+static bool name_taken(void *ctx, uint64_t name)
+{
+    const sherd__client *c = ctx;
+    for (const sherd__client *o = c->worker->clients; o; o = o->next)
+        if (o->circle && !o->closed && o->tenant != c->tenant &&
+            sherd__circle_name(o->circle) == name)
+            return true;
+    return false;
+}
+
 int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd__block *left,
                          const sherd__block *right, sherd_diag *d)
 {
     sherd__worker *w = c->worker;
     sherd__circle_site site = { .identity = w->opt.self.identity, .peers = w->opt.self.peers,
                                 .links = w->opt.links, .coordinator = is_coordinator,
-                                .coordinator_ctx = w, .pool = c->pool, .store = &c->store,
+                                .coordinator_ctx = w, .taken = name_taken, .taken_ctx = c,
+                                .pool = c->pool, .store = &c->store,
                                 .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__circle_new(&c->circle, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
@@ -191,11 +202,23 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
     return NULL;
 }
 
-int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, uint64_t id,
-                               uint32_t number, sherd_fragment *f)
+/* A circle of this name that knows the member, of the account. */
+static sherd__client *circle_of(const sherd__worker *w, const sherd__account *a,
+                                const sherd__fingerprint *key, uint64_t id)
 {
-    for (sherd__client *c = w->clients; c; c = c->next) {
-        if (!c->circle || c->closed || sherd__circle_knows(c->circle, key) != id) continue;
+    for (sherd__client *c = w->clients; c; c = c->next)
+        if (c->circle && !c->closed && (!a || a == &c->tenant->account) &&
+            sherd__circle_knows(c->circle, key) == id)
+            return c;
+    return NULL;
+}
+
+int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
+                               const sherd__fingerprint *key, uint64_t id, uint32_t number,
+                               sherd_fragment *f)
+{
+    sherd__client *c = circle_of(w, a, key, id);
+    if (c) {
         int err = sherd__circle_block_in(c->circle, key, id, number, f);
         go_on(c);
         return err;
@@ -204,12 +227,11 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__fingerprint *key, 
     return SHERD_OK;
 }
 
-void sherd__worker_member_gone(sherd__worker *w, const sherd__fingerprint *key, uint64_t id)
+void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
+                               const sherd__fingerprint *key, uint64_t id)
 {
-    for (sherd__client *c = w->clients; c; c = c->next) {
-        if (!c->circle || c->closed || sherd__circle_knows(c->circle, key) != id) continue;
-        sherd__circle_lost(c->circle, key, id);
-        go_on(c);
-        return;
-    }
+    sherd__client *c = circle_of(w, a, key, id);
+    if (!c) return;
+    sherd__circle_lost(c->circle, key, id);
+    go_on(c);
 }

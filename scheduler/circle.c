@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
+#include "core/rand.h"
 #include "scheduler/caller.h"
 #include "scheduler/circle_job.h"
 
@@ -67,6 +68,7 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
     size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
     sherd__job_options job = { 0 };
     sherd_buf text;
+    sherd_entropy os = sherd__entropy_os();
     bool fresh = opt->optimiser->steps == 0; /* nothing but parameters is not 0 then */
     sherd__version *v = sherd__version_new(fresh ? opt->optimiser->count
                                                  : sherd__circle_state_len(opt->optimiser), 0);
@@ -82,6 +84,7 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
             .state = v, .id = job.id, .nodes = job.nodes, .owner = job.owner, .peer = peer_of,
             .peer_ctx = l->cluster, .changed = sherd__caller_changed, .changed_ctx = l->cluster,
         };
+        os.fill(os.ctx, o.names, sizeof o.names);
         if (!o.train.shards) o.train.shards = SHERD__SHARDS_DEFAULT;
         err = sherd__circle_job_new(&l->job, &o);
     }

@@ -25,6 +25,7 @@ typedef struct sherd__circle_job_options {
     size_t tiers;
     sherd__version *state;        /* where it begins; held until all have it */
     uint64_t id;                  /* random */
+    uint8_t names[32];            /* secret: what its meetings are called */
     uint32_t nodes;
     sherd__job_owner owner;
     /** Where this node is, and its key; outlives the job. */

@@ -9,6 +9,7 @@
 
 #include "core/buf.h"
 #include "core/diag.h"
+#include "core/rand.h"
 #include "scheduler/circle_internal.h"
 
 /* One line for each member, as in a node file. */
@@ -67,6 +68,14 @@ static void nobody_left(sherd__circle_job *j)
     else sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume", text);
 }
 
+/* Nobody can have a node meet under it before it is told. */
+static uint64_t next_name(sherd__circle_job *j)
+{
+    sherd_entropy_seeded state;
+    sherd_entropy e = sherd__entropy_derived(&state, j->o.names, "meeting", ++j->meetings);
+    return sherd__entropy_u64(&e) | 1;
+}
+
 void sherd__circle_begin_meet(sherd__circle_job *j)
 {
     sherd_buf roster;
@@ -78,7 +87,7 @@ void sherd__circle_begin_meet(sherd__circle_job *j)
         return;
     }
     j->phase = MEETING;
-    j->id = (j->o.id ^ ++j->meetings * UINT64_C(0x9E3779B97F4A7C15)) | 1;
+    j->id = next_name(j);
     sherd__buf_init(&roster, 512 * SHERD__CIRCLE_MOST, 0);
     int err = write_roster(j, &roster);
     if (err) sherd__work_stop(&j->w, err, NULL, "cannot write down who is in the circle");

@@ -13,6 +13,7 @@ static const char *const table[] = {
     "a plan with noise and without a clipping norm",
     "a plan without shards",
     "a step of another training",
+    "another circle has this name",
     "another format of secure aggregation: bring both to one version of sherd",
     "dealt examples are not here",
     "key is no longer allowed",

@@ -242,15 +242,15 @@ static void bring(peer *p, script *s)
     if (!bytes) return;
     memset(bytes, (int)next(s), i.len);
     if (sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool) != 0) abort();
-    if (sherd__worker_member_block(p->worker, key, id, block, f) != 0)
-        sherd__worker_member_gone(p->worker, key, id);
+    if (sherd__worker_member_block(p->worker, account, key, id, block, f) != 0)
+        sherd__worker_member_gone(p->worker, account, key, id);
 }
 
 /* It has lost the node's link to it. */
 static void part(peer *p)
 {
     const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
-    sherd__worker_member_gone(p->worker, key, sherd__worker_member(p->worker, key));
+    sherd__worker_member_gone(p->worker, NULL, key, sherd__worker_member(p->worker, key));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

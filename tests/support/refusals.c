@@ -45,6 +45,7 @@ static const struct { int code; const char *text; } table[] = {
     { SHERD_EUNSUPPORTED, "this node takes no part in aggregation" },
     { SHERD_EUNSUPPORTED, "this node takes no part in circles" },
     { SHERD_EBUSY, "busy with an earlier request" },
+    { SHERD_EBUSY, "another circle has this name" },
     { SHERD_EBUSY, "peer does not read its answers" },
     { SHERD_ESTOPPED, "stopped, can be resumed" },
     { SHERD_EFRAME, "malformed record" },

@@ -101,7 +101,7 @@ static void end_link(link *l, bool tell)
         l->from->world->link_bytes += s->bytes_out;
         sherd__worker_link_down(l->from->worker, circle, l->member, SHERD_ECLOSED, "cut");
     }
-    if (l->to->up) sherd__worker_member_gone(l->to->worker, &l->from->peer.key, l->id);
+    if (l->to->up) sherd__worker_member_gone(l->to->worker, l->account, &l->from->peer.key, l->id);
 }
 
 static void close_link(void *ctx, void *link_)
@@ -130,8 +130,9 @@ static size_t pass(link *l, bool out)
                 ((uint8_t *)(uintptr_t)sherd__fragment_bytes(f))[3] ^= 4;
                 l->from->world->tamper = false;
             }
-            assert_int_equal(sherd__worker_member_block(l->to->worker, &l->from->peer.key, e.job,
-                                                        e.block, f), 0);
+            assert_int_equal(sherd__worker_member_block(l->to->worker, l->account,
+                                                        &l->from->peer.key, e.job, e.block, f),
+                             0);
         } else {
             sherd__fragment_free(f);
         }

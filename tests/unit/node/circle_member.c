@@ -98,9 +98,17 @@ void circle_make_identities(void)
         if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
 }
 
+/* A coordinator. */
+static void come(void)
+{
+    static const double params[COUNT] = { 0.5, -0.25 };
+    joined_open(&one.j, one.worker, hear, NULL);
+    circle_put(TEXT, SHERD_U8, recipe, strlen(recipe));
+    circle_put(STATE, SHERD_F64, params, COUNT);
+}
+
 void circle_start_on(bool threaded, const sherd__peers *peers)
 {
-    double params[COUNT] = { 0.5, -0.25 };
     const sherd__circle_links stubs = { open_link, no_link, no_link, NULL };
     circle_make_identities();
     assert_int_equal(threaded ? sherd__executor_new(&one.executor, 16, nobody, NULL)
@@ -114,11 +122,18 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
                                 .coordinator = is_coordinator };
     if (one.turns) o.wake = note_wake;
     assert_int_equal(sherd__worker_new(&one.worker, &o), 0);
-    joined_open(&one.j, one.worker, hear, NULL);
     one.tasks = one.answered = one.opened = 0;
     one.next_block = FIRST;
-    circle_put(TEXT, SHERD_U8, recipe, strlen(recipe));
-    circle_put(STATE, SHERD_F64, params, COUNT);
+    one.away = (joined){ 0 };
+    come();
+}
+
+void circle_swap(void)
+{
+    joined j = one.j;
+    one.j = one.away;
+    one.away = j;
+    if (!one.j.co) come();
 }
 
 void circle_start(const sherd__peers *peers)
@@ -128,9 +143,9 @@ void circle_start(const sherd__peers *peers)
 
 uint64_t circle_used(void)
 {
-    const sherd__account *a = sherd__worker_accounts(one.worker);
-    uint64_t used = sherd__pool_stats_of(a->pool)->used;
-    assert_null(a->next);
+    uint64_t used = 0;
+    for (const sherd__account *a = sherd__worker_accounts(one.worker); a; a = a->next)
+        used += sherd__pool_stats_of(a->pool)->used;
     assert_int_equal(used, sherd__worker_memory(one.worker)->used);
     return used;
 }
@@ -236,7 +251,7 @@ int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, ui
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1,
                                .cols = len / 8, .len = len };
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool), 0);
-    int err = sherd__worker_member_block(one.worker, circle_key(member), id, number, f);
+    int err = sherd__worker_member_block(one.worker, account, circle_key(member), id, number, f);
     circle_settle();
     return err;
 }

@@ -18,7 +18,7 @@ typedef struct circle_member {
     sherd_identity *identity[N + 1]; /* of members; the last one is a stranger */
     sherd_executor *executor;
     sherd__worker *worker;
-    joined j;
+    joined j, away;
     const sherd__backend *backend;   /* NULL: one that computes nothing */
     void *backend_ctx;
     uint64_t memory;                 /* of the worker; 0: 4 MB */
@@ -47,8 +47,10 @@ void circle_make_identities(void);
 void circle_stop(void);
 void circle_stop_coordinator(void);
 void circle_stop_worker(void);
+/** Another coordinator takes the place of this one, and the other way round. */
+void circle_swap(void);
 void circle_settle(void);
-/** Bytes in use, which are all the coordinator's. */
+/** Bytes in use, which are all coordinators'. */
 uint64_t circle_used(void);
 /** Tear-down of a group. */
 int circle_free_identities(void **unused);

@@ -10,6 +10,9 @@
 
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "crypto/fragment_make.h"
 #include "tests/support/draw.h"
 #include "tests/unit/node/circle_member.h"
 
@@ -51,6 +54,59 @@ static void a_member_brings_the_blocks_of_its_steps_and_nothing_else(void **unus
     len = circle_len_of(1);
     assert_int_equal(circle_bring(0, CIRCLE, later, len, SHERD_I64), 0); /* early: it waits */
     assert_int_equal(circle_bring(0, CIRCLE, later, len, SHERD_I64), SHERD_EUNASKED); /* twice */
+    circle_stop();
+}
+
+/* It says nothing of that circle but that there is one. */
+static void a_name_of_another_coordinators_circle_is_refused(void **unused)
+{
+    (void)unused;
+    static const uint32_t who[N] = { 0, 1, 2 };
+    sherd__circle_plan p = circle_plan();
+    circle_start(NULL);
+    assert_int_equal(circle_meet(), 0);
+    circle_swap();
+    assert_int_equal(circle_meet(), SHERD_EBUSY);
+    p.id++;
+    assert_int_equal(circle_meet_with(&p, who), 0);
+    circle_swap();
+    assert_int_equal(circle_meet_with(&p, who), SHERD_EBUSY);
+    assert_int_equal(circle_meet(), 0); /* its own */
+    circle_swap();
+    joined_cut(&one.j);
+    circle_swap();
+    assert_int_equal(circle_meet_with(&p, who), 0); /* nobody has it any more */
+    circle_stop();
+}
+
+static void a_members_block_is_of_the_account_that_its_connection_counts_for(void **unused)
+{
+    (void)unused;
+    uint32_t first = sherd__circle_block(1, 0);
+    uint64_t len = circle_len_of(0);
+    sherd_fragment *f;
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
+                               .cols = len / 8, .len = len };
+    circle_start(NULL);
+    sherd__account *own = sherd__worker_accounts(one.worker);
+    assert_int_equal(circle_meet(), 0);
+    assert_int_equal(circle_step(1, 0), 0);
+    circle_swap();
+    circle_swap();
+    sherd__account *other = sherd__worker_accounts(one.worker);
+    assert_ptr_not_equal(other, own);
+    assert_null(sherd__worker_member_place(one.worker, &other, circle_key(0), CIRCLE, first, len));
+    uint8_t *bytes = sherd__worker_member_place(one.worker, &own, circle_key(0), CIRCLE, first,
+                                                len);
+    assert_non_null(bytes);
+    memset(bytes, 0, len);
+    assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, own->pool), 0);
+    assert_int_equal(sherd__worker_member_block(one.worker, other, circle_key(0), CIRCLE, first, f),
+                     0); /* goes nowhere */
+    assert_int_equal(circle_bring(0, CIRCLE, first, len, SHERD_I64), 0);
+    circle_swap();
+    joined_cut(&one.j);
+    circle_swap();
     circle_stop();
 }
 
@@ -226,6 +282,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_members_of_a_circle_that_stands_may_connect),
         cmocka_unit_test(a_member_brings_the_blocks_of_its_steps_and_nothing_else),
+        cmocka_unit_test(a_name_of_another_coordinators_circle_is_refused),
+        cmocka_unit_test(a_members_block_is_of_the_account_that_its_connection_counts_for),
         cmocka_unit_test(what_a_member_leaves_unread_counts_in_its_coordinators_memory),
         cmocka_unit_test(a_member_that_floods_fills_no_more_than_its_places),
         cmocka_unit_test(what_came_for_the_last_round_there_is_goes_with_its_circle),
