@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "node/later.h"
 #include "node/pool.h"
 #include "node/store.h"
 #include "sherd/err.h"
@@ -54,6 +55,7 @@ typedef struct sherd__circle_site {
     bool (*taken)(void *ctx, uint64_t name);
     void *taken_ctx;
     sherd__pool *pool;
+    sherd__later later;                /* of what is as large as its network */
     sherd__store *store;               /* tells the circle of blocks that leave it */
     bool turns;                        /* what is long goes on in the loop's next turn */
 } sherd__circle_site;

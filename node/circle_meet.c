@@ -30,6 +30,11 @@ void sherd__circle_drop_scratch(sherd__circle *c)
     c->scratch_len = 0;
 }
 
+static void end_member(void *member)
+{
+    sherd__member_free(member);
+}
+
 void sherd__circle_leave(sherd__circle *c)
 {
     sherd__circle_disconnect(c);
@@ -39,9 +44,8 @@ void sherd__circle_leave(sherd__circle *c)
     sherd__circle_sum_free(c);
     sherd__packs_close(&c->packs, &c->old);
     sherd__block_release(c->state);
-    sherd__member_free(c->member);
+    sherd__later_end(&c->site.later, c->site.pool, end_member, c->member, c->reserved);
     sherd__peers_fini(&c->roster);
-    sherd__pool_unreserve(c->site.pool, c->reserved);
     *c = (sherd__circle){ .site = c->site, .old = c->old };
 }
 
@@ -143,7 +147,7 @@ static int begin(sherd__circle *c, const sherd__task *t, sherd__circle_plan *p,
     sherd__member_options o = options_of(c);
     int err = sherd__member_memory(&o, &memory, d);
     if (err) return err;
-    if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(c->site.pool, memory))
+    if (!sherd__later_reserve(&c->site.later, c->site.pool, memory))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a training of %llu bytes",
                            (unsigned long long)memory);
     c->reserved = memory;

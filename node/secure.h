@@ -21,6 +21,7 @@
 
 #include "core/rand.h"
 #include "learn/own.h"
+#include "node/later.h"
 #include "node/policy.h"
 #include "node/pool.h"
 #include "node/store.h"
@@ -36,18 +37,6 @@ typedef struct sherd__secure_self {
     const sherd__policy *policy;    /* of data; not looked at for examples that are dealt */
     sherd__ledger_ref ledger;       /* of data */
 } sherd__secure_self;
-
-/** Where the end of a session is left to the compute thread: wiping it takes 0.1 s for each GB. */
-typedef struct sherd__later {
-    /** end(what) runs there, before any task that is admitted afterwards; then `reserved` bytes of
-     *  the pool are given back. NULL: all at once, here. */
-    void (*end)(void *ctx, void (*end)(void *what), void *what, uint64_t reserved);
-    /** Bytes that are still to be given back so. */
-    uint64_t (*ending)(void *ctx);
-    /** So many of them are not given back: a task that runs behind these ends has them. */
-    void (*inherit)(void *ctx, uint64_t bytes);
-    void *ctx;
-} sherd__later;
 
 typedef struct sherd__secure_site {
     sherd__secure_self self;

@@ -79,15 +79,9 @@ static uint64_t memory_of(const sherd__secure *s, uint64_t grader)
     return all;
 }
 
-/* Tasks of JOIN's session run behind the ends of those before, so it may have what these have. */
 static bool reserve(sherd__secure *s, uint64_t memory)
 {
-    const sherd__later *later = &s->site.later;
-    uint64_t ending = later->end ? later->ending(later->ctx) : 0;
-    if (ending > memory) ending = memory;
-    if (memory > UINT64_MAX / 2 || !sherd__pool_reserve(s->site.pool, memory - ending))
-        return false;
-    if (ending) later->inherit(later->ctx, ending);
+    if (!sherd__later_reserve(&s->site.later, s->site.pool, memory)) return false;
     s->reserved = memory;
     return true;
 }

@@ -33,6 +33,7 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
                                 .links = w->opt.links, .coordinator = is_coordinator,
                                 .coordinator_ctx = w, .taken = name_taken, .taken_ctx = c,
                                 .pool = c->pool, .store = &c->store,
+                                .later = sherd__worker_later(c),
                                 .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__circle_new(&c->circle, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");

@@ -301,6 +301,7 @@ static void end_turns(void)
         one.wakes = 0;
         sherd__worker_poll(one.worker);
     }
+    while (sherd__executor_drain(one.executor)) {}
     assert_int_equal(sherd__worker_memory(one.worker)->used, 0);
     sherd__worker_free(one.worker);
     sherd__executor_free(one.executor);
