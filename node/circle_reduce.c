@@ -19,7 +19,10 @@
 #include "crypto/fragment_make.h"
 #include "node/circle_state.h"
 
-enum { ADD_TURN = 1 << 19 }; /* numbers that are added or copied at once: 1 ms */
+enum {
+    ADD_TURN = 1 << 19, /* numbers that are added or copied at once: 1 ms */
+    STEPS_TURN = 16     /* steps that are taken at once */
+};
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
@@ -175,8 +178,9 @@ static void send_step(sherd__circle *c)
     else c->site.links.flush(c->site.links.ctx, p->link);
 }
 
-/* Whether the in part of the step at hand is here; it is taken then. */
-static bool take_step(sherd__circle *c)
+/* Whether the in part of the step at hand is here, and has been taken: so many numbers at most,
+ * and the rest in the next turn. */
+static bool take_step(sherd__circle *c, size_t *most)
 {
     sherd__reduce_step s = step_of(c, c->step);
     circle_piece *p = &c->pieces[c->step];
@@ -184,9 +188,10 @@ static bool take_step(sherd__circle *c)
     size_t rest = what.len[0] + what.len[1] - c->added;
     if (rest == 0) return true;
     if (!p->body || p->round != c->round) return false;
-    size_t n = c->site.turns && rest > ADD_TURN ? ADD_TURN : rest;
+    size_t n = rest < *most ? rest : *most;
     take_part(c, some_of(what, c->added, n), sherd__fragment_bytes(p->body) + 8 * c->added, s.add);
     c->added += n;
+    *most -= n;
     c->adding = n < rest;
     if (c->adding) return false;
     c->added = 0;
@@ -214,9 +219,13 @@ uint64_t sherd__circle_moved(const sherd__circle *c)
 
 static void move(sherd__circle *c)
 {
+    size_t most = c->site.turns ? ADD_TURN : SIZE_MAX;
+    uint32_t steps = c->site.turns ? STEPS_TURN : UINT32_MAX;
     c->adding = false;
-    while (c->exchanging && c->step < c->steps && take_step(c))
+    while (c->exchanging && c->step < c->steps && !c->adding && take_step(c, &most)) {
         if (++c->step < c->steps) send_step(c);
+        c->adding = --steps == 0;
+    }
     if (!c->exchanging || c->step < c->steps) return;
     c->exchanging = c->open = false;
     c->summed = true;
@@ -357,6 +366,6 @@ int sherd__circle_block_in(sherd__circle *c, const sherd__fingerprint *key, uint
     }
     sherd__fragment_free(p->body);
     *p = (circle_piece){ round, f };
-    move(c);
+    if (!c->adding) move(c);
     return SHERD_OK;
 }

@@ -62,7 +62,7 @@ struct sherd__circle {
     circle_sum *sum;        /* NULL: none */
     uint32_t step, steps;
     size_t added;           /* numbers of the step's in part that are taken */
-    bool adding;            /* the rest is, in the next turn */
+    bool adding;            /* the rest is, and steps behind it, in the next turn */
     bool open;              /* from STEP to the sum, or the round's end without one */
     bool exchanging, summed;
     uint64_t bytes[3];      /* out, in, and bodies in: as REDUCE tells them */

@@ -21,7 +21,10 @@ circle_member one;
 
 const sherd__fingerprint *circle_key(uint32_t member)
 {
-    return sherd__identity_fingerprint(one.identity[member]);
+    static sherd__fingerprint made_up;
+    if (member <= N) return sherd__identity_fingerprint(one.identity[member]);
+    memset(&made_up, (int)member, sizeof made_up);
+    return &made_up;
 }
 
 static bool is_coordinator(void *ctx, const sherd__fingerprint *k)
@@ -179,10 +182,10 @@ sherd__circle_plan circle_plan(void)
                                  .batch = 4, .examples = 6, .optimiser = { .method = SHERD__SGD } };
 }
 
-static int meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
+int circle_meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
 {
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
-    char roster[1024];
+    char roster[128 * SHERD__CIRCLE_MOST];
     size_t len = 0;
     for (uint32_t i = 0; i < n; i++) {
         char fp[SHERD__FINGERPRINT_TEXT];
@@ -199,12 +202,12 @@ static int meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
 
 int circle_meet_with(const sherd__circle_plan *p, const uint32_t who[N])
 {
-    return meet_of(p, who, N);
+    return circle_meet_of(p, who, N);
 }
 
 int circle_meet_alone(const sherd__circle_plan *p)
 {
-    return meet_of(p, (const uint32_t[]){ SELF }, 1);
+    return circle_meet_of(p, (const uint32_t[]){ SELF }, 1);
 }
 
 int circle_meet(void)

@@ -36,6 +36,7 @@ typedef struct circle_member {
 } circle_member;
 extern circle_member one;
 
+/** Of a member beyond the stranger: a key that no identity has, until the next call. */
 const sherd__fingerprint *circle_key(uint32_t member);
 
 /** A worker with these peers (NULL: any), and a session with it; threaded: tasks run on a compute
@@ -60,8 +61,9 @@ void circle_put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols);
 /** A task, and its answer: 0 or the code of the refusal; 1: none yet. So are those below. */
 int circle_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t cols);
 
-/** A meeting of all, of the node alone, or with these keys in the roster's lines. */
+/** A meeting of all, of the node alone, or with these keys in the roster's (n) lines. */
 sherd__circle_plan circle_plan(void);
+int circle_meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n);
 int circle_meet_with(const sherd__circle_plan *p, const uint32_t who[N]);
 int circle_meet_alone(const sherd__circle_plan *p);
 int circle_meet(void);

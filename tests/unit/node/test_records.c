@@ -403,35 +403,61 @@ static sherd_session *link_to(uint32_t member, sherd_session **other)
     return own;
 }
 
-static void a_member_s_block_is_added_some_at_a_turn(void **unused)
+static sherd_session *own[2], *other[2];
+static uint32_t ring;
+
+/* A ring of so many members over a network of 4 * width numbers, in its first round. */
+static void start_ring(uint32_t members, uint32_t width)
 {
-    enum { IN = 3, OUT = 1 << 20, NUMBERS = (IN + 1) * OUT, LARGE = 5 };
-    static const char text[] = "input = 3\nlayer = dense 1048576\nloss = squared\n";
-    static const uint32_t who[N] = { 0, 1, 2 };
-    (void)unused;
-    double *state = calloc(NUMBERS, sizeof *state);
+    enum { LARGE = 5 };
+    uint32_t who[SHERD__CIRCLE_MOST];
+    char text[64];
+    size_t numbers = 4 * (size_t)width;
+    double *state = calloc(numbers, sizeof *state);
     assert_non_null(state);
+    int len = snprintf(text, sizeof text, "input = 3\nlayer = dense %u\nloss = squared\n", width);
+    for (uint32_t i = 0; i < members; i++) who[i] = i < N ? i : i + 1;
+    ring = members;
     one.memory = 1024 * MB;
     one.turns = true;
     circle_start(NULL);
-    circle_put(LARGE, SHERD_U8, text, sizeof text - 1);
-    circle_put(LARGE + 1, SHERD_F64, state, NUMBERS);
+    circle_put(LARGE, SHERD_U8, text, (size_t)len);
+    circle_put(LARGE + 1, SHERD_F64, state, numbers);
+    free(state);
     sherd__circle_plan p = circle_plan();
+    p.members = members;
     p.recipe = LARGE;
     p.state = LARGE + 1;
     p.batch = batch = 1;
-    assert_int_equal(circle_meet_with(&p, who), 0);
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, LARGE, 0, SHERD_I64, N), 1);
-    sherd_session *other[2], *own[2] = { link_to(2, &other[0]), link_to(0, &other[1]) };
+    assert_int_equal(circle_meet_of(&p, who, members), 0);
+    assert_int_equal(circle_ask(SHERD__OP_CONNECT, LARGE, 0, SHERD_I64, members), 1);
+    own[0] = link_to(2, &other[0]);
+    own[1] = link_to(0, &other[1]);
     ask_step(1, &(sherd__rows){ SHERD__ROWS_GIVEN, 6, 6, { 0 } }, 0, 0, 0);
     (void)turns();
     assert_int_equal(one.refused, 0);
-    uint64_t len = 8 * sherd__reduce_len(NUMBERS, N, sherd__reduce_step_of(SHERD__REDUCE_RING, N,
-                                                                         SELF, 0).in);
-    assert_int_equal(circle_bring(0, CIRCLE, sherd__circle_block(1, 0), len, SHERD_I64), 0);
-    unsigned n = turns();
-    print_message("%llu bytes in %u turns\n", (unsigned long long)len, n);
-    assert_true(n >= len / (8 << 19) - 1);
+}
+
+/* The block of a step comes; how many numbers it has. */
+static uint64_t bring(uint32_t width, uint32_t step)
+{
+    sherd__reduce_step s = sherd__reduce_step_of(SHERD__REDUCE_RING, ring, SELF, step);
+    uint64_t len = sherd__reduce_len(4 * (size_t)width, ring, s.in);
+    assert_int_equal(circle_bring(s.from, CIRCLE, sherd__circle_block(1, step), 8 * len, SHERD_I64),
+                     0);
+    return len;
+}
+
+static sherd__circle_where where_now(void)
+{
+    sherd__circle_where w;
+    assert_int_equal(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__CIRCLE_WHERE), 0);
+    assert_true(sherd__circle_where_parse(&w, one.told));
+    return w;
+}
+
+static void stop_ring(void)
+{
     joined_cut(&one.j);
     for (int i = 0; i < 2; i++) {
         sherd__session_free(own[i]);
@@ -439,7 +465,37 @@ static void a_member_s_block_is_added_some_at_a_turn(void **unused)
     }
     end_turns();
     batch = BATCH;
-    free(state);
+}
+
+/* However many blocks are there, and whichever came last. */
+static void members_blocks_are_added_some_at_a_turn(void **unused)
+{
+    enum { WIDTH = 1 << 20, STEPS = 2 * (N - 1), AT_ONCE = 1 << 19 };
+    (void)unused;
+    for (int backwards = 0; backwards <= 1; backwards++) {
+        uint64_t numbers = 0;
+        start_ring(N, WIDTH);
+        for (uint32_t i = 0; i < STEPS; i++) numbers += bring(WIDTH, backwards ? STEPS - 1 - i : i);
+        unsigned n = turns();
+        print_message("%llu numbers in %u turns\n", (unsigned long long)numbers, n);
+        assert_int_equal(n, numbers / AT_ONCE);
+        assert_int_equal(where_now().phase, SHERD__CIRCLE_SUMMED);
+        stop_ring();
+    }
+}
+
+static void steps_are_taken_some_at_a_turn(void **unused)
+{
+    enum { WIDTH = 64, STEPS = 2 * (SHERD__CIRCLE_MOST - 1), AT_ONCE = 16 };
+    (void)unused;
+    start_ring(SHERD__CIRCLE_MOST, WIDTH);
+    for (uint32_t i = STEPS; i-- > 0;) (void)bring(WIDTH, i);
+    assert_int_equal(where_now().step, AT_ONCE);
+    assert_int_equal(turns(), STEPS / AT_ONCE);
+    sherd__circle_where w = where_now();
+    assert_int_equal(w.phase, SHERD__CIRCLE_SUMMED);
+    assert_int_equal(w.step, STEPS);
+    stop_ring();
 }
 
 int main(void)
@@ -454,7 +510,8 @@ int main(void)
         cmocka_unit_test(packs_are_found_some_at_a_turn),
         cmocka_unit_test(a_step_that_is_cancelled_meanwhile_holds_nothing_up),
         cmocka_unit_test(packs_are_let_go_of_some_at_a_turn),
-        cmocka_unit_test(a_member_s_block_is_added_some_at_a_turn),
+        cmocka_unit_test(members_blocks_are_added_some_at_a_turn),
+        cmocka_unit_test(steps_are_taken_some_at_a_turn),
     };
     return cmocka_run_group_tests_name("node/records", tests, NULL, circle_free_identities);
 }
