@@ -1,20 +1,26 @@
 /*
- * To put a step into the array moves those behind it. A file of many charges would be read in
- * quadratic time like that: so all places where its steps begin are sorted first.
+ * Sums are integers, in units of 2^-64, so that they can be taken back exactly: a file of many
+ * charges is swept once by place, with what begins there added and what ends there subtracted,
+ * however many places each of them covers.
  */
 #include "store/costs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 
-#define LIST_MAX ((size_t)1 << 31)
+#define LIST_MAX ((size_t)1 << 40) /* memory is less */
+
+#define RHO_MAX 4294967296.0 /* what costs as much counts as without bound */
+
+__extension__ typedef unsigned __int128 wide;
 
 /* From place `from` on, to the next step. */
 typedef struct step {
-    uint64_t from;
-    double rho;
+    uint64_t from, boundless; /* boundless: charges without noise */
+    wide rho;                 /* of the others */
 } step;
 
 typedef struct range {
@@ -24,7 +30,7 @@ typedef struct range {
 
 int sherd__costs_init(sherd__costs *c)
 {
-    const step first = { 0, 0 };
+    const step first = { 0 };
     sherd__buf_init(&c->steps, LIST_MAX, 0);
     sherd__buf_init(&c->waiting, LIST_MAX, 0);
     return sherd__buf_append(&c->steps, &first, sizeof first);
@@ -40,6 +46,24 @@ static step *steps_of(const sherd__costs *c, size_t *len)
 {
     *len = c->steps.len / sizeof(step);
     return (step *)(void *)c->steps.data;
+}
+
+/* Rounded up. What is below RHO_MAX fits 2^32 times. */
+static step cost_of(double rho)
+{
+    return rho < RHO_MAX ? (step){ .rho = (wide)ceil(ldexp(rho, 64)) } : (step){ .boundless = 1 };
+}
+
+static void charge(step *s, step cost)
+{
+    s->boundless += cost.boundless;
+    s->rho += cost.rho;
+}
+
+static void take_back(step *s, step cost)
+{
+    s->boundless -= cost.boundless;
+    s->rho -= cost.rho;
 }
 
 /* The last step that begins at `place` or before it. */
@@ -61,7 +85,8 @@ static int split(sherd__costs *c, uint64_t place)
     size_t len, at = find_step(c, place);
     step *s = steps_of(c, &len);
     if (s[at].from == place) return SHERD_OK;
-    step fresh = { place, s[at].rho };
+    step fresh = s[at];
+    fresh.from = place;
     if (sherd__buf_append(&c->steps, &fresh, sizeof fresh)) return SHERD_ENOMEM;
     s = steps_of(c, &len);
     memmove(s + at + 2, s + at + 1, (len - at - 2) * sizeof *s);
@@ -77,12 +102,14 @@ int sherd__costs_reserve(sherd__costs *c)
 
 int sherd__costs_add(sherd__costs *c, uint64_t first, uint64_t rows, double rho)
 {
+    const step cost = cost_of(rho);
     size_t len;
     int err = split(c, first);
     if (!err) err = split(c, first + rows);
     if (err) return err;
     step *s = steps_of(c, &len);
-    for (size_t i = find_step(c, first); i < len && s[i].from < first + rows; i++) s[i].rho += rho;
+    for (size_t i = find_step(c, first); i < len && s[i].from < first + rows; i++)
+        charge(&s[i], cost);
     return SHERD_OK;
 }
 
@@ -90,10 +117,12 @@ double sherd__costs_most(const sherd__costs *c, uint64_t first, uint64_t rows)
 {
     size_t len;
     const step *s = steps_of(c, &len);
-    double most = 0;
-    for (size_t i = find_step(c, first); i < len && s[i].from < first + rows; i++)
+    wide most = 0;
+    for (size_t i = find_step(c, first); i < len && s[i].from < first + rows; i++) {
+        if (s[i].boundless) return INFINITY;
         most = s[i].rho > most ? s[i].rho : most;
-    return most;
+    }
+    return ldexp((double)most, -64);
 }
 
 /* ---- many at once ---------------------------------------------------------------------------- */
@@ -104,38 +133,46 @@ int sherd__costs_wait(sherd__costs *c, uint64_t first, uint64_t rows, double rho
     return sherd__buf_append(&c->waiting, &r, sizeof r) ? SHERD_ENOMEM : SHERD_OK;
 }
 
+/* Where a range begins or ends. */
+typedef struct edge {
+    uint64_t place, range; /* range: twice its number; 1 more: it ends there */
+} edge;
+
 static int by_place(const void *a, const void *b)
 {
-    const step *s = a, *t = b;
-    return (s->from > t->from) - (s->from < t->from);
+    const edge *s = a, *t = b;
+    return (s->place > t->place) - (s->place < t->place);
 }
 
-/* Steps that begin where the ranges do, and where they end; nothing is charged. */
-static int cut(sherd__costs *c, const range *r, size_t n)
+/* Steps from edges by ascending place: each is looked at once. */
+static int sweep(sherd__costs *c, const edge *e, size_t n)
 {
-    step *s = sherd__calloc(2 * n + 1, sizeof *s);
-    size_t len = 0;
-    if (!s) return SHERD_ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        s[2 * i + 1].from = r[i].first;
-        s[2 * i + 2].from = r[i].first + r[i].rows;
-    }
-    qsort(s, 2 * n + 1, sizeof *s, by_place);
-    for (size_t i = 1; i <= 2 * n; i++)
-        if (s[i].from != s[len].from) s[++len] = s[i];
+    const range *r = (const range *)(const void *)c->waiting.data;
+    step now = { 0 };
+    int err = SHERD_OK;
     c->steps.len = 0;
-    int err = sherd__buf_append(&c->steps, s, (len + 1) * sizeof *s);
-    sherd__free(s);
-    return err ? SHERD_ENOMEM : SHERD_OK;
+    for (size_t i = 0; i < n && !err; i++) {
+        if (e[i].place != now.from) err = sherd__buf_append(&c->steps, &now, sizeof now);
+        now.from = e[i].place;
+        if (e[i].range % 2) take_back(&now, cost_of(r[e[i].range / 2].rho));
+        else charge(&now, cost_of(r[e[i].range / 2].rho));
+    }
+    return err ? err : sherd__buf_append(&c->steps, &now, sizeof now);
 }
 
 int sherd__costs_settle(sherd__costs *c)
 {
     const range *r = (const range *)(const void *)c->waiting.data;
     size_t n = c->waiting.len / sizeof *r;
-    int err = n ? cut(c, r, n) : SHERD_OK;
-    for (size_t i = 0; i < n && !err; i++)
-        err = sherd__costs_add(c, r[i].first, r[i].rows, r[i].rho);
+    edge *e = sherd__calloc(2 * n, sizeof *e);
+    int err = e ? SHERD_OK : SHERD_ENOMEM;
+    for (size_t i = 0; i < n && !err; i++) {
+        e[2 * i] = (edge){ r[i].first, 2 * i };
+        e[2 * i + 1] = (edge){ r[i].first + r[i].rows, 2 * i + 1 };
+    }
+    if (!err) qsort(e, 2 * n, sizeof *e, by_place);
+    if (!err) err = sweep(c, e, 2 * n);
+    sherd__free(e);
     sherd__buf_fini(&c->waiting);
-    return err;
+    return err ? SHERD_ENOMEM : SHERD_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * Costs by place: a step function, ascending. Costs are added in the order in which they came, so
- * that a ledger that was read again has the bits of the one that was kept.
+ * Costs by place: a step function, ascending. Sums are exact, but that each cost is rounded up to a
+ * multiple of 2^-64: a ledger that was read again has the bits of the one that was kept.
  */
 #ifndef STORE_COSTS_H
 #define STORE_COSTS_H

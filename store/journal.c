@@ -1,6 +1,7 @@
 /*
- * Read whole when it is opened, appended to from then on: one write and one sync for each addition.
- * Trusts nothing of what it reads but that its owner wrote the file.
+ * Read from end to end when it is opened, a part at a time, so that it may be of any length;
+ * appended to from then on: one write and one sync for each addition. Trusts nothing of what it
+ * reads but that its owner wrote the file.
  */
 #include "store/journal.h"
 
@@ -18,7 +19,7 @@
 #include "core/diag.h"
 #include "store/file.h"
 
-#define FILE_MAX ((size_t)4 << 30)
+#define PART ((size_t)1 << 20) /* that is read at once: longer than any line */
 
 struct sherd__journal {
     char *path;
@@ -41,34 +42,48 @@ static int no_memory(const sherd__journal_kind *kind, sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the %s", kind->name);
 }
 
-static int parse(sherd__journal *j, const char *text, size_t len, void *ctx, sherd_diag *d)
+/* Each whole line of a part of the file; *used: bytes of these. */
+static int take_lines(sherd__journal *j, const char *text, size_t len, size_t *number, void *ctx,
+                      size_t *used)
 {
-    size_t head = strlen(j->kind->first), number = 1;
-    int err = len >= head && memcmp(text, j->kind->first, head) == 0 ? SHERD_OK : SHERD_EFORMAT;
-    j->end = head;
-    for (const char *at = text + head, *end; !err && j->end < len; at = end + 1) {
-        end = memchr(at, '\n', len - (size_t)j->end);
-        if (!end) return SHERD_OK;
-        number++;
-        err = j->kind->line(ctx, at, end);
-        j->end += (size_t)(end + 1 - at);
+    size_t first = strlen(j->kind->first);
+    int err = SHERD_OK;
+    *used = 0;
+    for (const char *end; !err && (end = memchr(text + *used, '\n', len - *used)); ++*number) {
+        const char *at = text + *used;
+        *used = (size_t)(end + 1 - text);
+        if (*number) err = j->kind->line(ctx, at, end);
+        else if (*used != first || memcmp(at, j->kind->first, first)) err = SHERD_EFORMAT;
     }
-    if (!err) return SHERD_OK;
-    if (err != SHERD_EFORMAT) return no_memory(j->kind, d);
-    return sherd__fail(d, SHERD_EFORMAT, "restore it from a backup",
-                       "%s:%zu: this is not a line of a %s", sherd__path_tail(j->path), number,
-                       j->kind->name);
+    return err;
 }
 
 static int read_lines(sherd__journal *j, void *ctx, sherd_diag *d)
 {
-    uint8_t *bytes;
-    size_t len;
-    int err = sherd__file_read_small(&bytes, &len, j->path, FILE_MAX, d);
-    if (err) return err;
-    err = parse(j, (const char *)bytes, len, ctx, d);
-    sherd__free(bytes);
-    return err;
+    char *text = sherd__alloc(PART);
+    size_t have = 0, number = 0, used;
+    ssize_t got = 0;
+    int err = text ? SHERD_OK : SHERD_ENOMEM;
+    while (!err) {
+        got = pread(j->fd, text + have, PART - have, (off_t)(j->end + have));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        have += (size_t)got;
+        err = take_lines(j, text, have, &number, ctx, &used);
+        if (!err && !used && have == PART) number++, err = SHERD_EFORMAT;
+        j->end += used;
+        have -= used;
+        memmove(text, text + used, have);
+    }
+    if (!err && got < 0) err = fail_file(j, SHERD_EIO, "read", d);
+    else if (!err && !number) number++, err = SHERD_EFORMAT;
+    sherd__free(text);
+    if (err == SHERD_ENOMEM) return no_memory(j->kind, d);
+    return err != SHERD_EFORMAT
+               ? err
+               : sherd__fail(d, SHERD_EFORMAT, "restore it from a backup",
+                             "%s:%zu: this is not a line of a %s", sherd__path_tail(j->path),
+                             number, j->kind->name);
 }
 
 /* Gives a synced file its name, unless there is one by then: of two processes that find none, one
@@ -93,21 +108,6 @@ static int name_new(sherd__journal *j, const sherd__file *f, sherd_diag *d)
     return err;
 }
 
-static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
-{
-    sherd__file *f;
-    int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
-    if (err) return err;
-    j->made = true;
-    j->end = strlen(j->kind->first);
-    err = sherd__file_write(f, j->kind->first, j->end, d);
-    if (!err && mode == SHERD__JOURNAL_FRESH) return sherd__file_commit(f, d);
-    if (!err) err = sherd__file_sync(f, d);
-    if (!err) err = name_new(j, f, d);
-    sherd__file_abort(f);
-    return err;
-}
-
 /* For adding to, by this process alone. To open a pipe for both directions does not wait. */
 static int lock(sherd__journal *j, sherd_diag *d)
 {
@@ -127,16 +127,36 @@ static int lock(sherd__journal *j, sherd_diag *d)
                        "open", sherd__path_tail(j->path), j->kind->name);
 }
 
+/* A new one is locked before it has a name: nobody else can have added to it. */
+static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
+{
+    struct stat st;
+    sherd__file *f;
+    if (lstat(j->path, &st) == 0 && !S_ISREG(st.st_mode)) return lock(j, d); /* says what it is */
+    int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
+    if (err) return err;
+    j->made = true;
+    j->end = strlen(j->kind->first);
+    j->fd = fcntl(sherd__file_fd(f), F_DUPFD_CLOEXEC, 0);
+    if (j->fd < 0 || flock(j->fd, LOCK_EX | LOCK_NB) != 0)
+        err = fail_file(j, SHERD_EOPEN, "lock", d);
+    if (!err) err = sherd__file_write(f, j->kind->first, j->end, d);
+    if (!err && mode == SHERD__JOURNAL_FRESH) return sherd__file_commit(f, d);
+    if (!err) err = sherd__file_sync(f, d);
+    if (!err) err = name_new(j, f, d);
+    sherd__file_abort(f);
+    return err;
+}
+
 static int take_up(sherd__journal *j, sherd__journal_mode mode, void *ctx, sherd_diag *d)
 {
     bool there = access(j->path, F_OK) == 0 || errno != ENOENT;
     if (!there && mode == SHERD__JOURNAL_EXISTING)
         return sherd__fail(d, SHERD_EFORMAT, j->kind->remedy, "%s: does not exist: %s",
                            sherd__path_tail(j->path), j->kind->missing);
-    bool fresh = mode == SHERD__JOURNAL_FRESH || !there;
-    int err = fresh ? begin(j, mode, d) : SHERD_OK;
-    if (!err) err = lock(j, d);
-    if (!err && !fresh) err = read_lines(j, ctx, d);
+    if (mode == SHERD__JOURNAL_FRESH || !there) return begin(j, mode, d);
+    int err = lock(j, d);
+    if (!err) err = read_lines(j, ctx, d);
     if (!err && ftruncate(j->fd, (off_t)j->end) != 0) err = fail_file(j, SHERD_EIO, "mend", d);
     return err;
 }

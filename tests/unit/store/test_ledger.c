@@ -1,7 +1,7 @@
 /* The ledger of privacy: costs add up by place, a process that was killed finds what was charged, a
  * line that was cut was not charged, and what could not be synced counts as not charged.
  *
- * link: -Wl,--wrap=fsync
+ * link: -Wl,--wrap=fsync -Wl,--wrap=linkat -Wl,--wrap=pread
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,6 +39,32 @@ int __wrap_fsync(int fd)
     if (!fail_sync) return __real_fsync(fd);
     errno = EIO;
     return -1;
+}
+
+/* What another process does as soon as a file has its name. */
+static void (*once_named)(void);
+
+int __real_linkat(int from_dir, const char *from, int dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int dir, const char *to, int flags);
+
+int __wrap_linkat(int from_dir, const char *from, int dir, const char *to, int flags)
+{
+    int r = __real_linkat(from_dir, from, dir, to, flags);
+    void (*next)(void) = once_named;
+    once_named = NULL;
+    if (r == 0 && next) next();
+    return r;
+}
+
+static size_t longest_read;
+
+ssize_t __real_pread(int fd, void *to, size_t len, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t len, off_t at);
+
+ssize_t __wrap_pread(int fd, void *to, size_t len, off_t at)
+{
+    if (len > longest_read) longest_read = len;
+    return __real_pread(fd, to, len, at);
 }
 
 enum { PLACES = 200 };
@@ -267,6 +293,29 @@ static void two_processes_do_not_have_one_ledger(void **s)
     sherd__ledger_close(l);
 }
 
+static void open_another(void)
+{
+    sherd__ledger *other;
+    assert_int_equal(sherd__ledger_open(&other, scratch_path("new.ledger"), false, NULL),
+                     SHERD_EBUSY);
+}
+
+static void a_new_ledger_is_locked_before_it_has_a_name(void **s)
+{
+    (void)s;
+    sherd__ledger *l;
+    sherd__ledger_upload u = upload(1, 0, 1, 1);
+    once_named = open_another;
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("new.ledger"), false, NULL), 0);
+    assert_null(once_named);
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
+    open_another();
+    sherd__ledger_close(l);
+    assert_int_equal(sherd__ledger_open(&l, scratch_path("new.ledger"), true, NULL), 0);
+    assert_int_equal(sherd__ledger_all(l).uploads, 1);
+    sherd__ledger_close(l);
+}
+
 static void a_ledger_that_must_exist_is_not_made(void **s)
 {
     (void)s;
@@ -387,8 +436,9 @@ static void a_clock_that_was_set_back_hides_no_day(void **s)
     sherd__ledger_close(l);
 }
 
-/* A ledger of n uploads, each of a job, a sum, a roster and places of its own; a day has 1000. */
-static void write_uploads(unsigned n)
+/* A ledger of n uploads, each of a job, a sum, a roster and places of its own; a day has 1000.
+ * `nested`: the places of each are among those of the one before. */
+static void write_uploads(unsigned n, bool nested)
 {
     FILE *f = fopen(scratch_path("many.ledger"), "w");
     assert_non_null(f);
@@ -396,20 +446,22 @@ static void write_uploads(unsigned n)
     draw_state = 9;
     for (unsigned i = 0; i < n; i++) {
         fprintf(f, "roster %u %064x\n", i, i + 1);
-        fprintf(f, "upload %u-%02u-%02u %016llx %u 32 0.125 %064x %u 1 %064x\n",
+        unsigned first = (unsigned)(draw() % UINT32_MAX);
+        fprintf(f, "upload %u-%02u-%02u %016llx %u %u 0.125 %064x %u 1 %064x\n",
                 2000 + i / 1000 / 28 / 12, 1 + i / 1000 / 28 % 12, 1 + i / 1000 % 28,
-                (unsigned long long)draw() << 32 | i, (unsigned)(draw() % UINT32_MAX), i, i, i % 2);
+                (unsigned long long)draw() << 32 | i, nested ? i : first,
+                nested ? 2 * (n - i) : 32, i, i, i % 2);
     }
     assert_int_equal(fclose(f), 0);
 }
 
 /* Processor time of opening it, and of what is looked up for a round. */
-static void time_it(unsigned n, double *opening, double *rounds)
+static void time_it(unsigned n, bool nested, double *opening, double *rounds)
 {
     enum { ROUNDS = 10000 };
     uint8_t about[SHERD__LEDGER_KEY] = { 0 }, by[SHERD__LEDGER_KEY] = { 0 };
     sherd__ledger *l;
-    write_uploads(n);
+    write_uploads(n, nested);
     clock_t from = clock();
     assert_int_equal(sherd__ledger_open(&l, scratch_path("many.ledger"), true, NULL), 0);
     clock_t to = clock();
@@ -419,7 +471,7 @@ static void time_it(unsigned n, double *opening, double *rounds)
         about[30] = (uint8_t)(sum >> 8);
         about[31] = (uint8_t)sum;
         assert_int_equal(sherd__ledger_job(l, UINT64_MAX - i), 0);
-        (void)sherd__ledger_spent(l, i, 32);
+        (void)sherd__ledger_spent(l, nested ? 3 * n : i, 32);
         const sherd__ledger_known k = sherd__ledger_known_of(l, about);
         assert_true(k.nodes == 1 && k.threshold == 1);
         assert_int_equal(sherd__ledger_since(l, 20779, by), 0);
@@ -427,6 +479,11 @@ static void time_it(unsigned n, double *opening, double *rounds)
     }
     *rounds = (double)(clock() - to) / ROUNDS;
     *opening = (double)(to - from);
+    if (nested)
+        for (unsigned i = 0; i < n; i += n / 100) {
+            assert_true(sherd__ledger_spent(l, i, 1) == 0.125 * (i + 1));
+            assert_true(sherd__ledger_spent(l, 2 * n - i - 1, 1) == 0.125 * (i + 1));
+        }
     sherd__ledger_close(l);
 }
 
@@ -435,12 +492,15 @@ static void many_uploads_take_time_in_proportion_and_no_round_more(void **state)
     (void)state;
     enum { FEW = 1000, TIMES = 64 };
     double opening[2], rounds[2];
-    time_it(FEW, &opening[0], &rounds[0]);
-    time_it(FEW * TIMES, &opening[1], &rounds[1]);
-    print_message("# opening %.0f and %.0f us, rounds %.2f and %.2f us\n", opening[0],
-                  opening[1], rounds[0], rounds[1]);
-    assert_true(opening[1] < 4 * TIMES * opening[0]);
-    assert_true(rounds[1] < TIMES / 2 * rounds[0]);
+    for (int nested = 0; nested < 2; nested++) {
+        time_it(FEW, nested, &opening[0], &rounds[0]);
+        time_it(FEW * TIMES, nested, &opening[1], &rounds[1]);
+        print_message("# opening %.0f and %.0f us, rounds %.2f and %.2f us\n", opening[0],
+                      opening[1], rounds[0], rounds[1]);
+        assert_true(opening[1] < 4 * TIMES * opening[0]);
+        assert_true(rounds[1] < TIMES / 2 * rounds[0]);
+    }
+    assert_true(longest_read > 0 && longest_read <= (size_t)1 << 20); /* of a file of 19 MB */
     unlink(scratch_path("many.ledger"));
 }
 
@@ -478,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither),
         cmocka_unit_test(two_processes_do_not_have_one_ledger),
         cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
+        cmocka_unit_test(a_new_ledger_is_locked_before_it_has_a_name),
         cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
         cmocka_unit_test(a_clock_that_was_set_back_hides_no_day),
         cmocka_unit_test(many_uploads_take_time_in_proportion_and_no_round_more),
