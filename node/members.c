@@ -18,12 +18,15 @@
 #include "node/lines.h"
 #include "sherd/version.h"
 
+enum { MEMBER_LINKS = 4 }; /* for each circle: one, and those of meetings before that still close */
+
 typedef struct conn {
     sherd__members *members;
     sherd_link *link;
     sherd__circle *circle;  /* opened here, and the circle still has it */
     uint32_t member;
     bool came, over;
+    bool displaced;         /* it counts for no account any more */
     sherd__fingerprint key; /* of who came */
     uint64_t id;            /* the circle that it brings blocks of; 0: it has brought none */
     uint64_t bodies;        /* of it, that somebody has */
@@ -80,7 +83,7 @@ static void on_closed(void *ctx, sherd_link *l)
     sherd__members *m = c->members;
     (void)l;
     unlist(c);
-    *(c->came ? &c->account->connections : &c->account->opened) -= 1;
+    if (!c->displaced) *(c->came ? &c->account->connections : &c->account->opened) -= 1;
     c->over = true;
     if (c->bodies == 0) sherd__free(c);
     if (m->count == 0) m->opt.drained(m->opt.ctx);
@@ -157,20 +160,58 @@ static void close_link(void *ctx, void *link)
 
 /* ---- that came ------------------------------------------------------------------------------- */
 
-/* How many more this member may have that count for this key. A quarter is left for the coordinator
- * itself. */
+/* How many this member has that count for this account. */
+static uint32_t has(const sherd__members *m, const sherd__account *a, const sherd__fingerprint *key)
+{
+    uint32_t n = 0;
+    for (const conn *c = m->conns; c; c = c->next)
+        n += c->came && !c->displaced && c->account == a && sherd__fingerprint_equal(&c->key, key);
+    return n;
+}
+
+/* A quarter is left for the coordinator itself. */
+static bool full(const sherd__members *m, const sherd__account *a)
+{
+    uint32_t most = m->opt.most(m->opt.ctx, a);
+    return a->connections >= most - most / 4;
+}
+
+/* How many more this member may have that count for this account. */
 static uint32_t left_of(const sherd__members *m, const sherd__account *a,
                         const sherd__fingerprint *key)
 {
-    uint32_t links = sherd__worker_member_links(m->worker, a, key), have = 0;
-    uint32_t most = m->opt.most(m->opt.ctx, a);
-    if (a->connections >= most - most / 4) return 0;
-    for (const conn *c = m->conns; c; c = c->next)
-        have += c->came && c->account == a && sherd__fingerprint_equal(&c->key, key);
-    return links > have ? links - have : 0;
+    if (full(m, a)) return 0;
+    uint32_t most = MEMBER_LINKS * sherd__worker_member_circles(m->worker, a, key);
+    uint32_t have = has(m, a, key);
+    return most > have ? most - have : 0;
 }
 
-/* One for which it has most left, or NULL. */
+/* The oldest connection of a key that has more than one for each of its circles, or NULL. */
+static conn *surplus(const sherd__members *m, const sherd__account *a)
+{
+    conn *oldest = NULL;
+    for (conn *c = m->conns; c; c = c->next)
+        if (c->came && !c->displaced && c->account == a &&
+            has(m, a, &c->key) > sherd__worker_member_circles(m->worker, a, &c->key))
+            oldest = c;
+    return oldest;
+}
+
+/* Each member has one connection for each of its circles before another one has more. What is
+ * displaced has given its descriptor back on return. */
+static bool make_room(const sherd__members *m, sherd__account *a, const sherd__fingerprint *key)
+{
+    if (!full(m, a) || has(m, a, key) >= sherd__worker_member_circles(m->worker, a, key))
+        return false;
+    conn *c = surplus(m, a);
+    if (!c) return false;
+    c->displaced = true;
+    a->connections--;
+    sherd__link_abort(c->link, SHERD_EBUSY, "another member of the coordinator has none");
+    return !full(m, a);
+}
+
+/* One for which it has most left, or where another member's connection is displaced, or NULL. */
 static sherd__account *choose(const sherd__members *m, const sherd__fingerprint *key)
 {
     sherd__account *best = NULL;
@@ -181,13 +222,15 @@ static sherd__account *choose(const sherd__members *m, const sherd__fingerprint 
         most = left;
         best = a;
     }
+    for (sherd__account *a = sherd__worker_accounts(m->worker); a && !best; a = a->next)
+        if (make_room(m, a, key)) best = a;
     return best;
 }
 
 /* It turns out to be for a circle of another coordinator. */
 static bool count_for(conn *c, sherd__account *a)
 {
-    if (left_of(c->members, a, &c->key) == 0) return false;
+    if (left_of(c->members, a, &c->key) == 0 && !make_room(c->members, a, &c->key)) return false;
     c->account->connections--;
     c->account = a;
     a->connections++;

@@ -7,8 +7,6 @@
 #include "core/diag.h"
 #include "node/worker_state.h"
 
-enum { MEMBER_LINKS = 4 }; /* for each circle: one, and those of meetings before that still close */
-
 static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
 {
     const sherd__worker *w = ctx;
@@ -170,14 +168,14 @@ uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *
     return id;
 }
 
-uint32_t sherd__worker_member_links(const sherd__worker *w, const sherd__account *a,
-                                    const sherd__fingerprint *key)
+uint32_t sherd__worker_member_circles(const sherd__worker *w, const sherd__account *a,
+                                      const sherd__fingerprint *key)
 {
     uint32_t circles = 0;
     for (const sherd__client *c = w->clients; c; c = c->next)
         if (c->circle && !c->closed && &c->tenant->account == a)
             circles += sherd__circle_knows(c->circle, key) != 0;
-    return MEMBER_LINKS * circles;
+    return circles;
 }
 
 sherd__account *sherd__worker_circle_account(const sherd__worker *w, const sherd__circle *circle)

@@ -568,15 +568,26 @@ void sherd__link_arm(sherd_link *l)
 
 /* ---- the owner's side ---- */
 
+static void give_reason(sherd_link *l, int code, const char *reason)
+{
+    l->close_code = code < 0 ? code : SHERD_ECLOSED;
+    snprintf(l->close_text, sizeof l->close_text, "%s", reason ? reason : "closed");
+}
+
+void sherd__link_abort(sherd_link *l, int code, const char *reason)
+{
+    if (l->state < LINK_LEAVING) give_reason(l, code, reason);
+    sherd__link_shut(l);
+}
+
 void sherd__link_close(sherd_link *l, int code, const char *reason)
 {
     if (l->state >= LINK_LEAVING) return;
-    l->close_code = code < 0 ? code : SHERD_ECLOSED;
-    snprintf(l->close_text, sizeof l->close_text, "%s", reason ? reason : "closed");
     if (l->state != LINK_UP) {
-        sherd__link_shut(l);
+        sherd__link_abort(l, code, reason);
         return;
     }
+    give_reason(l, code, reason);
     sherd__session_bye(l->session, code, l->close_text);
     l->state = LINK_LEAVING;
     l->deadline = uv_now(l->loop) + SHERD__LINK_FLUSH_MS;

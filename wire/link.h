@@ -98,5 +98,8 @@ void sherd__link_pause(sherd_link *l, bool paused);
 /** Ends the connection: BYE with the reason if the session is up, a bounded flush (2 s) and linger
  *  (1 s), then close. CLOSED follows, with this code (0: SHERD_ECLOSED) and reason. */
 void sherd__link_close(sherd_link *l, int code, const char *reason);
+/** Ends the connection without a goodbye: its descriptor is closed on return. CLOSED follows as
+ *  after sherd__link_close. */
+void sherd__link_abort(sherd_link *l, int code, const char *reason);
 
 #endif

@@ -32,7 +32,7 @@ static uv_loop_t loop;
 static uv_timer_t limit;
 static bool late;
 static sherd__members *members;
-static uint32_t room, emptied;
+static uint32_t room, emptied, crowd; /* crowd: the most connections counted at once */
 static uint64_t later_ms; /* than the clock has it */
 static struct {
     uint32_t notes, problems;
@@ -41,6 +41,7 @@ static struct {
 static struct {
     sherd_link *link;
     uint32_t ready, refused, gone;
+    const sherd_link *ended; /* the last one */
 } far; /* the other end */
 
 uint64_t __real_uv_now(const uv_loop_t *l);
@@ -68,6 +69,7 @@ static uint64_t run_until(const uint32_t *value, uint32_t want)
         uv_run(&loop, UV_RUN_ONCE);
         circle_settle();
         if (a->turn.records > most) most = a->turn.records;
+        if (a->connections > crowd) crowd = a->connections;
     }
     uv_timer_stop(&limit);
     assert_int_equal(*value, want);
@@ -84,7 +86,8 @@ static void far_event(void *ctx, sherd_link *l, sherd__event *e)
 
 static void far_gone(void *ctx, sherd_link *l)
 {
-    (void)ctx, (void)l;
+    (void)ctx;
+    far.ended = l;
     far.gone++;
 }
 
@@ -137,7 +140,7 @@ static sherd_listener *begin(uint32_t listens, bool here)
     memset(&far, 0, sizeof far);
     memset(&said, 0, sizeof said);
     room = 4;
-    emptied = 0;
+    emptied = crowd = 0;
     later_ms = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     uv_timer_init(&loop, &limit);
@@ -172,12 +175,17 @@ static void end(sherd_listener *l)
     one.port = 0;
 }
 
-static void come_in(void)
+static void come_in_as(uint32_t who)
 {
-    sherd__link_options o = { .loop = &loop, .identity = one.identity[BEFORE], .owner = far_owner,
+    sherd__link_options o = { .loop = &loop, .identity = one.identity[who], .owner = far_owner,
                               .session = { .role = SHERD__COORDINATOR } };
     assert_int_equal(sherd__link_connect(&far.link, &o, "127.0.0.1", one.port, circle_key(SELF),
                                          NULL), 0);
+}
+
+static void come_in(void)
+{
+    come_in_as(BEFORE);
 }
 
 static void send_blocks(uint32_t count)
@@ -220,6 +228,72 @@ static void a_quarter_of_the_connections_is_left_for_the_coordinator(void **unus
     come_in();
     run_until(&far.gone, 1);
     assert_int_equal(far.ready, room - 1);
+    end(l);
+}
+
+/* BEFORE has as many connections as members may have. */
+static sherd_link *fill(void)
+{
+    sherd_link *oldest = NULL;
+    for (uint32_t i = 1; i <= room - 1; i++) {
+        come_in();
+        run_until(&far.ready, i);
+        if (i == 1) oldest = far.link;
+    }
+    return oldest;
+}
+
+static void a_members_surplus_connection_gives_way_to_another_members(void **unused)
+{
+    static const uint32_t both[] = { BEFORE, AFTER };
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    const sherd_link *oldest = fill();
+    come_in_as(AFTER);
+    run_until(&far.ready, room);
+    run_until(&far.gone, 1);
+    assert_ptr_equal(far.ended, oldest);
+    for (uint32_t i = 0; i < 2; i++) { /* each has one for its circle */
+        come_in_as(both[i]);
+        run_until(&far.gone, 2 + i);
+    }
+    assert_int_equal(far.ready, room);
+    assert_int_equal(a->connections, room - 1);
+    assert_int_equal(crowd, room - 1);
+    end(l);
+}
+
+static void a_members_only_connection_gives_way_to_none(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    room = 1;
+    come_in();
+    run_until(&far.ready, 1);
+    const sherd_link *kept = far.link;
+    come_in_as(AFTER);
+    run_until(&far.gone, 1);
+    assert_int_equal(far.ready, 1);
+    assert_ptr_not_equal(far.ended, kept);
+    end(l);
+}
+
+static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
+{
+    static const uint32_t others[N] = { N, SELF, AFTER };
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    const sherd__circle_plan p = circle_plan();
+    (void)fill();
+    assert_int_equal(circle_meet_with(&p, others), 0);
+    const uint32_t newcomers[] = { N, AFTER };
+    for (uint32_t i = 0; i < 2; i++) {
+        come_in_as(newcomers[i]);
+        run_until(&far.ready, room + i);
+        run_until(&far.gone, 1 + i);
+    }
+    assert_int_equal(sherd__worker_accounts(one.worker)->connections, room - 1);
     end(l);
 }
 
@@ -308,6 +382,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_member_sends_is_of_its_coordinators_turn),
         cmocka_unit_test(a_quarter_of_the_connections_is_left_for_the_coordinator),
+        cmocka_unit_test(a_members_surplus_connection_gives_way_to_another_members),
+        cmocka_unit_test(a_members_only_connection_gives_way_to_none),
+        cmocka_unit_test(connections_of_a_member_that_is_in_no_circle_give_way),
         cmocka_unit_test(what_a_member_answers_is_of_its_coordinators_turn),
         cmocka_unit_test(a_coordinators_members_write_some_lines_a_minute),
         cmocka_unit_test(links_that_fail_write_some_lines_a_minute),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,33 @@ static void closing_on_a_peer_that_does_not_read_is_bounded(void **s)
     link_world_close(&w);
 }
 
+static int descriptors(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
+}
+
+static void an_abort_gives_the_descriptor_back_at_once(void **s)
+{
+    (void)s;
+    world w;
+    link_world_open(&w);
+    link_both_up(&w);
+    int before = descriptors();
+    sherd__link_abort(w.c.link, SHERD_EBUSY, "no room");
+    assert_int_equal(descriptors(), before - 1);
+    assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
+    assert_true(link_run_until(&w, &w.n.closed_calls, 1, WAIT_MS));
+    assert_int_equal(w.c.err, SHERD_EBUSY);
+    link_expect(w.c.text, "127.0.0.1:", "no room");
+    assert_int_equal(w.n.err, SHERD_ECLOSED);
+    link_world_close(&w);
+}
+
 /* One whole life of two links, with the n-th allocation failing: whether all went well. */
 static bool live_once(size_t n, size_t *seen)
 {
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_vanishes_inside_a_block_ends_both_sides),
         cmocka_unit_test(a_stalled_reader_holds_up_the_source_not_the_memory),
         cmocka_unit_test(closing_on_a_peer_that_does_not_read_is_bounded),
+        cmocka_unit_test(an_abort_gives_the_descriptor_back_at_once),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("wire/link_breaks", tests, link_keys_make, link_keys_free);
