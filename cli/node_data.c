@@ -31,9 +31,9 @@ static double spent(void *ctx, uint64_t first, uint64_t rows)
     return sherd__ledger_spent(((sherd__node_data *)ctx)->ledger, first, rows);
 }
 
-static uint64_t rounds(void *ctx, uint64_t job)
+static uint64_t rounds(void *ctx, const uint8_t *coordinator, uint64_t job)
 {
-    return sherd__ledger_job(((sherd__node_data *)ctx)->ledger, job);
+    return sherd__ledger_job(((sherd__node_data *)ctx)->ledger, coordinator, job);
 }
 
 static uint64_t rounds_today(void *ctx, const uint8_t *coordinator)

@@ -69,7 +69,7 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
     sherd_diag own = { 0 };
     if (c->rows < p->rows_min)
         return refused(d, "this node gives no round of so few places (--min-rows)");
-    if (ops->rounds(ledger.ctx, c->job) >= p->rounds_max ||
+    if (ops->rounds(ledger.ctx, c->coordinator, c->job) >= p->rounds_max ||
         ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* whatever its jobs' numbers */
         return refused(d, "the rounds that this node gives one training, or one coordinator in a "
                           "day, are over (--max-rounds)");

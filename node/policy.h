@@ -58,8 +58,8 @@ typedef struct sherd__charged {
 typedef struct sherd__ledger_ops {
     /** The most that any of these places has been charged. */
     double (*spent)(void *ctx, uint64_t first, uint64_t rows);
-    /** Uploads for this job; today's for a coordinator, or NULL: for all. */
-    uint64_t (*rounds)(void *ctx, uint64_t job);
+    /** Uploads for this job of a coordinator; today's for one, or NULL: for all. */
+    uint64_t (*rounds)(void *ctx, const uint8_t *coordinator, uint64_t job);
     uint64_t (*today)(void *ctx, const uint8_t *coordinator);
     sherd__charged (*charged)(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST]);
     /** Synced when it returns. A failure: nothing may be sent. */

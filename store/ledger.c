@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,10 @@
 #define LIST_MAX ((size_t)1 << 31)
 #define HEX (2 * SHERD__LEDGER_KEY)
 
+/* Its first members are its name in an index, here and below. Each coordinator numbers its own. */
 typedef struct job_count {
-    uint64_t job, uploads; /* the first is its name in an index, here and below */
+    uint8_t by[SHERD__LEDGER_KEY];
+    uint64_t job, uploads;
 } job_count;
 
 typedef struct day_count {
@@ -67,18 +70,26 @@ double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows
     return sherd__costs_most(&l->costs, first, rows);
 }
 
-static int add_job(sherd__ledger *l, uint64_t job)
+static job_count job_of(const uint8_t *by, uint64_t job)
 {
-    job_count *c = sherd__index_find(&l->jobs, &job);
-    if (!c) c = sherd__index_add(&l->jobs, &job);
+    job_count c = { .job = job };
+    memcpy(c.by, by, sizeof c.by);
+    return c;
+}
+
+static int add_job(sherd__ledger *l, const uint8_t *by, uint64_t job)
+{
+    const job_count name = job_of(by, job);
+    job_count *c = sherd__index_find(&l->jobs, &name);
+    if (!c) c = sherd__index_add(&l->jobs, &name);
     if (!c) return SHERD_ENOMEM;
     c->uploads++;
     return SHERD_OK;
 }
 
-uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job)
+uint64_t sherd__ledger_job(const sherd__ledger *l, const uint8_t *by, uint64_t job)
 {
-    const job_count *c = sherd__index_find(&l->jobs, &job);
+    const job_count name = job_of(by, job), *c = sherd__index_find(&l->jobs, &name);
     return c ? c->uploads : 0;
 }
 
@@ -195,7 +206,7 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
 {
     int err = l->settled ? sherd__costs_add(&l->costs, u->first, u->rows, u->rho)
                          : sherd__costs_wait(&l->costs, u->first, u->rows, u->rho);
-    if (!err) err = add_job(l, u->job);
+    if (!err) err = add_job(l, u->by, u->job);
     if (!err) err = add_day(l, u->day, u->by);
     known *k = err ? NULL : make_known(l, u->about);
     if (!k) return SHERD_ENOMEM;
@@ -328,7 +339,8 @@ static int init(sherd__ledger *l)
     sherd_entropy os = sherd__entropy_os();
     sherd__table_key key;
     sherd__table_key_draw(&key, &os);
-    sherd__index_init(&l->jobs, sizeof(job_count), sizeof(uint64_t), LIST_MAX, &key);
+    sherd__index_init(&l->jobs, sizeof(job_count), offsetof(job_count, uploads),
+                      LIST_MAX, &key);
     sherd__index_init(&l->rosters, sizeof(roster), SHERD__HASH, LIST_MAX, &key);
     sherd__index_init(&l->sums, sizeof(known), SHERD__LEDGER_KEY, LIST_MAX, &key);
     sherd__buf_init(&l->days, LIST_MAX, 0);

@@ -63,7 +63,8 @@ void sherd__ledger_close(sherd__ledger *l);
 
 /** The most that any of these places was charged. */
 double sherd__ledger_spent(const sherd__ledger *l, uint64_t first, uint64_t rows);
-uint64_t sherd__ledger_job(const sherd__ledger *l, uint64_t job);
+/** Uploads for this training of this coordinator. */
+uint64_t sherd__ledger_job(const sherd__ledger *l, const uint8_t *by, uint64_t job);
 /** Uploads of this day and of later ones, which a clock that was set back leaves; for one
  *  coordinator, or for all (`by` NULL). */
 uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by);

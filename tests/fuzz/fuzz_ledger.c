@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     assert(was.rho >= before && before >= 0);
     sherd__ledger_upload u = { .day = 20000, .job = 3, .first = 7, .rows = 9, .rho = 0.5,
                                .about = { 9 }, .keys = keys, .nodes = 2, .threshold = 2 };
-    uint64_t job = sherd__ledger_job(l, 3);
+    uint64_t job = sherd__ledger_job(l, u.by, 3);
     assert(sherd__ledger_charge(l, &u, NULL) == 0);
     const uint8_t *opened = sherd__ledger_known_of(l, u.about).opened;
     bool other = opened && memcmp(opened, keys[0], sizeof keys[0]) != 0;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     sherd__ledger_close(l);
     assert(sherd__ledger_open(&l, path, false, NULL) == 0);
     assert(sherd__ledger_all(l).uploads == was.uploads + 1);
-    assert(sherd__ledger_job(l, 3) == job + 1);
+    assert(sherd__ledger_job(l, u.by, 3) == job + 1);
     assert(sherd__ledger_spent(l, 5, 100) >= before && sherd__ledger_spent(l, 7, 9) >= 0.5);
     const sherd__ledger_known k = sherd__ledger_known_of(l, u.about);
     assert(k.nodes == 2 && k.threshold == 2 && !memcmp(k.keys, keys, sizeof keys));

@@ -329,11 +329,13 @@ static double charges_spent(void *ctx, uint64_t first, uint64_t rows)
     return sum;
 }
 
-static uint64_t charges_rounds(void *ctx, uint64_t job)
+static uint64_t charges_rounds(void *ctx, const uint8_t *coordinator, uint64_t job)
 {
     uint64_t n = 0;
     (void)ctx;
-    for (uint32_t i = 0; i < charges.len; i++) n += charges.list[i].job == job;
+    for (uint32_t i = 0; i < charges.len; i++)
+        n += charges.list[i].job == job &&
+             !memcmp(charges.list[i].coordinator, coordinator, SHERD__LEDGER_DIGEST);
     return n;
 }
 

@@ -21,11 +21,13 @@ static double spent(void *ctx, uint64_t first, uint64_t rows)
     return most;
 }
 
-static uint64_t rounds(void *ctx, uint64_t job)
+static uint64_t rounds(void *ctx, const uint8_t *coordinator, uint64_t job)
 {
     const memory_ledger *l = ctx;
     uint64_t n = 0;
-    for (size_t i = 0; i < l->len; i++) n += l->charges[i].job == job;
+    for (size_t i = 0; i < l->len; i++)
+        n += l->charges[i].job == job &&
+             !memcmp(l->charges[i].coordinator, coordinator, SHERD__LEDGER_DIGEST);
     return n;
 }
 

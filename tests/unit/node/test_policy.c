@@ -146,6 +146,9 @@ static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
     assert_int_equal(charge(&p, &c, ""), 0);
     c = charge_of(11, 1); /* of the same job, another day */
     assert_int_equal(charge(&p, &c, "(--max-rounds)"), SHERD_EEXPOSURE);
+    c.coordinator[0] = 1; /* its job of the same number is another one */
+    assert_int_equal(charge(&p, &c, ""), 0);
+    c.coordinator[0] = 0;
     c.job = 9;
     assert_int_equal(charge(&p, &c, ""), 0);
 }

@@ -118,11 +118,14 @@ static void costs_add_up_by_place_and_outlive_the_process(void **s)
         for (uint64_t p = from; p < from + len; p++) most = fmax(most, want[p]);
         assert_true(sherd__ledger_spent(l, from, len) == most);
     }
-    for (uint64_t k = 0; k < 7; k++) assert_int_equal(sherd__ledger_job(l, k), jobs[k]);
-    assert_int_equal(sherd__ledger_job(l, 99), 0);
-    assert_int_equal(sherd__ledger_since(l, 20003, NULL), 100);
     uint8_t by[2][SHERD__LEDGER_KEY];
     for (unsigned b = 0; b < 2; b++) memset(by[b], (int)b, sizeof by[b]);
+    for (uint64_t k = 0; k < 7; k++) {
+        assert_int_equal(sherd__ledger_job(l, by[k % 2], k), jobs[k]);
+        assert_int_equal(sherd__ledger_job(l, by[1 - k % 2], k), 0); /* another's of this number */
+    }
+    assert_int_equal(sherd__ledger_job(l, by[1], 99), 0);
+    assert_int_equal(sherd__ledger_since(l, 20003, NULL), 100);
     assert_int_equal(sherd__ledger_since(l, 20000, by[0]), jobs[0] + jobs[2] + jobs[4] + jobs[6]);
     assert_int_equal(sherd__ledger_since(l, 20000, by[1]), jobs[1] + jobs[3] + jobs[5]);
     assert_int_equal(sherd__ledger_since(l, 20000, NULL), 400);
@@ -254,7 +257,7 @@ static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(v
             assert_int_equal(err, SHERD_ENOMEM);
             assert_int_equal(sherd__ledger_all(l).uploads, k);
             assert_true(sherd__ledger_spent(l, u.first, u.rows) == 0);
-            assert_int_equal(sherd__ledger_job(l, k), 0);
+            assert_int_equal(sherd__ledger_job(l, u.by, k), 0);
             assert_int_equal(sherd__ledger_since(l, u.day, NULL), 0);
             assert_null(sherd__ledger_known_of(l, u.about).keys);
         }
@@ -274,7 +277,8 @@ static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(v
     for (unsigned again = 0; again < 2; again++) {
         assert_int_equal(sherd__ledger_all(l).uploads, CHARGES);
         assert_true(sherd__ledger_all(l).rho == 1);
-        for (unsigned k = 0; k < CHARGES; k++) assert_int_equal(sherd__ledger_job(l, k), 1);
+        for (unsigned k = 0; k < CHARGES; k++)
+            assert_int_equal(sherd__ledger_job(l, upload(k, 0, 1, 1).by, k), 1);
         sherd__ledger_close(l);
         l = open_it();
     }
@@ -470,7 +474,7 @@ static void time_it(unsigned n, bool nested, double *opening, double *rounds)
         unsigned sum = i % 1000;
         about[30] = (uint8_t)(sum >> 8);
         about[31] = (uint8_t)sum;
-        assert_int_equal(sherd__ledger_job(l, UINT64_MAX - i), 0);
+        assert_int_equal(sherd__ledger_job(l, by, UINT64_MAX - i), 0);
         (void)sherd__ledger_spent(l, nested ? 3 * n : i, 32);
         const sherd__ledger_known k = sherd__ledger_known_of(l, about);
         assert_true(k.nodes == 1 && k.threshold == 1);
