@@ -9,7 +9,7 @@
 #include "core/diag.h"
 #include "learn/own.h"
 
-static const char tag[16] = "sherd seal key 1";
+static const char tag[16] = "sherd seal key 2";
 
 static uint64_t bits_of(double x)
 {
@@ -124,7 +124,8 @@ void sherd__secure_statement(uint8_t out[SHERD__SECURE_STATEMENT], uint64_t job,
     sherd__put_u32(out + 28, p->threshold);
     sherd__put_u32(out + 32, p->colluding);
     sherd__put_u32(out + 36, self);
-    memcpy(out + 40, seal, 32);
+    sherd__put_u32(out + 40, p->x != 0);
+    memcpy(out + 44, seal, 32);
 }
 
 unsigned sherd__secure_room(uint32_t nodes)

@@ -34,7 +34,7 @@ enum {
     SHERD__SECURE_CONFIRMED = 9, /* its number, its signature (8) */
     SHERD__SECURE_EXTRA = 3,  /* numbers behind the gradient: examples, cost, hits */
     SHERD__SECURE_CARD = 128, /* bytes: identity's public key, seal key, signature */
-    SHERD__SECURE_STATEMENT = 72, /* bytes that are signed with it */
+    SHERD__SECURE_STATEMENT = 76, /* bytes that are signed with it */
     SHERD__SECURE_SIGNATURE = 64 /* bytes: what a CONFIRM gives */
 };
 
@@ -63,7 +63,8 @@ void sherd__secure_training(uint8_t out[SHERD__SECURE_TRAINING], const sherd__se
 /** What a round of this plan is to the accountant, for a network of `count` parameters. */
 sherd__privacy_round sherd__secure_privacy(const sherd__secure_plan *p, uint64_t count);
 
-/** What a node signs: that this seal key is its own, as member `self` of this plan in this job. */
+/** What a node signs: that this seal key is its own, as member `self` of this plan in this job, and
+ *  whether the plan deals it examples. */
 void sherd__secure_statement(uint8_t out[SHERD__SECURE_STATEMENT], uint64_t job,
                              const sherd__secure_plan *p, uint32_t self, const uint8_t seal[32]);
 

@@ -181,18 +181,36 @@ static int stranger(sherd_diag *d, uint32_t i, const char *why)
     return sherd__fail(d, SHERD_EAUTH, NULL, "member %u %s", i, why);
 }
 
+static bool signed_as(const sherd__secure *s, const sherd__secure_plan *p, uint32_t i,
+                      const uint8_t *card)
+{
+    uint8_t statement[SHERD__SECURE_STATEMENT];
+    sherd__secure_statement(statement, s->job, p, i, card + KEY_AT);
+    return sherd__identity_verify(card, statement, sizeof statement, card + SIGNATURE_AT);
+}
+
+/* A member whose examples are dealt binds itself to no sum (charge, bind_survivors), so owners that
+ * had such members among them could have two sums opened that differ by one of theirs. */
+static int check_signature(const sherd__secure *s, uint32_t i, const uint8_t *card, sherd_diag *d)
+{
+    sherd__secure_plan other = s->plan;
+    if (signed_as(s, &s->plan, i, card)) return SHERD_OK;
+    other.x = !other.x;
+    if (!signed_as(s, &other, i, card)) return stranger(d, i, "has not signed its key");
+    return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums over members "
+                       "that all have examples of their own, or are all dealt theirs");
+}
+
 static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, sherd_diag *d)
 {
     const uint8_t *card = cards + (size_t)i * SHERD__SECURE_CARD;
-    uint8_t statement[SHERD__SECURE_STATEMENT];
     sherd__fingerprint key;
     if (i == s->plan.self)
         return memcmp(card, s->card, sizeof s->card) ? stranger(d, i, "is given another card than "
                                                                       "the one it made")
                                                      : SHERD_OK;
-    sherd__secure_statement(statement, s->job, &s->plan, i, card + KEY_AT);
-    if (!sherd__identity_verify(card, statement, sizeof statement, card + SIGNATURE_AT))
-        return stranger(d, i, "has not signed its key");
+    int err = check_signature(s, i, card, d);
+    if (err) return err;
     if (!sherd__seal_key_valid(card + KEY_AT))
         return stranger(d, i, "has a key to which nothing can be sealed");
     for (uint32_t k = 0; k < s->plan.nodes; k++)

@@ -106,7 +106,7 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     uint8_t statement[SHERD__SECURE_STATEMENT];
     sherd__fingerprint key;
     sherd__secure_plan p = { .nodes = j->a.nodes, .threshold = j->a.threshold,
-                             .colluding = j->a.colluding };
+                             .colluding = j->a.colluding, .x = j->o.train.deal != NULL };
     sherd__fingerprint_public(&key, card);
     sherd__secure_statement(statement, j->o.id, &p, m->self, card + 32);
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||

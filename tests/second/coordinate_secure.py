@@ -123,8 +123,8 @@ class Sum:
         """Whether a card is the node's, whose key TLS has shown."""
         assert card[:32] == self.members[m].shown(), f"member {m} shows another key"
         Ed25519PublicKey.from_public_bytes(card[:32]).verify(
-            card[64:], b"sherd seal key 1" + struct.pack(
-                "<Q4I", self.job, self.n, self.u, self.t, m) + card[32:64])
+            card[64:], b"sherd seal key 2" + struct.pack(
+                "<Q5I", self.job, self.n, self.u, self.t, m, self.plan(m)[0, 10] != 0) + card[32:64])
 
     def questions(self, number, parameters, step=0, scales=None, cost_scale=0):
         """What SEAL and HIDE of a round are about: the question of HIDE, and that of SEAL."""

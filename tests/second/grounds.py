@@ -123,10 +123,12 @@ class Secure(Ground):
     def start(self):
         self.sum = Sum([self.c, Puppet(), Puppet()], SUMS, 3, job=self.c.job)
         if not self.more["own"]:
-            self.put(OWN[0], 7)
-            self.put(OWN[1], 8)
+            for member in self.sum.members:
+                for number, values in enumerate(OWN, 7):
+                    member.drop(number)
+                    member.put(values, 0, number=number)
             whole = self.sum.plan
-            self.sum.plan = lambda m: (self.dealt(whole(m)) if m == 0 else whole(m))
+            self.sum.plan = lambda m: self.dealt(whole(m))
         self.parameters = RANDOM.standard_normal(COUNT)
 
     @staticmethod

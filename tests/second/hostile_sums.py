@@ -5,7 +5,7 @@ from . import grounds, link, records, secure
 from .attacks import RECIPES, UNREAD, bytes_of, case, changed, wrong
 from .coordinate_secure import PLAN, Sum
 from .grounds import Secure
-from .records import EAUTH, EFEWNODES, EFORMAT, EFRAME, EINVAL, ENOMEM, ESHAPE
+from .records import EAUTH, EFEWNODES, EFORMAT, EFRAME, EINVAL, ENOMEM, EREFUSED, ESHAPE
 from .secure import CHECK, CONFIRM, HIDE, JOIN, OPEN, ROSTER, SEAL
 
 NAN, INFINITE = 0x7FF8 << 48, 0x7FF0 << 48
@@ -99,6 +99,18 @@ for name, point in {"0": bytes(32), "1": b"\x01" + bytes(31), "p - 1": b"\xec" +
         own_ = puppet.session.node.identity.private
         return roster(g, g.sum.cards[:256] + puppet.shown() + point + own_.sign(text))
     case(f"ROSTER: a second key of small order, {name}", EAUTH, sums("joined"), small)
+
+
+
+def another_kind(g):
+    """A roster with a member whose examples are dealt where the others have their own, or the reverse."""
+    puppet = g.sum.members[2]
+    text = puppet.session.statement(g.c.job, 2, g.sum.cards[256 + 32:256 + 64], g.more["own"])
+    return roster(g, card(g, 2, 64, puppet.session.node.identity.private.sign(text)))
+
+
+case("ROSTER: a member whose examples are dealt, among owners", EREFUSED, own("joined"), another_kind)
+case("ROSTER: an owner among members whose examples are dealt", EREFUSED, sums("joined"), another_kind)
 
 WIDTH = 8 * 9 + 96  # of a sealed piece: L = (15 + 3) / 2
 

@@ -125,9 +125,10 @@ class Session(gradient.Session):
         s.card = raw(private.public_key()) + raw(s.secret.public_key())
         return s.card + private.sign(self.statement(job, s.me, s.card[32:]))
 
-    def statement(self, job, member, second):
+    def statement(self, job, member, second, dealt=None):
         s = self.sum
-        return b"sherd seal key 1" + struct.pack("<Q4I", job, s.n, s.u, s.t, member) + second
+        dealt = bool(s.inputs) if dealt is None else dealt
+        return b"sherd seal key 2" + struct.pack("<Q5I", job, s.n, s.u, s.t, member, dealt) + second
 
     def roster(self, job, _plan, cards):
         s = self.sum
@@ -137,11 +138,20 @@ class Session(gradient.Session):
         check(len(cards) == s.n and cards[s.me][:64] == s.card, records.EAUTH, "another card")
         check(len({card[:32] for card in cards}) == s.n, records.EAUTH, "a key twice")
         for member, card in enumerate(cards):
-            self.believe(card[:32], card[64:], self.statement(job, member, card[32:64]))
+            self.all_alike(job, member, card)
         s.cards, s.roster = cards, digest(s.about, text)
         s.keys = [None if m == s.me else box.shared(s.secret, card[32:64])
                   for m, card in enumerate(cards)]
         return struct.pack("<q", s.n)
+
+    def all_alike(self, job, member, card):
+        """A card of a member that has examples of its own, as this one, or is dealt some, as this one."""
+        try:
+            self.believe(card[:32], card[64:], self.statement(job, member, card[32:64]))
+        except Refused:
+            self.believe(card[:32], card[64:],
+                         self.statement(job, member, card[32:64], not self.sum.inputs))
+            raise Refused(records.EREFUSED, "policy: examples of its own, or dealt") from None
 
     @staticmethod
     def believe(key, signature, text):

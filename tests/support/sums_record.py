@@ -137,7 +137,7 @@ def secure(folder, examples):
     for i, m in enumerate(nodes):
         card = m.of(JOIN)[0][2]
         assert m.of(ROSTER)[0][1][128 * i:128 * (i + 1)] == card
-        statement = b"sherd seal key 1" + struct.pack("<QIIII", m.job, n, u, t, i) + card[32:64]
+        statement = b"sherd seal key 2" + struct.pack("<Q5I", m.job, n, u, t, i, plan[10] != 0) + card[32:64]
         verify(card[:32], card[64:], statement)
     cards = nodes[0].of(ROSTER)[0][1]
     training = digest(nodes[0].recipe, struct.pack("<4Q", *plan[6:10]))

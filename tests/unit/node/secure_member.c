@@ -144,7 +144,8 @@ sherd__secure_plan member_plan(void)
 {
     return (sherd__secure_plan){ .recipe = TEXT, .nodes = N, .threshold = U, .colluding = 1,
                                  .rows = m.places, .places = m.places, .clip = m.noise > 0,
-                                 .noise = m.noise };
+                                 .noise = m.noise, .x = m.dealt ? MEMBER_X : 0,
+                                 .targets = m.dealt ? MEMBER_TARGETS : 0 };
 }
 
 int member_join_as(const sherd__secure_plan *p)

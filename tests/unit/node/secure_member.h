@@ -16,7 +16,7 @@
 #include "tests/support/memory_ledger.h"
 
 enum { ROWS = 9, COUNT = 8, LEN = COUNT + SHERD__SECURE_EXTRA, N = 4, U = 3, JOB = 7,
-       TEXT = 1, PLAN = 2, ROSTER = 3, FIRST = 10, ROOM = 4096 };
+       TEXT = 1, PLAN = 2, ROSTER = 3, MEMBER_X = 4, MEMBER_TARGETS = 5, FIRST = 10, ROOM = 4096 };
 
 typedef struct member_world {
     double examples[ROWS * 5], params[COUNT];
@@ -44,6 +44,7 @@ typedef struct member_world {
     uint64_t result_len;
 
     uint64_t places;         /* of a plan, all in one round */
+    bool dealt;              /* by these blocks, which the test puts: members' cards say so */
     double noise;            /* with a clipping norm of 1 */
     bool stays;              /* the job goes on from one JOIN to the next */
     uint8_t cards[N * SHERD__SECURE_CARD];

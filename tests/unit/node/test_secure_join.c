@@ -114,23 +114,54 @@ static void thresholds_that_are_not_safe_are_refused(void **s)
     member_stop();
 }
 
+/* A node without data, and examples for it. */
+static void start_dealt(void)
+{
+    m.dealt = m.stays = true;
+    member_start_with((uint64_t)16 << 20, NULL, NULL);
+    member_put(MEMBER_X, SHERD_F64, ROWS, 3, m.examples);
+    member_put(MEMBER_TARGETS, SHERD_F64, ROWS, 2, m.examples);
+}
+
+static void stop_dealt(void)
+{
+    m.dealt = m.stays = false;
+    member_stop();
+}
+
 static void a_plan_has_no_more_places_than_examples_are_dealt(void **s)
 {
     (void)s;
-    enum { X = 4, Y = 5 };
     for (m.places = 8; m.places < 12; m.places++) {
-        sherd__secure_plan p = member_plan();
-        p.x = X;
-        p.targets = Y;
-        m.stays = true;
-        member_start_with((uint64_t)16 << 20, NULL, NULL);
-        member_put(X, SHERD_F64, ROWS, 3, m.examples);
-        member_put(Y, SHERD_F64, ROWS, 2, m.examples);
-        assert_int_equal(member_join_as(&p), m.places <= ROWS + 1 ? 0 : SHERD_EINVAL);
-        member_stop();
+        start_dealt();
+        assert_int_equal(member_join(), m.places <= ROWS + 1 ? 0 : SHERD_EINVAL);
+        stop_dealt();
     }
-    m.stays = false;
     m.places = ROWS;
+}
+
+/* Members whose examples are dealt bind themselves to no sum: a coordinator that deals some to four
+ * nodes would have them confirm {0, 1, 2} and {0, 2}, and so learn what owner 1 has. */
+static void members_have_examples_of_their_own_or_are_all_dealt_theirs(void **s)
+{
+    (void)s;
+    for (unsigned dealt = 0; dealt < 2; dealt++)
+        for (uint32_t other = 0; other < N; other++) { /* 0: all are alike */
+            if (dealt) start_dealt();
+            else member_start(NULL);
+            assert_int_equal(member_join(), 0);
+            member_deal_cards();
+            m.dealt = !dealt;
+            if (other)
+                member_card_of(m.others[other].identity, other, &m.others[other].key,
+                               m.cards + other * SHERD__SECURE_CARD);
+            m.dealt = dealt;
+            assert_int_equal(member_roster(), other ? SHERD_EREFUSED : 0);
+            if (other) assert_non_null(strstr(m.refusal.text, "policy: this node takes part in"));
+            if (other) assert_int_equal(member_seal(1), SHERD_EINVAL);
+            if (dealt) stop_dealt();
+            else member_stop();
+        }
 }
 
 int main(void)
@@ -141,6 +172,7 @@ int main(void)
         cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
         cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
         cmocka_unit_test(a_plan_has_no_more_places_than_examples_are_dealt),
+        cmocka_unit_test(members_have_examples_of_their_own_or_are_all_dealt_theirs),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }
