@@ -23,6 +23,7 @@ static uint64_t canonical(uint64_t x)
     return x + (SHERD__F61 & (0 - (x >> 63)));
 }
 
+/* x mod q. */
 static uint64_t fold(u128 x)
 {
     uint64_t low = (uint64_t)x & SHERD__F61;

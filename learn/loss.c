@@ -41,6 +41,12 @@ static int check(sherd__loss loss, size_t m, size_t width, sherd__targets t, she
 /* exp and log are called for many rows at once: of a few numbers a call is most of the work. */
 #define LOSS_ROWS 64u
 
+/* Of output j of an example with this label; no branch tells which. */
+static double wanted_of(uint32_t label, size_t j)
+{
+    return sherd__pick_masked(sherd__pick_equal(label, (uint32_t)j), 1);
+}
+
 #define REAL double
 #define R(name) name
 #define OF(name) name##_f64

@@ -68,7 +68,7 @@ static void nobody_left(sherd__circle_job *j)
     else sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume", text);
 }
 
-/* Nobody can have a node meet under it before it is told. */
+/* At random: another coordinator that knew it in advance could have nodes meet under it. */
 static uint64_t next_name(sherd__circle_job *j)
 {
     sherd_entropy_seeded state;

@@ -4,7 +4,7 @@
  * a block that the later of them frees.
  *
  * The thread takes no signals, and allocates nothing but what the resolver does. Until the resolver
- * answers it has a place in a table of the process: whoever let go of it may be gone by then.
+ * answers it has a place in a table of the process, since its owner may be gone by then.
  */
 #include "wire/resolve.h"
 

@@ -75,7 +75,7 @@ static void a_name_of_another_coordinators_circle_is_refused(void **unused)
     circle_swap();
     joined_cut(&one.j);
     circle_swap();
-    assert_int_equal(circle_meet_with(&p, who), 0); /* nobody has it any more */
+    assert_int_equal(circle_meet_with(&p, who), 0); /* the first one is gone */
     circle_stop();
 }
 
@@ -199,7 +199,7 @@ static void a_roster_that_this_node_does_not_believe_is_refused(void **unused)
     friends[0].key = *circle_key(0);
     friends[1].key = *circle_key(3);
     circle_start(&(sherd__peers){ friends, 2 });
-    assert_int_equal(circle_meet_with(&p, good), SHERD_EAUTH); /* 2 is nobody of --peers */
+    assert_int_equal(circle_meet_with(&p, good), SHERD_EAUTH); /* 2 is not in --peers */
     friends[1].key = *circle_key(2);
     assert_int_equal(circle_meet_with(&p, good), 0);
     circle_stop();
@@ -210,7 +210,7 @@ static void plans_that_make_no_sense_are_refused(void **unused)
     (void)unused;
     static const uint32_t good[N] = { 0, 1, 2 };
     circle_start(NULL);
-    assert_int_equal(circle_step(1, 0), SHERD_EINVAL); /* nobody has met */
+    assert_int_equal(circle_step(1, 0), SHERD_EINVAL); /* before a meeting */
     sherd__circle_plan p = circle_plan();
     p.state = 0;
     assert_int_equal(circle_meet_with(&p, good), SHERD_EINVAL); /* nothing to go on from */

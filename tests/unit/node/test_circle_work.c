@@ -118,7 +118,7 @@ static void what_waits_for_a_lost_link_is_refused(void **unused)
     circle_start(NULL);
     assert_int_equal(circle_meet(), 0);
     assert_int_equal(circle_step(1, 0), 0);
-    int answer = circle_reduce(); /* nobody has connected: nothing can be sent */
+    int answer = circle_reduce(); /* no member has connected: nothing can be sent */
     assert_true(answer < 0);
     assert_int_equal(where(&w), 0);
     assert_int_equal(w.phase, SHERD__CIRCLE_BROKEN);
