@@ -42,7 +42,7 @@ struct sherd__pool {
     list stale[CLASSES];
     void (*later)(void *ctx);
     void *later_ctx;
-    bool (*relieve)(void *ctx);
+    bool (*relieve)(void *ctx, const sherd__pool *asks);
     void *relieve_ctx;
 };
 
@@ -210,7 +210,8 @@ sherd__budget sherd__pool_budget(sherd__pool *p)
     return (sherd__budget){ take, give, p };
 }
 
-void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx), void *ctx)
+void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx, const sherd__pool *asks),
+                        void *ctx)
 {
     p->relieve = relieve;
     p->relieve_ctx = ctx;
@@ -219,7 +220,7 @@ void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx), void *ctx)
 bool sherd__pool_relieve(sherd__pool *p)
 {
     const sherd__pool *top = p->of ? p->of : p;
-    return top->relieve && top->relieve(top->relieve_ctx);
+    return top->relieve && top->relieve(top->relieve_ctx, p);
 }
 
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)

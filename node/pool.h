@@ -69,12 +69,13 @@ void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
 /** The same for tables of core/grouped.h. */
 sherd__budget sherd__pool_budget(sherd__pool *p);
 /**
- * relieve gives back memory of `p` that is not needed any more, and says whether it did. It is
- * called by sherd__pool_relieve alone, never by a request: who asks for memory may hold what it
- * would free.
+ * relieve gives back memory of `p` that is not needed any more, and says whether it did: that of
+ * the share that asks, and of others in the calls after that. It is called by sherd__pool_relieve
+ * alone, never by a request: who asks for memory may hold what it would free.
  */
-void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx), void *ctx);
-/** For a request that found no room, where nothing is held: true, and it is worth another try. */
+void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx, const sherd__pool *asks),
+                        void *ctx);
+/** For a request that found no room, where nothing is held: while true, it is worth another try. */
 bool sherd__pool_relieve(sherd__pool *p);
 /** What a buffer of len bytes will count: for reserving one before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);

@@ -289,7 +289,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
     int err = sherd__store_put(&c->store, e->job, e->block, f); /* its session checked the table */
-    if (err == SHERD_ENOMEM && sherd__worker_relieve(w))
+    while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
         (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
@@ -365,7 +365,7 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd_diag d = { .code = 0 };
     task *t = NULL;
     int err = accept_task(c, &e->task, &t, &d);
-    if (err == SHERD_ENOMEM && sherd__worker_relieve(c->worker))
+    while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = accept_task(c, &e->task, &t, &d);
     if (err) {
         sherd__worker_refuse(c, &e->task, err, d.message);

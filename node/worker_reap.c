@@ -11,7 +11,8 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
     (void)job;
     (void)number;
     uint8_t *bytes = sherd__pool_get(ctx, len);
-    return bytes || !sherd__pool_relieve(ctx) ? bytes : sherd__pool_get(ctx, len);
+    while (!bytes && sherd__pool_relieve(ctx)) bytes = sherd__pool_get(ctx, len);
+    return bytes;
 }
 
 void sherd__worker_unplace(void *ctx, uint8_t *bytes, uint64_t len)
@@ -69,13 +70,23 @@ void sherd__worker_reap_now(sherd__client *c)
     w->reaped += reap_client(c, w->opt.wake ? less(REAP_AT_ONCE, w->reaped) : SIZE_MAX);
 }
 
-bool sherd__worker_relieve(void *worker)
+/* Of one key's clients, or of all others; true where something was freed. */
+static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t *relieved)
+{
+    size_t most = w->opt.wake ? less(REAP_RELIEF, *relieved) : SIZE_MAX, n = 0;
+    for (sherd__client *c = w->clients; c && n < most; c = c->next)
+        if ((c->pool == pool) == its) n += reap_client(c, most - n);
+    *relieved += n;
+    return n > 0;
+}
+
+bool sherd__worker_relieve(void *worker, const sherd__pool *asks)
 {
     sherd__worker *w = worker;
-    size_t most = w->opt.wake ? less(REAP_RELIEF, w->relieved) : SIZE_MAX, n = 0;
-    for (sherd__client *c = w->clients; c && n < most; c = c->next) n += reap_client(c, most - n);
-    w->relieved += n;
-    return n > 0;
+    sherd__account *a = w->accounts;
+    while (a->pool != asks) a = a->next;
+    return relieve(w, asks, true, &((tenant *)a)->relieved) ||
+           relieve(w, asks, false, &w->relieved);
 }
 
 /* ---- what the compute thread ends ------------------------------------------------------------ */
@@ -181,6 +192,7 @@ void sherd__worker_reap(sherd__worker *w)
     size_t most = w->opt.wake ? REAP_TURN : SIZE_MAX;
     bool more = false;
     w->reaped = w->relieved = 0;
+    for (sherd__account *a = w->accounts; a; a = a->next) ((tenant *)a)->relieved = 0;
     for (sherd__client *c = w->clients, *next; c; c = next) {
         next = c->next;
         most -= reap_client(c, most);

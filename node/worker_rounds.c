@@ -66,7 +66,7 @@ void sherd__worker_gradient(sherd__client *c, const sherd__event *e)
     sherd_diag d = { .code = 0 };
     sherd__round *r = NULL;
     int err = sherd__round_task(&c->site, &e->task, &r, &d);
-    if (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
+    while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = sherd__round_task(&c->site, &e->task, &r, &d);
     if (err) {
         sherd__worker_refuse(c, &e->task, err, d.message);

@@ -22,7 +22,7 @@
 #define REAP_TURN 1024u /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
 #define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
-#define REAP_RELIEF 16384u /* in a turn, where memory is wanted */
+#define REAP_RELIEF 16384u /* in a turn, where memory is wanted: a key's for itself; others' */
 
 typedef struct task {
     sherd_work work; /* first: the executor hands it back */
@@ -54,6 +54,7 @@ typedef struct tenant {
     sherd__account account;          /* first: the list of all has these */
     sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
     double used_us;                  /* that its tasks took (worker_turns.c) */
+    size_t relieved;                 /* its records that were freed since the turn, for its room */
     struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
 } tenant;
 
@@ -95,7 +96,8 @@ struct sherd__worker {
     bool pumping;
     double served_us;                /* the least used_us of those in the ring, when last served */
     struct ending *endings;          /* with the compute thread */
-    size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for room */
+    size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for
+                                        room of other keys */
     double turn_us;                  /* estimated, of work on the loop's thread since its turn */
 };
 
@@ -153,8 +155,9 @@ bool sherd__worker_to_reap(const sherd__client *c);
 void sherd__worker_reap(sherd__worker *w);
 /** Frees some of what this client gave up, unless records of this turn have freed much. */
 void sherd__worker_reap_now(sherd__client *c);
-/** What is on its way out goes at once: true where something did. */
-bool sherd__worker_relieve(void *worker);
+/** What is on its way out goes at once: what this pool's key gave up, or else others. True where
+ *  something did. */
+bool sherd__worker_relieve(void *worker, const sherd__pool *asks);
 /** Frees a closed client of which nothing is left. */
 void sherd__worker_over(sherd__client *c);
 /** Ends that the compute thread makes, of what this client's key has reserved; without turns they

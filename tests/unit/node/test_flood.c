@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
+#include "node/account.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
 #include "tests/support/joined.h"
@@ -326,6 +327,58 @@ static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_want
     stop();
 }
 
+static void put_many(peer *p, uint32_t blocks)
+{
+    for (uint32_t k = 1; k <= blocks; k++) {
+        put_empty(p, 9, k);
+        if (k % 1000 == 0) joined_exchange(&p->j);
+    }
+    joined_exchange(&p->j);
+}
+
+static void put_bytes(peer *p, uint64_t len)
+{
+    uint8_t *bytes = sherd__calloc(len, 1);
+    assert_non_null(bytes);
+    joined_put(&p->j, 8, 1, SHERD_U8, 1, len, bytes);
+    joined_exchange(&p->j);
+    sherd__free(bytes);
+}
+
+/* Room that a key gave up is its own, whatever others gave up and ask for in the same turn. */
+static void what_a_key_dropped_is_freed_for_it_first(void **s)
+{
+    enum { FEW = 4000, MANY = 40000 };
+    static const sherd__fingerprint keys[2] = { { .sha256 = { 1 } }, { .sha256 = { 2 } } };
+    (void)s;
+    for (int both = 0; both <= 1; both++) {
+        peer few, many;
+        memset(&few, 0, sizeof few);
+        memset(&many, 0, sizeof many);
+        start_with(256 * MB, 0, true);
+        joined_open_as(&few.j, worker, &keys[0], 256 * MB, hear, &few);
+        joined_open_as(&many.j, worker, &keys[1], 256 * MB, hear, &many);
+        uint64_t before = used();
+        put_many(&few, FEW);
+        uint64_t part = used() - before, limit = part + MB / 2;
+        put_many(&many, MANY);
+        (void)turns();
+        sherd__pool_limit(sherd__worker_account(few.j.client)->pool, limit);
+        sherd__pool_limit(sherd__worker_account(many.j.client)->pool, used());
+        assert_int_equal(sherd__session_drop(few.j.co, 9, 0), SHERD_OK);
+        joined_exchange(&few.j);
+        assert_int_equal(sherd__session_drop(many.j.co, 9, 0), SHERD_OK);
+        joined_exchange(&many.j);
+        if (both) put_bytes(&many, used()); /* no room, whatever is freed */
+        assert_int_equal(many.refusals, both);
+        put_bytes(&few, part / 2);
+        assert_int_equal(few.refusals, 0);
+        joined_cut(&few.j);
+        joined_cut(&many.j);
+        stop();
+    }
+}
+
 static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
 {
     enum { SOME = 20000 };
@@ -554,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_job_is_answered_in_slices),
         cmocka_unit_test(a_task_over_a_block_that_relief_drops_is_refused),
         cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
+        cmocka_unit_test(what_a_key_dropped_is_freed_for_it_first),
         cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
         cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
