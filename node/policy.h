@@ -41,7 +41,7 @@ typedef struct sherd__charge {
     uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* whose training it is: the print of its key */
     uint64_t job, first, rows;             /* the places that it reads */
     double rho;                            /* what it costs (crypto/privacy.h); may be infinite */
-    uint8_t about[SHERD__LEDGER_DIGEST]; /* what is computed: parameters, network, places */
+    uint8_t about[SHERD__LEDGER_DIGEST]; /* what is computed: parameters, places */
     const uint8_t (*keys)[SHERD__LEDGER_DIGEST]; /* of all members, ascending; borrowed */
     uint32_t nodes, threshold;
 } sherd__charge;

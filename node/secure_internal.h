@@ -28,7 +28,6 @@ struct sherd__secure {
     uint8_t card[SHERD__SECURE_CARD];
     uint8_t training[SHERD__ABOUT]; /* what is trained: the recipe, and of the plan what is the same
                                        for all */
-    uint8_t network[SHERD__ABOUT];  /* its layers and loss, in canonical text */
     /* since ROSTER */
     sherd__aggregate_member *member;
     uint8_t (*signers)[32]; /* public key of each member */

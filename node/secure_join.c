@@ -17,16 +17,6 @@ enum { SIGNATURE_AT = 64, KEY_AT = 32 };
 
 /* ---- JOIN ---------------------------------------------------------------------------------- */
 
-static int digest_network(sherd__secure *s, sherd_diag *d)
-{
-    sherd_buf text;
-    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
-    int err = sherd__recipe_print(&s->recipe, SHERD__RECIPE_NETWORK, &text);
-    if (!err) sherd__about(s->network, &(sherd__about_part){ text.data, text.len }, 1);
-    sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot keep a recipe: %s", sherd_strerror(err)) : err;
-}
-
 static int read_recipe(sherd__secure *s, sherd_diag *d)
 {
     sherd__block *b = sherd__store_find(s->site.store, s->job, s->plan.recipe);
@@ -41,7 +31,7 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
     sherd__about(s->training, (const sherd__about_part[]){
                                   { sherd__fragment_bytes(b->fragment), (size_t)i->len },
                                   { plan, sizeof plan } }, 2);
-    return digest_network(s, d);
+    return SHERD_OK;
 }
 
 static int take_blocks(sherd__secure *s, sherd_diag *d)

@@ -169,7 +169,14 @@ static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t 
 }
 
 /* The node's policy, and its ledger, of an upload over these places under the parameters that were
- * taken. What is dealt has neither. */
+ * taken. What is dealt has neither.
+ *
+ * A sum is known by its parameters and places. Nothing of the recipe tells it from another, since a
+ * coordinator can have one sum, or the part that it wants of it, under two recipes that differ in
+ * any key: under all parameters (l2, precision, validation_biases; layers that change nothing, as
+ * flatten, a pool of 1, or relu twice; the spelling of a shape), or under parameters of its choice
+ * (relu of what is not negative; another loss where each of K outputs is 1/K; where all weights are
+ * 0, the last layer's biases follow from the targets alone). */
 static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
@@ -180,9 +187,8 @@ static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d
     sherd__put_u64(places, first);
     sherd__put_u64(places + 8, rows);
     sherd__about(c.about, (const sherd__about_part[]){
-                              { s->network, sizeof s->network },
                               { sherd__own_params(s->grader), s->count * sizeof(double) },
-                              { places, sizeof places } }, 3);
+                              { places, sizeof places } }, 2);
     uint8_t(*keys)[32] = sort_keys(s, NULL, s->a.nodes);
     if (!keys) return no_keys(d);
     c.keys = (const uint8_t(*)[32])keys;

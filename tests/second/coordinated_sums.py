@@ -25,6 +25,8 @@ weights = he
 epochs = 1
 rate = 0.5
 """
+# Another text, for the same sums.
+SAME = RECIPE.replace("input = 4\n", "input = 1 x 4 x 1\nlayer = flatten\n") + "l2 = 0.5\n"
 CLIP, NOISE, PLACES = 0.7, 3.0, 40
 OPEN_POLICY = ("--any-peers", "--epsilon", "none", "--min-rows", "1")
 
@@ -172,8 +174,8 @@ def noisy(me, sets, first):
 
     def new(job, sessions=None, **changes):
         sessions = sessions or owners.sessions()
-        return Sum(sessions, RECIPE, job=job, **{"survivors": 3, "places": PLACES, "clip": CLIP,
-                                                 "noise": NOISE, **changes})
+        return Sum(sessions, job=job, **{"text": RECIPE, "survivors": 3, "places": PLACES,
+                                         "clip": CLIP, "noise": NOISE, **changes})
 
     job = new(3, sessions)
     total = job.round(1, first) if job.join() else None
@@ -197,8 +199,8 @@ def noisy(me, sets, first):
         report(not other.join() and codes(other) == [wanted], f"a plan has no {name}",
                other.lost)
         closed(other.members)
-    part = new(5, owners.sessions()[:3])
-    report(part.join() and len(part.uploads(1, first)) == 3, "part of the members may be asked again",
+    part = new(5, owners.sessions()[:3], text=SAME)
+    report(part.join() and len(part.uploads(1, first)) == 3, "part of the members may be asked again, under another recipe",
            part.lost)
     report(not part.confirmed([0, 1, 2]) and codes(part) == [records.EEXPOSURE],
            "and open no part of a sum that is open", part.lost)

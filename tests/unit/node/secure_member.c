@@ -18,10 +18,10 @@
 #include "tests/support/draw.h"
 #include "tests/support/no_backend.h"
 
-static const char recipe[] = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
-                             "data = file\nepochs = 1\nrate = 0.5\n";
 const sherd__aggregate member_agreed = { N, U, 1, LEN };
-member_world m = { .places = ROWS, .confirm_job = JOB };
+member_world m = { .places = ROWS, .confirm_job = JOB,
+                   .recipe = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
+                             "data = file\nepochs = 1\nrate = 0.5\n" };
 
 /* ---- a coordinator's session to one node --------------------------------------------------- */
 
@@ -155,7 +155,7 @@ int member_join_as(const sherd__secure_plan *p)
     if (!m.stays) assert_int_equal(sherd__session_drop(m.j.co, JOB, 0), 0);
     for (uint32_t b = TEXT; b <= PLAN && m.stays; b++)
         assert_int_equal(sherd__session_drop(m.j.co, JOB, b), 0);
-    member_put(TEXT, SHERD_U8, 1, sizeof recipe - 1, recipe);
+    member_put(TEXT, SHERD_U8, 1, strlen(m.recipe), m.recipe);
     member_put(PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, bytes);
     return member_task(SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
 }
@@ -214,7 +214,7 @@ void member_plan_round(uint64_t round, int64_t scale)
     sherd__secure_training(plan, &p);
     memcpy(m.hiding, question, sizeof m.hiding);
     if (!m.kept) m.params[1] = (double)round / 64;
-    sherd__about(training, (const sherd__about_part[]){ { recipe, sizeof recipe - 1 },
+    sherd__about(training, (const sherd__about_part[]){ { m.recipe, strlen(m.recipe) },
                                                         { plan, sizeof plan } }, 2);
     sherd__about(all, (const sherd__about_part[]){ { training, sizeof training },
                                                    { m.cards, sizeof m.cards } }, 2);

@@ -43,6 +43,7 @@ typedef struct member_world {
     uint8_t result[ROOM];
     uint64_t result_len;
 
+    const char *recipe;      /* of 8 parameters and 1 tier */
     uint64_t places;         /* of a plan, all in one round */
     bool dealt;              /* by these blocks, which the test puts: members' cards say so */
     double noise;            /* with a clipping norm of 1 */
