@@ -87,7 +87,7 @@ typedef enum sherd__circle_turn {
 sherd__circle_turn sherd__circle_ready(sherd__circle *c, const sherd__task *t,
                                        const sherd__block *left, const sherd__block *right,
                                        sherd_diag *d);
-/** It goes on in the next turn of the loop: by this call, before tasks are asked for. */
+/** It goes on in a later turn of the loop: by this call, before tasks are asked for. */
 bool sherd__circle_wants_turn(const sherd__circle *c);
 void sherd__circle_go_on(sherd__circle *c);
 /** Before tasks are asked for in their order. */

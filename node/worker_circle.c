@@ -81,19 +81,37 @@ static bool move_one(sherd__client *c)
 void sherd__worker_move(sherd__client *c)
 {
     if (!c->circle || c->moving || c->closed) return;
-    c->stirred = false;
     c->moving = true;
     while (move_one(c)) continue;
     c->moving = false;
-    if (sherd__circle_wants_turn(c->circle)) c->worker->opt.wake(c->worker->opt.wake_ctx);
+    if (sherd__circle_wants_turn(c->circle)) sherd__worker_stir(c);
     sherd__worker_pump(c->worker);
 }
 
 void sherd__worker_stir(sherd__client *c)
 {
-    const sherd__worker *w = c->worker;
+    sherd__worker *w = c->worker;
+    if (!c->stirred) {
+        c->stirred_next = NULL;
+        *(w->stirred ? &w->stirred_last->stirred_next : &w->stirred) = c;
+        w->stirred_last = c;
+    }
     c->stirred = true;
     if (w->opt.wake) w->opt.wake(w->opt.wake_ctx);
+}
+
+void sherd__worker_calm(sherd__client *c)
+{
+    sherd__worker *w = c->worker;
+    sherd__client *before = NULL, *o = w->stirred;
+    if (!c->stirred) return;
+    while (o != c) {
+        before = o;
+        o = o->stirred_next;
+    }
+    *(before ? &before->stirred_next : &w->stirred) = c->stirred_next;
+    if (w->stirred_last == c) w->stirred_last = before;
+    c->stirred = false;
 }
 
 void sherd__worker_circle_over(task *t)
@@ -115,18 +133,16 @@ static void go_on(sherd__client *c)
 
 void sherd__worker_go_on(sherd__worker *w)
 {
-    for (sherd__client *c = w->clients; c; c = c->next)
-        if (c->circle && sherd__circle_wants_turn(c->circle)) c->stirred = true;
-    for (sherd__client *c = w->clients; c;) {
-        if (!c->stirred) {
-            c = c->next;
-            continue;
-        }
-        c->stirred = false;
+    const sherd__client *last = w->stirred_last; /* who is stirred here waits for the next turn */
+    for (unsigned n = 1; w->stirred; n++) {
+        sherd__client *c = w->stirred;
+        bool enough = w->opt.wake && (c == last || n == STIRRED_TURN);
+        sherd__worker_calm(c);
         sherd__circle_go_on(c->circle);
-        go_on(c);
-        c = w->clients; /* clients may have ended */
+        go_on(c); /* clients may end by it */
+        if (enough) break;
     }
+    if (w->stirred) w->opt.wake(w->opt.wake_ctx);
 }
 
 static sherd__client *client_of(const sherd__worker *w, const sherd__circle *circle)

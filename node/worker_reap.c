@@ -169,6 +169,7 @@ void sherd__worker_count_clients(sherd__worker *w)
 static void free_client(sherd__client *c)
 {
     sherd__worker *w = c->worker;
+    sherd__worker_calm(c);
     sherd__gradient_fini(&c->site);
     sherd__secure_free(c->secure);
     sherd__circle_free(c->circle); /* before the store, of which it is told */

@@ -19,6 +19,7 @@
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
 #define TURN_LEAD_US 1e6 /* that a key's tasks may have taken more than those of one that waits */
+#define STIRRED_TURN 4u /* clients whose circles go on in a turn, each for a ms or so */
 #define REAP_TURN 1024u /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
 #define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
@@ -71,7 +72,8 @@ struct sherd__client {
     task *aside;                     /* tasks of it that cannot be done yet */
     uint32_t aside_len;
     bool moving;
-    bool stirred;                    /* some of them may go on: the loop's next turn sees to it */
+    bool stirred;                    /* some of them may go on: a turn of the loop sees to it */
+    sherd__client *stirred_next;     /* then: who is seen to after it */
     uint32_t asked;                  /* tasks of rounds that are not answered */
     sherd__grouped tasks;            /* accepted and not started, by name */
     task *head, *last;               /* the queue */
@@ -88,6 +90,7 @@ struct sherd__worker {
     sherd__pool *pool;
     sherd__worker_stats stats;
     sherd__client *clients;
+    sherd__client *stirred, *stirred_last; /* in the order in which they were */
     sherd__account *accounts;        /* of all tenants */
     tenant *last;                    /* whose turn was last; its turn_next is the next one's */
     sherd__client *inside;           /* whose event is being handled: its link flushes after it */
@@ -185,10 +188,13 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
 int sherd__worker_set_aside(sherd__client *c, task *t) SHERD_MUST;
 /** Queues, or refuses, what stands aside and need not any more. */
 void sherd__worker_move(sherd__client *c);
-/** The same in the loop's next turn; without turns, behind the event at hand. */
+/** The same in a turn of the loop, where its circle goes on with what it does some at a turn;
+ *  without turns, behind the event at hand. */
 void sherd__worker_stir(sherd__client *c);
-/** The same now for all clients that were stirred, or whose circles do something some at a turn. */
+/** The same now for clients that were stirred: some at a turn. */
 void sherd__worker_go_on(sherd__worker *w);
+/** It is freed: nothing goes on. */
+void sherd__worker_calm(sherd__client *c);
 /** A task of a circle is let go of. */
 void sherd__worker_circle_over(task *t);
 

@@ -332,6 +332,53 @@ static void packs_are_found_some_at_a_turn(void **unused)
     stop_turns();
 }
 
+/* Sessions that have the node look for packs at once: a turn has one bound for all. */
+static void sessions_take_turns_with_their_packs(void **unused)
+{
+    enum { SESSIONS = 12, MANY = 1100, AT_ONCE = 4 };
+    const sherd__rows list = { SHERD__ROWS_GIVEN, MANY, MANY, { 0 } };
+    static const double x[3], y[2];
+    joined all[SESSIONS];
+    uint32_t refusals = one.refusals;
+    (void)unused;
+    one.memory = 256 * MB;
+    one.turns = true;
+    circle_start(NULL);
+    for (uint32_t i = 0; i < SESSIONS; i++) {
+        sherd__circle_plan p = circle_plan();
+        p.members = 1;
+        p.self = 0;
+        p.id = CIRCLE + i;
+        p.examples = MANY;
+        p.batch = batch;
+        if (i) circle_swap(); /* another one comes */
+        (void)circle_meet_alone(&p);
+        for (uint32_t k = 0; k < MANY; k++) {
+            circle_put(sherd__circle_pack(k), SHERD_U32, &k, 1);
+            joined_put(&one.j, JOB, sherd__circle_pack(k) + 1, SHERD_F64, 1, 3, x);
+            joined_put(&one.j, JOB, sherd__circle_pack(k) + 2, SHERD_F64, 1, 2, y);
+        }
+        (void)turns();
+        assert_int_equal(one.refusals, refusals);
+        ask_step(1, &list, MANY, 1, MANY); /* not sent yet */
+        all[i] = one.j;
+        one.j = one.away = (joined){ 0 };
+    }
+    uint32_t before = one.answered, told = before;
+    for (uint32_t i = 0; i < SESSIONS; i++) joined_exchange(&all[i]);
+    for (unsigned n = 1; told < before + SESSIONS; n++) {
+        assert_true(one.wakes && n <= SESSIONS);
+        one.wakes = 0;
+        sherd__worker_poll(one.worker);
+        for (uint32_t i = 0; i < SESSIONS; i++) joined_settle(&all[i], one.executor);
+        assert_true(one.answered <= told + AT_ONCE);
+        told = one.answered;
+    }
+    assert_int_equal(one.refusals, refusals);
+    for (uint32_t i = 0; i < SESSIONS; i++) joined_cut(&all[i]);
+    end_turns();
+}
+
 static void a_step_that_is_cancelled_meanwhile_holds_nothing_up(void **unused)
 {
     const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
@@ -508,6 +555,7 @@ int main(void)
         cmocka_unit_test(rows_are_listed_and_looked_up_off_the_loop),
         cmocka_unit_test(shards_of_more_rows_than_the_list_are_refused_at_once),
         cmocka_unit_test(packs_are_found_some_at_a_turn),
+        cmocka_unit_test(sessions_take_turns_with_their_packs),
         cmocka_unit_test(a_step_that_is_cancelled_meanwhile_holds_nothing_up),
         cmocka_unit_test(packs_are_let_go_of_some_at_a_turn),
         cmocka_unit_test(members_blocks_are_added_some_at_a_turn),
