@@ -33,6 +33,11 @@ void *sherd__index_at(const sherd__index *x, size_t i)
     return x->entries.data + i * x->entry;
 }
 
+uint32_t sherd__index_number(const sherd__index *x, const void *entry)
+{
+    return (uint32_t)((size_t)((const uint8_t *)entry - x->entries.data) / x->entry);
+}
+
 /* The slot of this name, or the free one where it belongs. */
 static size_t slot_of(const sherd__index *x, const void *name)
 {
@@ -63,13 +68,19 @@ static int grow(sherd__index *x)
     return SHERD_OK;
 }
 
-int sherd__index_reserve(sherd__index *x)
+int sherd__index_reserve_many(sherd__index *x, size_t n)
 {
     uint8_t *at;
-    size_t len = sherd__index_len(x) + 1;
-    if (len >= UINT32_MAX) return SHERD_EINVAL;
-    if (2 * len > x->cap && grow(x)) return SHERD_ENOMEM;
-    return sherd__buf_reserve(&x->entries, x->entry, &at);
+    size_t len = sherd__index_len(x);
+    if (n >= UINT32_MAX - len) return SHERD_EINVAL;
+    while (2 * (len + n) > x->cap)
+        if (grow(x)) return SHERD_ENOMEM;
+    return sherd__buf_reserve(&x->entries, n * x->entry, &at);
+}
+
+int sherd__index_reserve(sherd__index *x)
+{
+    return sherd__index_reserve_many(x, 1);
 }
 
 void *sherd__index_add(sherd__index *x, const void *name)

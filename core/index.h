@@ -27,10 +27,14 @@ void sherd__index_fini(sherd__index *x);
 size_t sherd__index_len(const sherd__index *x);
 /** Entry i < len; valid until the next one is added. */
 void *sherd__index_at(const sherd__index *x, size_t i);
+/** The number of an entry that was found. */
+uint32_t sherd__index_number(const sherd__index *x, const void *entry);
 /** The entry of this name, or NULL; valid likewise. */
 void *sherd__index_find(const sherd__index *x, const void *name);
 /** Room for one more entry: to add it cannot fail then. SHERD_ENOMEM, SHERD_EINVAL: too many. */
 int sherd__index_reserve(sherd__index *x) SHERD_MUST;
+/** Likewise for n of them. */
+int sherd__index_reserve_many(sherd__index *x, size_t n) SHERD_MUST;
 /** A new entry, zeros behind its name. An older one of that name is found no more. NULL: no
  *  room. */
 void *sherd__index_add(sherd__index *x, const void *name);

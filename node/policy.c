@@ -81,7 +81,10 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
     if (was.keys && !p->any_roster &&
         (c->threshold < was.threshold || !is_part(c->keys, c->nodes, was.keys, was.nodes)))
         return refused(d, other_members);
-    return ops->charge(ledger.ctx, c, &own) ? unwritten(d) : SHERD_OK;
+    int err = ops->charge(ledger.ctx, c, &own);
+    if (err == SHERD_EEXPOSURE)
+        return refused(d, "this node writes down no more new sets of members on this day");
+    return err ? unwritten(d) : SHERD_OK;
 }
 
 int sherd__policy_confirm(const sherd__policy *p, sherd__ledger_ref ledger,

@@ -62,7 +62,8 @@ typedef struct sherd__ledger_ops {
     uint64_t (*rounds)(void *ctx, const uint8_t *coordinator, uint64_t job);
     uint64_t (*today)(void *ctx, const uint8_t *coordinator);
     sherd__charged (*charged)(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST]);
-    /** Synced when it returns. A failure: nothing may be sent. */
+    /** Synced when it returns. A failure: nothing may be sent. SHERD_EEXPOSURE: a new set of
+     *  members, and no more of them are written down on this day. */
     int (*charge)(void *ctx, const sherd__charge *c, sherd_diag *d);
     /** A sum of `about` is opened over the members of this digest. Synced likewise.
      *  SHERD_EEXPOSURE where one was over others: that one stays. */

@@ -18,12 +18,12 @@
 #include "core/alloc.h"
 #include "core/buf.h"
 #include "core/diag.h"
-#include "core/hash.h"
 #include "core/index.h"
 #include "store/costs.h"
 #include "store/journal.h"
+#include "store/rosters.h"
 
-#define LIST_MAX ((size_t)1 << 31)
+#define LIST_MAX ((size_t)1 << 40) /* memory is less */
 #define HEX (2 * SHERD__LEDGER_KEY)
 
 /* Its first members are its name in an index, here and below. Each coordinator numbers its own. */
@@ -35,14 +35,8 @@ typedef struct job_count {
 typedef struct day_count {
     int64_t day;
     uint8_t by[SHERD__LEDGER_KEY]; /* for which coordinator */
-    uint64_t uploads;
+    uint64_t uploads, named;       /* named: bytes of lines that name members */
 } day_count;
-
-typedef struct roster {
-    uint8_t digest[SHERD__HASH]; /* of its keys */
-    uint64_t from;               /* in keys */
-    uint64_t nodes;
-} roster;
 
 typedef struct known {
     uint8_t about[SHERD__LEDGER_KEY], opened[SHERD__LEDGER_KEY];
@@ -57,8 +51,8 @@ struct sherd__ledger {
     sherd__costs costs;
     sherd__index jobs;   /* of job_count */
     sherd_buf days;      /* of day_count, by ascending day */
-    sherd__index rosters;
-    sherd_buf keys;      /* of these, one behind the other */
+    sherd__rosters rosters;
+    uint64_t named;      /* bytes of such lines, of no upload so far */
     sherd__index sums;   /* of known */
     uint64_t uploads;
 };
@@ -110,11 +104,13 @@ static size_t find_day(const sherd__ledger *l, int64_t day, size_t *len)
 static int add_day(sherd__ledger *l, int64_t day, const uint8_t *by)
 {
     size_t len, at = find_day(l, day, &len);
-    day_count *c = (day_count *)(void *)l->days.data, fresh = { .day = day, .uploads = 1 };
+    day_count *c = (day_count *)(void *)l->days.data;
+    day_count fresh = { .day = day, .uploads = 1, .named = l->named };
     memcpy(fresh.by, by, sizeof fresh.by);
     for (; at < len && c[at].day == day; at++)
         if (memcmp(c[at].by, by, sizeof fresh.by) == 0) {
             c[at].uploads++;
+            c[at].named += l->named;
             return SHERD_OK;
         }
     if (sherd__buf_append(&l->days, &fresh, sizeof fresh)) return SHERD_ENOMEM;
@@ -124,59 +120,25 @@ static int add_day(sherd__ledger *l, int64_t day, const uint8_t *by)
     return SHERD_OK;
 }
 
-uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by)
+static day_count since(const sherd__ledger *l, int64_t day, const uint8_t *by)
 {
     const day_count *c = (const day_count *)(const void *)l->days.data;
-    uint64_t sum = 0;
+    day_count sum = { 0 };
     size_t len;
-    for (size_t i = find_day(l, day, &len); i < len; i++)
-        if (!by || memcmp(c[i].by, by, sizeof c[i].by) == 0) sum += c[i].uploads;
+    for (size_t i = find_day(l, day, &len); i < len; i++) {
+        if (by && memcmp(c[i].by, by, sizeof c[i].by) != 0) continue;
+        sum.uploads += c[i].uploads;
+        sum.named += c[i].named;
+    }
     return sum;
 }
 
+uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t *by)
+{
+    return since(l, day, by).uploads;
+}
+
 /* ---- for whom -------------------------------------------------------------------------------- */
-
-static const uint8_t (*keys_of(const sherd__ledger *l, const roster *r))[SHERD__LEDGER_KEY]
-{
-    return (const uint8_t(*)[SHERD__LEDGER_KEY])(const void *)l->keys.data + r->from;
-}
-
-static uint32_t rosters_len(const sherd__ledger *l)
-{
-    return (uint32_t)sherd__index_len(&l->rosters);
-}
-
-static void digest_of(const uint8_t (*keys)[SHERD__LEDGER_KEY], uint32_t nodes,
-                      uint8_t out[SHERD__HASH])
-{
-    const sherd__hash_part part = { keys, nodes * sizeof *keys };
-    sherd__hash_of(&part, 1, out);
-}
-
-/* The number of the roster of these keys; that of the next one where it is not known. */
-static uint32_t find_roster(const sherd__ledger *l, const sherd__ledger_upload *u)
-{
-    uint8_t digest[SHERD__HASH];
-    digest_of(u->keys, u->nodes, digest);
-    const roster *r = sherd__index_find(&l->rosters, digest);
-    return r ? (uint32_t)(r - (const roster *)sherd__index_at(&l->rosters, 0)) : rosters_len(l);
-}
-
-/* In a file of another writer one may stand twice: the second one has its number all the same. */
-static int add_roster(sherd__ledger *l, const uint8_t (*keys)[SHERD__LEDGER_KEY], uint32_t nodes)
-{
-    uint8_t digest[SHERD__HASH];
-    size_t from = l->keys.len / sizeof *keys;
-    digest_of(keys, nodes, digest);
-    if (sherd__index_reserve(&l->rosters) ||
-        sherd__buf_append(&l->keys, keys, nodes * sizeof *keys))
-        return SHERD_ENOMEM;
-    roster *r = sherd__index_add(&l->rosters, digest);
-    assert(r);
-    r->from = from;
-    r->nodes = nodes;
-    return SHERD_OK;
-}
 
 /* The entry of `about`, made where there is none; NULL without memory. */
 static known *make_known(sherd__ledger *l, const uint8_t *about)
@@ -191,11 +153,8 @@ sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
     const known *k = sherd__index_find(&l->sums, about);
     sherd__ledger_known out = { 0 };
     if (!k) return out;
-    if (k->charged) {
-        const roster *r = sherd__index_at(&l->rosters, k->roster);
-        out = (sherd__ledger_known){ .keys = keys_of(l, r), .nodes = (uint32_t)r->nodes,
-                                     .threshold = k->threshold };
-    }
+    out.threshold = k->threshold;
+    if (k->charged) out.keys = sherd__rosters_keys(&l->rosters, k->roster, &out.nodes);
     out.opened = k->bound ? k->opened : NULL;
     return out;
 }
@@ -214,18 +173,18 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
     k->roster = number;
     k->threshold = u->threshold;
     l->uploads++;
+    l->named = 0;
     return SHERD_OK;
 }
 
-/* Room for all that a charge for so many members adds, so that what is in the file is in memory. */
-static int reserve(sherd__ledger *l, uint32_t nodes)
+/* Room for all that a charge for this set adds, so that what is in the file is in memory. */
+static int reserve(sherd__ledger *l, const sherd__roster *set)
 {
     uint8_t *at;
     int err = sherd__costs_reserve(&l->costs);
     if (!err) err = sherd__index_reserve(&l->jobs);
     if (!err) err = sherd__buf_reserve(&l->days, sizeof(day_count), &at);
-    if (!err) err = sherd__index_reserve(&l->rosters);
-    if (!err) err = sherd__buf_reserve(&l->keys, (size_t)nodes * SHERD__LEDGER_KEY, &at);
+    if (!err) err = sherd__rosters_reserve(&l->rosters, set);
     return err ? err : sherd__index_reserve(&l->sums);
 }
 
@@ -281,25 +240,6 @@ static bool read_upload(const char *text, sherd__ledger_upload *u, uint32_t *num
            read_hex(by, strlen(by), u->by);
 }
 
-/* "roster NUMBER KEY KEY ...", of which text is the end behind "roster ". */
-static int take_roster(sherd__ledger *l, const char *text, const char *end)
-{
-    static const size_t each = HEX + 1;
-    uint8_t keys[SHERD__LEDGER_NODES][SHERD__LEDGER_KEY];
-    char *behind;
-    unsigned long number = strtoul(text, &behind, 10);
-    const char *at = behind;
-    uint32_t nodes = 0;
-    if (at == text || number != rosters_len(l)) return SHERD_EFORMAT;
-    for (; at < end; at += each, nodes++)
-        if (*at != ' ' || (size_t)(end - at) < each || nodes == SHERD__LEDGER_NODES ||
-            !read_hex(at + 1, HEX, keys[nodes]) ||
-            (nodes > 0 && memcmp(keys[nodes - 1], keys[nodes], sizeof *keys) >= 0))
-            return SHERD_EFORMAT;
-    return nodes > 0 ? add_roster(l, (const uint8_t(*)[SHERD__LEDGER_KEY])keys, nodes)
-                     : SHERD_EFORMAT;
-}
-
 static int take_bind(sherd__ledger *l, const char *text)
 {
     int used = 0;
@@ -317,13 +257,19 @@ static int take_line(void *ctx, const char *at, const char *end)
     sherd__ledger_upload u = { 0 };
     uint32_t number = 0;
     size_t len = (size_t)(end - at);
-    if (!strncmp(at, "roster ", 7)) return take_roster(ctx, at + 7, end);
+    sherd__ledger *l = ctx;
+    int err = sherd__rosters_take(&l->rosters, at, end);
+    if (err != SHERD_EUNSUPPORTED) {
+        l->named += len + 1;
+        return err;
+    }
     if (len >= sizeof text || memchr(at, '\0', len)) return SHERD_EFORMAT;
     memcpy(text, at, len);
     text[len] = '\0';
-    if (!strncmp(text, "bind ", 5)) return take_bind(ctx, text);
-    if (!read_upload(text, &u, &number) || number >= rosters_len(ctx)) return SHERD_EFORMAT;
-    return apply(ctx, &u, number);
+    if (!strncmp(text, "bind ", 5)) return take_bind(l, text);
+    if (!read_upload(text, &u, &number) || number >= sherd__rosters_len(&l->rosters))
+        return SHERD_EFORMAT;
+    return apply(l, &u, number);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -341,11 +287,10 @@ static int init(sherd__ledger *l)
     sherd__table_key_draw(&key, &os);
     sherd__index_init(&l->jobs, sizeof(job_count), offsetof(job_count, uploads),
                       LIST_MAX, &key);
-    sherd__index_init(&l->rosters, sizeof(roster), SHERD__HASH, LIST_MAX, &key);
     sherd__index_init(&l->sums, sizeof(known), SHERD__LEDGER_KEY, LIST_MAX, &key);
     sherd__buf_init(&l->days, LIST_MAX, 0);
-    sherd__buf_init(&l->keys, LIST_MAX, 0);
-    return sherd__costs_init(&l->costs);
+    int err = sherd__rosters_init(&l->rosters, &key);
+    return err ? err : sherd__costs_init(&l->costs);
 }
 
 int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist, sherd_diag *d)
@@ -376,8 +321,7 @@ void sherd__ledger_close(sherd__ledger *l)
     sherd__costs_fini(&l->costs);
     sherd__index_fini(&l->jobs);
     sherd__buf_fini(&l->days);
-    sherd__index_fini(&l->rosters);
-    sherd__buf_fini(&l->keys);
+    sherd__rosters_fini(&l->rosters);
     sherd__index_fini(&l->sums);
     sherd__free(l);
 }
@@ -397,22 +341,6 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a charge");
 }
 
-/* "roster NUMBER KEY KEY ...\n", where it is a new one. */
-static int print_roster(sherd_buf *out, const sherd__ledger *l, const sherd__ledger_upload *u,
-                        uint32_t number)
-{
-    char word[HEX + 2] = " ";
-    if (number < rosters_len(l)) return SHERD_OK;
-    int n = snprintf(word, sizeof word, "roster %" PRIu32, number);
-    int err = sherd__buf_append(out, word, (size_t)n);
-    word[0] = ' ';
-    for (uint32_t i = 0; i < u->nodes && !err; i++) {
-        sodium_bin2hex(word + 1, sizeof word - 1, u->keys[i], sizeof u->keys[i]);
-        err = sherd__buf_append(out, word, HEX + 1);
-    }
-    return err ? err : sherd__buf_append(out, "\n", 1);
-}
-
 static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t number)
 {
     char text[384], date[16], about[HEX + 1], by[HEX + 1];
@@ -425,26 +353,37 @@ static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t 
     return sherd__buf_append(out, text, (size_t)n);
 }
 
+/* Whether so many bytes more may name members on this day. */
+static bool may_name(const sherd__ledger *l, const sherd__ledger_upload *u, size_t bytes)
+{
+    return bytes == 0 || (since(l, u->day, u->by).named + bytes <= SHERD__LEDGER_NAMED &&
+                          since(l, u->day, NULL).named + bytes <= 2 * SHERD__LEDGER_NAMED);
+}
+
 /* Into the file first: what is in memory alone would be forgotten. What is in the file alone would
- * give the next roster a number that is taken, and no later start could read the file. */
+ * give the next set of members a number that is taken, and no later start could read the file. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d)
 {
     sherd_buf text;
-    uint32_t number = find_roster(l, u);
+    sherd__roster set;
     if (u->rows == 0 || u->first + u->rows < u->first || !(u->rho >= 0) || u->day < 0 ||
-        u->nodes == 0 || u->nodes > SHERD__LEDGER_NODES)
+        sherd__rosters_find(&l->rosters, u->keys, u->nodes, &set))
         return sherd__fail(d, SHERD_EINVAL, NULL, "a charge of %g for %" PRIu64 " places", u->rho,
                            u->rows);
     sherd__buf_init(&text, LIST_MAX, 0);
-    int err = reserve(l, u->nodes);
-    if (!err) err = print_roster(&text, l, u, number);
-    if (!err) err = print_upload(&text, u, number);
-    err = err ? no_memory(d)
-              : sherd__journal_add(l->journal, (const char *)text.data, text.len, true, d);
+    int err = reserve(l, &set);
+    if (!err) err = sherd__rosters_print(&l->rosters, &set, &text);
+    const size_t named = text.len;
+    if (!err) err = print_upload(&text, u, set.number);
+    if (err) err = no_memory(d);
+    else if (!may_name(l, u, named))
+        err = sherd__fail(d, SHERD_EEXPOSURE, NULL, "too many new sets of members in a day");
+    else err = sherd__journal_add(l->journal, (const char *)text.data, text.len, true, d);
     sherd__buf_fini(&text);
     if (err) return err;
-    if (number == rosters_len(l)) err = add_roster(l, u->keys, u->nodes);
-    if (!err) err = apply(l, u, number);
+    l->named += named;
+    err = sherd__rosters_add(&l->rosters, &set);
+    if (!err) err = apply(l, u, set.number);
     assert(!err);
     return SHERD_OK;
 }

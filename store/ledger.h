@@ -3,15 +3,16 @@
  * that outlives the process of the node.
  *
  *     sherd-ledger-1
- *     roster NUMBER KEY KEY ...
+ *     member KEY
+ *     set NUMBER FIRST-LAST ...
  *     upload DAY JOB FIRST ROWS RHO ABOUT NUMBER U BY
  *     bind ABOUT MEMBERS
  *
  * DAY is a date (UTC), JOB 16 hexadecimal digits, FIRST and ROWS the places that the upload was
  * computed from, RHO its cost (crypto/privacy.h; "inf" without noise), ABOUT a digest of what was
- * computed, NUMBER the roster that it was computed for (from 0 on), U how many of that open a sum,
- * BY the print of the coordinator's key. `bind` says that a sum of ABOUT was opened over the
- * members of this digest. Keys and digests are 64 hexadecimal digits.
+ * computed, NUMBER the set of members that it was computed for (store/rosters.h), U how many of
+ * them open a sum, BY the print of the coordinator's key. `bind` says that a sum of ABOUT was
+ * opened over the members of this digest. Keys and digests are 64 hexadecimal digits.
  *
  * Costs are kept by place: rounds over disjoint places do not add up for any example. A ledger that
  * is removed, or replaced by an older copy, forgets what was spent: it is its owner's to keep.
@@ -27,7 +28,11 @@
 
 typedef struct sherd__ledger sherd__ledger;
 
-enum { SHERD__LEDGER_KEY = 32, SHERD__LEDGER_NODES = 1024 };
+enum {
+    SHERD__LEDGER_KEY = 32,
+    SHERD__LEDGER_NAMED = 4 << 20 /* bytes that name members, of one coordinator in a day; of all
+                                     together twice as many */
+};
 
 typedef struct sherd__ledger_upload {
     int64_t day;         /* since 1970-01-01 */
@@ -73,7 +78,8 @@ sherd__ledger_known sherd__ledger_known_of(const sherd__ledger *l,
 sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l);
 
 /** Both last when they return; to bind once more is nothing new. SHERD_EIO, SHERD_ENOMEM: nothing
- *  may be sent. SHERD_EEXPOSURE: ABOUT is bound to other MEMBERS, and stays so. */
+ *  may be sent. SHERD_EEXPOSURE: a new set of members, and no more of them are written down on this
+ *  day; ABOUT is bound to other MEMBERS, and stays so. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d) SHERD_MUST;
 int sherd__ledger_bind(sherd__ledger *l, const uint8_t about[SHERD__LEDGER_KEY],
                        const uint8_t members[SHERD__LEDGER_KEY], sherd_diag *d) SHERD_MUST;

@@ -58,6 +58,7 @@ static int charge(void *ctx, const sherd__charge *c, sherd_diag *d)
 {
     memory_ledger *l = ctx;
     (void)d;
+    if (l->named) return SHERD_EEXPOSURE;
     if (l->full || l->len == MEMORY_LEDGER_MAX || c->nodes > 16) return SHERD_EIO;
     l->charges[l->len] = *c;
     memcpy(l->keys[l->len++], c->keys, c->nodes * sizeof *c->keys);

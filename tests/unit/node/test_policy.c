@@ -153,6 +153,17 @@ static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 
+static void no_more_new_sets_than_the_ledger_takes(void **s)
+{
+    (void)s;
+    const sherd__policy p = policy_of_tests;
+    const sherd__charge c = charge_of(1, 1);
+    memset(&ledger, 0, sizeof ledger);
+    ledger.named = true;
+    assert_int_equal(charge(&p, &c, "policy: this node writes down no more new sets of members on "
+                                    "this day"), SHERD_EEXPOSURE);
+}
+
 static void the_same_sum_is_among_the_same_members(void **s)
 {
     (void)s;
@@ -220,6 +231,7 @@ int main(void)
         cmocka_unit_test(uploads_are_charged_until_the_budget_is_spent),
         cmocka_unit_test(a_round_of_few_places_is_not_charged),
         cmocka_unit_test(rounds_of_a_job_and_of_a_day_are_bounded),
+        cmocka_unit_test(no_more_new_sets_than_the_ledger_takes),
         cmocka_unit_test(the_same_sum_is_among_the_same_members),
         cmocka_unit_test(a_sum_that_was_opened_is_opened_over_the_same),
         cmocka_unit_test(what_cannot_be_charged_is_not_given),

@@ -383,6 +383,7 @@ static void damage_is_named_with_its_line(void **s)
 {
     (void)s;
 #define K "aa00000000000000000000000000000000000000000000000000000000000000"
+#define L "bb00000000000000000000000000000000000000000000000000000000000000"
 #define UP "upload 2026-11-22 0000000000000001 0 4 0.5 " K " 0 1 " K "\n"
     static const struct { const char *text, *line; } bad[] = {
         { "", ":1:" },
@@ -399,6 +400,22 @@ static void damage_is_named_with_its_line(void **s)
         { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K "0 0 1 " K "\n", ":3:" },
         { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K " 0 1\n", ":3:" },
         { "sherd-ledger-1\nbind " K "\n", ":2:" },
+        { "sherd-ledger-1\nset 0 0-0\n", ":2:" }, /* no such member */
+        { "sherd-ledger-1\nmember " K "\nmember " K "\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "0\n", ":2:" },
+        { "sherd-ledger-1\nmember " K " \n", ":2:" },
+        { "sherd-ledger-1\nmember " K "\nset 1 0-0\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 \n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0-1\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0-0 0-0\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0-0x\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0-4294967296\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nmember 0" K "\n", ":3:" },
+        { "sherd-ledger-1\nmember " K "\nmember " L "\nset 0 0-0 1-1\n", ":4:" }, /* one span */
+        { "sherd-ledger-1\nmember " K "\nmember " L "\nset 0 1-0\n", ":4:" },
+        { "sherd-ledger-1\nmember " K "\nset 0 0-0\n" UP "roster 0 " K "\n", ":5:" },
         { "sherd-ledger-1\nbind " K " " K " x\n", ":2:" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
