@@ -243,5 +243,11 @@ def circle(folder):
     assert [a for _, a in told if len(a) == 32] == [want] * peers
 
 
+def names(*folders):
+    """Each meeting has a name of its own."""
+    met = [{numbers(q)[4] for _, m in members(f) for q, _, _ in m.of(MEET)} for f in folders]
+    assert all(met) and sum(map(len, met)) == len(set.union(*met)), met
+
+
 if __name__ == "__main__":
-    {"secure": secure, "circle": circle}[sys.argv[1]](*sys.argv[2:])
+    {"secure": secure, "circle": circle, "names": names}[sys.argv[1]](*sys.argv[2:])

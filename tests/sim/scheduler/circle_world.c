@@ -341,6 +341,7 @@ static void refuse(world *w, uint32_t i, sherd__event *e)
         w->refuse_times == 0)
         return;
     w->refuse_times--;
+    w->refused_under = w->job->id;
     sherd__fragment_free(e->fragment);
     e->fragment = NULL;
     e->kind = SHERD__EV_REFUSED;
@@ -518,7 +519,7 @@ void circle_job_open(world *w, const training *t, run *r)
                    .kind = t->kind, .shards = t->shards, .batch = t->batch, .bits = 20,
                    .allow_drop = t->allow_drop },
         .text = text, .text_len = strlen(text), .tiers = 2, .state = v, .id = 77,
-        .nodes = w->count, .peer = peer, .peer_ctx = w, .changed = changed,
+        .names = { w->secret }, .nodes = w->count, .peer = peer, .peer_ctx = w, .changed = changed,
         .owner = { touch, expel, note, name, w } };
     assert_int_equal(sherd__circle_job_new(&w->job, &o), 0);
     sherd__version_release(v);
@@ -530,6 +531,17 @@ void circle_job_open(world *w, const training *t, run *r)
     sherd__gradients_options g = circle_options(w, t, r);
     assert_int_equal(sherd__stepper_circle(&r->stepper, &g, (sherd__circle_lead){ &lead, w }, true,
                                            &d), 0);
+}
+
+uint64_t circle_world_name(const world *w)
+{
+    const sherd__circle_job *j = w->job;
+    for (uint32_t i = 0; i < j->members; i++) {
+        const sim_node *n = &w->node[j->node_of[i]],
+                       *of = &w->node[j->node_of[(i + 1) % j->members]];
+        if (sherd__worker_member(n->worker, &of->peer.key) != j->id) return 0;
+    }
+    return j->id;
 }
 
 void circle_world_close(world *w)

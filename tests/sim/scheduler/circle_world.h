@@ -59,6 +59,8 @@ typedef struct world {
     uint32_t refuses, refused;    /* a node that refuses this operation, so many times */
     uint64_t refuse_times;
     int refuse_code;
+    uint64_t refused_under;       /* what the meeting was called that it refused last */
+    uint8_t secret;               /* what meetings are called follows from it */
     uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
     bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
@@ -105,6 +107,8 @@ sherd__gradients_options circle_options(world *w, const training *t, run *r);
 void circle_run_here(run *r, world *w, const training *t);
 /** Starts the nodes, waits for their circle to stand and makes it the stepper of `r`. */
 void circle_job_open(world *w, const training *t, run *r);
+/** What the circle is called that all its members have, who are more than one; 0: they differ. */
+uint64_t circle_world_name(const world *w);
 /** Steps and what settles them; never hangs. */
 int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
 /** Two runs have the same bits. */

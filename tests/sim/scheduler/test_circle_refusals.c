@@ -64,6 +64,47 @@ static void who_is_busy_when_members_meet_comes_in_later(void **unused)
     }
 }
 
+/* As a node is where another coordinator's circle has that name. */
+static void others_meet_under_another_name_where_one_is_busy(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        trial x;
+        begin(&x, seed, 3);
+        refuses(&x, SHERD__OP_MEET, SHERD_EBUSY, 1);
+        circle_trial_start(&x);
+        uint64_t name = circle_world_name(&x.w);
+        if (!name || name == x.w.refused_under) fail_msg("seed %d: %s", (int)seed, x.w.log);
+        sherd__circle_job_count(x.w.job, &x.s);
+        assert_int_equal(x.s.members, x.t.nodes - 1);
+        x.w.pace = 50;
+        circle_trial_train(&x);
+        assert_int_equal(x.s.members, x.t.nodes); /* it is asked again */
+        circle_trial_close(&x);
+    }
+}
+
+/* Or another coordinator could have its circles met under it. */
+static void nobody_foretells_what_a_meeting_is_called(void **unused)
+{
+    (void)unused;
+    uint64_t names[2][4];
+    for (uint8_t secret = 0; secret < 4; secret++) {
+        trial x;
+        begin(&x, 3, 3);
+        x.w.secret = secret;
+        refuses(&x, SHERD__OP_MEET, SHERD_EBUSY, 1);
+        circle_trial_start(&x);
+        names[0][secret] = x.w.refused_under;
+        names[1][secret] = circle_world_name(&x.w);
+        circle_trial_train(&x);
+        circle_trial_close(&x);
+    }
+    for (unsigned i = 0; i < 8; i++)
+        for (unsigned k = 0; k < i; k++)
+            assert_int_not_equal(names[i / 4][i % 4], names[k / 4][k % 4]);
+}
+
 static void who_stays_busy_is_asked_less_and_less_often(void **unused)
 {
     (void)unused;
@@ -211,6 +252,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_busy_when_members_meet_comes_in_later),
+        cmocka_unit_test(others_meet_under_another_name_where_one_is_busy),
+        cmocka_unit_test(nobody_foretells_what_a_meeting_is_called),
         cmocka_unit_test(who_stays_busy_is_asked_less_and_less_often),
         cmocka_unit_test(a_node_that_is_busy_alone_ends_the_training_in_its_words),
         cmocka_unit_test(who_finds_alone_that_a_step_does_not_fit_goes),

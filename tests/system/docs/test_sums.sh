@@ -18,4 +18,8 @@ report $code "a training by a circle is recorded"
 /usr/bin/python3 "$R/tests/support/sums_record.py" circle circle >out 2>err
 report $? "lists of rows and hashes of states are as described"
 
+run train spiral --by gradients --aggregate ring -n 3 --epochs 1 --record again -o m.npz
+/usr/bin/python3 "$R/tests/support/sums_record.py" names circle again >out 2>err
+report $? "the meetings of two trainings have names that are drawn for them"
+
 echo "1..$n"

@@ -132,32 +132,67 @@ static void ignore(void *ctx, sherd__event *e)
     (void)ctx, (void)e;
 }
 
-static void a_sum_is_refused_when_there_is_no_room_for_what_comes(void **unused)
+/* A sum that waits for the block of member 0, and the link to member 2. */
+static void start_sum(joined *link)
 {
-    (void)unused;
-    joined link = { .hear = ignore };
     sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
-    assert_int_equal(sherd__session_new(&link.co, &o), 0);
+    *link = (joined){ .hear = ignore };
+    assert_int_equal(sherd__session_new(&link->co, &o), 0);
     o.role = SHERD__NODE;
-    assert_int_equal(sherd__session_new(&link.no, &o), 0);
-    joined_exchange(&link);
+    assert_int_equal(sherd__session_new(&link->no, &o), 0);
+    joined_exchange(link);
     one.turns = true;
     circle_start(NULL);
     assert_int_equal(circle_meet(), 0);
     assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
-    sherd__worker_link_up(one.worker, one.circle, 2, link.co);
+    sherd__worker_link_up(one.worker, one.circle, 2, link->co);
     circle_settle();
     assert_int_equal(circle_step(1, 0), 0);
-    assert_int_equal(circle_reduce(), 1); /* it waits for the block of member 0 */
+    assert_int_equal(circle_reduce(), 1);
+}
+
+static void stop_sum(joined *link)
+{
+    sherd__worker_link_down(one.worker, one.circle, 2, SHERD_ECLOSED, "");
+    sherd__session_free(link->co);
+    sherd__session_free(link->no);
+    stop();
+}
+
+static void a_sum_is_refused_when_there_is_no_room_for_what_comes(void **unused)
+{
+    (void)unused;
+    joined link;
+    start_sum(&link);
     uint32_t before = one.answered;
     sherd__pool_limit(sherd__worker_accounts(one.worker)->pool, circle_used());
     assert_int_equal(circle_bring(0, CIRCLE, sherd__circle_block(1, 0), circle_len_of(0),
                                   SHERD_I64), 1);
     assert_goes_on(before, SHERD_ENOMEM);
-    sherd__worker_link_down(one.worker, one.circle, 2, SHERD_ECLOSED, "");
-    sherd__session_free(link.co);
-    sherd__session_free(link.no);
-    stop();
+    stop_sum(&link);
+}
+
+/* It outlives the circle that it was for, and another coordinator's may have that name by then. */
+static void the_end_of_a_connection_breaks_no_sum_of_another_account(void **unused)
+{
+    (void)unused;
+    joined link;
+    start_sum(&link);
+    sherd__account *own = sherd__worker_accounts(one.worker);
+    circle_swap();
+    circle_swap();
+    sherd__account *other = sherd__worker_accounts(one.worker);
+    assert_ptr_not_equal(other, own);
+    uint32_t before = one.answered;
+    sherd__worker_member_gone(one.worker, other, circle_key(0), CIRCLE);
+    turn();
+    assert_int_equal(one.answered, before);
+    sherd__worker_member_gone(one.worker, own, circle_key(0), CIRCLE);
+    assert_goes_on(before, SHERD_ECLOSED);
+    circle_swap();
+    joined_cut(&one.j);
+    circle_swap();
+    stop_sum(&link);
 }
 
 int main(void)
@@ -167,6 +202,7 @@ int main(void)
         cmocka_unit_test(what_waits_goes_on_when_the_task_before_it_is_freed_in_a_turn),
         cmocka_unit_test(what_waits_for_links_is_refused_when_the_job_is_dropped),
         cmocka_unit_test(a_sum_is_refused_when_there_is_no_room_for_what_comes),
+        cmocka_unit_test(the_end_of_a_connection_breaks_no_sum_of_another_account),
     };
     return cmocka_run_group_tests(tests, NULL, circle_free_identities);
 }
