@@ -20,7 +20,7 @@ static const char *const names[SHERD__CONTROLS] = {
     [SHERD__CONTROL_PERMUTE] = "permute",        [SHERD__CONTROL_REUSE] = "mask reuse",
     [SHERD__CONTROL_COALITION] = "T+1 domains",  [SHERD__CONTROL_POINT] = "alpha = beta",
     [SHERD__CONTROL_PRIMES] = "one mask for all primes",
-    [SHERD__CONTROL_OFFSET] = "mask at an offset",
+    [SHERD__CONTROL_OFFSET] = "mask at an offset", [SHERD__CONTROL_NEGATED] = "negated mask",
 };
 
 const char *sherd__control_name(sherd__control c)
@@ -138,6 +138,15 @@ static void shift_masks(sherd__control_view *v, uint32_t prime, const sherd_entr
     }
 }
 
+/* The second operand's masks are the first one's, negated. */
+static void negate_masks(sherd__control_view *v, uint32_t prime)
+{
+    const memory *m = v->memory;
+    uint32_t p = v->code.primes[prime];
+    for (size_t i = 0; i < v->code.masks * entries(v); i++)
+        m->masks[i] = m->masks[i] ? p - m->masks[i] : 0;
+}
+
 /* Columns of a block in clear, shuffled for each share. */
 static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy *e)
 {
@@ -182,6 +191,7 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
         draw_masks(v, c, i, e);
         for (uint32_t s = 0; s < v->seen_len; s++) {
             if (s > 0 && c == SHERD__CONTROL_OFFSET) shift_masks(v, i, e);
+            if (s > 0 && c == SHERD__CONTROL_NEGATED) negate_masks(v, i);
             encode(v, s, i);
         }
     }
@@ -201,7 +211,7 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
         !sherd__mul(rows, cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;
-    v->seen_len = c == SHERD__CONTROL_REUSE || c == SHERD__CONTROL_OFFSET ? 2 : 1;
+    v->seen_len = c == SHERD__CONTROL_REUSE || c >= SHERD__CONTROL_OFFSET ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
         v->seen[i] = (sherd__seen){.name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows,

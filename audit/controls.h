@@ -15,11 +15,12 @@ typedef enum sherd__control {
     SHERD__CONTROL_POINT,     /* alpha of one share = beta of a block */
     SHERD__CONTROL_PRIMES,    /* one mask reduced modulo all primes */
     SHERD__CONTROL_OFFSET,    /* two operands under one keystream, shifted by five rows */
+    SHERD__CONTROL_NEGATED,   /* two operands under masks of which one is the other's negative */
     SHERD__CONTROLS
 } sherd__control;
 
 /** "permute", "mask reuse", "T+1 domains", "alpha = beta", "one mask for all primes",
- *  "mask at an offset". */
+ *  "mask at an offset", "negated mask". */
 const char *sherd__control_name(sherd__control c);
 
 /** Whether the control is one of this code: one-time masks have no points and no T, and one mask
@@ -49,7 +50,7 @@ void sherd__control_fini(sherd__control_view *v);
 /**
  * Runs the audit's own attacks and games on every control, and appends findings with `control` set:
  * for each its smallest p-value (times the number of tests) and by which attack, and for all but
- * the last two also two games on made-up operands. Call it in every audit; after judging, each
+ * the last three also two games on made-up operands. Call it in every audit; after judging, each
  * must be flagged. Codes of more than 8 blocks or T+3 shares are replaced by ones of that size.
  * blocks NULL, or fewer than 1024 entries each: made-up ones. Runs those that sherd__control_of
  * names.

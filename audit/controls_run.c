@@ -129,8 +129,8 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
-    /* One mask for all primes, and one at an offset, are left to the statistics: the game's
-     * attacker does not join primes or shift. */
+    /* One mask for all primes, one at an offset and a negated one are left to the statistics: the
+     * game's attacker does not join primes, shift or add. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         if (!sherd__control_of((sherd__control)c, code)) continue;
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,

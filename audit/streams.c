@@ -1,13 +1,14 @@
 /*
- * Masks that were used twice, at any offset: in another encoding, operand or prime, or further on
- * in the same one. Who knows the operand, or has all shares, can solve for the masks; each is a
- * stream of residues, row after row. Of two streams that come from one place, the same numbers
- * stand in a row somewhere, and content says where to look: windows whose hash is 0 modulo 64 are
- * kept, wherever they are, and sorted. So the lag need not be known, and the cost is that of
- * sorting a sixty-fourth of what was seen.
+ * Masks that were used twice, as they are or negated, at any offset: in another encoding, operand
+ * or prime, or further on in the same one. Who knows the operand, or has all shares, can solve for
+ * the masks; each is a stream of residues, row after row. Of two streams that come from one place,
+ * the same numbers stand in a row somewhere, and content says where to look: windows whose hash is
+ * 0 modulo 64 are kept, wherever they are, and sorted. So the lag need not be known, and the cost
+ * is that of sorting a sixty-fourth of what was seen.
  *
  * A residue is compared as a fraction of its prime, in 4096 steps: one word of a keystream that is
- * reduced modulo two primes, or one number below both, gives nearly the same fraction.
+ * reduced modulo two primes, or one number below both, gives nearly the same fraction. Hashes take
+ * a number and its negative for the same, by the lower one of their steps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -214,6 +215,12 @@ static void steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
     }
 }
 
+/* The step of the negative of a number that is not 0. */
+static uint32_t negated(uint32_t step)
+{
+    return STEPS - 1 - step;
+}
+
 static uint64_t mixed(uint64_t h)
 {
     h = (h ^ h >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -245,8 +252,9 @@ static int keep_windows(streams *s, const stream *one)
         steps_of(one, at, n, part);
         for (size_t i = 0; i < n && err == 0; i++) {
             uint32_t *oldest = &old[(at + i) % WINDOW];
-            hash = (hash - *oldest * first) * base + part[i];
-            *oldest = part[i];
+            uint32_t either = part[i] < STEPS / 2 ? part[i] : negated(part[i]);
+            hash = (hash - *oldest * first) * base + either;
+            *oldest = either;
             uint64_t h = mixed(hash);
             if (h % KEEP != 0 || at + i + 1 < WINDOW) continue;
             err = grow((void **)&s->kept, &s->kept_room, s->kept_len, sizeof *s->kept);
@@ -293,9 +301,17 @@ static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
     return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
 }
 
-/* How many numbers agree there, in a row, both ways. */
-static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, size_t *back)
+/* steps_of, of the negatives. */
+static void other_steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
 {
+    steps_of(s, at, n, out);
+    for (size_t k = 0; k < n; k++) out[k] = negated(out[k]);
+}
+
+/* How many numbers agree there, in a row, both ways; `minus`: with the negatives of b's. */
+static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, bool minus, size_t *back)
+{
+    void (*of_b)(const stream *, size_t, size_t, uint32_t *) = minus ? other_steps_of : steps_of;
     uint32_t x[WINDOW], y[WINDOW];
     size_t on = 0;
     bool same = true;
@@ -305,14 +321,14 @@ static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, size_
         if (n > a->len - i - on) n = a->len - i - on;
         if (n > b->len - j - on) n = b->len - j - on;
         steps_of(a, i + on, n, x);
-        steps_of(b, j + on, n, y);
+        of_b(b, j + on, n, y);
         while (k < n && x[k] == y[k]) k++;
         same = k == n;
         on += k;
     }
     while (*back < i && *back < j && on + *back < RUN_MAX) {
         steps_of(a, i - *back - 1, 1, x);
-        steps_of(b, j - *back - 1, 1, y);
+        of_b(b, j - *back - 1, 1, y);
         if (x[0] != y[0]) break;
         ++*back;
     }
@@ -330,10 +346,11 @@ static void name_stream(char out[64], const stream *s)
              which, s->seen->name, c->primes[s->prime]);
 }
 
-/* The chance that any two places of as many uniform numbers have so long a run. */
+/* The chance that any two places of as many uniform numbers have so long a run, of the same numbers
+ * or of their negatives. */
 static double chance_of(size_t total, size_t run)
 {
-    double p = 2 * log((double)total) - log(2) - (double)run * log(STEPS - 6.0);
+    double p = 2 * log((double)total) - (double)run * log(STEPS - 6.0);
     return p < 0 ? p : 0;
 }
 
@@ -341,6 +358,7 @@ static double chance_of(size_t total, size_t run)
 typedef struct pair {
     place x, y;
     size_t run, back;
+    bool minus;
 } pair;
 
 static int found(sherd__findings *l, const streams *s, const pair *p)
@@ -357,9 +375,10 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     snprintf(f.subject, sizeof f.subject, "%.30s / %.30s", x->seen->name, y->seen->name);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.sentence, sizeof f.sentence,
-             "%s and %s are the same for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one,
-             other, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
-             p->y.at - p->back, (long long)lag,
+             "%s and %s are %s for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one, other,
+             p->minus ? "negatives of one another" : "the same",
+             p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back, p->y.at - p->back,
+             (long long)lag,
              x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
                                                                                    : "");
     return sherd__findings_add(l, &f);
@@ -379,13 +398,16 @@ static int compare(sherd__findings *l, const streams *s, size_t *pairs)
     int err = SHERD_OK;
     for (size_t i = 1; i < s->kept_len && looks < LOOKS_MAX; i++) {
         if (s->kept[i - 1].hash != s->kept[i].hash) continue;
-        pair p = { place_of(s, &s->kept[i - 1]), place_of(s, &s->kept[i]), 0, 0 };
+        pair p = { .x = place_of(s, &s->kept[i - 1]), .y = place_of(s, &s->kept[i]) };
         size_t at = 0;
         if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y)) continue;
         while (at < len && (best[at].x.of != p.x.of || best[at].y.of != p.y.of)) at++;
         if (at == NAMED_MAX || (at < len && best[at].run >= RUN_MAX)) continue;
         looks++;
-        p.run = run_at(p.x.of, p.x.at, p.y.of, p.y.at, &p.back);
+        for (int minus = 0; minus < 2 && p.run < WINDOW; minus++) {
+            p.minus = minus;
+            p.run = run_at(p.x.of, p.x.at, p.y.of, p.y.at, minus, &p.back);
+        }
         if (p.run < WINDOW || (at < len && best[at].run >= p.run)) continue; /* or hashes alone */
         best[at] = p;
         if (at == len) len++;
@@ -411,8 +433,8 @@ static int nothing_found(sherd__findings *l, const streams *s, const sherd__stre
     f.log_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
              "no two places of %zu streams of masks, %zu residues of %zu of %zu encodings, have "
-             "the same %u numbers in a row (one place in %u was looked at)", s->len, s->total,
-             reach->encodings - reach->unsolved, reach->encodings, WINDOW, KEEP);
+             "the same %u numbers in a row, or their negatives (one place in %u was looked at)",
+             s->len, s->total, reach->encodings - reach->unsolved, reach->encodings, WINDOW, KEEP);
     return sherd__findings_add(l, &f);
 }
 

@@ -1,9 +1,10 @@
 /*
  * What single domains could notice without solving anything: residues that are not uniform, and
- * differences that are small, repeated or uneven because a mask was used twice. Where masks cancel,
- * a difference is a known combination of data; it is scaled first so that the weights in it are as
- * small as they can be, and read modulo two primes at once where the scaled weights are the same
- * integers, since 45 bits tell small numbers from uniform ones where 22 do not.
+ * differences that are small, repeated or uneven because a mask was used twice, or sums because it
+ * was negated. Where masks cancel, what is left is a known combination of data; it is scaled first
+ * so that the weights in it are as small as they can be, and read modulo two primes at once where
+ * the scaled weights are the same integers, since 45 bits tell small numbers from uniform ones
+ * where 22 do not.
  */
 #include <math.h>
 #include <stdio.h>
@@ -233,9 +234,18 @@ static int confirm(looking *g, const sherd__finding *f, const mixture *m, const 
     return sherd__uniform_guess(g->l, f, g->x, g->guess, n, p);
 }
 
-static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b,
-                       uint32_t j)
+/* Both masks cancel in the sum where one is the other's negative. */
+static void negate(mixture *m, uint32_t from, uint32_t blocks, uint32_t p)
 {
+    m->second = subtract(0, m->second, p);
+    for (uint32_t k = from; k < from + blocks; k++) m->weight[k] = subtract(0, m->weight[k], p);
+}
+
+/* The difference of two shares, or (plus) their sum. */
+static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b,
+                       uint32_t j, bool plus)
+{
+    const char *of = plus ? "plus" : "less";
     const sherd__seen_code *c = a->code;
     bool one = sherd__code_same(c, b->code);
     sherd__finding f = about(g, "differences", a, i);
@@ -245,9 +255,10 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
     for (uint32_t q = 0; q < c->primes_len && err == 0; q++) {
         mixture *now = &m[q > 0];
         *now = one ? mix_of_one_code(g, i, q) : mix_of_two_codes(c, i, b->code, j, q);
+        if (plus) negate(now, c->blocks, b->code->blocks, c->primes[q]);
         n = mix(now, a, i, b, j, q, g->room, g->first);
         sherd__scaled(g->first, n, 1, c->primes[q], g->x);
-        snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, prime %u", a->name, b->name,
+        snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, prime %u", a->name, of, b->name,
                  c->primes[q]);
         err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[q],
                                   SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
@@ -258,7 +269,8 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
             continue;
         (void)mix(&m[0], a, i, b, j, 0, g->room, g->second);
         sherd__joined(g->second, 1, c->primes[0], g->first, 1, c->primes[1], n, g->x);
-        snprintf(f.subject, sizeof f.subject, "%.16s less %.16s, two primes", a->name, b->name);
+        snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, two primes", a->name, of,
+                 b->name);
         err = sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
                                   SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
     }
@@ -275,7 +287,9 @@ static int pair(looking *g, const sherd__seen *a, const sherd__seen *b)
         if (!sherd__seen_has(a, i)) continue;
         for (uint32_t j = 0; j < b->code->shares && err == 0; j++) {
             bool both = one ? i == j : sherd__seen_domain(a, i) == sherd__seen_domain(b, j);
-            if (both && sherd__seen_has(b, j)) err = pair_shares(g, a, i, b, j);
+            if (!both || !sherd__seen_has(b, j)) continue;
+            err = pair_shares(g, a, i, b, j, false);
+            if (err == 0) err = pair_shares(g, a, i, b, j, true);
         }
     }
     return err;

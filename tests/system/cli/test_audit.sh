@@ -98,7 +98,7 @@ offset = [f for f in d['findings'] if f['test'] == 'offset']
 assert len(offset) == 1 and offset[0]['value'] == 0 and 'streams of masks' in offset[0]['sentence'], offset
 assert [s.split(':')[0] for s in d['unseen']][:3] == ['refusals', 'timing', 'links among members of a training']
 assert all(s in open('page.html').read() for s in d['unseen']) and 'streams of masks' in open('page.html').read()
-assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta', 'mask at an offset'} <= {f['subject'] for f in controls}
+assert {'permute', 'mask reuse', 'T+1 domains', 'alpha = beta', 'mask at an offset', 'negated mask'} <= {f['subject'] for f in controls}
 assert any(f['test'] == 'labels' for f in d['findings']) and any(f['test'] == 'game' for f in d['findings'])"
 report $? "a record of share: nothing beyond chance, every negative control flagged"
 run audit share $SIDE -q --rows 100 --html some.html
@@ -157,7 +157,7 @@ of = {f['test'] for f in d['findings'] if f['size'] == 1}
 assert {'verbatim', 'columns', 'labels', 'rebuilding', 'independence', 'uniformity', 'differences'} <= of, of
 assert sum(f['test'] == 'game' for f in d['findings']) == 2
 controls = {f['subject'] for f in d['findings'] if f['test'] == 'control'}
-assert controls == {'permute', 'mask reuse', 'one mask for all primes', 'mask at an offset'}, controls
+assert controls == {'permute', 'mask reuse', 'one mask for all primes', 'mask at an offset', 'negated mask'}, controls
 offset = [f for f in d['findings'] if f['test'] == 'offset']
 assert len(offset) == 1 and offset[0]['value'] == 0 and ' 4 streams of masks' in offset[0]['sentence'], offset
 games = [f for f in d['findings'] if f['test'] == 'control game']

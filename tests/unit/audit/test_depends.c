@@ -137,7 +137,7 @@ static void one_time_masks_win_no_game_and_their_controls_do(void **state)
         ran += !strcmp(l.list[i].test, "control");
         if (l.list[i].control) assert_true(l.list[i].flagged);
     }
-    assert_int_equal(ran, 4); /* permute, reuse, one mask for all primes, one at an offset */
+    assert_int_equal(ran, 5); /* permute, reuse, one for all primes, at an offset, negated */
     assert_false(sherd__control_of(SHERD__CONTROL_COALITION, &one_time));
     assert_false(sherd__control_of(SHERD__CONTROL_POINT, &one_time));
     sherd__findings_fini(&l);

@@ -156,13 +156,13 @@ static void every_control_is_flagged(void **s)
         sherd__findings l = {0};
         sherd__control missed = SHERD__CONTROLS;
         assert_int_equal(sherd__audit_controls(&l, &c, 0, 0, NULL, &opt, NULL), 0);
-        assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 2));
+        assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 3));
         assert_true(sherd__controls_flagged(&l, &missed) == false); /* not judged yet */
         judge(&l);
         for (size_t i = 0; i < l.len; i++)
             if (!l.list[i].flagged) fail_msg("%s: %s", l.list[i].subject, l.list[i].sentence);
         assert_true(sherd__controls_flagged(&l, NULL));
-        l.list[2].flagged = l.list[10].flagged = l.list[11].flagged = false;
+        l.list[2].flagged = l.list[11].flagged = l.list[12].flagged = false;
         assert_false(sherd__controls_flagged(&l, &missed));
         assert_int_equal(missed, SHERD__CONTROL_COALITION);
         sherd__findings_fini(&l);
@@ -308,6 +308,29 @@ static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **
         honest_free(&a);
         honest_free(&b);
     }
+}
+
+/* One node has it in the sum of its shares, and in no difference. */
+static void a_mask_that_was_negated_is_found_in_sums(void **s)
+{
+    sherd__seen_code c = {.blocks = 3, .masks = 2, .shares = 7, .primes_len = 2,
+                          .primes = {5931641, 5931637}};
+    sherd__control_view v;
+    sherd__findings l = {0};
+    size_t sums = 0;
+    (void)s;
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_NEGATED, &c, 32, 40, NULL, 3), 0);
+    assert_int_equal(sherd__audit_uniformity(&l, v.seen, v.seen_len, &options, NULL), 0);
+    judge(&l);
+    for (size_t i = 0; i < l.len; i++) {
+        if (!l.list[i].flagged) continue;
+        assert_string_equal(l.list[i].test, "differences");
+        assert_non_null(strstr(l.list[i].subject, "A plus B"));
+        sums++;
+    }
+    assert_true(sums > 0 && smallest(&l, "differences", NULL) < -1000);
+    sherd__findings_fini(&l);
+    sherd__control_fini(&v);
 }
 
 /* After a loss operands are coded anew, with fewer blocks: with the old masks that would be
@@ -490,6 +513,7 @@ int main(void)
         cmocka_unit_test(shares_that_nobody_was_sent_are_left_out),
         cmocka_unit_test(masks_that_repeat_from_row_to_row_are_found),
         cmocka_unit_test(a_mask_used_for_two_encodings_is_found_whatever_the_operands),
+        cmocka_unit_test(a_mask_that_was_negated_is_found_in_sums),
         cmocka_unit_test(a_mask_used_under_two_codes_is_found),
         cmocka_unit_test(masks_of_24_bits_reduced_are_found),
         cmocka_unit_test(views_that_are_none_are_refused),

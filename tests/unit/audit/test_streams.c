@@ -27,6 +27,7 @@ typedef struct shared {
     bool numbers;    /* the same number modulo each prime, not the same fraction of it */
     size_t primes;   /* how much further on the next prime's words are; SIZE_MAX: elsewhere */
     size_t restart;  /* rows until the words begin again; 0: never */
+    bool minus;      /* the negatives of all of them */
 } shared;
 
 static void words(shared *s, size_t len, uint64_t seed)
@@ -50,6 +51,7 @@ static void of_shared(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t 
         uint64_t w = s->word[(at + i) % s->len];
         uint64_t r = s->numbers ? w % 5931637 : w * p >> 30;
         out[i] = r > p / 2 ? (double)r - p : (double)r; /* balanced, as terms are */
+        if (s->minus) out[i] = -out[i];
     }
 }
 
@@ -153,6 +155,34 @@ static void a_keystream_that_all_encodings_share_five_rows_apart_is_found(void *
     for (size_t i = 0; i < MOST; i++) free(s[i].word);
     sherd__findings_fini(&old);
     done(&a);
+}
+
+/* Each second encoding has the negatives, in the same place or some rows on; so may the primes. */
+static void negated_masks_are_found_as_what_they_are(void **state)
+{
+    (void)state;
+    for (size_t apart = 0; apart < 2; apart++) {
+        audit a = { .len = 0 };
+        shared s[MOST];
+        for (size_t i = 0; i < MOST; i++) {
+            words(&s[i], (size_t)1 << 15, 16 + i / 2);
+            s[i].first[0] = apart * 5 * i * COLS;
+            s[i].minus = i % 2;
+            add(&a, of_shared, &s[i], 1, ROWS, COLS);
+        }
+        for (int known = 1; known >= 0; known--) {
+            if (!known) forget(&a);
+            look(&a);
+            assert_int_equal(count(&a), MOST); /* four pairs modulo both primes */
+            const sherd__finding *f = flagged(&a, "mask of A, prime 5931641 and mask of B, prime "
+                                                  "5931641 are negatives of one another");
+            if (!f) f = flagged(&a, "mask of B, prime 5931641 and mask of A, prime 5931641");
+            assert_true(f && f->value >= 40 * COLS && f->log_p < -1000);
+            assert_null(flagged(&a, "are the same"));
+        }
+        for (size_t i = 0; i < MOST; i++) free(s[i].word);
+        done(&a);
+    }
 }
 
 /* Operands of different widths, at an offset of 77 numbers. */
@@ -364,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fresh_masks_have_nothing_in_common),
         cmocka_unit_test(a_keystream_that_all_encodings_share_five_rows_apart_is_found),
+        cmocka_unit_test(negated_masks_are_found_as_what_they_are),
         cmocka_unit_test(a_mask_of_another_operand_is_found),
         cmocka_unit_test(a_mask_of_another_prime_is_found),
         cmocka_unit_test(a_mask_that_begins_again_is_found),
