@@ -8,7 +8,8 @@
  *
  * A residue is compared as a fraction of its prime, in 4096 steps: one word of a keystream that is
  * reduced modulo two primes, or one number below both, gives nearly the same fraction. Hashes take
- * a number and its negative for the same, by the lower one of their steps.
+ * a number and its negative for the same, by the lower one of their steps. Of masks that are one
+ * stream multiplied by a number, ratios of neighbours agree: windows of these are kept as well.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +31,9 @@ enum {
     LOOKS_MAX = 512,        /* equal windows that are followed */
     NAMED_MAX = 16          /* pairs of streams that are named */
 };
+#define BASE UINT64_C(0x9e3779b97f4a7c15)
+#define BASE_2 (BASE * BASE)
+#define OLDEST (BASE_2 * BASE_2 * BASE_2 * BASE) /* what the oldest number in a window weighs */
 #define STEP_EVERY ((size_t)1 << 20) /* residues between two questions whether to go on */
 
 /* A combination of shares and blocks in which one mask is left, modulo one prime. */
@@ -45,11 +49,15 @@ typedef struct window {
     uint64_t hash, at; /* at: in the row of all streams */
 } window;
 
+typedef struct windows {
+    window *list;
+    size_t len, room;
+} windows;
+
 typedef struct streams {
     stream *list;
-    size_t len, room;
-    window *kept;
-    size_t kept_len, kept_room, total;
+    size_t len, room, total;
+    windows kept, ratios; /* of steps, and of ratios of neighbours */
     const sherd__audit_options *opt;
 } streams;
 
@@ -190,11 +198,29 @@ static int solve(streams *s, const sherd__seen *e, uint32_t prime)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* Which of the 4096 parts of its prime's range residues [at, at+n) of a stream lie in. */
-static void steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
+static uint32_t prime_of(const stream *s)
+{
+    return s->seen->code->primes[s->prime];
+}
+
+/* x mod p, for x below 2^53, by the inverse of p in float64. */
+static uint32_t mod(int64_t x, int64_t p, double inverse)
+{
+    int64_t r = x - (int64_t)((double)x * inverse) * p; /* from -p on, below 2p */
+    r += r < 0 ? p : 0;
+    return (uint32_t)(r >= p ? r - p : r);
+}
+
+static uint32_t times(uint32_t a, uint32_t b, uint32_t p, double inverse)
+{
+    return mod((int64_t)((uint64_t)a * b), p, inverse);
+}
+
+/* Residues [at, at+n) of a stream. */
+static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
 {
     const sherd__seen_code *c = s->seen->code;
-    uint32_t p = c->primes[s->prime];
+    uint32_t p = prime_of(s);
     uint64_t sum[256];
     for (size_t from = 0; from < n; from += 256) {
         size_t some = n - from < 256 ? n - from : 256;
@@ -210,9 +236,14 @@ static void steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
             for (size_t k = 0; k < some; k++)
                 sum[k] += (uint64_t)s->block_coef[j] * sherd__audit_residue(x[k], p);
         }
-        for (size_t k = 0; k < some; k++)
-            out[from + k] = (uint32_t)(sum[k] % p * STEPS / p); /* below 2^53, then 2^35 */
+        for (size_t k = 0; k < some; k++) out[from + k] = mod((int64_t)sum[k], p, 1.0 / p);
     }
+}
+
+/* Which of the 4096 parts of its prime's range a residue lies in. */
+static uint32_t step_of(uint32_t residue, uint32_t p)
+{
+    return (uint32_t)((uint64_t)residue * STEPS / p); /* below 2^35 */
 }
 
 /* The step of the negative of a number that is not 0. */
@@ -238,28 +269,63 @@ static int step(const streams *s, size_t at)
                : SHERD_OK;
 }
 
+/* A hash of the last numbers of a row. */
+typedef struct rolling {
+    uint64_t hash;
+    uint32_t old[WINDOW];
+    size_t len;
+} rolling;
+
+/* Keeps the window that ends with `number`, and begins at `at`, where its content chooses it. */
+static int roll(windows *to, rolling *w, uint32_t number, uint64_t salt, uint64_t at)
+{
+    uint32_t *oldest = &w->old[w->len++ % WINDOW];
+    w->hash = (w->hash - *oldest * OLDEST) * BASE + number;
+    *oldest = number;
+    uint64_t h = mixed(w->hash + salt);
+    if (h % KEEP != 0 || w->len < WINDOW) return SHERD_OK;
+    int err = grow((void **)&to->list, &to->room, to->len, sizeof *to->list);
+    if (err == 0) to->list[to->len++] = (window){ h, at };
+    return err;
+}
+
+/* out[i] = 1 / x[i] mod p, 0 of 0: an inversion for each of a few products of all of them. */
+static void invert(const uint32_t *x, size_t n, uint32_t p, uint32_t *out)
+{
+    enum { LANES = 8 };
+    const double by = 1.0 / p;
+    uint32_t all[LANES];
+    for (size_t k = 0; k < LANES; k++) all[k] = 1;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = all[i % LANES];
+        all[i % LANES] = times(all[i % LANES], x[i] ? x[i] : 1, p, by);
+    }
+    for (size_t k = 0; k < LANES; k++) all[k] = sherd__modular_inverse(all[k], p);
+    for (size_t i = n; i-- > 0;) {
+        out[i] = x[i] ? times(out[i], all[i % LANES], p, by) : 0;
+        all[i % LANES] = times(all[i % LANES], x[i] ? x[i] : 1, p, by);
+    }
+}
+
 /* Keeps the windows of a stream that their content chooses. */
 static int keep_windows(streams *s, const stream *one)
 {
-    const uint64_t base = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t first = 1, hash = 0; /* first: what the oldest number in the window weighs */
-    uint32_t part[2 * STEPS], old[WINDOW] = { 0 };
+    uint32_t x[2 * STEPS], inverse[2 * STEPS], p = prime_of(one), before = 0;
+    rolling steps = { 0 }, ratios = { 0 };
     int err = SHERD_OK;
-    for (unsigned i = 1; i < WINDOW; i++) first *= base;
     for (size_t at = 0; at < one->len && err == 0; at += 2 * STEPS) {
         size_t n = one->len - at < 2 * STEPS ? one->len - at : 2 * STEPS;
         if ((err = step(s, at))) return err;
-        steps_of(one, at, n, part);
+        residues_of(one, at, n, x);
+        invert(x, n, p, inverse);
         for (size_t i = 0; i < n && err == 0; i++) {
-            uint32_t *oldest = &old[(at + i) % WINDOW];
-            uint32_t either = part[i] < STEPS / 2 ? part[i] : negated(part[i]);
-            hash = (hash - *oldest * first) * base + either;
-            *oldest = either;
-            uint64_t h = mixed(hash);
-            if (h % KEEP != 0 || at + i + 1 < WINDOW) continue;
-            err = grow((void **)&s->kept, &s->kept_room, s->kept_len, sizeof *s->kept);
-            if (err == 0)
-                s->kept[s->kept_len++] = (window){ h, one->first + at + i + 1 - WINDOW };
+            uint64_t here = one->first + at + i;
+            uint32_t part = step_of(x[i], p);
+            if (part >= STEPS / 2) part = negated(part);
+            err = roll(&s->kept, &steps, part, 0, here + 1 - WINDOW);
+            if (err == 0 && at + i > 0)
+                err = roll(&s->ratios, &ratios, times(x[i], before, p, 1.0 / p), p, here - WINDOW);
+            before = inverse[i];
         }
     }
     return err;
@@ -301,17 +367,29 @@ static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
     return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
 }
 
-/* steps_of, of the negatives. */
-static void other_steps_of(const stream *s, size_t at, size_t n, uint32_t *out)
+/* How one stream follows from another. */
+typedef struct relation {
+    bool minus;      /* by their steps: it is the other's negative; else the same */
+    uint32_t factor; /* by their residues: so many times the other; 0: by steps */
+} relation;
+
+/* Numbers of a stream as they are compared: what follows from them by r, or (NULL) as they are. */
+static void look(const stream *s, size_t at, size_t n, bool whole, const relation *r, uint32_t *out)
 {
-    steps_of(s, at, n, out);
-    for (size_t k = 0; k < n; k++) out[k] = negated(out[k]);
+    uint32_t p = prime_of(s);
+    residues_of(s, at, n, out);
+    for (size_t k = 0; k < n; k++) {
+        if (!whole) out[k] = step_of(out[k], p);
+        if (r && whole) out[k] = (uint32_t)((uint64_t)out[k] * r->factor % p);
+        if (r && r->minus) out[k] = negated(out[k]);
+    }
 }
 
-/* How many numbers agree there, in a row, both ways; `minus`: with the negatives of b's. */
-static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, bool minus, size_t *back)
+/* How many numbers of b follow from a's there, in a row, both ways. */
+static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, const relation *r,
+                     size_t *back)
 {
-    void (*of_b)(const stream *, size_t, size_t, uint32_t *) = minus ? other_steps_of : steps_of;
+    const bool whole = r->factor > 0;
     uint32_t x[WINDOW], y[WINDOW];
     size_t on = 0;
     bool same = true;
@@ -320,15 +398,15 @@ static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, bool 
         size_t n = WINDOW, k = 0;
         if (n > a->len - i - on) n = a->len - i - on;
         if (n > b->len - j - on) n = b->len - j - on;
-        steps_of(a, i + on, n, x);
-        of_b(b, j + on, n, y);
+        look(a, i + on, n, whole, r, x);
+        look(b, j + on, n, whole, NULL, y);
         while (k < n && x[k] == y[k]) k++;
         same = k == n;
         on += k;
     }
     while (*back < i && *back < j && on + *back < RUN_MAX) {
-        steps_of(a, i - *back - 1, 1, x);
-        of_b(b, j - *back - 1, 1, y);
+        look(a, i - *back - 1, 1, whole, r, x);
+        look(b, j - *back - 1, 1, whole, NULL, y);
         if (x[0] != y[0]) break;
         ++*back;
     }
@@ -347,7 +425,7 @@ static void name_stream(char out[64], const stream *s)
 }
 
 /* The chance that any two places of as many uniform numbers have so long a run, of the same numbers
- * or of their negatives. */
+ * or of their negatives; or of multiples, of which whole residues agree. */
 static double chance_of(size_t total, size_t run)
 {
     double p = 2 * log((double)total) - (double)run * log(STEPS - 6.0);
@@ -358,7 +436,7 @@ static double chance_of(size_t total, size_t run)
 typedef struct pair {
     place x, y;
     size_t run, back;
-    bool minus;
+    relation r;
 } pair;
 
 static int found(sherd__findings *l, const streams *s, const pair *p)
@@ -366,6 +444,8 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     const stream *x = p->x.of, *y = p->y.of;
     char one[64], other[64];
     sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
+    const char *are = p->r.factor ? "multiples of one another"
+                      : p->r.minus ? "negatives of one another" : "the same";
     int64_t lag = (int64_t)p->y.at - (int64_t)p->x.at;
     name_stream(one, x);
     name_stream(other, y);
@@ -376,9 +456,8 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.sentence, sizeof f.sentence,
              "%s and %s are %s for %s%zu numbers, from %zu and %zu on (lag %lld%s)", one, other,
-             p->minus ? "negatives of one another" : "the same",
-             p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back, p->y.at - p->back,
-             (long long)lag,
+             are, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
+             p->y.at - p->back, (long long)lag,
              x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
                                                                                    : "");
     return sherd__findings_add(l, &f);
@@ -390,31 +469,51 @@ static bool read_twice(const place *x, const place *y)
     return x->of->seen == y->of->seen && x->of->seen->unnumbered && x->at == y->at;
 }
 
-/* The longest run of each pair of streams, for the first pairs that have one. */
-static int compare(sherd__findings *l, const streams *s, size_t *pairs)
+/* By what x is to be multiplied for y; 0: by nothing, or by what steps show. */
+static uint32_t factor_of(const place *x, const place *y)
 {
+    uint32_t p = prime_of(x->of), a, b;
+    if (prime_of(y->of) != p || x->of->seen->unnumbered || y->of->seen->unnumbered) return 0;
+    residues_of(x->of, x->at, 1, &a);
+    residues_of(y->of, y->at, 1, &b);
+    if (a == 0 || b == 0) return 0;
+    b = (uint32_t)((uint64_t)b * sherd__modular_inverse(a, p) % p);
+    return b == 1 || b == p - 1 ? 0 : b;
+}
+
+/* The longest run at two places whose windows agree. */
+static void longest(pair *p, bool multiplied)
+{
+    if (multiplied) p->r.factor = factor_of(&p->x, &p->y);
+    for (int minus = 0; minus < 2 && p->run < WINDOW && multiplied == (p->r.factor > 0); minus++) {
+        p->r.minus = minus && !multiplied;
+        p->run = run_at(p->x.of, p->x.at, p->y.of, p->y.at, &p->r, &p->back);
+    }
+}
+
+/* The longest runs of pairs of streams, for the first pairs that have one. */
+typedef struct pairs {
     pair best[NAMED_MAX];
-    size_t looks = 0, len = 0;
-    int err = SHERD_OK;
-    for (size_t i = 1; i < s->kept_len && looks < LOOKS_MAX; i++) {
-        if (s->kept[i - 1].hash != s->kept[i].hash) continue;
-        pair p = { .x = place_of(s, &s->kept[i - 1]), .y = place_of(s, &s->kept[i]) };
+    size_t len;
+} pairs;
+
+static void compare(pairs *l, const streams *s, const windows *w, bool multiplied)
+{
+    size_t looks = 0;
+    for (size_t i = 1; i < w->len && looks < LOOKS_MAX; i++) {
+        if (w->list[i - 1].hash != w->list[i].hash) continue;
+        pair p = { .x = place_of(s, &w->list[i - 1]), .y = place_of(s, &w->list[i]) };
         size_t at = 0;
         if (sent_twice(p.x.of, p.x.at, p.y.of, p.y.at) || read_twice(&p.x, &p.y)) continue;
-        while (at < len && (best[at].x.of != p.x.of || best[at].y.of != p.y.of)) at++;
-        if (at == NAMED_MAX || (at < len && best[at].run >= RUN_MAX)) continue;
-        looks++;
-        for (int minus = 0; minus < 2 && p.run < WINDOW; minus++) {
-            p.minus = minus;
-            p.run = run_at(p.x.of, p.x.at, p.y.of, p.y.at, minus, &p.back);
-        }
-        if (p.run < WINDOW || (at < len && best[at].run >= p.run)) continue; /* or hashes alone */
-        best[at] = p;
-        if (at == len) len++;
+        while (at < l->len && (l->best[at].x.of != p.x.of || l->best[at].y.of != p.y.of)) at++;
+        if (at == NAMED_MAX || (at < l->len && l->best[at].run >= RUN_MAX)) continue;
+        longest(&p, multiplied);
+        looks += p.run > 0;
+        if (p.run < WINDOW) continue; /* hashes alone */
+        if (at < l->len && l->best[at].run >= p.run) continue;
+        l->best[at] = p;
+        if (at == l->len) l->len++;
     }
-    for (size_t i = 0; i < len && err == 0; i++) err = found(l, s, &best[i]);
-    *pairs = len;
-    return err;
 }
 
 static int nothing_found(sherd__findings *l, const streams *s, const sherd__streams_reach *reach)
@@ -433,7 +532,7 @@ static int nothing_found(sherd__findings *l, const streams *s, const sherd__stre
     f.log_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
              "no two places of %zu streams of masks, %zu residues of %zu of %zu encodings, have "
-             "the same %u numbers in a row, or their negatives (one place in %u was looked at)",
+             "the same %u numbers in a row, or multiples of them (one place in %u was looked at)",
              s->len, s->total, reach->encodings - reach->unsolved, reach->encodings, WINDOW, KEEP);
     return sherd__findings_add(l, &f);
 }
@@ -457,7 +556,7 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
                          sherd_diag *d)
 {
     streams s = { .opt = opt };
-    size_t pairs = 0;
+    pairs same = { .len = 0 };
     int err = SHERD_OK;
     *reach = (sherd__streams_reach){ 0 };
     for (size_t e = 0; e < seen_len && err == 0; e++) {
@@ -468,11 +567,15 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
         reached(reach, &s, first, &seen[e]);
     }
     for (size_t i = 0; i < s.len && err == 0; i++) err = keep_windows(&s, &s.list[i]);
-    if (err == 0 && s.kept_len > 1) qsort(s.kept, s.kept_len, sizeof *s.kept, by_hash);
-    if (err == 0) err = compare(l, &s, &pairs);
-    if (err == 0 && pairs == 0) err = nothing_found(l, &s, reach);
+    if (s.kept.len > 1) qsort(s.kept.list, s.kept.len, sizeof *s.kept.list, by_hash);
+    if (s.ratios.len > 1) qsort(s.ratios.list, s.ratios.len, sizeof *s.ratios.list, by_hash);
+    if (err == 0) compare(&same, &s, &s.kept, false);
+    if (err == 0) compare(&same, &s, &s.ratios, true);
+    for (size_t i = 0; i < same.len && err == 0; i++) err = found(l, &s, &same.best[i]);
+    if (err == 0 && same.len == 0) err = nothing_found(l, &s, reach);
     sherd__free(s.list);
-    sherd__free(s.kept);
+    sherd__free(s.kept.list);
+    sherd__free(s.ratios.list);
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
     return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "out of memory") : err;
 }

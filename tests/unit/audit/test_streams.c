@@ -28,6 +28,7 @@ typedef struct shared {
     size_t primes;   /* how much further on the next prime's words are; SIZE_MAX: elsewhere */
     size_t restart;  /* rows until the words begin again; 0: never */
     bool minus;      /* the negatives of all of them */
+    uint32_t factor; /* so many times all of them; 0: once */
 } shared;
 
 static void words(shared *s, size_t len, uint64_t seed)
@@ -50,6 +51,7 @@ static void of_shared(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t 
     for (size_t i = 0; i < cols; i++) {
         uint64_t w = s->word[(at + i) % s->len];
         uint64_t r = s->numbers ? w % 5931637 : w * p >> 30;
+        if (s->factor) r = r * s->factor % p;
         out[i] = r > p / 2 ? (double)r - p : (double)r; /* balanced, as terms are */
         if (s->minus) out[i] = -out[i];
     }
@@ -181,6 +183,35 @@ static void negated_masks_are_found_as_what_they_are(void **state)
             assert_null(flagged(&a, "are the same"));
         }
         for (size_t i = 0; i < MOST; i++) free(s[i].word);
+        done(&a);
+    }
+}
+
+static void multiplied_masks_are_found_at_any_offset(void **state)
+{
+    (void)state;
+    static const uint32_t factors[] = { 2, 5931636, 1234567, 3 };
+    for (size_t k = 0; k < 4; k++) {
+        audit a = { .len = 0 };
+        shared s[3];
+        for (size_t i = 0; i < 3; i++) {
+            words(&s[i], (size_t)1 << 15, i < 2 ? 30 : 31);
+            if (i == 1) s[i].word[300] = 0; /* it has no inverse, and ends a run */
+            s[i].first[0] = i == 1 && k > 0 ? 77 : 0;
+            s[i].factor = i == 1 ? factors[k] : 0;
+            add(&a, of_shared, &s[i], 1, ROWS, i == 1 ? COLS + 1 : COLS);
+            forget(&a);
+        }
+        look(&a);
+        for (size_t i = 0; i < a.l.len; i++)
+            if (a.l.list[i].flagged)
+                assert_non_null(strstr(a.l.list[i].sentence, factors[k] == 5931636 && strstr(
+                                       a.l.list[i].sentence, "5931637") ? "negatives"
+                                                                        : "multiples of one"));
+        assert_int_equal(count(&a), 2);
+        for (size_t i = 0; i < 2; i++)
+            assert_true(a.l.list[i].value > 1500 && a.l.list[i].log_p < -1000);
+        for (size_t i = 0; i < 3; i++) free(s[i].word);
         done(&a);
     }
 }
@@ -395,6 +426,7 @@ int main(void)
         cmocka_unit_test(fresh_masks_have_nothing_in_common),
         cmocka_unit_test(a_keystream_that_all_encodings_share_five_rows_apart_is_found),
         cmocka_unit_test(negated_masks_are_found_as_what_they_are),
+        cmocka_unit_test(multiplied_masks_are_found_at_any_offset),
         cmocka_unit_test(a_mask_of_another_operand_is_found),
         cmocka_unit_test(a_mask_of_another_prime_is_found),
         cmocka_unit_test(a_mask_that_begins_again_is_found),
