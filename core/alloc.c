@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "core/bytes.h"
 #include "core/memory.h"
@@ -79,8 +80,32 @@ void *sherd__realloc(void *p, size_t n)
     return fails_now() || absurd(n) ? NULL : realloc(p, n ? n : 1);
 }
 
+#define SLICED_FROM ((size_t)32 << 20) /* mapped by itself then, as a rule: no page is kept */
+#define SLICE (8 * HUGE_PAGE)
+
+static _Thread_local bool in_slices;
+
+/* The system holds a lock of all our mappings while it takes pages back. The pause lets those in
+ * who wait for it: they would else be overtaken. */
+static void give_back(void *p, size_t n)
+{
+    const struct timespec pause = { 0, 1 };
+    uint8_t *end = (uint8_t *)p + n, *at = (uint8_t *)p + (-(uintptr_t)p & (HUGE_PAGE - 1));
+    for (; (size_t)(end - at) >= SLICE; at += SLICE) {
+        (void)madvise(at, SLICE, MADV_DONTNEED);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void sherd__free_in_slices(bool slices)
+{
+    in_slices = slices;
+}
+
 void sherd__free(void *p)
 {
+    size_t n = in_slices ? malloc_usable_size(p) : 0;
+    if (n >= SLICED_FROM) give_back(p, n);
     free(p);
 }
 

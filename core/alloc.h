@@ -2,6 +2,7 @@
 #ifndef CORE_ALLOC_H
 #define CORE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL: here and below also where n is
@@ -22,6 +23,10 @@ void *sherd__calloc(size_t count, size_t size);
 /** Grows or shrinks p to n bytes; on failure NULL, and p stays valid. */
 void *sherd__realloc(void *p, size_t n);
 void sherd__free(void *p);
+/** Whether what this thread frees goes back to the system some MB at a time, where it is large:
+ *  other threads that take or free memory wait for one slice at most, and not for all of it. false
+ *  at first; it takes twice as long. */
+void sherd__free_in_slices(bool slices);
 /** A copy of a terminated string, or NULL. */
 char *sherd__strdup(const char *s);
 

@@ -107,6 +107,7 @@ static bool nobody_waits(void *ctx)
 
 void sherd__round_begin(sherd__round *r)
 {
+    r->model->touched = true;
     r->running = true;
     r->queued = false;
     r->parked = false;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "node/later.h"
 #include "node/pool.h"
 #include "node/store.h"
 #include "sherd/err.h"
@@ -30,9 +31,10 @@
 
 typedef struct sherd__round sherd__round;
 
-/** What all rounds of a client share. Zero-initialise and fill in the first five. */
+/** What all rounds of a client share. Zero-initialise and fill in what is above models. */
 typedef struct sherd__gradient_site {
     sherd__pool *pool;
+    sherd__later later;          /* of networks that were computed with */
     sherd__store *store;
     double gflops;               /* of this node, f64 */
     void (*wake)(void *ctx);     /* from the compute thread: a tier is computed. NULL: passes begin

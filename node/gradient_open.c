@@ -13,11 +13,17 @@
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static void free_model(sherd__gradient_site *site, model *m)
+static void end_model(void *what)
 {
+    model *m = what;
     sherd__grader_free(m->grader);
-    sherd__pool_unreserve(site->pool, m->reserved);
     sherd__free(m);
+}
+
+static void free_model(const sherd__gradient_site *site, model *m)
+{
+    const sherd__later now = { .end = NULL };
+    sherd__later_end(m->touched ? &site->later : &now, site->pool, end_model, m, m->reserved);
 }
 
 void sherd__gradient_forget(sherd__gradient_site *site, uint64_t job)
@@ -72,7 +78,8 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__pla
     uint64_t bytes = 0;
     if (!err) err = sherd__grader_memory(&recipe, p->batch, &bytes, d);
     if (err) return err;
-    if (bytes > UINT64_MAX / 2 || !sherd__pool_reserve(site->pool, bytes + sizeof(model)))
+    if (bytes > UINT64_MAX / 2 ||
+        !sherd__later_reserve(&site->later, site->pool, bytes + sizeof(model)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a network of %llu bytes",
                            (unsigned long long)bytes);
     model *m = sherd__calloc(1, sizeof *m);

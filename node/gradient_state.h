@@ -18,6 +18,7 @@ typedef struct sherd__model {
     double flops; /* of one example, forward and back */
     uint64_t reserved;
     uint32_t users;
+    bool touched; /* by a pass: its pages are there */
     struct sherd__model *next;
 } model;
 

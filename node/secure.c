@@ -54,12 +54,11 @@ static void end(void *what)
 
 void sherd__secure_leave(sherd__secure *s)
 {
-    const sherd__later *later = &s->site.later;
     const remains r = { s->member, s->grader, s->sum, s->noise, s->a.len };
-    remains *copy = later->end && s->reserved ? sherd__alloc(sizeof *copy) : NULL;
+    remains *copy = s->reserved ? sherd__alloc(sizeof *copy) : NULL;
     if (copy) {
         *copy = r;
-        later->end(later->ctx, end, copy, s->reserved);
+        sherd__later_end(&s->site.later, s->site.pool, end, copy, s->reserved);
     } else {
         wipe(&r);
         sherd__pool_unreserve(s->site.pool, s->reserved);

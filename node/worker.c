@@ -495,6 +495,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     c->tasks.key = c->store.table.key;
     c->tasks.budget = c->store.table.budget = sherd__pool_budget(c->pool);
     c->site = (sherd__gradient_site){ .pool = c->pool, .store = &c->store,
+                                      .later = sherd__worker_later(c),
                                       .gflops = w->opt.caps.gflops, .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx, .clock = w->opt.clock };
     c->next = w->clients;

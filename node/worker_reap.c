@@ -104,7 +104,9 @@ typedef struct ending {
 static void run_ending(sherd_work *work)
 {
     ending *e = (ending *)work;
+    sherd__free_in_slices(true); /* the loop takes and frees memory meanwhile */
     e->end(e->what);
+    sherd__free_in_slices(false);
     e->what = NULL;
 }
 
@@ -113,6 +115,7 @@ static void on_ended(sherd_work *work)
     ending *e = (ending *)work;
     if (e->what) e->end(e->what); /* the executor is going down */
     *(e->prev ? &e->prev->next : &e->worker->endings) = e->next;
+    e->worker->endings_len--;
     if (e->next) e->next->prev = e->prev;
     sherd__pool_unreserve(e->pool, e->reserved);
     sherd__free(e);
@@ -122,13 +125,15 @@ static void end_later(void *client, void (*end)(void *what), void *what, uint64_
 {
     const sherd__client *c = client;
     sherd__worker *w = c->worker;
-    ending *e = w->opt.wake ? sherd__alloc(sizeof *e) : NULL;
+    bool room = w->opt.wake && w->endings_len < ENDINGS_MOST;
+    ending *e = room ? sherd__alloc(sizeof *e) : NULL;
     if (e) {
         *e = (ending){ { .run = run_ending, .done = on_ended }, w, NULL, w->endings, c->pool,
                        reserved, end, what };
         if (!sherd__executor_submit(w->opt.executor, &e->work)) {
             if (e->next) e->next->prev = e;
             w->endings = e;
+            w->endings_len++;
             return;
         }
         sherd__free(e);

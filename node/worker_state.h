@@ -16,6 +16,7 @@
 #include "node/worker.h"
 
 #define RUNNING_MAX 2u
+#define ENDINGS_MOST 512u /* that wait for the compute thread, which has room for twice as many */
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
 #define TURN_LEAD_US 1e6 /* that a key's tasks may have taken more than those of one that waits */
@@ -99,6 +100,7 @@ struct sherd__worker {
     bool pumping;
     double served_us;                /* the least used_us of those in the ring, when last served */
     struct ending *endings;          /* with the compute thread */
+    uint32_t endings_len;
     size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for
                                         room of other keys */
     double turn_us;                  /* estimated, of work on the loop's thread since its turn */

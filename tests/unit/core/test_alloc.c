@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -88,6 +91,45 @@ static void memory_in_pages_begins_with_one_and_is_all_there(void **state)
     assert_int_equal(sherd__alloc_fail_nth(0), 1);
 }
 
+/* What the allocator asks of the system. */
+static size_t longest, given_back;
+
+int madvise(void *p, size_t n, int advice)
+{
+    if (advice == MADV_DONTNEED) {
+        given_back += n;
+        if (n > longest) longest = n;
+    }
+    return (int)syscall(SYS_madvise, p, n, advice);
+}
+
+static void what_is_large_goes_back_in_slices(void **state)
+{
+    enum { MB = 1 << 20, SMALL = 16 * MB, LARGE = 100 * MB };
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        void *small = sherd__alloc(SMALL);
+        uint8_t *p = kind == 0   ? sherd__alloc(LARGE)
+                     : kind == 1 ? sherd__alloc_large(LARGE)
+                     : kind == 2 ? sherd__alloc_pages(LARGE)
+                                 : sherd__calloc(LARGE, 1);
+        sherd__free_in_slices(kind < 4);
+        assert_non_null(p);
+        for (size_t i = 0; i < LARGE; i += 4096) p[i] = 1;
+        longest = given_back = 0;
+        sherd__free(small);
+        assert_int_equal(given_back, 0);
+        sherd__free(p);
+        sherd__free_in_slices(false);
+        if (kind == 4) {
+            assert_int_equal(given_back, 0); /* where nobody waits */
+            continue;
+        }
+        assert_true(longest <= 16 * MB);
+        assert_true(given_back >= LARGE - 20 * MB && given_back <= LARGE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -96,6 +138,7 @@ int main(void)
         cmocka_unit_test(cleared_memory_is_zero),
         cmocka_unit_test(exactly_the_nth_allocation_fails),
         cmocka_unit_test(memory_in_pages_begins_with_one_and_is_all_there),
+        cmocka_unit_test(what_is_large_goes_back_in_slices),
     };
     return cmocka_run_group_tests_name("core/alloc", tests, NULL, NULL);
 }

@@ -9,11 +9,16 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/unit/node/circle_member.h"
 
 enum { NUMBERS = 4 * 65536, LARGE = 5, MUCH = 64 << 20 };
+static size_t numbers = NUMBERS;
 
 static uint64_t used(void)
 {
@@ -40,11 +45,13 @@ static int meet(void)
 
 static void put_network(void)
 {
-    static const char text[] = "input = 3\nlayer = dense 65536\nloss = squared\n";
-    double *state = calloc(NUMBERS, sizeof *state);
+    char text[64];
+    double *state = calloc(numbers, sizeof *state);
     assert_non_null(state);
-    circle_put(LARGE, SHERD_U8, text, sizeof text - 1);
-    circle_put(LARGE + 1, SHERD_F64, state, NUMBERS);
+    int len = snprintf(text, sizeof text, "input = 3\nlayer = dense %zu\nloss = squared\n",
+                       numbers / 4);
+    circle_put(LARGE, SHERD_U8, text, (size_t)len);
+    circle_put(LARGE + 1, SHERD_F64, state, numbers);
     joined_exchange(&one.j);
     free(state);
 }
@@ -128,11 +135,38 @@ static void a_meet_has_the_memory_of_the_circle_before(void **unused)
     }
 }
 
+static size_t given_back;
+
+int madvise(void *p, size_t n, int advice)
+{
+    if (advice == MADV_DONTNEED) given_back += n;
+    return (int)syscall(SYS_madvise, p, n, advice);
+}
+
+/* Its pages, slice by slice (core/alloc.h): the loop may wait for each of them. */
+static void a_large_network_is_not_given_back_in_one_go(void **unused)
+{
+    enum { MANY = 24 * NUMBERS, SLICE = 16 << 20 };
+    (void)unused;
+    numbers = MANY;
+    start((uint64_t)32 * MUCH);
+    assert_int_equal(meet(), 0);
+    given_back = 0; /* the executor of this test computes at once */
+    assert_int_equal(sherd__session_drop(one.j.co, JOB, 0), 0);
+    joined_exchange(&one.j);
+    assert_true(given_back >= 8 * (size_t)MANY - 2 * SLICE); /* its parameters at least */
+    turns();
+    cut();
+    end();
+    numbers = NUMBERS;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_compute_thread_ends_what_a_circle_leaves),
         cmocka_unit_test(a_meet_has_the_memory_of_the_circle_before),
+        cmocka_unit_test(a_large_network_is_not_given_back_in_one_go),
     };
     return cmocka_run_group_tests_name("node/circle_end", tests, NULL, circle_free_identities);
 }

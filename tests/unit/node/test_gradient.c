@@ -70,11 +70,13 @@ static void wake(void *ctx)
     pthread_mutex_unlock(&woken_lock);
 }
 
+static bool turns; /* it asks for turns of a loop, also where it is not threaded */
+
 static void start(uint64_t memory, bool threaded)
 {
     sherd__worker_options o = { .backend = &none, .memory = memory };
     o.caps.gflops = threaded ? 1 : 10;
-    if (threaded) o.wake = wake;
+    if (threaded || turns) o.wake = wake;
     assert_int_equal(threaded ? sherd__executor_new(&executor, 16, wake, NULL)
                               : sherd__executor_new_inline(&executor), 0);
     o.executor = executor;
@@ -83,11 +85,11 @@ static void start(uint64_t memory, bool threaded)
 
 static void stop(void)
 {
-    while (sherd__executor_pending(executor)) {
+    do {
         sherd__executor_drain(executor);
+        sherd__worker_poll(worker); /* which ends clients, and leaves their networks to it */
         usleep(1000);
-    }
-    sherd__worker_poll(worker);
+    } while (sherd__executor_pending(executor));
     assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
     assert_int_equal(sherd__worker_stats_of(worker)->clients_now, 0);
     assert_int_equal(sherd__worker_memory(worker)->used, 0);
@@ -495,6 +497,90 @@ static void local_steps_end_with_the_session_that_asked_for_them(void **s)
     stop();
 }
 
+static uint64_t used(void)
+{
+    return sherd__worker_memory(worker)->used;
+}
+
+/* Its loop has turns, in which it hears nothing of the compute thread. */
+static void drop_job(peer *p)
+{
+    assert_int_equal(sherd__session_drop(p->j.co, JOB, 0), 0);
+    for (int i = 0; i < 4; i++) {
+        joined_exchange(&p->j);
+        sherd__worker_poll(worker);
+    }
+}
+
+/* Its network counts until then, and one that follows may have that memory. One that nothing was
+ * computed with has no pages, and goes at once. */
+static void the_compute_thread_ends_a_network(void **s)
+{
+    (void)s;
+    peer p;
+    layout l = usual();
+    uint64_t first = 0;
+    turns = true;
+    start(16 * MB, false);
+    join(&p);
+    for (unsigned n = 0; n < 2; n++) {
+        put_examples(&p);
+        ask(&p, &l, 50 + n);
+        joined_exchange(&p.j);
+        sherd__worker_poll(worker);
+        if (n == 0) first = used();
+        else assert_true(used() < first + 1024); /* a network has more, whose end is not heard of */
+        for (unsigned i = 0; n == 0 && i < 100 && p.results < TIERS; i++) {
+            settle(&p);
+            sherd__worker_poll(worker);
+        }
+        assert_int_equal(p.results, TIERS * (n + 1));
+        assert_int_equal(sherd__executor_pending(executor), n); /* the end of the first one */
+        if (n == 0) drop_job(&p);
+    }
+    settle(&p);
+    drop_job(&p);
+    assert_int_equal(sherd__executor_drain(executor), 1);
+    uint8_t bytes[1024];
+    size_t len = write_plan(&l, bytes);
+    sherd__task task = task_of(&l, TIERS - 1, 60);
+    task.result.cols++;
+    task.result.len += 8;
+    put_examples(&p);
+    put(&p, 60, SHERD_I64, 1, len / 8, bytes);
+    assert_int_equal(sherd__session_task(p.j.co, &task), 0);
+    joined_exchange(&p.j);
+    assert_int_equal(p.refusals, 1);
+    drop_job(&p);
+    assert_int_equal(sherd__executor_pending(executor), 0);
+    cut(&p);
+    stop();
+    turns = false;
+}
+
+/* The compute thread has a long task, say: its queue has room for others still. */
+static void ends_that_wait_are_bounded(void **s)
+{
+    enum { MANY = 600, MOST = 512 };
+    (void)s;
+    peer p;
+    layout l = usual();
+    turns = true;
+    start(16 * MB, false);
+    join(&p);
+    for (unsigned n = 1; n <= MANY; n++) {
+        put_examples(&p);
+        ask(&p, &l, 50);
+        drop_job(&p);
+        assert_int_equal(p.results, TIERS);
+        p.results = 0;
+        assert_int_equal(sherd__executor_pending(executor), n < MOST ? n : MOST);
+    }
+    cut(&p);
+    stop();
+    turns = false;
+}
+
 static void no_allocation_that_fails_does_harm(void **s)
 {
     (void)s;
@@ -528,6 +614,8 @@ int main(void)
         cmocka_unit_test(
             a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late),
         cmocka_unit_test(local_steps_end_with_the_session_that_asked_for_them),
+        cmocka_unit_test(the_compute_thread_ends_a_network),
+        cmocka_unit_test(ends_that_wait_are_bounded),
         cmocka_unit_test(no_allocation_that_fails_does_harm),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
