@@ -132,7 +132,11 @@ static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 {
     struct stat st;
     sherd__file *f;
-    if (lstat(j->path, &st) == 0 && !S_ISREG(st.st_mode)) return lock(j, d); /* says what it is */
+    if (lstat(j->path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        int err = lock(j, d); /* says what it is */
+        return err ? err : sherd__fail(d, SHERD_EBUSY, "try again", "%s: was replaced meanwhile",
+                                       sherd__path_tail(j->path));
+    }
     int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
     if (err) return err;
     j->made = true;

@@ -3,13 +3,14 @@
  * each kind of layer and loss, labels and values, with clipping and without. Memcheck then names
  * what depends on an example; test_undefined.sh reads that.
  *
- *     prog_undefined header     0: it was built with what tells memcheck
+ *     prog_undefined header     0: it was built with what tells memcheck, and optimized, since else
+ *                               choices are branches
  *     prog_undefined examples
  *     prog_undefined control    a branch that depends on an example
  */
 #include <stdio.h>
 #include <string.h>
-#if __has_include(<valgrind/memcheck.h>)
+#if defined __OPTIMIZE__ && __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h>
 enum { HEADER = 1 };
 #else

@@ -6,7 +6,7 @@ PROG=$(realpath "${BUILD:-build/plain}/tests/system/learn/prog_undefined")
 . "$(dirname "$0")/../../support/tap.sh"
 case ${SAN:-} in ?*) echo "1..0 # SKIP valgrind runs nothing that a sanitizer watches"; exit 77 ;; esac
 command -v valgrind >/dev/null || { echo "1..0 # SKIP valgrind is not installed"; exit 77; }
-"$PROG" header || { echo "1..0 # SKIP built without valgrind/memcheck.h"; exit 77; }
+"$PROG" header || { echo "1..0 # SKIP built without valgrind/memcheck.h, or not optimized"; exit 77; }
 
 # Which of these memcheck may name: the file, what the line says, and why that is public.
 cat >public.py <<'END'
