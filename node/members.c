@@ -18,7 +18,10 @@
 #include "node/lines.h"
 #include "sherd/version.h"
 
-enum { MEMBER_LINKS = 4 }; /* for each circle: one, and those of meetings before that still close */
+enum {
+    MEMBER_LINKS = 4, /* for each circle: one, and those of meetings before that still close */
+    LOOKS = 128       /* connections that are looked at for one that may be displaced */
+};
 
 typedef struct conn {
     sherd__members *members;
@@ -39,6 +42,7 @@ struct sherd__members {
     sherd__worker *worker;
     conn *conns;
     uint32_t count;
+    uint32_t looked; /* which of them is looked at next */
     sherd__lines lines[2]; /* notes, problems: by the key of the coordinator */
 };
 
@@ -160,59 +164,101 @@ static void close_link(void *ctx, void *link)
 
 /* ---- that came ------------------------------------------------------------------------------- */
 
+static bool counts_for(const conn *c, const sherd__account *a, const sherd__fingerprint *key)
+{
+    return c->came && !c->displaced && c->account == a && sherd__fingerprint_equal(&c->key, key);
+}
+
 /* How many this member has that count for this account. */
 static uint32_t has(const sherd__members *m, const sherd__account *a, const sherd__fingerprint *key)
 {
     uint32_t n = 0;
-    for (const conn *c = m->conns; c; c = c->next)
-        n += c->came && !c->displaced && c->account == a && sherd__fingerprint_equal(&c->key, key);
+    for (const conn *c = m->conns; c; c = c->next) n += counts_for(c, a, key);
     return n;
 }
 
-/* A quarter is left for the coordinator itself. */
-static bool full(const sherd__members *m, const sherd__account *a)
+/* How many circles it has there that it has no connection for; below 0: connections beyond them. */
+static int64_t wants(const sherd__members *m, const sherd__account *a,
+                     const sherd__fingerprint *key)
+{
+    return (int64_t)sherd__worker_member_circles(m->worker, a, key, 0) - has(m, a, key);
+}
+
+/* Connections that count for an account while members may have one more. A quarter is left for the
+ * coordinator itself. */
+static uint32_t line_of(const sherd__members *m, const sherd__account *a)
 {
     uint32_t most = m->opt.most(m->opt.ctx, a);
-    return a->connections >= most - most / 4;
+    return most - most / 4;
 }
 
 /* How many more this member may have that count for this account. */
 static uint32_t left_of(const sherd__members *m, const sherd__account *a,
                         const sherd__fingerprint *key)
 {
-    if (full(m, a)) return 0;
-    uint32_t most = MEMBER_LINKS * sherd__worker_member_circles(m->worker, a, key);
+    if (a->connections >= line_of(m, a)) return 0;
+    uint32_t most = MEMBER_LINKS * sherd__worker_member_circles(m->worker, a, key, 0);
     uint32_t have = has(m, a, key);
     return most > have ? most - have : 0;
 }
 
-/* The oldest connection of a key that has more than one for each of its circles, or NULL. */
-static conn *surplus(const sherd__members *m, const sherd__account *a)
+/* Whether it may be for a circle of another coordinator. */
+static bool wanted_elsewhere(const sherd__members *m, const conn *c)
+{
+    for (const sherd__account *a = sherd__worker_accounts(m->worker); a; a = a->next)
+        if (a != c->account && wants(m, a, &c->key) > 0) return true;
+    return false;
+}
+
+/* The oldest of a member's: of those for circles that are over, else of those that brought nothing,
+ * else of all. NULL: none. */
+static conn *oldest_of(const sherd__members *m, const sherd__account *a,
+                       const sherd__fingerprint *key)
 {
     conn *oldest = NULL;
-    for (conn *c = m->conns; c; c = c->next)
-        if (c->came && !c->displaced && c->account == a &&
-            has(m, a, &c->key) > sherd__worker_member_circles(m->worker, a, &c->key))
-            oldest = c;
+    int best = 1;
+    for (conn *c = m->conns; c; c = c->next) {
+        if (!counts_for(c, a, key)) continue;
+        bool over = c->id && !sherd__worker_member_circles(m->worker, a, key, c->id);
+        int use = over ? 3 : c->id ? 1 : wanted_elsewhere(m, c) ? 0 : 2;
+        if (use < best) continue;
+        best = use;
+        oldest = c;
+    }
     return oldest;
+}
+
+/* A connection of a member that has more than one for each of its circles, or NULL. Some are looked
+ * at, and others in the next call. */
+static conn *surplus(sherd__members *m, const sherd__account *a)
+{
+    uint32_t left = m->count < LOOKS ? m->count : LOOKS;
+    const conn *c = m->conns;
+    conn *found = NULL;
+    if (m->count == 0) return NULL;
+    m->looked %= m->count;
+    for (uint32_t i = 0; i < m->looked; i++) c = c->next;
+    for (; left > 0 && !found; left--, m->looked++, c = c->next ? c->next : m->conns)
+        if (counts_for(c, a, &c->key) && wants(m, a, &c->key) < 0)
+            found = oldest_of(m, a, &c->key);
+    return found;
 }
 
 /* Each member has one connection for each of its circles before another one has more. What is
  * displaced has given its descriptor back on return. */
-static bool make_room(const sherd__members *m, sherd__account *a, const sherd__fingerprint *key)
+static bool make_room(sherd__members *m, sherd__account *a, const sherd__fingerprint *key)
 {
-    if (!full(m, a) || has(m, a, key) >= sherd__worker_member_circles(m->worker, a, key))
-        return false;
+    if (a->connections != line_of(m, a) || wants(m, a, key) <= 0) return false;
     conn *c = surplus(m, a);
     if (!c) return false;
     c->displaced = true;
     a->connections--;
     sherd__link_abort(c->link, SHERD_EBUSY, "another member of the coordinator has none");
-    return !full(m, a);
+    return true;
 }
 
 /* One for which it has most left, or where another member's connection is displaced, or NULL. */
-static sherd__account *choose(const sherd__members *m, const sherd__fingerprint *key)
+static sherd__account *choose(sherd__members *m, const sherd__fingerprint *key)
 {
     sherd__account *best = NULL;
     uint32_t most = 0;

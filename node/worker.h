@@ -113,9 +113,9 @@ void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_
                                 const sherd__refusal *r);
 /** The circle that somebody with this key may connect for, or 0: none. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
-/** How many circles of this account know them. */
+/** How many circles of this account know them, of this name; 0: of any. */
 uint32_t sherd__worker_member_circles(const sherd__worker *w, const sherd__account *a,
-                                      const sherd__fingerprint *key);
+                                      const sherd__fingerprint *key, uint64_t id);
 /** Sets what the budget has to do with of a session of theirs, which counts in the account. */
 void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
                                   sherd__session_options *opt);

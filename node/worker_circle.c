@@ -185,12 +185,14 @@ uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *
 }
 
 uint32_t sherd__worker_member_circles(const sherd__worker *w, const sherd__account *a,
-                                      const sherd__fingerprint *key)
+                                      const sherd__fingerprint *key, uint64_t id)
 {
     uint32_t circles = 0;
-    for (const sherd__client *c = w->clients; c; c = c->next)
-        if (c->circle && !c->closed && &c->tenant->account == a)
-            circles += sherd__circle_knows(c->circle, key) != 0;
+    for (const sherd__client *c = w->clients; c; c = c->next) {
+        if (!c->circle || c->closed || &c->tenant->account != a) continue;
+        uint64_t known = sherd__circle_knows(c->circle, key);
+        circles += known && (!id || id == known);
+    }
     return circles;
 }
 

@@ -279,6 +279,100 @@ static void a_members_only_connection_gives_way_to_none(void **unused)
     end(l);
 }
 
+/* The coordinator's own take more than their quarter: one connection less would let none in. */
+static void nothing_is_displaced_in_vain(void **unused)
+{
+    enum { MEMBERS = 4, OWN = 4 };
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    sherd__account *a = sherd__worker_accounts(one.worker);
+    room = MEMBERS + OWN;
+    for (uint32_t i = 1; i <= MEMBERS; i++) {
+        come_in();
+        run_until(&far.ready, i);
+    }
+    a->connections += OWN;
+    come_in_as(AFTER);
+    run_until(&far.gone, 1);
+    assert_int_equal(far.ready, MEMBERS);
+    assert_int_equal(a->connections, MEMBERS + OWN);
+    a->connections -= OWN;
+    end(l);
+}
+
+static void where_no_member_may_come_none_does(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    room = 0;
+    come_in();
+    run_until(&far.gone, 1);
+    assert_int_equal(far.ready, 0);
+    end(l);
+}
+
+/* The first block of a round. */
+static void send_step(sherd_link *l)
+{
+    sherd_fragment *f;
+    const uint64_t len = circle_len_of(0);
+    const sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
+                                     .cols = len / 8, .len = len };
+    assert_int_equal(sherd__fragment_take(&f, &i, calloc(1, len), NULL, NULL), 0);
+    assert_int_equal(sherd__session_put(sherd__link_session(l), CIRCLE, sherd__circle_block(1, 0),
+                                        f), 0);
+    sherd__link_flush(l);
+}
+
+static void a_connection_that_brought_a_block_gives_way_last(void **unused)
+{
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    come_in();
+    run_until(&far.ready, 1);
+    const sherd_link *used = far.link;
+    assert_int_equal(circle_step(1, 0), 0);
+    send_step(far.link);
+    uint64_t before = circle_used();
+    for (int i = 0; i < 1000 && circle_used() == before; i++) uv_run(&loop, UV_RUN_ONCE);
+    for (uint32_t i = 2; i < room; i++) {
+        come_in();
+        run_until(&far.ready, i);
+    }
+    come_in_as(AFTER);
+    run_until(&far.ready, room);
+    run_until(&far.gone, 1);
+    assert_ptr_not_equal(far.ended, used);
+    end(l);
+}
+
+/* A coordinator whose circle knew a member, too: before its first block the connection counted for
+ * it, but is for another's circle. */
+static void a_coordinator_displaces_nothing_of_another_ones(void **unused)
+{
+    static const uint32_t all[N] = { BEFORE, SELF, AFTER }, mine[N] = { N, SELF, AFTER };
+    (void)unused;
+    sherd_listener *l = begin(SELF, true);
+    sherd__circle_plan p = circle_plan();
+    circle_swap();
+    p.id = CIRCLE + 1;
+    assert_int_equal(circle_meet_with(&p, all), 0);
+    const sherd__account *a = sherd__worker_accounts(one.worker);
+    come_in();
+    run_until(&far.ready, 1);
+    const sherd_link *honest = far.link;
+    assert_int_equal(a->connections, 1);
+    p.id++;
+    assert_int_equal(circle_meet_with(&p, mine), 0);
+    room = 1; /* what others of its members leave */
+    come_in_as(N);
+    run_until(&far.gone, 1);
+    assert_ptr_not_equal(far.ended, honest);
+    joined_cut(&one.j);
+    circle_swap();
+    end(l);
+}
+
 static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
 {
     static const uint32_t others[N] = { N, SELF, AFTER };
@@ -384,6 +478,10 @@ int main(void)
         cmocka_unit_test(a_quarter_of_the_connections_is_left_for_the_coordinator),
         cmocka_unit_test(a_members_surplus_connection_gives_way_to_another_members),
         cmocka_unit_test(a_members_only_connection_gives_way_to_none),
+        cmocka_unit_test(nothing_is_displaced_in_vain),
+        cmocka_unit_test(where_no_member_may_come_none_does),
+        cmocka_unit_test(a_connection_that_brought_a_block_gives_way_last),
+        cmocka_unit_test(a_coordinator_displaces_nothing_of_another_ones),
         cmocka_unit_test(connections_of_a_member_that_is_in_no_circle_give_way),
         cmocka_unit_test(what_a_member_answers_is_of_its_coordinators_turn),
         cmocka_unit_test(a_coordinators_members_write_some_lines_a_minute),
