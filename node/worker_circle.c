@@ -131,18 +131,25 @@ static void go_on(sherd__client *c)
     sherd__worker_flush(c->worker, c);
 }
 
+/* The first one of a key that has not had its part of this turn. */
+static sherd__client *next_stirred(const sherd__worker *w)
+{
+    sherd__client *c = w->stirred;
+    while (c && w->opt.wake && c->tenant->went == w->went) c = c->stirred_next;
+    return c;
+}
+
 void sherd__worker_go_on(sherd__worker *w)
 {
-    const sherd__client *last = w->stirred_last; /* who is stirred here waits for the next turn */
-    for (unsigned n = 1; w->stirred; n++) {
-        sherd__client *c = w->stirred;
-        bool enough = w->opt.wake && (c == last || n == STIRRED_TURN);
+    sherd__client *c;
+    w->went++;
+    for (unsigned n = 0; (n < STIRRED_TURN || !w->opt.wake) && (c = next_stirred(w)); n++) {
+        c->tenant->went = w->went;
         sherd__worker_calm(c);
         sherd__circle_go_on(c->circle);
         go_on(c); /* clients may end by it */
-        if (enough) break;
     }
-    if (w->stirred) w->opt.wake(w->opt.wake_ctx);
+    if (w->stirred && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
 }
 
 static sherd__client *client_of(const sherd__worker *w, const sherd__circle *circle)

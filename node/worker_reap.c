@@ -70,10 +70,11 @@ void sherd__worker_reap_now(sherd__client *c)
     w->reaped += reap_client(c, w->opt.wake ? less(REAP_AT_ONCE, w->reaped) : SIZE_MAX);
 }
 
-/* Of one key's clients, or of all others; true where something was freed. */
-static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t *relieved)
+/* Of one key's clients, or of all others, so many since the turn; true where something was freed. */
+static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t turn,
+                    size_t *relieved)
 {
-    size_t most = w->opt.wake ? less(REAP_RELIEF, *relieved) : SIZE_MAX, n = 0;
+    size_t most = w->opt.wake ? less(turn, *relieved) : SIZE_MAX, n = 0;
     for (sherd__client *c = w->clients; c && n < most; c = c->next)
         if ((c->pool == pool) == its) n += reap_client(c, most - n);
     *relieved += n;
@@ -83,10 +84,12 @@ static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t 
 bool sherd__worker_relieve(void *worker, const sherd__pool *asks)
 {
     sherd__worker *w = worker;
-    sherd__account *a = w->accounts;
-    while (a->pool != asks) a = a->next;
-    return relieve(w, asks, true, &((tenant *)a)->relieved) ||
-           relieve(w, asks, false, &w->relieved);
+    tenant *t = NULL;
+    size_t keys = 0;
+    for (sherd__account *a = w->accounts; a; a = a->next, keys++)
+        if (a->pool == asks) t = (tenant *)a;
+    return t && (relieve(w, asks, true, REAP_RELIEF / keys, &t->relieved) ||
+                 relieve(w, asks, false, REAP_RELIEF, &w->relieved));
 }
 
 /* ---- what the compute thread ends ------------------------------------------------------------ */

@@ -20,11 +20,11 @@
 #define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
 #define TURN_LEAD_US 1e6 /* that a key's tasks may have taken more than those of one that waits */
-#define STIRRED_TURN 4u /* clients whose circles go on in a turn, each for a ms or so */
+#define STIRRED_TURN 4u /* circles that go on in a turn, each of another key */
 #define REAP_TURN 1024u /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
 #define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
-#define REAP_RELIEF 16384u /* in a turn, where memory is wanted: a key's for itself; others' */
+#define REAP_RELIEF 16384u /* in a turn, where memory is wanted: keys' for themselves; others' */
 
 typedef struct task {
     sherd_work work; /* first: the executor hands it back */
@@ -57,6 +57,7 @@ typedef struct tenant {
     sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
     double used_us;                  /* that its tasks took (worker_turns.c) */
     size_t relieved;                 /* its records that were freed since the turn, for its room */
+    uint64_t went;                   /* the last turn in which a circle of it went on */
     struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
 } tenant;
 
@@ -92,6 +93,7 @@ struct sherd__worker {
     sherd__worker_stats stats;
     sherd__client *clients;
     sherd__client *stirred, *stirred_last; /* in the order in which they were */
+    uint64_t went;                   /* turns in which these went on */
     sherd__account *accounts;        /* of all tenants */
     tenant *last;                    /* whose turn was last; its turn_next is the next one's */
     sherd__client *inside;           /* whose event is being handled: its link flushes after it */
@@ -193,7 +195,7 @@ void sherd__worker_move(sherd__client *c);
 /** The same in a turn of the loop, where its circle goes on with what it does some at a turn;
  *  without turns, behind the event at hand. */
 void sherd__worker_stir(sherd__client *c);
-/** The same now for clients that were stirred: some at a turn. */
+/** The same now for clients that were stirred: one of a key at a turn, and some keys. */
 void sherd__worker_go_on(sherd__worker *w);
 /** It is freed: nothing goes on. */
 void sherd__worker_calm(sherd__client *c);

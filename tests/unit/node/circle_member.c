@@ -105,7 +105,7 @@ void circle_make_identities(void)
 static void come(void)
 {
     static const double params[COUNT] = { 0.5, -0.25 };
-    joined_open(&one.j, one.worker, hear, NULL);
+    joined_open_as(&one.j, one.worker, one.key, one.memory, hear, NULL);
     circle_put(TEXT, SHERD_U8, recipe, strlen(recipe));
     circle_put(STATE, SHERD_F64, params, COUNT);
 }

@@ -22,6 +22,7 @@ typedef struct circle_member {
     const sherd__backend *backend;   /* NULL: one that computes nothing */
     void *backend_ctx;
     uint64_t memory;                 /* of the worker; 0: 4 MB */
+    const sherd__fingerprint *key;   /* of coordinators that come; NULL: each has its own */
     bool turns;                      /* it asks for turns of a loop, which count as wakes */
     unsigned wakes;
     sherd__circle *circle;           /* that opened a link */

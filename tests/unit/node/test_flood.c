@@ -349,34 +349,67 @@ static void put_bytes(peer *p, uint64_t len)
 static void what_a_key_dropped_is_freed_for_it_first(void **s)
 {
     enum { FEW = 4000, MANY = 40000 };
-    static const sherd__fingerprint keys[2] = { { .sha256 = { 1 } }, { .sha256 = { 2 } } };
+    static const sherd__fingerprint keys[3] = { { .sha256 = { 1 } }, { .sha256 = { 2 } },
+                                                { .sha256 = { 3 } } };
     (void)s;
     for (int both = 0; both <= 1; both++) {
-        peer few, many;
+        peer few, many[2];
         memset(&few, 0, sizeof few);
-        memset(&many, 0, sizeof many);
+        memset(many, 0, sizeof many);
         start_with(256 * MB, 0, true);
         joined_open_as(&few.j, worker, &keys[0], 256 * MB, hear, &few);
-        joined_open_as(&many.j, worker, &keys[1], 256 * MB, hear, &many);
         uint64_t before = used();
         put_many(&few, FEW);
-        uint64_t part = used() - before, limit = part + MB / 2;
-        put_many(&many, MANY);
+        uint64_t part = used() - before;
+        for (int i = 0; i < 2; i++) {
+            joined_open_as(&many[i].j, worker, &keys[1 + i], 256 * MB, hear, &many[i]);
+            put_many(&many[i], MANY);
+        }
         (void)turns();
-        sherd__pool_limit(sherd__worker_account(few.j.client)->pool, limit);
-        sherd__pool_limit(sherd__worker_account(many.j.client)->pool, used());
+        sherd__pool_limit(sherd__worker_account(few.j.client)->pool, part + MB / 2);
+        sherd__pool_limit(sherd__worker_account(many[0].j.client)->pool, part);
         assert_int_equal(sherd__session_drop(few.j.co, 9, 0), SHERD_OK);
         joined_exchange(&few.j);
-        assert_int_equal(sherd__session_drop(many.j.co, 9, 0), SHERD_OK);
-        joined_exchange(&many.j);
-        if (both) put_bytes(&many, used()); /* no room, whatever is freed */
-        assert_int_equal(many.refusals, both);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(sherd__session_drop(many[i].j.co, 9, 0), SHERD_OK);
+            joined_exchange(&many[i].j);
+        }
+        if (both) put_bytes(&many[0], 256 * MB); /* no room, whatever is freed */
+        assert_int_equal(many[0].refusals, both);
         put_bytes(&few, part / 2);
         assert_int_equal(few.refusals, 0);
         joined_cut(&few.j);
-        joined_cut(&many.j);
+        for (int i = 0; i < 2; i++) joined_cut(&many[i].j);
         stop();
     }
+}
+
+/* However many keys want room in one turn, each of what it dropped itself. */
+static void what_is_freed_for_room_is_bounded_over_all_keys(void **s)
+{
+    enum { KEYS = 10, EACH = 5000, MOST = 2 * 16384 + 512 };
+    (void)s;
+    peer p[KEYS];
+    memset(p, 0, sizeof p);
+    start_with(256 * MB, 0, true);
+    for (unsigned i = 0; i < KEYS; i++) {
+        const sherd__fingerprint key = { .sha256 = { 1 + (uint8_t)i } };
+        joined_open_as(&p[i].j, worker, &key, 256 * MB, hear, &p[i]);
+    }
+    uint64_t before = used();
+    for (unsigned i = 0; i < KEYS; i++) put_many(&p[i], EACH);
+    (void)turns();
+    uint64_t part = used() - before;
+    for (unsigned i = 0; i < KEYS; i++) {
+        const sherd__account *a = sherd__worker_account(p[i].j.client);
+        sherd__pool_limit(a->pool, sherd__pool_stats_of(a->pool)->used);
+        assert_int_equal(sherd__session_drop(p[i].j.co, 9, 0), SHERD_OK);
+        joined_exchange(&p[i].j);
+    }
+    for (unsigned i = 0; i < KEYS; i++) put_bytes(&p[i], 256 * MB); /* no room, whatever is freed */
+    assert_in_range(used() - before, part - part * MOST / (KEYS * EACH), part);
+    for (unsigned i = 0; i < KEYS; i++) joined_cut(&p[i].j);
+    stop();
 }
 
 static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
@@ -608,6 +641,7 @@ int main(void)
         cmocka_unit_test(a_task_over_a_block_that_relief_drops_is_refused),
         cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
         cmocka_unit_test(what_a_key_dropped_is_freed_for_it_first),
+        cmocka_unit_test(what_is_freed_for_room_is_bounded_over_all_keys),
         cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
         cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
         cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
