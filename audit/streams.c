@@ -485,8 +485,9 @@ static uint32_t factor_of(const place *x, const place *y)
 static void longest(pair *p, bool multiplied)
 {
     if (multiplied) p->r.factor = factor_of(&p->x, &p->y);
-    for (int minus = 0; minus < 2 && p->run < WINDOW && multiplied == (p->r.factor > 0); minus++) {
-        p->r.minus = minus && !multiplied;
+    if (multiplied && !p->r.factor) return;
+    for (int minus = 0; minus < (multiplied ? 1 : 2) && p->run < WINDOW; minus++) {
+        p->r.minus = minus;
         p->run = run_at(p->x.of, p->x.at, p->y.of, p->y.at, &p->r, &p->back);
     }
 }

@@ -20,8 +20,8 @@
 #include "node/circle_state.h"
 
 enum {
-    ADD_TURN = 1 << 19, /* numbers that are added or copied at once: 1 ms */
-    STEPS_TURN = 16     /* steps that are taken at once */
+    ADD_TURN = 1 << 19, /* numbers that are added or copied at once, and sent */
+    STEPS_TURN = 16     /* steps that are taken at once, each with a block that is sent */
 };
 
 /* ---- sums ------------------------------------------------------------------------------------ */

@@ -70,7 +70,7 @@ void sherd__worker_reap_now(sherd__client *c)
     w->reaped += reap_client(c, w->opt.wake ? less(REAP_AT_ONCE, w->reaped) : SIZE_MAX);
 }
 
-/* Of one key's clients, or of all others, so many since the turn; true where something was freed. */
+/* Of one key's clients, or of all others, so many in a turn; true where something was freed. */
 static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t turn,
                     size_t *relieved)
 {

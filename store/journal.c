@@ -130,13 +130,7 @@ static int lock(sherd__journal *j, sherd_diag *d)
 /* A new one is locked before it has a name: nobody else can have added to it. */
 static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 {
-    struct stat st;
     sherd__file *f;
-    if (lstat(j->path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        int err = lock(j, d); /* says what it is */
-        return err ? err : sherd__fail(d, SHERD_EBUSY, "try again", "%s: was replaced meanwhile",
-                                       sherd__path_tail(j->path));
-    }
     int err = sherd__file_begin(&f, j->path, SHERD__FILE_PRIVATE, d);
     if (err) return err;
     j->made = true;
@@ -154,12 +148,19 @@ static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 
 static int take_up(sherd__journal *j, sherd__journal_mode mode, void *ctx, sherd_diag *d)
 {
-    bool there = access(j->path, F_OK) == 0 || errno != ENOENT;
+    struct stat st;
+    bool there = lstat(j->path, &st) == 0 || errno != ENOENT;
     if (!there && mode == SHERD__JOURNAL_EXISTING)
         return sherd__fail(d, SHERD_EFORMAT, j->kind->remedy, "%s: does not exist: %s",
                            sherd__path_tail(j->path), j->kind->missing);
-    if (mode == SHERD__JOURNAL_FRESH || !there) return begin(j, mode, d);
+    if (!there) return begin(j, mode, d);
     int err = lock(j, d);
+    if (!err && mode == SHERD__JOURNAL_FRESH) {
+        int old = j->fd; /* locked until it is replaced */
+        err = begin(j, mode, d);
+        close(old);
+        return err;
+    }
     if (!err) err = read_lines(j, ctx, d);
     if (!err && ftruncate(j->fd, (off_t)j->end) != 0) err = fail_file(j, SHERD_EIO, "mend", d);
     return err;

@@ -1,8 +1,8 @@
 /*
  * The ledger in memory: costs as a step function over places, numbers of uploads by job and by day,
- * and what each sum was computed for. All are found in logarithmic or constant time, since a
- * coordinator chooses how many there are. Each line of the file is applied to these by the same
- * function that applies a new one.
+ * and what each sum was computed for. Since a coordinator chooses how many there are, numbers and
+ * sums are found in constant or logarithmic time; a charge walks the steps of its places. Each line
+ * of the file is applied to these by the same function that applies a new one.
  */
 #include "store/ledger.h"
 

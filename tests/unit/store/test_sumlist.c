@@ -109,6 +109,19 @@ static void what_was_added_is_there_for_who_opens_it_again(void **state)
     sherd__sumlist_close(s);
 }
 
+static void one_that_is_open_is_not_replaced(void **state)
+{
+    (void)state;
+    sherd__sumlist *s, *other;
+    assert_int_equal(sherd__sumlist_open(&s, scratch_dir(), true, NULL), 0);
+    assert_int_equal(sherd__sumlist_open(&other, scratch_dir(), true, NULL), SHERD_EBUSY);
+    assert_int_equal(add(s, 0), 0);
+    sherd__sumlist_close(s);
+    assert_int_equal(sherd__sumlist_open(&s, scratch_dir(), false, NULL), 0);
+    is_there(s, 0);
+    sherd__sumlist_close(s);
+}
+
 static void a_step_is_over_one_set(void **state)
 {
     (void)state;
@@ -206,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_added_is_there_for_who_opens_it_again),
+        cmocka_unit_test(one_that_is_open_is_not_replaced),
         cmocka_unit_test(a_step_is_over_one_set),
         cmocka_unit_test(what_could_not_be_synced_was_not_added),
         cmocka_unit_test(a_line_that_was_cut_is_none),
