@@ -75,7 +75,8 @@ const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
         "timing: when anything was sent, and how long it took",
         "links among members of a training: no record has them",
         "masks shared with an encoding that is not in the record, or whose masks it does not give",
-        "masks that follow from one another otherwise than by a factor",
+        "masks that follow from one another otherwise than by a factor, or in runs of fewer than 8",
+        "shapes, and what follows from a result",
         "a keystream whose key somebody knows, and a bias too small for the sample",
     };
     const size_t all = sizeof unseen / sizeof *unseen;

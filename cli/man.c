@@ -209,10 +209,10 @@ static const char *const node_files =
     "otherwise warns of it. In an allow-list HOST:PORT may be *.";
 
 static const char *const process =
-    "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130, without local nodes or temporary files "
-    "left behind; a second one ends the process at once. Core dumps are off, since the memory of a "
-    "coordinator holds operands and seeds. An output file appears whole or not at all, and an "
-    "earlier one survives every failure.";
+    "Ctrl-C, SIGTERM and SIGHUP end a run with exit 130 (a training with --checkpoint: 13), "
+    "without local nodes or temporary files left behind; a second one ends the process at once. "
+    "Core dumps are off, since the memory of a coordinator holds operands and seeds. An output "
+    "file appears whole or not at all, and an earlier one survives every failure.";
 
 static void put_pairs(FILE *out, const char *const (*pairs)[2], size_t len)
 {

@@ -340,8 +340,8 @@ static const sherd__option options[] = {
     {.name = "aggregate", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
      .choices = choices_aggregate,
      .help = "by gradients: plain, here; secure: nodes bring their own data (sherd node --data) "
-             "and only sums over all of them are seen here; ring or halving-doubling: nodes add up "
-             "among themselves"},
+             "and only sums over those that stay are seen here; ring or halving-doubling: nodes "
+             "add up among themselves"},
     {.name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
      .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
              "and --colluding together]"},

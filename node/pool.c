@@ -19,7 +19,9 @@
 #define AT_ONCE 4096u     /* bytes that are wiped as they are given back: a turn may free 16,384 */
 #define BUFFER_COST 4096u /* what a stale buffer counts in a slice beside its bytes */
 #define PAGE 4096u
-#define PIECES_MOST 16384u /* buffers; small ones beyond are not kept: room is made at once */
+#define PIECES_MOST 16384u /* buffers; those beyond are not kept: room is made at once */
+#define READY_MOST ((uint64_t)256 << 20) /* bytes likewise, of several clients */
+#define SHRINK_TURN ((uint64_t)256 << 20) /* that are freed for room in a turn of several clients */
 #define KEPT_MOST ((uint64_t)64 << 20) /* larger ones, where many pages may be untouched, go */
 
 typedef struct kept {
@@ -35,6 +37,7 @@ struct sherd__pool {
     sherd__pool *of; /* this is a share of that one; NULL: it has buffers of its own */
     sherd__pool_stats stats;
     size_t pieces; /* kept buffers */
+    uint64_t shrunk; /* bytes that were freed for room since the turn */
     bool sole;
     bool dirty;    /* some buffers in lists are not wiped */
     bool trimming; /* what is stale goes to the system */
@@ -109,18 +112,25 @@ static void free_stale(sherd__pool *p, unsigned class)
     free_kept(p, k, class);
 }
 
-/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept. */
+/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept. Where
+ * others wait for the loop, no more than is left of this turn's. */
 static void shrink(sherd__pool *p, uint64_t need)
 {
-    uint64_t kept_before = p->stats.kept;
+    const bool turns = p->later && !p->sole;
+    const uint64_t before = p->stats.kept, most = turns ? SHRINK_TURN : UINT64_MAX;
+    const uint64_t left = most > p->shrunk ? most - p->shrunk : 0;
+    const uint64_t want = need < left ? need : left;
     for (unsigned c = CLASSES; c-- > 0;)
-        while (p->lists[c].head && kept_before - p->stats.kept < need) {
+        while (p->lists[c].head && before - p->stats.kept < want) {
             kept *k = pop(&p->lists[c]);
             if (p->dirty) sherd__wipe_pages(k, class_size(c));
             free_kept(p, k, c);
         }
     for (unsigned c = CLASSES; c-- > 0;)
-        while (p->stale[c].head && kept_before - p->stats.kept < need) free_stale(p, c);
+        while (p->stale[c].head && before - p->stats.kept < want) free_stale(p, c);
+    if (!turns) return;
+    p->shrunk += before - p->stats.kept;
+    p->later(p->later_ctx); /* the next turn has as much again */
 }
 
 int sherd__pool_new(sherd__pool **out, uint64_t budget)
@@ -170,6 +180,15 @@ static bool fits(sherd__pool *p, uint64_t len)
     return false;
 }
 
+/* The same beside what is kept. */
+static bool fits_beside(sherd__pool *p, uint64_t len)
+{
+    sherd__pool_stats *s = &p->stats;
+    if (s->used + s->kept <= s->budget && len <= s->budget - s->used - s->kept) return true;
+    s->refused++;
+    return false;
+}
+
 static void count(sherd__pool_stats *s, uint64_t len)
 {
     s->used += len;
@@ -184,6 +203,7 @@ bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
     } else {
         uint64_t room = p->stats.budget - p->stats.used - p->stats.kept;
         if (len > room) shrink(p, len - room);
+        if (!fits_beside(p, len)) return false;
     }
     count(&p->stats, len);
     return true;
@@ -305,7 +325,8 @@ static void set_aside(sherd__pool *p)
 /* Wipes some of the first one of a class; how many bytes that counts. */
 static uint64_t clean_one(sherd__pool *p, unsigned class, uint64_t most)
 {
-    bool goes = p->trimming || class_size(class) > KEPT_MOST;
+    bool goes = p->trimming || class_size(class) > KEPT_MOST || p->pieces > PIECES_MOST ||
+                p->stats.kept - p->stats.stale > READY_MOST;
     kept *k = p->stale[class].head;
     uint64_t from = k->wiped ? k->wiped : sizeof *k, rest = class_size(class) - from;
     uint64_t n = rest < most ? rest : most, over = ((uintptr_t)k + from + n) & (PAGE - 1);
@@ -324,6 +345,7 @@ static uint64_t clean_one(sherd__pool *p, unsigned class, uint64_t most)
 
 bool sherd__pool_clean(sherd__pool *p, uint64_t most)
 {
+    p->shrunk = 0;
     for (unsigned c = 0; c < CLASSES && p->stats.stale; c++)
         while (p->stale[c].head) {
             if (most == 0) return true;

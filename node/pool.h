@@ -57,13 +57,15 @@ void sherd__pool_sole(sherd__pool *p, bool sole);
  * at once.
  */
 void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx);
-/** Wipes some `most` bytes; true while more is left. Buffers above 64 MB, and all of them after
- *  sherd__pool_trim, go to the system then (sherd__wipe_pages). */
+/** A turn: wipes some `most` bytes; true while more is left. Buffers above 64 MB, those beyond
+ *  256 MB and 16,384 that are ready, and all of them after sherd__pool_trim, go to the system then
+ *  (sherd__wipe_pages). */
 bool sherd__pool_clean(sherd__pool *p, uint64_t most);
 /** Gives back what get gave for len. The bytes are wiped (see sole, slices). NULL is allowed. */
 void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
 
-/** Counts len bytes as used, without memory yet; false where there is no room. */
+/** Counts len bytes as used, without memory yet; false where there is no room: of slices and several
+ *  clients also where it would be made of more than 256 MB that is kept, in this turn. */
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len);
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
 /** The same for tables of core/grouped.h. */

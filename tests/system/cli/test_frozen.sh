@@ -37,6 +37,8 @@ with share frozen multiply A.npy B.npy -o share.npy -n 5 --scheme share --check
 with by-share frozen:2 train net.conf --data d.npz -n 5 --scheme share
 with by-gradients frozen train net.conf --data d.npz -n 4 --by gradients
 with by-ring frozen train net.conf --data d.npz -n 4 --by gradients --aggregate ring
+with by-halving frozen train net.conf --data d.npz -n 4 --by gradients --aggregate halving-doubling
+with by-secure frozen train net.conf --data d.npz -n 5 --by gradients --aggregate secure --simulate
 for job in $pids; do
     wait "${job#*:}"
     code=$?

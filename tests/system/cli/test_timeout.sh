@@ -93,7 +93,7 @@ report $ok "so are a node's keys, lists and data"
 full() { "$S" multiply A.npy B.npy -o - -n 2 --timeout 1 >full 2>err; }
 ends 124 1000 'time\|took' full || [ $code = 124 ]
 report $? "a result for a pipe that nobody reads"
-for how in "--aggregate ring" "--aggregate halving-doubling" "" "--async"; do
+for how in "--aggregate ring" "--aggregate halving-doubling" "" "--async" "--aggregate secure --simulate"; do
     SHERD_TEST_MISBEHAVE=frozen@node-3 ends 124 3000 'time' "$LIAR" train net.conf \
         --data d.npz -n 4 --by gradients $how --timeout 3 --progress none
     report $? "training by gradients $how where a node computes nothing"

@@ -309,6 +309,52 @@ static void no_more_than_some_small_buffers_are_kept(void **s)
     sherd__pool_free(p);
 }
 
+/* Those of several clients that are given back, and not touched. */
+static sherd__pool *with_stale(uint64_t budget, unsigned buffers, unsigned *asked)
+{
+    uint8_t *at[16];
+    sherd__pool *p = new_pool(budget);
+    sherd__pool_slices(p, note, asked);
+    for (unsigned i = 0; i < buffers; i++) assert_non_null(at[i] = sherd__pool_get(p, 40 * MB));
+    for (unsigned i = 0; i < buffers; i++) sherd__pool_give(p, at[i], 40 * MB);
+    assert_int_equal(sherd__pool_stats_of(p)->stale, buffers * sherd__pool_cost(40 * MB));
+    return p;
+}
+
+static void no_more_than_some_ready_memory_is_kept(void **s)
+{
+    (void)s;
+    unsigned asked = 0;
+    sherd__pool *p = with_stale(1024 * MB, 12, &asked);
+    (void)clean(p);
+    assert_in_range(sherd__pool_stats_of(p)->kept, 256 * MB, 300 * MB);
+    sherd__pool_free(p);
+}
+
+static void room_is_made_of_some_memory_at_a_turn(void **s)
+{
+    (void)s;
+    for (int sole = 0; sole < 2; sole++) {
+        unsigned asked = 0;
+        sherd__pool *p = with_stale(700 * MB, 15, &asked);
+        const sherd__pool_stats *st = sherd__pool_stats_of(p);
+        if (sole) sherd__pool_sole(p, true);
+        asked = 0;
+        assert_true(sherd__pool_reserve(p, 600 * MB) == sole);
+        if (!sole) {
+            assert_in_range(st->kept, 300 * MB, 600 * MB - 256 * MB);
+            assert_int_equal(st->refused, 1);
+            assert_int_equal(asked, 1);
+            assert_false(sherd__pool_reserve(p, 600 * MB)); /* in this turn */
+            assert_true(sherd__pool_clean(p, 0));
+            assert_true(sherd__pool_reserve(p, 600 * MB));
+        }
+        assert_in_range(st->kept, 0, 100 * MB);
+        sherd__pool_unreserve(p, 600 * MB);
+        sherd__pool_free(p);
+    }
+}
+
 static void an_empty_buffer_is_a_buffer(void **s)
 {
     (void)s;
@@ -345,6 +391,8 @@ int main(void)
         cmocka_unit_test(kept_buffers_make_room_for_other_sizes),
         cmocka_unit_test(random_use_never_exceeds_the_budget_nor_overlaps),
         cmocka_unit_test(no_more_than_some_small_buffers_are_kept),
+        cmocka_unit_test(no_more_than_some_ready_memory_is_kept),
+        cmocka_unit_test(room_is_made_of_some_memory_at_a_turn),
         cmocka_unit_test(an_empty_buffer_is_a_buffer),
         cmocka_unit_test(a_failed_allocation_costs_no_budget),
     };
