@@ -112,8 +112,8 @@ static void free_stale(sherd__pool *p, unsigned class)
     free_kept(p, k, class);
 }
 
-/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept. Where
- * others wait for the loop, no more than is left of this turn's. */
+/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept;
+ * where others wait for the loop, no more than is left of this turn's. */
 static void shrink(sherd__pool *p, uint64_t need)
 {
     const bool turns = p->later && !p->sole;

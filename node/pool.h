@@ -64,8 +64,8 @@ bool sherd__pool_clean(sherd__pool *p, uint64_t most);
 /** Gives back what get gave for len. The bytes are wiped (see sole, slices). NULL is allowed. */
 void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len);
 
-/** Counts len bytes as used, without memory yet; false where there is no room: of slices and several
- *  clients also where it would be made of more than 256 MB that is kept, in this turn. */
+/** Counts len bytes as used, without memory yet; false where there is no room; of slices and
+ *  several clients also where it would be made of more than 256 MB that is kept, in this turn. */
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len);
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len);
 /** The same for tables of core/grouped.h. */
