@@ -15,7 +15,7 @@ head -c 32 /dev/urandom >seed.bin
 python <<'END'
 import numpy as np
 r = np.random.default_rng(12)
-for path, shape in (("A.npy", (12, 6)), ("B.npy", (6, 4))):
+for path, shape in (("A.npy", (12, 6)), ("B.npy", (6, 4)), ("X.npy", (12, 6))):
     np.save(path, r.standard_normal(shape))
 END
 
@@ -93,6 +93,31 @@ done
 cat wrong >err
 [ ! -s wrong ]
 report $? "and element-wise operations"
+
+# A used file serves other operands only under --reuse-metadata, and keeps the first ones noted.
+: >wrong
+for form in forms/*.npz rows/*.npz; do
+    cp "$form" used.npz
+    run multiply A.npy B.npy -o C.npy -n 3 --meta used.npz --exposure-max 1
+    expect 0 "multiply" || continue
+    cp used.npz first.npz
+    run multiply X.npy B.npy -o never.npy -n 3 --meta used.npz --exposure-max 1
+    expect 10 "other operands" && grep -q 'reuse-metadata' err || echo "$form: the option is not named" >>wrong
+    rm -f C.npy cert.json
+    run multiply X.npy B.npy -o C.npy -n 3 --meta used.npz --exposure-max 1 --mode exact \
+        --reuse-metadata --certificate cert.json
+    expect 0 "other operands, --reuse-metadata"
+    grep -q '"reused_metadata": *true' cert.json || echo "$form: the certificate does not say it" >>wrong
+    run verify cert.json X.npy B.npy C.npy
+    expect 0 "verify of its certificate"
+    cmp -s first.npz used.npz || echo "$form: other operands are noted" >>wrong
+    rm -f cert.json
+    run multiply A.npy B.npy -o C.npy -n 3 --meta used.npz --exposure-max 1
+    expect 0 "the first operands again"
+done
+cat wrong >err
+[ ! -s wrong ] && [ ! -e never.npy ]
+report $? "and other operands under --reuse-metadata alone"
 
 # One number changed: nothing is sent, and nothing in the file is put right or used up.
 : >wrong

@@ -56,7 +56,8 @@ tells() {
 }
 tells '' -q; report $? "more than a day is told with the figure, by the pace of products here"
 for how in "-n 2 --batch 1" "-n 2 --by gradients --batch 2" "-n 2 --by gradients --in-process --batch 2" \
-    "-n 3 --by gradients --aggregate ring --batch 3"; do
+    "-n 3 --by gradients --aggregate ring --batch 3" "-n 3 --scheme share --batch 1" \
+    "-n 3 --by gradients --aggregate secure --simulate --batch 3"; do
     # shellcheck disable=SC2086
     tells '' $how; report $? "and under train $how"
 done
