@@ -45,13 +45,16 @@ override LDFLAGS  += -fsanitize=$(SAN)
 endif
 LDLIBS  := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lprotobuf-nanopb -lm -ldl -lpthread
 
+# All files under the folders of $(1) whose name is $(2), a pattern with %.
+below = $(foreach d,$(wildcard $(addsuffix /*,$(1))),$(call below,$(d),$(2)) $(filter $(2),$(d)))
+
 # --- what there is -----------------------------------------------------------------------------
-# Tests: tests/KIND/[FOLDER/]test_*.c, a binary each. Other files there help their neighbours:
+# Tests: tests/KIND/.../test_*.c, a binary each. Other files there help their neighbours:
 # tests/support/*.c is there for every test, FOLDER/*.c is linked to the tests of FOLDER, prog_*.c
 # becomes a program and preload_*.c a shared object beside them, and a line `* link: FLAGS` in a
 # test's opening comment adds linker flags.
 LIBDIRS := $(filter-out cli,$(DIRS))
-SRC     := $(sort $(wildcard $(addsuffix /*.c,$(LIBDIRS))))
+SRC     := $(sort $(call below,$(LIBDIRS),%.c))
 OBJ     := $(SRC:%.c=$(B)/%.o)
 WHOLE   := $(if $(filter file default undefined,$(origin DIRS)),1)
 CLISRC  := $(if $(WHOLE)$(filter cli,$(DIRS)),$(sort $(wildcard cli/*.c)))
@@ -59,9 +62,9 @@ CLIOBJ  := $(CLISRC:%.c=$(B)/%.o)
 COMMAND := $(if $(filter cli/main.c,$(CLISRC)),$(B)/sherd)
 KINDS   := unit contract sim system
 INROOM   = $(if $(WHOLE),$(1),$(foreach d,$(DIRS),$(filter tests/unit/$(d)/% tests/contract/$(d)/% tests/sim/$(d)/% tests/system/$(d)/%,$(1))))
-ALLTSRC := $(sort $(foreach k,$(KINDS),$(wildcard tests/$(k)/*.c tests/$(k)/*/*.c)))
+ALLTSRC := $(sort $(call below,$(KINDS:%=tests/%),%.c))
 TSRC    := $(call INROOM,$(foreach f,$(ALLTSRC),$(if $(filter test_%,$(notdir $(f))),$(f))))
-SCRIPTS := $(call INROOM,$(sort $(foreach k,$(KINDS),$(wildcard tests/$(k)/test_*.sh tests/$(k)/*/test_*.sh))))
+SCRIPTS := $(call INROOM,$(foreach f,$(sort $(call below,$(KINDS:%=tests/%),%.sh)),$(if $(filter test_%,$(notdir $(f))),$(f))))
 PROGSRC := $(foreach f,$(ALLTSRC),$(if $(filter prog_%,$(notdir $(f))),$(f)))
 PRESRC  := $(foreach f,$(ALLTSRC),$(if $(filter preload_%,$(notdir $(f))),$(f)))
 HELPSRC := $(filter-out $(foreach f,$(ALLTSRC),$(if $(filter test_% prog_% preload_%,$(notdir $(f))),$(f))),$(ALLTSRC))
@@ -78,7 +81,6 @@ CHOSEN  := $(sort $(if $(T),$(or $(call exact,$(CHOICE)),$(call partial,$(CHOICE
 ifneq ($(KINDS_ONLY),)
 CHOSEN  := $(foreach k,$(KINDS_ONLY),$(filter tests/$(k)/% $(B)/tests/$(k)/%,$(CHOSEN)))
 endif
-HDRS    := $(wildcard include/sherd/*.h $(addsuffix /*.h,$(ROOMS) cli))
 
 # --- building ----------------------------------------------------------------------------------
 all: $(B)/libsherd.a $(B)/libsherd.so $(COMMAND) $(if $(COMMAND),$(if $(filter build/plain,$(B)),build/sherd)) ## build the library and the command (build/sherd)
@@ -198,8 +200,8 @@ check-valgrind: ## the unit tests under valgrind
 	  WRAP="valgrind -q --leak-check=full --error-exitcode=99 --suppressions=tests/valgrind.supp" \
 	  TIMEOUT_FACTOR=20 $(MAKE) KINDS_ONLY=unit run-tests
 
-lint: ## layers, headers, names, packages, words and links
-	@tools/setup.sh test
+lint: ## layers, headers, names, format, packages, words and links
+	@tools/setup.sh lint
 	+@$(MAKE) run-lint
 
 run-lint: all $(if $(WHOLE),$(TESTS))
@@ -209,7 +211,8 @@ tidy: ## clang-tidy over the sources
 	@clang-tidy --quiet $(SRC) $(CLISRC) -- -std=c11 $(CPPFLAGS)
 
 format: ## clang-format over the sources, in place
-	@clang-format -i $(filter-out %.pb.c %.pb.h,$(SRC) $(CLISRC) $(HDRS) $(ALLTSRC) $(FUZZSRC))
+	@tools/setup.sh lint
+	@LINT=format FIX=1 tools/lint
 
 bench: all ## figures of this machine, side by side with numpy
 	@build/sherd bench

@@ -3,7 +3,8 @@
 #
 #   tools/setup.sh build          what building needs (tools/packages-build.txt)
 #   tools/setup.sh test           that and what the tests need (tools/packages-test.txt)
-#   tools/setup.sh fuzz           that and what `make fuzz` needs (marked for:fuzz there)
+#   tools/setup.sh lint           that and what `make lint` needs (marked for:lint there)
+#   tools/setup.sh fuzz           likewise, for `make fuzz`
 #   tools/setup.sh --check build  installs nothing: names what is missing and fails
 #
 # Trusts dpkg to know what is there. On another system a package counts as present when the
@@ -15,11 +16,11 @@ check=no
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
 case "${1:-}" in
 build) lists=tools/packages-build.txt ;;
-test | fuzz) lists="tools/packages-build.txt tools/packages-test.txt" ;;
-*) echo "usage: tools/setup.sh [--check] build|test|fuzz" >&2; exit 2 ;;
+test | lint | fuzz) lists="tools/packages-build.txt tools/packages-test.txt" ;;
+*) echo "usage: tools/setup.sh [--check] build|test|lint|fuzz" >&2; exit 2 ;;
 esac
 wanted='s/[#?].*//'
-[ "$1" != fuzz ] || wanted='s/^? *\(.*for:fuzz\)/\1/; s/[#?].*//'
+case $1 in lint | fuzz) wanted="s/^? *\(.*for:$1\)/\1/; s/[#?].*//" ;; esac
 
 packages() {
     # shellcheck disable=SC2086

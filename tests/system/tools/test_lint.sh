@@ -15,7 +15,8 @@ try() { # name -> TAP line in $WORK/name.tap
     cp -r tests/lint/house/. "$house"
     [ "$name" = house ] || cp -r "tests/lint/bad/$name/." "$house"
     cp tools/layers.txt tools/packages-*.txt "$house/tools"
-    (cd "$house" && for c in */*.c; do
+    cp .clang-format "$house"
+    (cd "$house" && find . -name '*.c' ! -path './tests/*' -printf '%P\n' | while read -r c; do
         mkdir -p "build/plain/${c%/*}"
         cc -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -I. -Iinclude -MD -MP -c -o "build/plain/${c%.c}.o" "$c"
     done
