@@ -509,8 +509,8 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
 
 static const sherd__example examples[] = {
     {"sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent as it is"},
-    {"sherd audit rec --data A.npy --labels L.npy --public-data P.npy --public-labels Q.npy --html "
-     "r.html",
+    {"sherd audit rec --data A.npy --labels L.npy --public-data P.npy "
+     "--public-labels Q.npy --html r.html",
      "and what an attacker with data of the same kind makes of it, with pictures"},
     {"sherd audit --simulate permute-published",
      "the same for permute as it was published, on drawn digits"},
@@ -519,8 +519,8 @@ static const sherd__example examples[] = {
 
 static const sherd__option options[] = {
     {.name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: whether "
-             "what hides it depends on it, and whether its masks repeat"},
+     .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: "
+             "whether what hides it depends on it, and whether its masks repeat"},
     {.name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
      .help = "the operand B: to count with; under share its masks are solved for with it, too"},
     {.name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
@@ -543,8 +543,8 @@ static const sherd__option options[] = {
              "where the record does not say it"},
     {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
      .help = "share: the --spare S of the recorded run, likewise"},
-    {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000, .preset = "200",
-     .help = "of one size at most; drawn where there are more"},
+    {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000,
+     .preset = "200", .help = "of one size at most; drawn where there are more"},
     {.name = "encodings", .type = SHERD__INT, .arg = "K", .min = 1, .max = 65536, .preset = "8",
      .help = "share: right operands or tiles of a product, and products of the record, that are "
              "attacked, at most; any two of them, so that time grows with the square"},

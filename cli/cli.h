@@ -136,6 +136,7 @@ extern const char *const sherd__choices_public[];   /* b */
 extern const char *const sherd__choices_exposure[]; /* uniform balanced */
 extern const char *const sherd__choices_mode[];     /* float exact */
 
+/* clang-format off */
 #define SHERD__OPT_LOCAL                                                                           \
     {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,        \
      .excludes = "nodes", .help = "start N nodes on this machine for this command"}
@@ -258,6 +259,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
          .help = "width of the fixed point; means --mode exact [17]"},                             \
         {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                    \
          .help = "share: another width for B [as --bits]"}
+/* clang-format on */
 /** SHERD_EINVAL for --bits beside --mode float given at the same or a stronger place. */
 int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
                            sherd_diag *d) SHERD_MUST;

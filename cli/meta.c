@@ -118,6 +118,7 @@ static int run_compact(sherd__cli *cli, sherd_diag *d)
 
 static const char *const forms[] = {"seed", "expanded", NULL};
 
+/* clang-format off */
 #define OPT_DEFLATE                                                                                \
     {.name = "deflate", .type = SHERD__FLAG,                                                       \
      .help = "compress the arrays (to half at rows of ten, not at all at long rows)"}
@@ -131,6 +132,7 @@ static const char *const forms[] = {"seed", "expanded", NULL};
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
      .help = "the 32 bytes that the file was built from, where it does not hold them"}
+/* clang-format on */
 
 static const sherd__option build_options[] = {
     {.name = "network", .type = SHERD__TEXT, .arg = "WIDTHS", .flags = SHERD__OPT_ONLY_ARGV,

@@ -26,6 +26,7 @@ void sherd__node_data_close(sherd__node_data *x);
 json_t *sherd__node_data_json(sherd__node_data *x);
 void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
 
+/* clang-format off */
 /** Rows of the table of options. */
 #define SHERD__NODE_DATA_OPTIONS                                                                   \
     {.name = "data", .type = SHERD__FILE, .arg = "FILE",                                           \
@@ -66,5 +67,6 @@ void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
      .help = "--data: most rounds of one training, or for one coordinator a day"},                 \
     {.name = "max-rounds-day", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,              \
      .preset = "20000", .help = "--data: most rounds in one day (UTC), of all trainings"}
+/* clang-format on */
 
 #endif

@@ -20,6 +20,7 @@ typedef struct sherd__over {
     sherd__engine engine;   /* once open */
 } sherd__over;
 
+/* clang-format off */
 /** How operands of a network's products are hidden: --scheme, --colluding, --spare, --group,
  *  --exposure, --exposure-max, --encoding. */
 #define SHERD__OPTS_OVER                                                                           \
@@ -53,6 +54,7 @@ typedef struct sherd__over {
     {.name = "rounding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "nearest",                 \
      .choices = sherd__choices_rounding,                                                           \
      .help = "fixed point: nearest, or stochastic (up or down by chance, right in the mean)"}
+/* clang-format on */
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
 /** SHERD_EINVAL where a network of f32 is to be computed by anything but floats on this machine. */
 int sherd__over_precision(const sherd__over *o, sherd_dtype precision, sherd_diag *d) SHERD_MUST;

@@ -336,7 +336,8 @@ static const sherd__option options[] = {
      .flags = SHERD__OPT_ONLY_ARGV, .excludes = "local",
      .help = "plan for N nodes on other machines, without connecting to any"},
     {.name = "link", .type = SHERD__SIZE, .arg = "RATE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "bytes a second of all links together [measured; --remote: the network interface's]"},
+     .help = "bytes a second of all links together "
+             "[measured; --remote: the network interface's]"},
     {.name = "node-gflops", .type = SHERD__REAL, .arg = "G", .min = 0.001, .max = 1e9,
      .flags = SHERD__OPT_ONLY_ARGV,
      .help = "--remote: billions of operations a second of each node [one core of this machine]"},

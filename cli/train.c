@@ -347,7 +347,8 @@ static const sherd__option options[] = {
              "and --colluding together]"},
     {.name = "clip", .type = SHERD__REAL, .arg = "C", .min = 1e-30, .max = 1e30,
      .help = "--aggregate secure: scale each example's gradient down to this norm"},
-    {.name = "noise", .type = SHERD__REAL, .arg = "S", .min = 1e-6, .max = SHERD__PRIVACY_NOISE_MAX,
+    {.name = "noise", .type = SHERD__REAL, .arg = "S", .min = 1e-6,
+     .max = SHERD__PRIVACY_NOISE_MAX,
      .help = "--aggregate secure: nodes add noise of S times what one example can change, for "
              "differential privacy"},
     {.name = "delta", .type = SHERD__REAL, .arg = "D", .min = 1e-300, .max = 0.1, .preset = "1e-6",

@@ -69,8 +69,8 @@ static double saturating(size_t i)
 static const test_case cases[] = {
     { "input = 40 x 40 x 1\nlayer = conv2d 1 window 1\nlayer = relu\nlayer = max-pool 16 stride 1\n"
       "layer = dense 2\nloss = cross-entropy\n" REST, 32, 1600, passing, 0.3, 0.34, false },
-    { "input = 20 x 20 x 1\nlayer = max-pool 9 stride 2\nlayer = dense 2\nloss = cross-entropy\n"
-      REST, 64, 400, drawn, -1, 1, true },
+    { "input = 20 x 20 x 1\nlayer = max-pool 9 stride 2\n"
+      "layer = dense 2\nloss = cross-entropy\n" REST, 64, 400, drawn, -1, 1, true },
     { "input = 10 x 10 x 6\nlayer = conv2d 6 window 1\nlayer = max-pool 3 stride 1\n"
       "layer = dense 2\nloss = cross-entropy\n" REST, 16, 600, drawn, -1, 1, true },
     { "input = 20 x 20 x 1\nlayer = conv2d 2 window 3\nlayer = tanh\nlayer = average-pool 5\n"

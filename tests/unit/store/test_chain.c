@@ -189,7 +189,8 @@ static void numpy_reads_a_checkpoint_and_follows_its_hash(void **state)
         "assert bytes(z['previous']) == hashlib.sha256(open(a, 'rb').read()).digest()\n"
         "assert not numpy.load(a)['previous'].any()\n"
         "h = hashlib.sha256(open(b, 'rb').read()).hexdigest()\n"
-        "assert open('run/head').read() == 'checkpoint-000000000020.npz sha256:' + h + '\\n'\n"),
+        "name = 'checkpoint-000000000020.npz'\n"
+        "assert open('run/head').read() == name + ' sha256:' + h + '\\n'\n"),
         0);
 }
 
